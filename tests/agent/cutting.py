@@ -20,14 +20,14 @@ from dragoman import (
     Messages,
     Request,
     Role,
-    ScriptedModel,
     SessionIdentity,
     ToolCall,
     ToolExecutor,
     tool,
 )
-from dragoman.agent.rounds import UNKNOWN
 from dragoman.agent.stream import AgentStream
+from dragoman.agent.tool_round import UNKNOWN
+from dragoman.testing import ScriptedModel
 from tests.agent.scripts import asks, call
 from tests.agent.torture import check_on_the_wire, results_in
 from tests.cancelling import cancelled_at
@@ -56,12 +56,13 @@ class Scene:
         self.way = way
         self._limit = limit
 
-    def agent(self) -> Agent:
+    def agent(self) -> Agent[Any, Any]:
         """Two rounds of tools, and an answer in words or of a type."""
+        output: Any = Report if self.way == "typed" else None
         return Agent(
             ScriptedModel([self._answer], repeat=True),
             tools=[self._patient(), self._blocking(), self._guarded()],
-            output=Report if self.way == "typed" else None,
+            output=output,
             executor=ToolExecutor(limit=self._limit),
         )
 

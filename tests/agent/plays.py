@@ -13,34 +13,30 @@ from dragoman import (
     Agent,
     ConversationHistory,
     FinishReason,
-    Hooks,
     Image,
-    InvalidRequest,
     Message,
     Policy,
     RunContext,
     RunLimits,
-    ScriptedModel,
-    ServerError,
-    StreamInterrupted,
     Text,
     Thinking,
     ToolCall,
     ToolDefinition,
-    ToolError,
     ToolResult,
-    ToolRetry,
     Usage,
     tool,
 )
+from dragoman.agent import Hooks
 from dragoman.agent.executor import ToolExecutor
+from dragoman.errors import InvalidRequest, ServerError, StreamInterrupted, ToolError, ToolRetry
 from dragoman.model.functions.tool import Tool
 from dragoman.model.messages import make_message
 from dragoman.model.parts import Opaque, Refusal, ServerToolCall, ServerToolResult
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import make_call
-from dragoman.transport.played import spoken
+from dragoman.testing import ScriptedModel
+from dragoman.transport.synthetic_answers import spoken
 
 SECRET = "geheim"
 """Stands in all that is said, so that it can be looked for where nothing said may be."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman import Message, ScriptedModel, ToolCall, tool
+from dragoman import Message, ToolCall, tool
+from dragoman.testing import ScriptedModel
 
 
 @tool

@@ -9,33 +9,36 @@ import pytest
 
 from dragoman import (
     Agent,
-    ConfigError,
     ConversationHistory,
     DragomanError,
     FinishReason,
     Image,
-    InvalidInputError,
-    LimitExceeded,
     Message,
     Messages,
     Policy,
-    Price,
-    ProviderError,
     Role,
     RunContext,
     RunLimits,
-    ScriptedModel,
-    ServerError,
     Text,
     Thinking,
-    ToolChoice,
     ToolDefinition,
     Usage,
     tool,
 )
+from dragoman.agent.options import AgentOptions
 from dragoman.agent.results import Result
+from dragoman.errors import (
+    ConfigError,
+    InvalidInputError,
+    LimitExceeded,
+    ProviderError,
+    ServerError,
+)
+from dragoman.model import ToolChoice
 from dragoman.model.responses import Choice, Response
 from dragoman.model.tools import make_call
+from dragoman.providers import Price
+from dragoman.testing import ScriptedModel
 from tests.agent.scripts import asks, call, clock, model, weather
 
 PICTURE = Image.from_bytes(b"\x89PNG", mime="image/png")
@@ -48,7 +51,8 @@ def roles(result: Result[Any]) -> list[str]:
 
 async def sent(agent: Agent, *content: Any, **options: Any) -> Result[Any]:
     """An answer that comes whole."""
-    return await agent.send(*content, **options)
+    found: Result[Any] = await agent.send(*content, **options)
+    return found
 
 
 async def streamed(agent: Agent, *content: Any, **options: Any) -> Result[Any]:
@@ -173,9 +177,9 @@ async def test_settings_of_the_agent_and_of_a_call() -> None:
         100,
     )
     with pytest.raises(InvalidInputError, match=r"no setting max_token .*max_tokens"):
-        agent.stream("Hi", max_token=5)
+        agent.stream("Hi", max_token=5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
     with pytest.raises(InvalidInputError, match="no setting bogus"):
-        Agent(model(), bogus=1)
+        Agent(model(), bogus=1)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
 
 async def test_a_conversation_history_is_kept_up_to_date() -> None:
@@ -491,8 +495,11 @@ async def test_a_cost_that_nobody_knows_can_not_be_limited() -> None:
         await Agent(unknown, limits=RunLimits(cost=1)).send("Hi")
     assert not unknown.requests
     dear = Message.assistant("x").replace(usage=Usage(input=1_000_000))
-    settings = {"limits": RunLimits(cost="0.5"), "prices": {"acme:large": Price(1, 2)}}
+    settings: AgentOptions = {
+        "limits": RunLimits(cost="0.5"),
+        "prices": {"acme:large": Price(1, 2)},
+    }
     with pytest.raises(LimitExceeded, match="dollars") as caught:
-        await Agent(ScriptedModel([dear], name="acme:large"), **settings).send("Hi")  # type: ignore[arg-type]
+        await Agent(ScriptedModel([dear], name="acme:large"), **settings).send("Hi")
     assert caught.value.partial.cost == 1
     assert (await Agent(ScriptedModel([dear], name="acme:large")).send("Hi")).cost is None

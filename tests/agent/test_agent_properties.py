@@ -56,7 +56,8 @@ class Outcome(NamedTuple):
 
 async def by_send(agent: Agent, *content: Any, **options: Any) -> Result[Any]:
     """The whole answer."""
-    return await agent.send(*content, **options)
+    found: Result[Any] = await agent.send(*content, **options)
+    return found
 
 
 async def by_chunks(agent: Agent, *content: Any, **options: Any) -> Result[Any]:
@@ -223,7 +224,7 @@ def test_a_run_goes_on_from_any_message(play: Play, data: st.DataObject) -> None
     def note(call: ToolCall, _run: Any) -> None:
         ran.append(call.id)
 
-    settings = {**play.settings, "hooks": dragoman.Hooks(before_tool_call=note)}
+    settings = {**play.settings, "hooks": dragoman.agent.Hooks(before_tool_call=note)}
     again = Play([], play.tools, kept, play.kind, None, {}, {}, settings)
     outcome = played(again, by_send)
     assert outcome.result is not None or outcome.error is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,11 +11,13 @@ from dragoman import (
     Agent,
     ChatHistory,
     ConversationHistory,
-    InvalidInputError,
     Policy,
+    RunContext,
     SessionIdentity,
     tool,
 )
+from dragoman.errors import InvalidInputError
+from dragoman.model.tools import ToolCall, ToolDefinition
 from tests.agent.scripts import asks, call, model, weather
 
 ran: list[str] = []
@@ -133,3 +136,98 @@ async def test_a_new_prompt_while_calls_wait_leaves_them_unrun() -> None:
     result = await agent.send("Stop, never mind", history=history)
     assert ran == []
     assert result.output == "Never mind, then."
+
+
+# --- decided at once
+
+
+async def _decided(decision: Any, **options: Any) -> Any:
+    """The result of a run that asks to delete `x`, and what it was decided by."""
+    seen: list[Any] = []
+
+    async def approve(call: ToolCall, run: RunContext) -> Any:
+        seen.append((call.name, call.arguments, run.call is call, run.deps))
+        return decision
+
+    agent = Agent(model(asks(call("delete", "a", path="x")), "Done."), tools=[delete], **options)
+    result = await agent.send("Delete x", approve=approve, deps=7)
+    assert seen == [("delete", {"path": "x"}, True, 7)]
+    return result
+
+
+async def test_a_function_may_decide_at_once() -> None:
+    """The run does not end there; the function is told of the call and the run."""
+    result = await _decided(decision=True)
+    assert (ran, result.output, result.deferred) == (["x"], "Done.", ())
+
+
+@pytest.mark.parametrize(("decision", "told"), [(False, "not allowed"), ("Ask Bob.", "Ask Bob.")])
+async def test_a_function_may_refuse(decision: Any, told: str) -> None:
+    """The model is told, with the reason."""
+    result = await _decided(decision)
+    assert ran == []
+    refusal = result.messages[2].tool_results[0]
+    assert refusal.is_error
+    assert told in refusal.text
+
+
+async def test_a_function_may_change_the_arguments() -> None:
+    """The tool is run with those; the call stays what the model has said."""
+    result = await _decided({"path": "y"})
+    assert ran == ["y"]
+    assert result.messages[1].tool_calls[0].arguments == {"path": "x"}
+    assert result.messages[2].tool_results[0].call_id == "a"
+
+
+async def test_a_function_may_leave_it_to_the_caller() -> None:
+    """None is no decision: the call is deferred, as ever."""
+    result = await _decided(None)
+    assert (ran, [each.id for each in result.deferred]) == ([], ["a"])
+
+
+@pytest.mark.parametrize("decision", [{"town": "y"}, {"path": 5}, 1, ["path"]])
+async def test_a_decision_that_is_none_is_an_error(decision: Any) -> None:
+    """Arguments that don't fit were made by somebody who can be told; nothing is run."""
+    with pytest.raises(InvalidInputError, match=r"approve"):
+        await _decided(decision)
+    assert ran == []
+
+
+async def test_the_agents_own_function_and_a_calls() -> None:
+    """A call's comes first; None takes it away. Only what needs approval is asked about."""
+    calls = asks(call("pay", "a", amount=5), call("pay", "b", amount=500))
+    asked: list[str] = []
+
+    def yes(call: ToolCall, _run: RunContext) -> bool:
+        asked.append(call.id)
+        return True
+
+    agent = Agent(model(calls, "Done.", calls), tools=[pay], approve=yes)
+    assert (await agent.send("Pay")).output == "Done."
+    assert (ran, asked) == (["5", "500"], ["b"])
+    assert len((await agent.send("Pay", approve=None)).deferred) == 1
+    assert asked == ["b"]
+    with pytest.raises(InvalidInputError, match="approve must be a function"):
+        await agent.send("Pay", approve=True)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+
+
+async def test_waiting_calls_of_an_earlier_run_are_decided_too() -> None:
+    """What was not decided by its id, the function is asked about."""
+    calls = asks(call("delete", "a", path="x"), call("delete", "b", path="y"))
+    agent = Agent(model(calls, "Done."), tools=[delete])
+    waiting = await agent.send("Delete")
+    done = await agent.send(
+        history=waiting.messages, approvals={"a": {"path": "z"}}, approve=lambda *_: "No."
+    )
+    assert (ran, done.output) == (["z"], "Done.")
+    assert [each.is_error for each in done.messages[0].tool_results] == [False, True]
+
+
+async def test_calls_that_the_caller_runs_are_not_asked_about() -> None:
+    """To agree is not enough: somebody has to have the result."""
+    mine = ToolDefinition("open_page", "Open a page.", {"type": "object", "properties": {}})
+    agent = Agent(model(asks(call("open_page", "a")), "Done."), tools=[mine], approve=print)
+    waiting = await agent.send("Open")
+    assert [each.id for each in waiting.deferred] == ["a"]
+    again = await agent.send(history=waiting.messages, approvals={"a": {"x": 1}})
+    assert [each.id for each in again.deferred] == ["a"]

@@ -11,19 +11,9 @@ from typing import Any
 
 import pytest
 
-from dragoman import (
-    Agent,
-    ChatHistory,
-    Conflict,
-    InvalidInputError,
-    Message,
-    Request,
-    Result,
-    ScriptedModel,
-    SessionIdentity,
-    ToolCall,
-    tool,
-)
+from dragoman import Agent, ChatHistory, Message, Request, Result, SessionIdentity, ToolCall, tool
+from dragoman.errors import Conflict, InvalidInputError
+from dragoman.testing import ScriptedModel
 from tests.agent.cutting import DONE, Kept, Scene, kept
 from tests.agent.scripts import asks, call, model, weather
 from tests.agent.torture import check_on_the_wire, results_in

@@ -17,9 +17,10 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman import Agent, ConversationHistory, FinishReason, InvalidInputError, Message, tool
-from dragoman.agent import threads
+from dragoman import Agent, ConversationHistory, FinishReason, Message, tool
+from dragoman.agent import thread_pool
 from dragoman.agent.stream import AgentStream
+from dragoman.errors import InvalidInputError
 from dragoman.model import portal
 from dragoman.model.responses import Choice, Response
 from dragoman.transport.answers import events_of
@@ -305,7 +306,7 @@ async def test_a_tool_may_close_the_stream_it_is_part_of(count: int) -> None:
 
 async def test_cancelled_runs_pile_up_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocking tools go on until they return; then their threads serve others, and end."""
-    monkeypatch.setattr(threads, "_crew", threads._Crew())
+    monkeypatch.setattr(thread_pool, "_crew", thread_pool._Crew())
     release, begun = threading.Event(), threading.Semaphore(0)
     seen: set[threading.Thread] = set()
 
@@ -328,7 +329,7 @@ async def test_cancelled_runs_pile_up_no_threads(monkeypatch: pytest.MonkeyPatch
         assert all(task.cancelled() for task in running)
         release.set()
         async with asyncio.timeout(PATIENCE):
-            while threads._crew._idle < len(seen):  # noqa: ASYNC110 - threads tell nobody
+            while thread_pool._crew._idle < len(seen):  # noqa: ASYNC110 - threads tell nobody
                 await asyncio.sleep(0.001)
         release.clear()
     assert len(seen) == 5

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Image, InvalidInputError, Message, ToolCall, tool
+from dragoman import Agent, Image, Message, ToolCall, tool
+from dragoman.errors import InvalidInputError
 from dragoman.tools import ApplyPatch, ComputerUse, Shell, WebSearch
 from tests.agent.scripts import asks, call, model
 from tests.agent.vendors import InTurn, encoded, speaking

@@ -13,7 +13,6 @@ import pytest
 
 from dragoman import (
     Agent,
-    BlockingChatHistory,
     ChatHistory,
     ChatHistoryConfig,
     Message,
@@ -28,7 +27,7 @@ from dragoman import (
 )
 from dragoman.agent.conversations import Conversation, conversation_of, unanswered
 from dragoman.errors import InvalidInputError, NotFound, OrderError
-from dragoman.history import MemoryStorage
+from dragoman.history import BlockingChatHistory, MemoryStorage
 from dragoman.model import portal
 from dragoman.model.conversation import ConversationHistory, Policy
 from dragoman.model.parts import Thinking

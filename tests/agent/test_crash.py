@@ -24,7 +24,7 @@ from dragoman import (
     ToolDefinition,
     tool,
 )
-from dragoman.agent.rounds import CUT_OFF, UNKNOWN
+from dragoman.agent.tool_round import CUT_OFF, UNKNOWN
 from tests.agent.cutting import Report
 from tests.agent.scripts import asks, call, model, weather
 from tests.agent.torture import (

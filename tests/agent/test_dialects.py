@@ -34,7 +34,8 @@ async def asked(agent: Agent, *content: Any, streams: bool, **options: Any) -> R
     """A result, by either way."""
     if streams:
         return await agent.stream(*content, **options).collect()
-    return await agent.send(*content, **options)
+    found: Result[Any] = await agent.send(*content, **options)
+    return found
 
 
 def picture(said: Said) -> Image:

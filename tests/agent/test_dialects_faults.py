@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, FallbackModel, Message, Role, ToolChoice, tool
+from dragoman import Agent, Message, Role, tool
 from dragoman.errors import InvalidInputError, ProviderError, ServerError, StreamInterrupted
+from dragoman.model import ToolChoice
 from dragoman.model.requests import Request
+from dragoman.transport import FallbackModel
 from tests.agent.loopback import DIALECTS, PLACES
 from tests.agent.scripts import call, clock, weather
 from tests.agent.spoken import Body

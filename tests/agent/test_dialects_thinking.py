@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from dragoman import Agent, InvalidInputError, Message, Thinking
+from dragoman import Agent, Message, Thinking
+from dragoman.errors import InvalidInputError
 from dragoman.model.requests import ThinkingConfig
 from tests.agent.loopback import DIALECTS, world
 from tests.agent.scripts import asks, call, clock, weather

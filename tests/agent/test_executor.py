@@ -15,7 +15,7 @@ from dragoman.agent.context import RunContext
 from dragoman.agent.events import ToolFinished, ToolStarted
 from dragoman.agent.executor import ToolExecutor
 from dragoman.errors import InvalidInputError
-from dragoman.model.functions.tool import Tool
+from dragoman.model.functions.tool import Tool, tool
 from dragoman.model.portal import run as run_blocking
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from tests.agent.toolkit import (
@@ -377,3 +377,36 @@ def test_what_is_no_call_or_tool_is_refused(calls: Any, tools: Any, context: Any
         ToolExecutor().execute(calls, tools, context)
     with pytest.raises(InvalidInputError):
         asyncio.run(ToolExecutor().execute_batch(calls, tools, context))
+
+
+@pytest.mark.parametrize("limit", [None, 3])
+async def test_a_tool_may_run_fewer_times_at_once_than_others(limit: int | None) -> None:
+    """Its further calls wait, and hold nobody else up."""
+    running: list[str] = []
+    most: dict[str, int] = {}
+
+    async def work(name: str, n: int) -> str:
+        running.append(name)
+        most[name] = max(most.get(name, 0), running.count(name))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        running.remove(name)
+        return f"{name} {n}"
+
+    @tool(concurrency=1)
+    async def alone(n: int) -> str:
+        """One at a time."""
+        return await work("alone", n)
+
+    @tool
+    async def many(n: int) -> str:
+        """Any number."""
+        return await work("many", n)
+
+    calls = [call_of("alone", f"a{n}", n=n) for n in range(4)]
+    calls += [call_of("many", f"m{n}", n=n) for n in range(4)]
+    tools = {"alone": alone, "many": many}
+    results = await ToolExecutor(limit=limit).execute_batch(calls, tools)
+    expected = [f"{name} {n}" for name in ("alone", "many") for n in range(4)]
+    assert [result.text for result in results] == expected
+    assert most == {"alone": 1, "many": 4 if limit is None else limit - 1}

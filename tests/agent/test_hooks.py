@@ -9,14 +9,15 @@ import pytest
 from dragoman import (
     Agent,
     ConversationHistory,
-    Hooks,
-    InvalidInputError,
     Message,
     Policy,
+    Request,
     RunContext,
-    ToolError,
     ToolResult,
+    tool,
 )
+from dragoman.agent import AgentEvent, Hooks, ToolStarted
+from dragoman.errors import InvalidInputError, ToolError
 from tests.agent.scripts import asks, call, model, weather
 
 
@@ -122,3 +123,68 @@ async def test_history_hooks_are_called_by_the_history() -> None:
         await agent.send("Hello", history=history)
         await history.add("Not the agent's")
     assert added == ["user", "assistant"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_every_event_is_told_to_a_hook(is_async: bool) -> None:
+    """As it happens, whether somebody follows the run or not; what it returns does not count."""
+    seen: list[str] = []
+
+    def note(event: AgentEvent, run: RunContext) -> str:
+        seen.append(f"{run.step} {type(event).__name__}")
+        return "ignored"
+
+    async def note_soon(event: AgentEvent, run: RunContext) -> None:
+        note(event, run)
+
+    hooks = Hooks(on_event=note_soon if is_async else note)
+    agent = Agent(model(asks(call("weather", city="Basel")), "Rain."), tools=[weather], hooks=hooks)
+    await agent.send("Weather?")
+    expected = [
+        "0 MessageAdded", "1 StepStarted", "1 Answered", "1 MessageAdded", "1 ToolStarted",
+        "1 ToolFinished", "1 MessageAdded", "2 StepStarted", "2 TextDelta", "2 Answered",
+        "2 MessageAdded", "2 RunFinished",
+    ]  # fmt: skip
+    assert seen == expected
+    again = agent.with_model(model(asks(call("weather", city="Basel")), "Rain."))
+    told = [type(event).__name__ async for event in again.stream("Weather?").events()]
+    assert [each.split()[1] for each in seen[len(expected) :]] == told
+
+
+async def test_a_hook_on_events_that_raises_stops_the_run() -> None:
+    """As any other."""
+
+    def veto(event: AgentEvent, _run: RunContext) -> None:
+        if isinstance(event, ToolStarted):
+            raise VetoError
+
+    ran: list[str] = []
+
+    @tool
+    def note() -> str:
+        """Notes that it was run."""
+        ran.append("note")
+        return ""
+
+    agent = Agent(model(asks(call("note"))), tools=[note], hooks=Hooks(on_event=veto))
+    with pytest.raises(VetoError):
+        await agent.send("Go")
+    assert ran == []
+
+
+async def test_messages_can_be_changed_before_they_are_sent_and_stay_as_they_are() -> None:
+    """`before_response` sees what is sent, and nothing of that is kept."""
+
+    def without_secrets(request: Request, _run: RunContext) -> Request:
+        hidden = [m.with_content("***") if "secret" in m.text else m for m in request.messages]
+        return request.replace(messages=hidden[-2:])
+
+    scripted = model("One.", "Two.")
+    agent = Agent(scripted, hooks=Hooks(before_response=without_secrets))
+    history = ConversationHistory(policy=Policy.LENIENT)
+    await agent.send("My secret is 7.", history=history)
+    await agent.send("And now?", history=history)
+    assert [[m.text for m in each.messages] for each in scripted.requests] == [
+        ["***"], ["One.", "And now?"]
+    ]  # fmt: skip
+    assert [m.text for m in history.messages] == ["My secret is 7.", "One.", "And now?", "Two."]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.agent.linking import Links
+from dragoman.agent.response_chaining import Links
 from dragoman.errors import InvalidInputError, InvalidRequest, ProviderError, ServerError
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Text

@@ -15,8 +15,10 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import UNSET, Meta
 
-from dragoman import Agent, Hooks, Messages, Role, RunContext, ToolChoice, tool
+from dragoman import Agent, Messages, Role, RunContext, tool
+from dragoman.agent import Hooks
 from dragoman.agent.results import Result
+from dragoman.model import ToolChoice
 from dragoman.model.requests import Request
 from dragoman.transport.local.model import LocalModel
 from tests.agent.test_dialects import STREAMS, asked
@@ -61,7 +63,7 @@ def no_runs() -> None:
 
 
 @asynccontextmanager
-async def agent_on(dialect: str, **settings: Any) -> AsyncGenerator[Agent]:
+async def agent_on(dialect: str, **settings: Any) -> AsyncGenerator[Agent[Any, Any]]:
     """An agent on the model that runs here."""
     async with LocalModel("smollm2", dialect=dialect, fetch=_MAY_FETCH) as model:
         yield Agent(model, temperature=0, max_tokens=100, **settings)

@@ -8,21 +8,11 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman import (
-    Agent,
-    FinishReason,
-    Hooks,
-    LimitExceeded,
-    Message,
-    Request,
-    Role,
-    StreamInterrupted,
-    ToolDefinition,
-    TypedOrchestrator,
-    tool,
-)
+from dragoman import Agent, FinishReason, Message, Request, Role, ToolDefinition, tool
+from dragoman.agent import Hooks, TypedOrchestrator
 from dragoman.agent.events import Answered, ToolStarted
 from dragoman.agent.results import Result
+from dragoman.errors import LimitExceeded, StreamInterrupted
 from dragoman.model.parts import Refusal
 from dragoman.model.responses import Choice, Response
 from dragoman.model.tools import make_call
@@ -177,7 +167,7 @@ async def test_one_orchestrator_drives_many_runs_at_once() -> None:
             "Thinking." if request.output is None else f'{{"result": {request.messages[0].text}}}'
         )
 
-    models = dragoman.ScriptedModel([answer], repeat=True)
+    models = dragoman.testing.ScriptedModel([answer], repeat=True)
     agent = Agent(models, tools=[double], output=int, output_mode="two_phase",
                   orchestrator=TypedOrchestrator())  # fmt: skip
     found = await asyncio.gather(*(agent.send(str(number)) for number in range(20)))

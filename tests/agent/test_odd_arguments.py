@@ -7,16 +7,10 @@ from typing import Any, Self
 
 import pytest
 
-from dragoman import (
-    Agent,
-    Hooks,
-    InvalidInputError,
-    Message,
-    RunLimits,
-    ScriptedModel,
-    TypedOrchestrator,
-    tool,
-)
+from dragoman import Agent, Message, RunLimits, tool
+from dragoman.agent import Hooks, TypedOrchestrator
+from dragoman.errors import InvalidInputError
+from dragoman.testing import ScriptedModel
 from tests.agent.scripts import asks, call, model, weather
 
 
@@ -80,16 +74,17 @@ def test_a_setting_by_another_name_is_guessed(name: str, advice: str) -> None:
 async def test_tools_are_told_to_the_agent() -> None:
     """A call that is given some says where they belong."""
     with pytest.raises(InvalidInputError, match="the agent is told"):
-        await Agent(model()).send("Hi", tools=[weather])
+        await Agent(model()).send("Hi", tools=[weather])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
 
-@pytest.mark.parametrize("value", [Seat("s3cret"), "s3cret", ("s3cret",), ["s3cret"], lambda: "x"])
+@pytest.mark.parametrize("value", [Seat("s3cret"), "s3cret", ("s3cret",), [str, "s3cret"], 5])
 def test_an_output_is_a_type_and_no_value(value: Any) -> None:
     """A value in its place is named by its type, and not quoted."""
     with pytest.raises(InvalidInputError, match="is a type") as caught:
         Agent(model(), output=value)
     assert "s3cret" not in str(caught.value)
-    assert type(value).__name__ in str(caught.value)
+    wrong = value[-1] if isinstance(value, (list, tuple)) else value
+    assert type(wrong).__name__ in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [3, None, object(), ScriptedModel])

@@ -13,10 +13,14 @@ from dragoman import (
     ChatHistory,
     Message,
     SessionIdentity,
+    ToolCall,
     ToolExecutor,
     tool,
 )
-from dragoman.agent.rounds import UNKNOWN
+from dragoman.agent import Hooks, RunContext, ToolFinished, ToolStarted
+from dragoman.agent.tool_round import UNKNOWN
+from dragoman.model.collection import Messages
+from dragoman.model.tools import ToolResult
 from tests.agent.scripts import asks, call, model, weather
 
 
@@ -132,3 +136,101 @@ async def test_a_call_that_can_not_be_run_keeps_its_result_beside_others(tmp_pat
     told = results((await stored(tmp_path))[2])
     assert "city" in told["a"]
     assert told["b"] == "rain in Basel"
+
+
+class Slow:
+    """A conversation that is kept where writing takes a while; it notes each writing."""
+
+    keeps_rounds = True
+
+    def __init__(self) -> None:
+        self.kept: list[Message] = []
+        self.writings: list[dict[str, str]] = []
+
+    async def window(self, model: str | None, tools: Any, system: Any) -> Messages:  # noqa: ARG002 - all of it
+        """All messages."""
+        return Messages(*self.kept)
+
+    async def add(self, message: Message) -> Message:
+        """Keep a message."""
+        self.kept.append(message)
+        await self._write(message)
+        return message
+
+    async def replace(self, message: Message) -> Message:
+        """Keep it in the place of the last one."""
+        self.kept[-1] = message
+        await self._write(message)
+        return message
+
+    async def _write(self, message: Message) -> None:
+        if message.tool_results:
+            self.writings.append(results(message))
+        for _ in range(5):
+            await asyncio.sleep(0)
+
+
+@tool
+async def step(number: int) -> str:
+    """One of many."""
+    return f"step {number}"
+
+
+def many(count: int) -> Message:
+    """An answer with so many calls."""
+    return asks(*(call("step", f"c{n}", number=n) for n in range(count)))
+
+
+@pytest.mark.parametrize(("limit", "most"), [(8, 127), (None, 3), (1, 1001)])
+async def test_results_that_come_together_are_written_together(
+    limit: int | None, most: int
+) -> None:
+    """With what begins next: a large round is not written anew for each of its results."""
+    slow = Slow()
+    agent = Agent(model(many(1000), "Done."), tools=[step], executor=ToolExecutor(limit=limit))
+    assert (await agent.send("Go", history=slow)).output == "Done."
+    assert len(slow.writings) <= most
+    assert slow.writings[-1] == {f"c{n}": f"step {n}" for n in range(1000)}
+    for writing in slow.writings:
+        assert [*writing.values()].count(UNKNOWN) <= (limit or 1000)
+
+
+async def test_what_is_told_has_been_written() -> None:
+    """A tool begins when it is written down, a result is told when it is."""
+    slow = Slow()
+    agent = Agent(model(many(40), "Done."), tools=[step])
+    async for event in agent.stream("Go", history=slow).events():
+        if isinstance(event, ToolStarted):
+            assert slow.writings[-1][event.call.id] == UNKNOWN
+        elif isinstance(event, ToolFinished):
+            assert slow.writings[-1][event.call.id] == event.result.text
+    assert len(slow.writings) < 20
+
+
+async def test_who_leaves_a_stream_loses_no_call_that_was_not_begun() -> None:
+    """Where one runs after the other, only what was begun is unknown, whenever one leaves."""
+    for taken in range(4, 11):
+        slow = Slow()
+        settings: dict[str, Any] = {"tools": [step], "executor": ToolExecutor(limit=1)}
+        begun: list[str] = []
+        async with Agent(model(many(3)), **settings).stream("Go", history=slow) as stream:
+            events = stream.events()
+            for _ in range(taken):
+                event = await anext(events)
+                begun += [event.call.id] if isinstance(event, ToolStarted) else []
+        if slow.writings:
+            assert set(slow.writings[-1]) == set(begun)
+
+
+async def test_a_round_that_fails_keeps_the_results_that_came() -> None:
+    """A hook fails at the second of two results that came together: the first is written."""
+
+    def strict(call: ToolCall, result: ToolResult, _run: RunContext) -> None:
+        if call.id == "c1":
+            raise ValueError(result.text)
+
+    slow = Slow()
+    agent = Agent(model(many(2)), tools=[step], hooks=Hooks(after_tool_call=strict))
+    with pytest.raises(ValueError, match="step 1"):
+        await agent.send("Go", history=slow)
+    assert slow.writings[-1] == {"c0": "step 0", "c1": UNKNOWN}

@@ -12,36 +12,30 @@ import pytest
 import dragoman
 from dragoman import (
     Agent,
-    AllFailed,
     ChatHistory,
-    Choice,
-    Client,
     ConversationHistory,
-    FallbackModel,
     FinishReason,
-    InvalidInputError,
     Message,
     Messages,
-    Origin,
-    Overloaded,
     Policy,
-    ReplayTransport,
     Request,
     Response,
     Role,
-    Run,
     SessionIdentity,
     Text,
     Thinking,
     ToolExecutor,
-    ToolOrchestrator,
-    TypedOrchestrator,
     Usage,
     tool,
 )
-from dragoman.agent.events import AgentEvent, MessageAdded
+from dragoman.agent import Run, ToolOrchestrator, TypedOrchestrator
+from dragoman.agent.events import AskedAgain, MessageAdded
+from dragoman.errors import AllFailed, InvalidInputError, Overloaded
 from dragoman.history import MemoryStorage
+from dragoman.model import Choice, Origin
 from dragoman.model.events import Event, PartStart
+from dragoman.testing import ReplayTransport
+from dragoman.transport import Client, FallbackModel
 from tests.agent.scripts import asks, call, clock, model, weather
 
 BOTH = asks(call("weather", "1", city="NYC"), call("clock", "2", city="NYC"))
@@ -403,11 +397,10 @@ class Noting(ToolOrchestrator):
         """Nothing has been asked by now."""
         self.noted.append(f"initialize {run.tally.steps}")
 
-    async def iterate(self, run: Run) -> AsyncIterator[AgentEvent]:  # type: ignore[override]  # less will do
+    async def iterate(self, run: Run) -> None:
         """One request and what follows from it."""
         self.noted.append("iterate")
-        async for event in super().iterate(run):
-            yield event
+        await super().iterate(run)
 
     async def finalize(self, run: Run) -> None:
         """However it ended."""
@@ -444,9 +437,9 @@ class TestOrchestrator:
             async def initialize(self, run: Run) -> None:
                 run.retries.clear()
 
-            async def iterate(self, run: Run) -> AsyncIterator[AgentEvent]:
-                yield run.says("Canned.")
-                yield await run.add(Message.assistant("Canned."))
+            async def iterate(self, run: Run) -> None:
+                await run.says("Canned.")
+                await run.add(Message.assistant("Canned."))
                 run.finish()
 
             async def finalize(self, run: Run) -> None:
@@ -456,6 +449,28 @@ class TestOrchestrator:
         result = await Agent(silent, orchestrator=Canned()).send("Hi")
         assert (result.output, len(result.messages)) == ("Canned.", 2)
         assert silent.requests == []
+
+    async def test_one_that_yields_its_events_is_told_to_emit_them(self) -> None:
+        """As orchestrators did once: they would do nothing at all."""
+
+        class Yielding(ToolOrchestrator):
+            async def iterate(self, run: Run) -> Any:
+                yield run.said("Hi.")
+
+        with pytest.raises(InvalidInputError, match=r"await run\.emit"):
+            await Agent(model("Hi."), orchestrator=Yielding()).send("Hi")
+
+    async def test_what_it_emits_is_in_the_stream(self) -> None:
+        """In its order, and each when the one before it was taken."""
+
+        class Announcing(ToolOrchestrator):
+            async def iterate(self, run: Run) -> None:
+                await run.emit(AskedAgain("just so"))
+                await super().iterate(run)
+
+        agent = Agent(model("Hi."), orchestrator=Announcing())
+        events = [type(event).__name__ async for event in agent.stream("Hi").events()]
+        assert events[:3] == ["MessageAdded", "AskedAgain", "StepStarted"]
 
     async def test_it_is_chosen_by_what_is_asked_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A type has its own; words have the one for tools."""

@@ -12,19 +12,16 @@ from hypothesis import strategies as st
 
 from dragoman import (
     Agent,
-    Chunk,
     ConversationHistory,
-    InvalidInputError,
     Message,
     Messages,
     Policy,
-    ScriptedModel,
-    StreamInterrupted,
     Text,
     Thinking,
     Usage,
     tool,
 )
+from dragoman.agent import Chunk
 from dragoman.agent.events import (
     Answered,
     MessageAdded,
@@ -34,8 +31,10 @@ from dragoman.agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from dragoman.agent.rounds import UNKNOWN
+from dragoman.agent.tool_round import UNKNOWN
+from dragoman.errors import InvalidInputError, StreamInterrupted
 from dragoman.model.events import PartDelta, PartStart, PartStop, ResponseEnd, ResponseStart
+from dragoman.testing import ScriptedModel
 from tests.agent.scripts import asks, call, clock, model, weather
 
 

@@ -8,20 +8,13 @@ from typing import Any, Literal
 import pytest
 from msgspec import UNSET
 
-from dragoman import (
-    Agent,
-    FinishReason,
-    Hooks,
-    LimitExceeded,
-    Message,
-    Refused,
-    Request,
-    ScriptedModel,
-    ToolRetry,
-)
+from dragoman import Agent, FinishReason, Message, Request
+from dragoman.agent import Hooks
+from dragoman.errors import LimitExceeded, Refused, ToolRetry
 from dragoman.model.events import PartDelta, PartStart, ResponseEnd, ResponseStart
 from dragoman.model.parts import Text
 from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.testing import ScriptedModel
 from tests.agent.scripts import asks, call, model, weather
 
 Mode = Literal["native", "tool", "two_phase"]
@@ -44,7 +37,7 @@ def returned(id: str = "r", **arguments: Any) -> ToolCall:
     return call("return_result", id, **arguments)
 
 
-def asked(agent: Agent) -> list[Request]:
+def asked(agent: Agent[Any, Any]) -> list[Request]:
     """What the model was asked."""
     assert isinstance(agent.model, ScriptedModel)
     return agent.model.requests

@@ -21,7 +21,6 @@ from dragoman import (
     Message,
     Request,
     Role,
-    ScriptedModel,
     ToolCall,
     ToolDefinition,
     ToolExecutor,
@@ -29,7 +28,8 @@ from dragoman import (
     tool,
 )
 from dragoman.agent.events import AgentEvent, MessageAdded, StepStarted, ToolFinished, ToolStarted
-from dragoman.agent.rounds import UNKNOWN
+from dragoman.agent.tool_round import UNKNOWN
+from dragoman.testing import ScriptedModel
 from dragoman.wire.dialect import dialects
 from tests.history.torture import Place
 
@@ -195,7 +195,7 @@ def is_answered(messages: Sequence[Message]) -> bool:
 # Forked from a process that has everything loaded: a start takes milliseconds.
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
-    ["tests.agent.torture", "dragoman.history.storage.files", "psycopg", "psycopg_pool"]
+    ["tests.agent.torture", "dragoman.history.storage.files", "psycopg"]
 )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         AgentEvent,
         Answered,
         AskedAgain,
+        HandedOver,
         MessageAdded,
         PartialOutput,
         RunFinished,
@@ -28,13 +29,15 @@ if TYPE_CHECKING:
         ToolStarted,
     )
     from dragoman.agent.executor import ToolExecutor
+    from dragoman.agent.handoffs import Handoff
     from dragoman.agent.hooks import Hooks
     from dragoman.agent.limits import RunLimits
+    from dragoman.agent.options import CallOptions, Settings
     from dragoman.agent.orchestrator import Orchestrator, ToolOrchestrator
     from dragoman.agent.results import Chunk, Result
     from dragoman.agent.runs import Run
     from dragoman.agent.stream import AgentStream, BlockingAgentStream
-    from dragoman.agent.typed import TypedOrchestrator
+    from dragoman.agent.typed_run import TypedOrchestrator
 
 _HOMES = {
     "agent": ("Agent",),
@@ -45,6 +48,7 @@ _HOMES = {
         "AgentEvent",
         "Answered",
         "AskedAgain",
+        "HandedOver",
         "MessageAdded",
         "PartialOutput",
         "RunFinished",
@@ -55,13 +59,15 @@ _HOMES = {
         "ToolStarted",
     ),
     "executor": ("ToolExecutor",),
+    "handoffs": ("Handoff",),
     "hooks": ("Hooks",),
     "limits": ("RunLimits",),
+    "options": ("CallOptions", "Settings"),
     "orchestrator": ("Orchestrator", "ToolOrchestrator"),
     "results": ("Chunk", "Result"),
     "runs": ("Run",),
     "stream": ("AgentStream", "BlockingAgentStream"),
-    "typed": ("TypedOrchestrator",),
+    "typed_run": ("TypedOrchestrator",),
 }
 
 __all__ = [
@@ -72,8 +78,11 @@ __all__ = [
     "Answered",
     "AskedAgain",
     "BlockingAgentStream",
+    "CallOptions",
     "Chunk",
     "Conversation",
+    "HandedOver",
+    "Handoff",
     "Hooks",
     "MessageAdded",
     "Orchestrator",
@@ -83,6 +92,7 @@ __all__ = [
     "RunContext",
     "RunFinished",
     "RunLimits",
+    "Settings",
     "StepStarted",
     "TextDelta",
     "ThinkingDelta",

@@ -2,34 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
-from contextlib import aclosing
+import typing
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
+from dragoman.agent.approvals import Approve
+from dragoman.agent.checks import check_orchestrator, check_retries, expect_price, opened
+from dragoman.agent.context import RunContext
 from dragoman.agent.conversations import conversation_of
-from dragoman.agent.events import AgentEvent, RunFinished
 from dragoman.agent.executor import ToolExecutor
+from dragoman.agent.handoffs import Handoff, as_tool
 from dragoman.agent.hooks import Hooks
-from dragoman.agent.limits import RunLimits, unknown_cost
-from dragoman.agent.linking import Links
-from dragoman.agent.orchestrator import Orchestrator, ToolOrchestrator
+from dragoman.agent.limits import RunLimits
+from dragoman.agent.options import (
+    AgentOptions,
+    CallOptions,
+    Instructions,
+    OutputMode,
+    Settings,
+    with_options,
+)
+from dragoman.agent.orchestrator import Orchestrator
 from dragoman.agent.output.typed import TypedOutput
+from dragoman.agent.overriding import overrides, overriding
+from dragoman.agent.response_chaining import Links
 from dragoman.agent.results import Result
-from dragoman.agent.resuming import Beginning, begun
-from dragoman.agent.runs import Run
-from dragoman.agent.setup import Setup, prompt_of, request_with, system_of
+from dragoman.agent.resuming import Beginning
+from dragoman.agent.run_loop import play
+from dragoman.agent.runs import Run, run_of
+from dragoman.agent.setup import Setup, checked_function, prompt_of, request_with, system_of
 from dragoman.agent.stream import AgentStream, BlockingAgentStream
-from dragoman.agent.toolbox import AgentTool, Toolbox
-from dragoman.agent.typed import TypedOrchestrator
+from dragoman.agent.toolbox import AgentTool, DynamicTools, Toolbox
 from dragoman.errors import ConfigError, InvalidInputError
 from dragoman.model import portal
 from dragoman.model.catalogue import Embeddings
 from dragoman.model.frozen import EMPTY
+from dragoman.model.functions.tool import Tool
 from dragoman.model.requests import Request
 from dragoman.model.responses import Embedding
+from dragoman.model.type_parameters import TypeForm, TypeVar, filled
 from dragoman.model.value import expect
 from dragoman.providers.prices import Prices
 from dragoman.providers.provider import Provider
@@ -38,11 +54,12 @@ from dragoman.transport.model import Model, open_model
 if TYPE_CHECKING:
     from dragoman.agent.chat import AgentChat
 
-T = TypeVar("T")
-OutputMode = Literal["native", "tool", "two_phase"]
+T = typing.TypeVar("T")
+DepsT_contra = TypeVar("DepsT_contra", default=Any, contravariant=True)
+OutT_co = TypeVar("OutT_co", default=str, covariant=True)
 
 
-class Agent:
+class Agent(Generic[DepsT_contra, OutT_co]):
     """A model with tools, instructions and a way of answering.
 
     ```python
@@ -56,20 +73,57 @@ class Agent:
     agent serves any number of conversations at once; `chat()` keeps one for you.
 
     Further settings are those of a request: `max_tokens`, `temperature`, `thinking`,
-    `tool_choice`, … An agent, or a call of it, may have them.
+    `tool_choice`, … An agent, or a call of it, may have them (`dragoman.agent.Settings`).
+
+    To type checkers it is an `Agent[Deps, Out]`: `Out` is what `output` says, `str` without one;
+    `Deps` is what its tools, hooks and instructions want, or what you write: `Agent[Database](…)`.
     """
 
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, arguments: Any) -> Any:
+            return super().__class_getitem__(filled(cls.__parameters__, arguments, Any, str))
+
+    @overload
+    def __init__(
+        self, model: str | Provider | Model, *, output: None = None,
+        **options: Unpack[AgentOptions[DepsT_contra]],
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self, model: str | Provider | Model, *, output: TypeForm[OutT_co],
+        **options: Unpack[AgentOptions[DepsT_contra]],
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self, model: str | Provider | Model, *, output: Callable[..., Awaitable[OutT_co]],
+        **options: Unpack[AgentOptions[DepsT_contra]],
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self, model: str | Provider | Model, *,
+        output: Callable[..., OutT_co] | Sequence[Callable[..., OutT_co]],
+        **options: Unpack[AgentOptions[DepsT_contra]],
+    ) -> None: ...  # fmt: skip
+    @overload
+    def __init__(
+        self: Agent[Any, Any], model: str | Provider | Model, *, output: Mapping[str, Any],
+        **options: Unpack[AgentOptions[Any]],
+    ) -> None: ...  # fmt: skip
+    @with_options(Settings)
     def __init__(  # noqa: PLR0913 - all but the model by keyword, and optional
         self,
         model: str | Provider | Model,
         *,
-        tools: Iterable[AgentTool] = (),
-        system: Any = None,
+        tools: Iterable[AgentTool[Any]] = (),
+        dynamic_tools: DynamicTools[Any] | None = None,
+        system: Instructions[Any] = None,
         output: Any = None,
         output_mode: OutputMode | None = None,
         output_retries: int = 2,
         limits: RunLimits | None = None,
-        hooks: Hooks | None = None,
+        hooks: Hooks[Any] | None = None,
+        approve: Approve[Any] | None = None,
         executor: ToolExecutor | None = None,
         orchestrator: Orchestrator | None = None,
         prices: Prices | Mapping[str, Any] | None = None,
@@ -80,20 +134,23 @@ class Agent:
         expect(limits, (RunLimits, type(None)), "limits")
         expect(hooks, (Hooks, type(None)), "hooks")
         expect(executor, (ToolExecutor, type(None)), "executor")
-        _check_retries(output_retries)
-        _check_orchestrator(orchestrator)
-        opened = open_model(model)
-        self._owns_model = opened is not model
+        check_retries(output_retries)
+        check_orchestrator(orchestrator)
+        own = open_model(model)
+        self._owns_model = own is not model
         self._output_mode = output_mode
+        self._key = object()  # of what tests put in the place of parts of it, or of its copies
         self._setup = Setup(
-            model=opened,
+            model=own,
             tools=Toolbox.of(tools),
+            dynamic_tools=checked_function(dynamic_tools, "dynamic_tools", "the run"),
             system=system_of(system),
-            request=request_with(Request(), settings),
+            request=request_with(Request(), _given(settings)),
             output=TypedOutput.of(output, output_mode),
             output_retries=output_retries,
             limits=limits or RunLimits(),
             hooks=hooks or Hooks(),
+            approve=checked_function(approve, "approve", "the call and the run"),
             executor=executor or ToolExecutor(),
             orchestrator=orchestrator,
             prices=prices if isinstance(prices, Prices) else Prices(prices or {}),
@@ -104,27 +161,50 @@ class Agent:
     @property
     def model(self) -> Model:
         """The model that answers."""
-        return self._setup.model
+        return self._setup_now().model
 
     def __repr__(self) -> str:
-        return f"Agent({self.model.name}, {len(self._setup.tools.definitions)} tools)"
+        more = "+" if self._setup.dynamic_tools is not None else ""
+        return f"Agent({self.model.name}, {len(self._setup.tools.definitions)}{more} tools)"
 
-    def with_model(self, model: str | Provider | Model) -> Agent:
+    def with_model(self, model: str | Provider | Model) -> Self:
         """The same agent on another model, for the next call or in mid-conversation."""
-        opened = open_model(model)
-        other = self._with(replace(self._setup, model=opened))
-        other._owns_model = opened is not model
+        own = open_model(model)
+        other = copy(self)
+        other._setup = replace(self._setup, model=own)
+        other._owns_model = own is not model
         return other
 
-    def _with(self, setup: Setup) -> Agent:
-        other = Agent.__new__(Agent)
-        other._setup, other._output_mode, other._owns_model = setup, self._output_mode, False
-        return other
+    def override(
+        self,
+        *,
+        model: Model | UnsetType = UNSET,
+        deps: DepsT_contra | UnsetType = UNSET,
+        tools: Iterable[AgentTool[DepsT_contra]] | UnsetType = UNSET,
+        system: Instructions[DepsT_contra] | UnsetType = UNSET,
+    ) -> AbstractContextManager[None]:
+        """For tests: other parts in the place of the agent's, wherever it is called from within.
+
+        ```python
+        with agent.override(model=TestModel(), deps=FakeDatabase()):
+            await code_that_uses_the_agent()
+        ```
+
+        It holds for the task that says so and those that it starts, and whatever a call is told.
+        """
+        changes = _given({"deps": deps})
+        if model is not UNSET:
+            changes["model"] = opened(model)
+        if tools is not UNSET:
+            changes.update(tools=Toolbox.of(tools), dynamic_tools=None)
+        if system is not UNSET:
+            changes["system"] = system_of(system)
+        return overriding(self._key, changes)
 
     async def close(self) -> None:
         """Close the model, unless it was handed in open. Calling it again does nothing."""
         if self._owns_model:
-            await self.model.close()
+            await self._setup.model.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -136,43 +216,99 @@ class Agent:
 
     @overload
     async def send(
-        self, *content: Any, output: type[T], history: Any = None, deps: Any = None,
-        approvals: Mapping[str, bool | str] = EMPTY, results: Mapping[str, Any] = EMPTY,
-        **settings: Any,
+        self, *content: Any, **options: Unpack[CallOptions[DepsT_contra]]
+    ) -> Result[OutT_co]: ...  # fmt: skip
+    @overload
+    async def send(
+        self, *content: Any, output: None, **options: Unpack[CallOptions[DepsT_contra]]
+    ) -> Result[str]: ...  # fmt: skip
+    @overload
+    async def send(
+        self, *content: Any, output: TypeForm[T], **options: Unpack[CallOptions[DepsT_contra]]
     ) -> Result[T]: ...  # fmt: skip
     @overload
     async def send(
-        self, *content: Any, output: Any = UNSET, history: Any = None, deps: Any = None,
-        approvals: Mapping[str, bool | str] = EMPTY, results: Mapping[str, Any] = EMPTY,
-        **settings: Any,
+        self, *content: Any, output: Callable[..., Awaitable[T]],
+        **options: Unpack[CallOptions[DepsT_contra]],
+    ) -> Result[T]: ...  # fmt: skip
+    @overload
+    async def send(
+        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
+        **options: Unpack[CallOptions[DepsT_contra]],
+    ) -> Result[T]: ...  # fmt: skip
+    @overload
+    async def send(
+        self, *content: Any, output: Mapping[str, Any],
+        **options: Unpack[CallOptions[DepsT_contra]],
     ) -> Result[Any]: ...  # fmt: skip
-    async def send(self, *content: Any, **options: Any) -> Result[Any]:
+    @with_options(CallOptions)
+    async def send(self, *content: Any, output: Any = UNSET, **options: Any) -> Result[Any]:
         """The answer, after as many rounds of tools as it takes.
 
         `content` is what the user says: texts and media, or a message. Without any, the
         conversation goes on from where `history` ends: calls that wait for a result are run, or
-        answered with `approvals` (by id: True, False, or why not) and `results` (by id: what the
-        caller's own tool returned). `deps` is what tools find in their `RunContext`.
+        answered with `approvals` (by id: True, False, why not, or other arguments) and `results`
+        (by id: what the caller's own tool returned). `approve` decides about such calls at once.
+        `deps` is what tools find in their `RunContext`.
         """
-        return await self._stream(content, options, streams=False).collect()
+        return await self._stream(content, {**options, "output": output}, streams=False).collect()
 
     @overload
     def stream(
-        self, *content: Any, output: type[T], history: Any = None, deps: Any = None,
-        approvals: Mapping[str, bool | str] = EMPTY, results: Mapping[str, Any] = EMPTY,
-        **settings: Any,
+        self, *content: Any, **options: Unpack[CallOptions[DepsT_contra]]
+    ) -> AgentStream[OutT_co]: ...  # fmt: skip
+    @overload
+    def stream(
+        self, *content: Any, output: None, **options: Unpack[CallOptions[DepsT_contra]]
+    ) -> AgentStream[str]: ...  # fmt: skip
+    @overload
+    def stream(
+        self, *content: Any, output: TypeForm[T], **options: Unpack[CallOptions[DepsT_contra]]
     ) -> AgentStream[T]: ...  # fmt: skip
     @overload
     def stream(
-        self, *content: Any, output: Any = UNSET, history: Any = None, deps: Any = None,
-        approvals: Mapping[str, bool | str] = EMPTY, results: Mapping[str, Any] = EMPTY,
-        **settings: Any,
+        self, *content: Any, output: Callable[..., Awaitable[T]],
+        **options: Unpack[CallOptions[DepsT_contra]],
+    ) -> AgentStream[T]: ...  # fmt: skip
+    @overload
+    def stream(
+        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
+        **options: Unpack[CallOptions[DepsT_contra]],
+    ) -> AgentStream[T]: ...  # fmt: skip
+    @overload
+    def stream(
+        self, *content: Any, output: Mapping[str, Any],
+        **options: Unpack[CallOptions[DepsT_contra]],
     ) -> AgentStream[Any]: ...  # fmt: skip
-    def stream(self, *content: Any, **options: Any) -> AgentStream[Any]:
+    @with_options(CallOptions)
+    def stream(self, *content: Any, output: Any = UNSET, **options: Any) -> AgentStream[Any]:
         """As `send`, piece by piece: chunks that add up to its result."""
-        return self._stream(content, options, streams=True)
+        return self._stream(content, {**options, "output": output}, streams=True)
 
-    def chat(self, history: Any = None, *, deps: Any = None) -> AgentChat:
+    # --- for other agents
+
+    def as_tool(
+        self, name: str, description: str
+    ) -> Tool[..., Coroutine[Any, Any, Result[OutT_co]], RunContext[DepsT_contra]]:
+        """A tool of other agents that asks this one: with a prompt, and the same `deps`.
+
+        What it uses counts for the run that asks it, and for the limits of that run.
+        """
+        return as_tool(self, name, description)
+
+    def as_handoff(self, name: str, description: str) -> Handoff[DepsT_contra]:
+        """For the `tools` of other agents: their model may hand the conversation over to this one.
+
+        The run goes on with this agent's model, instructions, settings and tools; `result.agent` is
+        the name.
+        """
+        return Handoff(self, name, description, self._setup_now)
+
+    # --- a conversation
+
+    def chat(
+        self, history: Any = None, *, deps: DepsT_contra | None = None
+    ) -> AgentChat[DepsT_contra, OutT_co]:
         """A conversation that is kept for you."""
         from dragoman.agent.chat import AgentChat
 
@@ -180,13 +316,75 @@ class Agent:
 
     # --- the same without `await`: in scripts, in notebooks, in threads
 
-    def send_sync(self, *content: Any, **options: Any) -> Result[Any]:
+    @overload
+    def send_sync(
+        self, *content: Any, **options: Unpack[CallOptions[DepsT_contra]]
+    ) -> Result[OutT_co]: ...  # fmt: skip
+    @overload
+    def send_sync(
+        self, *content: Any, output: None, **options: Unpack[CallOptions[DepsT_contra]]
+    ) -> Result[str]: ...  # fmt: skip
+    @overload
+    def send_sync(
+        self, *content: Any, output: TypeForm[T], **options: Unpack[CallOptions[DepsT_contra]]
+    ) -> Result[T]: ...  # fmt: skip
+    @overload
+    def send_sync(
+        self, *content: Any, output: Callable[..., Awaitable[T]],
+        **options: Unpack[CallOptions[DepsT_contra]],
+    ) -> Result[T]: ...  # fmt: skip
+    @overload
+    def send_sync(
+        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
+        **options: Unpack[CallOptions[DepsT_contra]],
+    ) -> Result[T]: ...  # fmt: skip
+    @overload
+    def send_sync(
+        self, *content: Any, output: Mapping[str, Any],
+        **options: Unpack[CallOptions[DepsT_contra]],
+    ) -> Result[Any]: ...  # fmt: skip
+    @with_options(CallOptions)
+    def send_sync(self, *content: Any, output: Any = UNSET, **options: Any) -> Result[Any]:
         """See `send`."""
-        return portal.run(self._stream(content, options, streams=False).collect())
+        return portal.run(
+            self._stream(content, {**options, "output": output}, streams=False).collect()
+        )
 
-    def stream_sync(self, *content: Any, **options: Any) -> BlockingAgentStream[Any]:
+    @overload
+    def stream_sync(
+        self, *content: Any, **options: Unpack[CallOptions[DepsT_contra]]
+    ) -> BlockingAgentStream[OutT_co]: ...  # fmt: skip
+    @overload
+    def stream_sync(
+        self, *content: Any, output: None, **options: Unpack[CallOptions[DepsT_contra]]
+    ) -> BlockingAgentStream[str]: ...  # fmt: skip
+    @overload
+    def stream_sync(
+        self, *content: Any, output: TypeForm[T], **options: Unpack[CallOptions[DepsT_contra]]
+    ) -> BlockingAgentStream[T]: ...  # fmt: skip
+    @overload
+    def stream_sync(
+        self, *content: Any, output: Callable[..., Awaitable[T]],
+        **options: Unpack[CallOptions[DepsT_contra]],
+    ) -> BlockingAgentStream[T]: ...  # fmt: skip
+    @overload
+    def stream_sync(
+        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
+        **options: Unpack[CallOptions[DepsT_contra]],
+    ) -> BlockingAgentStream[T]: ...  # fmt: skip
+    @overload
+    def stream_sync(
+        self, *content: Any, output: Mapping[str, Any],
+        **options: Unpack[CallOptions[DepsT_contra]],
+    ) -> BlockingAgentStream[Any]: ...  # fmt: skip
+    @with_options(CallOptions)
+    def stream_sync(
+        self, *content: Any, output: Any = UNSET, **options: Any
+    ) -> BlockingAgentStream[Any]:
         """See `stream`; `for` and `with` go where `async for` and `async with` would."""
-        return BlockingAgentStream(self._stream(content, options, streams=True))
+        return BlockingAgentStream(
+            self._stream(content, {**options, "output": output}, streams=True)
+        )
 
     def close_sync(self) -> None:
         """See `close`."""
@@ -215,6 +413,14 @@ class Agent:
         found: Embeddings = await self._embedder()(list(texts), **settings)
         return found
 
+    def embed_query_sync(self, text: str, **settings: Any) -> Embedding:
+        """See `embed_query`."""
+        return portal.run(self.embed_query(text, **settings))
+
+    def embed_documents_sync(self, texts: Iterable[str], **settings: Any) -> Embeddings:
+        """See `embed_documents`."""
+        return portal.run(self.embed_documents(texts, **settings))
+
     def _embedder(self) -> Any:
         embed = getattr(self.model, "embed", None)
         if embed is None:
@@ -227,20 +433,30 @@ class Agent:
     def _stream(
         self, content: tuple[Any, ...], options: dict[str, Any], *, streams: bool
     ) -> AgentStream[Any]:
-        given = dict(options)
+        given = _given(options)
         history, deps = given.pop("history", None), given.pop("deps", None)
+        deps = overrides(self._key).get("deps", deps)
+        parent = run_of(given.pop("within", None))
         beginning = Beginning(
             prompt_of(content), given.pop("approvals", EMPTY), given.pop("results", EMPTY)
         )
         beginning.check()
         setup = self._setup_for(given)
-        _expect_price(setup)
-        run = Run(setup, conversation_of(history, setup.history_hooks), deps=deps, streams=streams)
-        return AgentStream(run, lambda: _played(run, beginning))
+        if setup.approve is None and parent is not None:
+            setup = replace(setup, approve=parent.setup.approve)
+        expect_price(setup)
+        conversation = conversation_of(history, setup.history_hooks)
+        run = Run(setup, conversation, deps=deps, streams=streams, parent=parent)
+        return AgentStream(run, lambda: play(run, beginning))
+
+    def _setup_now(self) -> Setup:
+        """How it works here: tests may have put something else in place."""
+        changes = {name: each for name, each in overrides(self._key).items() if name != "deps"}
+        return replace(self._setup, **changes) if changes else self._setup
 
     def _setup_for(self, given: dict[str, Any]) -> Setup:
         """The agent's setup with what a call changes of it."""
-        setup = self._setup
+        setup = self._setup_now()
         if not given:
             return setup
         changes: dict[str, Any] = {}
@@ -252,49 +468,15 @@ class Agent:
             limits = given.pop("limits")
             expect(limits, (RunLimits, type(None)), "limits")
             changes["limits"] = limits or RunLimits()
+        if "approve" in given:
+            changes["approve"] = checked_function(
+                given.pop("approve"), "approve", "the call and the run"
+            )
         if given:
             changes["request"] = request_with(setup.request, given)
         return replace(setup, **changes)
 
 
-def _check_retries(retries: object) -> None:
-    if type(retries) is not int or retries < 0:
-        msg = "output_retries must be a whole number from 0 on"
-        raise InvalidInputError(msg)
-
-
-def _check_orchestrator(orchestrator: object) -> None:
-    if isinstance(orchestrator, type):
-        msg = "orchestrator must be an object, not a class: write TypedOrchestrator(), for one"
-        raise InvalidInputError(msg)
-    expect(orchestrator, (Orchestrator, type(None)), "orchestrator")
-
-
-def _expect_price(setup: Setup) -> None:
-    """Raise where the cost is limited and nobody will know it; before anything is spent."""
-    if setup.limits.cost is not None and not setup.prices.can_tell(setup.model.name):
-        raise unknown_cost()
-
-
-async def _played(run: Run, beginning: Beginning) -> AsyncGenerator[AgentEvent]:
-    """All that happens in a run."""
-    orchestrator = run.setup.orchestrator
-    if orchestrator is None:
-        orchestrator = ToolOrchestrator() if run.setup.output is None else TypedOrchestrator()
-    await orchestrator.initialize(run)
-    try:
-        async with aclosing(begun(run, beginning, orchestrator)) as events:
-            async for event in events:
-                yield event
-        while not run.is_over:
-            iteration = orchestrator.iterate(run)
-            try:
-                async for event in iteration:
-                    yield event
-            finally:
-                if isinstance(iteration, AsyncGenerator):
-                    await iteration.aclose()
-    finally:
-        await orchestrator.finalize(run)
-    result = await run.hooked(run.setup.hooks.after_send, run.result)
-    yield RunFinished(result)
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """Without those that are unset, as the signature says that they are."""
+    return {name: each for name, each in options.items() if each is not UNSET}

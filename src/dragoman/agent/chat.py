@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+import typing
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
+
+from msgspec import UNSET
 
 from dragoman.agent.agent import Agent
+from dragoman.agent.options import ChatOptions, with_options
 from dragoman.agent.results import Result
 from dragoman.agent.stream import AgentStream, BlockingAgentStream
+from dragoman.errors import InvalidInputError
 from dragoman.model import portal
 from dragoman.model.collection import Messages
 from dragoman.model.conversation import ConversationHistory, Policy
+from dragoman.model.type_parameters import TypeForm, TypeVar, filled
 from dragoman.providers.provider import Provider
 from dragoman.transport.model import Model
 from dragoman.wire.inputs.reader import read_history
 
+T = typing.TypeVar("T")
+DepsT_contra = TypeVar("DepsT_contra", default=Any, contravariant=True)
+OutT_co = TypeVar("OutT_co", default=str, covariant=True)
 
-class AgentChat:
+
+class AgentChat(Generic[DepsT_contra, OutT_co]):
     """An agent, and what has been said to it so far.
 
     ```python
@@ -30,12 +41,23 @@ class AgentChat:
     at a time.
     """
 
-    def __init__(self, agent: Agent, history: Any = None, *, deps: Any = None) -> None:
+    if not TYPE_CHECKING:
+
+        def __class_getitem__(cls, arguments: Any) -> Any:
+            return super().__class_getitem__(filled(cls.__parameters__, arguments, Any, str))
+
+    def __init__(
+        self,
+        agent: Agent[DepsT_contra, OutT_co],
+        history: Any = None,
+        *,
+        deps: DepsT_contra | None = None,
+    ) -> None:
         self.agent = agent
         self.deps = deps
         self.history = _kept(history)
         """Where the conversation is: a `ConversationHistory`, or the history that was given."""
-        self._made: list[Agent] = []
+        self._made: list[Agent[DepsT_contra, OutT_co]] = []
 
     def __repr__(self) -> str:
         return f"AgentChat({self.agent!r}, {self.history!r})"
@@ -56,6 +78,16 @@ class AgentChat:
     async def __aexit__(self, *_error: object) -> None:
         await self.close()
 
+    def close_sync(self) -> None:
+        """See `close`."""
+        portal.run(self.close())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close_sync()
+
     async def messages(self) -> Messages:
         """All that has been said."""
         if isinstance(self.history, ConversationHistory):
@@ -67,24 +99,142 @@ class AgentChat:
         """See `messages`."""
         return portal.run(self.messages())
 
-    async def send(self, *content: Any, **options: Any) -> Result[Any]:
+    @overload
+    async def send(
+        self, *content: Any, **options: Unpack[ChatOptions[DepsT_contra]]
+    ) -> Result[OutT_co]: ...  # fmt: skip
+    @overload
+    async def send(
+        self, *content: Any, output: None, **options: Unpack[ChatOptions[DepsT_contra]]
+    ) -> Result[str]: ...  # fmt: skip
+    @overload
+    async def send(
+        self, *content: Any, output: TypeForm[T], **options: Unpack[ChatOptions[DepsT_contra]]
+    ) -> Result[T]: ...  # fmt: skip
+    @overload
+    async def send(
+        self, *content: Any, output: Callable[..., Awaitable[T]],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> Result[T]: ...  # fmt: skip
+    @overload
+    async def send(
+        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> Result[T]: ...  # fmt: skip
+    @overload
+    async def send(
+        self, *content: Any, output: Mapping[str, Any],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> Result[Any]: ...  # fmt: skip
+    @with_options(ChatOptions)
+    async def send(self, *content: Any, output: Any = UNSET, **options: Any) -> Result[Any]:
         """See `Agent.send`."""
-        return await self.agent.send(*content, **self._with(options))
+        found: Result[Any] = await self.agent.send(*content, **self._with(output, options))
+        return found
 
-    def stream(self, *content: Any, **options: Any) -> AgentStream[Any]:
+    @overload
+    def stream(
+        self, *content: Any, **options: Unpack[ChatOptions[DepsT_contra]]
+    ) -> AgentStream[OutT_co]: ...  # fmt: skip
+    @overload
+    def stream(
+        self, *content: Any, output: None, **options: Unpack[ChatOptions[DepsT_contra]]
+    ) -> AgentStream[str]: ...  # fmt: skip
+    @overload
+    def stream(
+        self, *content: Any, output: TypeForm[T], **options: Unpack[ChatOptions[DepsT_contra]]
+    ) -> AgentStream[T]: ...  # fmt: skip
+    @overload
+    def stream(
+        self, *content: Any, output: Callable[..., Awaitable[T]],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> AgentStream[T]: ...  # fmt: skip
+    @overload
+    def stream(
+        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> AgentStream[T]: ...  # fmt: skip
+    @overload
+    def stream(
+        self, *content: Any, output: Mapping[str, Any],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> AgentStream[Any]: ...  # fmt: skip
+    @with_options(ChatOptions)
+    def stream(self, *content: Any, output: Any = UNSET, **options: Any) -> AgentStream[Any]:
         """See `Agent.stream`."""
-        return self.agent.stream(*content, **self._with(options))
+        return self.agent.stream(*content, **self._with(output, options))
 
-    def send_sync(self, *content: Any, **options: Any) -> Result[Any]:
+    @overload
+    def send_sync(
+        self, *content: Any, **options: Unpack[ChatOptions[DepsT_contra]]
+    ) -> Result[OutT_co]: ...  # fmt: skip
+    @overload
+    def send_sync(
+        self, *content: Any, output: None, **options: Unpack[ChatOptions[DepsT_contra]]
+    ) -> Result[str]: ...  # fmt: skip
+    @overload
+    def send_sync(
+        self, *content: Any, output: TypeForm[T], **options: Unpack[ChatOptions[DepsT_contra]]
+    ) -> Result[T]: ...  # fmt: skip
+    @overload
+    def send_sync(
+        self, *content: Any, output: Callable[..., Awaitable[T]],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> Result[T]: ...  # fmt: skip
+    @overload
+    def send_sync(
+        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> Result[T]: ...  # fmt: skip
+    @overload
+    def send_sync(
+        self, *content: Any, output: Mapping[str, Any],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> Result[Any]: ...  # fmt: skip
+    @with_options(ChatOptions)
+    def send_sync(self, *content: Any, output: Any = UNSET, **options: Any) -> Result[Any]:
         """See `Agent.send`."""
-        return portal.run(self.send(*content, **options))
+        return self.agent.send_sync(*content, **self._with(output, options))
 
-    def stream_sync(self, *content: Any, **options: Any) -> BlockingAgentStream[Any]:
+    @overload
+    def stream_sync(
+        self, *content: Any, **options: Unpack[ChatOptions[DepsT_contra]]
+    ) -> BlockingAgentStream[OutT_co]: ...  # fmt: skip
+    @overload
+    def stream_sync(
+        self, *content: Any, output: None, **options: Unpack[ChatOptions[DepsT_contra]]
+    ) -> BlockingAgentStream[str]: ...  # fmt: skip
+    @overload
+    def stream_sync(
+        self, *content: Any, output: TypeForm[T], **options: Unpack[ChatOptions[DepsT_contra]]
+    ) -> BlockingAgentStream[T]: ...  # fmt: skip
+    @overload
+    def stream_sync(
+        self, *content: Any, output: Callable[..., Awaitable[T]],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> BlockingAgentStream[T]: ...  # fmt: skip
+    @overload
+    def stream_sync(
+        self, *content: Any, output: Callable[..., T] | Sequence[Callable[..., T]],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> BlockingAgentStream[T]: ...  # fmt: skip
+    @overload
+    def stream_sync(
+        self, *content: Any, output: Mapping[str, Any],
+        **options: Unpack[ChatOptions[DepsT_contra]],
+    ) -> BlockingAgentStream[Any]: ...  # fmt: skip
+    @with_options(ChatOptions)
+    def stream_sync(
+        self, *content: Any, output: Any = UNSET, **options: Any
+    ) -> BlockingAgentStream[Any]:
         """See `Agent.stream`."""
-        return BlockingAgentStream(self.stream(*content, **options))
+        return self.agent.stream_sync(*content, **self._with(output, options))
 
-    def _with(self, options: dict[str, Any]) -> dict[str, Any]:
-        return {"deps": self.deps, **options, "history": self.history}
+    def _with(self, output: Any, options: dict[str, Any]) -> dict[str, Any]:
+        if options.get("history", UNSET) is not UNSET:
+            msg = "a chat has its own history: give it to `agent.chat(history)`"
+            raise InvalidInputError(msg)
+        return {"deps": self.deps, **options, "output": output, "history": self.history}
 
 
 def _kept(history: Any) -> Any:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
-from dragoman.agent.shown import Shown
+from dragoman.agent.reprs import Shown
 from dragoman.model.collection import Messages
 from dragoman.model.functions.injection import Injected
 from dragoman.model.tools import ToolCall
+from dragoman.model.type_parameters import TypeVar
 from dragoman.model.usage import Usage
 
-D = TypeVar("D")
+DepsT_co = TypeVar("DepsT_co", default=Any, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
-class RunContext(Shown, Injected, Generic[D]):
+class RunContext(Shown, Injected, Generic[DepsT_co]):
     """The run that a tool, a hook or a system prompt is called in.
 
     ```python
@@ -26,10 +27,11 @@ class RunContext(Shown, Injected, Generic[D]):
         return await run.deps.order(number)
     ```
 
-    The model never hears of such a parameter: whatever has this type is filled in.
+    The model never hears of such a parameter: whatever has this type is filled in. Type checkers
+    see to it that tools, hooks and instructions of an `Agent[Deps]` want no other `deps`.
     """
 
-    deps: D
+    deps: DepsT_co
     """What the caller gave as `deps`."""
     run_id: str = ""
     model: str = ""
@@ -42,8 +44,10 @@ class RunContext(Shown, Injected, Generic[D]):
     """What the run has used so far."""
     call: ToolCall | None = None
     """The call that is being answered."""
+    run: Any = field(default=None, compare=False)
+    """The run itself, for calls of other agents within it: `agent.send(…, within=context)`."""
 
-    def for_call(self, call: ToolCall) -> RunContext[D]:
+    def for_call(self, call: ToolCall) -> RunContext[DepsT_co]:
         """The same run, at one of its calls."""
         return replace(self, call=call)
 

@@ -12,14 +12,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from dragoman.errors import Conflict, NotFound
 from dragoman.history.blocking import BlockingChatHistory
 from dragoman.history.chat import ChatHistory
 from dragoman.history.config import ChatHistoryConfig
 from dragoman.history.hooks import check as check_hooks
-from dragoman.history.outside import window_of
+from dragoman.history.model_lookups import window_of
 from dragoman.model import portal
 from dragoman.model.collection import Messages
 from dragoman.model.content import parts_from
@@ -35,6 +35,7 @@ from dragoman.wire.inputs.reader import read_history
 T = TypeVar("T")
 
 _ATTEMPTS = 20
+_SOME = 8  # messages: most rounds are shorter
 _TAKEN = (
     "another run is at this conversation and has taken over calls that waited for their results;"
     " none of them was run here: read the history again when that run has ended"
@@ -62,6 +63,15 @@ class Conversation(Protocol):
 
     async def replace(self, message: Message) -> Message:
         """Put a message in the place of the one with its id; raises `NotFound`."""
+        ...
+
+
+@runtime_checkable
+class HasTail(Protocol):
+    """A conversation whose end can be read alone."""
+
+    async def tail(self, count: int) -> Messages:
+        """The last messages."""
         ...
 
 
@@ -106,6 +116,10 @@ class SentConversation:
         """All messages."""
         return self._messages
 
+    async def tail(self, count: int) -> Messages:
+        """The last messages."""
+        return self._messages[-count:]
+
     async def add(self, message: Message) -> Message:
         """Add a message to the run's own view."""
         self._messages = self._messages.append(message)
@@ -130,6 +144,10 @@ class GrowingConversation:
     async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:  # noqa: ARG002 - all of them
         """All messages."""
         return self._history.messages
+
+    async def tail(self, count: int) -> Messages:
+        """The last messages."""
+        return self._history.messages[-count:]
 
     async def add(self, message: Message) -> Message:
         """Add a message; raises `OrderError` where the policy does not allow it."""
@@ -206,11 +224,17 @@ class KeptConversation(SharedConversation):
 
     async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:
         """The messages that fit."""
-        before, size = self._version, _room(model, self._history.config)
+        before, room = self._version, _room(model, self._history.config)
         declared, told = _declared(tools), parts_from(system)
-        window = await self._history.window(size, tools=declared, system=told)
+        window = await self._history.window(room, tools=declared, system=told)
         self._note(before)
         return window
+
+    async def tail(self, count: int) -> Messages:
+        """The last messages."""
+        before, found = self._version, await self._history.tail(count)
+        self._note(before)
+        return found
 
     async def replace(self, message: Message) -> Message:
         """Put a message in the place of the one with its id."""
@@ -243,9 +267,15 @@ class BlockingConversation(SharedConversation):
 
     async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:
         """The messages that fit."""
-        before, size = self._version, _room(model, self._history.config)
+        before, room = self._version, _room(model, self._history.config)
         window = partial(self._history.window, tools=_declared(tools), system=parts_from(system))
-        found = await _ended(_aside(window, size))
+        found = await _ended(_aside(window, room))
+        self._note(before)
+        return found
+
+    async def tail(self, count: int) -> Messages:
+        """The last messages."""
+        before, found = self._version, await _ended(_aside(self._history.tail, count))
         self._note(before)
         return found
 
@@ -272,25 +302,44 @@ class BlockingConversation(SharedConversation):
             raise
 
 
+async def last_round(conversation: Conversation, model: str) -> Messages:
+    """The last messages, as far back as tells which calls wait: whatever the conversation's length.
+
+    Nothing is cut, and no hook is called. A conversation of one's own may have no `tail`.
+    """
+    if not isinstance(conversation, HasTail):
+        return await conversation.window(model, (), ())
+    count = _SOME
+    while True:
+        found = await conversation.tail(count)
+        if len(found) < count or _waiting(found) is not None:
+            return found
+        count *= 4
+
+
 def unanswered(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
     """The calls of the last round that have no result, in order.
 
     None where somebody has spoken since: then the conversation has gone on without them, and a
     result would stand in the wrong place.
     """
+    return _waiting(messages) or ()
+
+
+def _waiting(messages: Sequence[Message]) -> tuple[ToolCall, ...] | None:
+    """As `unanswered`; None where that depends on what is before these messages."""
     answered: set[str] = set()
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
         if message.role is Role.ASSISTANT:
             if calls := message.tool_calls:
                 return tuple(call for call in calls if call.id not in answered)
-            before = messages[place - 1] if place else None
-            if before is None or before.role is not Role.ASSISTANT:  # else: one answer in two
+            if place and messages[place - 1].role is not Role.ASSISTANT:  # else: one answer in two
                 return ()
         elif not message.tool_results:
             return ()
         answered.update(result.call_id for result in message.tool_results)
-    return ()
+    return None
 
 
 # --- what the adapters have in common
@@ -316,12 +365,19 @@ def _replaced(messages: Messages, message: Message) -> Messages:
     raise NotFound(_NO_MESSAGE)
 
 
-def _room(model: str | None, config: ChatHistoryConfig) -> int | None:
+class _Reader(NamedTuple):
+    """A model, and how many tokens it is sent at most; None: as many as the history says."""
+
+    name: str | None
+    context_window: int | None
+
+
+def _room(model: str | None, config: ChatHistoryConfig) -> _Reader:
     """Tokens that the model takes; a limit that somebody has set holds for larger models too."""
     known = window_of(model or None)
     if known is None or config.context_window == _USUAL_WINDOW:
-        return known
-    return min(known, config.context_window)
+        return _Reader(model, known)
+    return _Reader(model, min(known, config.context_window))
 
 
 def _declared(tools: Iterable[Any]) -> list[AnyTool]:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dragoman.agent.shown import Shown
+from dragoman.agent.emitting import Emittable
+from dragoman.agent.reprs import Shown
 from dragoman.model.messages import Message
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolResult
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class StepStarted(Shown):
+class StepStarted(Shown, Emittable):
     """The model is about to be asked, for the first time or again after tools."""
 
     step: int
@@ -29,7 +30,7 @@ class StepStarted(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TextDelta(Shown):
+class TextDelta(Shown, Emittable):
     """More of the answer's text."""
 
     text: str
@@ -39,7 +40,7 @@ class TextDelta(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ThinkingDelta(Shown):
+class ThinkingDelta(Shown, Emittable):
     """More of what the model thinks."""
 
     text: str
@@ -49,14 +50,14 @@ class ThinkingDelta(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PartialOutput(Shown):
+class PartialOutput(Shown, Emittable):
     """The typed output as far as it has come: plain JSON values, not yet checked."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answered(Shown):
+class Answered(Shown, Emittable):
     """The model's whole answer to one request."""
 
     response: Response
@@ -66,7 +67,7 @@ class Answered(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ToolStarted(Shown):
+class ToolStarted(Shown, Emittable):
     """A tool begins to run."""
 
     call: ToolCall
@@ -76,7 +77,7 @@ class ToolStarted(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ToolFinished(Shown):
+class ToolFinished(Shown, Emittable):
     """A tool has ended, well or not; or was not run at all, and the result says why."""
 
     call: ToolCall
@@ -90,7 +91,7 @@ class ToolFinished(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class MessageAdded(Shown):
+class MessageAdded(Shown, Emittable):
     """The conversation has grown by a message; where it is kept, it is durable now."""
 
     message: Message
@@ -100,7 +101,7 @@ class MessageAdded(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AskedAgain(Shown):
+class AskedAgain(Shown, Emittable):
     """The answer was no use: what was told of it is void, and the model, or another, is asked."""
 
     reason: str
@@ -110,7 +111,17 @@ class AskedAgain(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RunFinished(Shown):
+class HandedOver(Shown, Emittable):
+    """Another agent goes on with the conversation."""
+
+    name: str
+
+    def _sizes(self) -> Iterator[str]:
+        yield self.name
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RunFinished(Shown, Emittable):
     """The run is over."""
 
     result: Result[Any]
@@ -129,6 +140,7 @@ AgentEvent = (
     | ToolFinished
     | MessageAdded
     | AskedAgain
+    | HandedOver
     | RunFinished
 )
 """All that can happen."""

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from time import perf_counter
+from collections import defaultdict, deque
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from dragoman.agent.batches import Batch
+from dragoman.agent.concurrent_calls import Batch, Listener, one_by_one
 from dragoman.agent.context import RunContext
+from dragoman.agent.emitting import emitted, events_of
 from dragoman.agent.events import ToolFinished, ToolStarted
-from dragoman.agent.jobs import Jobs
+from dragoman.agent.result_size import bounded
+from dragoman.agent.tool_job import Jobs
 from dragoman.errors import InvalidInputError
 from dragoman.model.functions.tool import Tool
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.model.value import expect, expect_number
 
+_Bounded = Callable[[ToolCall, ToolResult], ToolResult]
+
+MAX_CHARS = 400_000
+"""About 100,000 tokens: more leaves no room for the conversation in most models."""
+MAX_MEDIA_BYTES = 32 * 1024 * 1024
+"""About what the largest request has room for that any provider takes."""
+
 
 class ToolExecutor:
     """Runs tools: up to `limit` at a time (1: one after the other), each for `timeout` seconds.
+
+    A result of more than `max_chars` characters (of text, or of data as JSON), or of more than
+    `max_media_bytes`, is not shown, nor cut: the model is told how large it is, and what it may be.
 
     Async functions run on the loop, others on threads. Nothing that a tool does is raised here:
     exceptions, unknown tools and arguments that don't fit become error results, which tell the
@@ -28,12 +42,25 @@ class ToolExecutor:
     its function returns: Python has no way to stop it. It does not keep the program from exiting.
     """
 
-    def __init__(self, *, limit: int | None = 8, timeout: float | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        limit: int | None = 8,
+        timeout: float | None = None,
+        max_chars: int | None = MAX_CHARS,
+        max_media_bytes: int | None = MAX_MEDIA_BYTES,
+    ) -> None:
         _check_options(limit, timeout)
+        _check_size(max_chars, "max_chars")
+        _check_size(max_media_bytes, "max_media_bytes")
         self.limit = limit
         """How many tools run at a time; None: as many as there are calls."""
         self.timeout = timeout
         """Seconds that a tool may take which has no `timeout` of its own; None: any."""
+        self.max_chars = max_chars
+        """Characters that a result may have of a tool with no `max_chars` of its own; None: any."""
+        self.max_media_bytes = max_media_bytes
+        """Bytes that the pictures and other media of a result may have together; None: any."""
 
     def runs_at_once(self, count: int) -> bool:
         """Whether that many calls would all be begun at once."""
@@ -52,10 +79,9 @@ class ToolExecutor:
         waits for its end.
         """
         _check(calls, tools, context)
-        jobs = Jobs(tools, context, self.timeout)
-        if self._is_sequential(calls):
-            return _one_by_one(calls, jobs)
-        return Batch(calls, jobs, self.limit).events()
+        return events_of(
+            lambda: self.run(calls, tools, context, _Telling(partial(self.bounded, tools=tools)))
+        )
 
     async def execute_batch(
         self,
@@ -65,30 +91,71 @@ class ToolExecutor:
     ) -> list[ToolResult]:
         """Run the calls; the results are in the order of the calls."""
         _check(calls, tools, context)
-        jobs = Jobs(tools, context, self.timeout)
-        if self._is_sequential(calls):
-            return [await jobs.result(call) for call in calls]
-        return await Batch(calls, jobs, self.limit).results()
+        collecting = _Collecting(partial(self.bounded, tools=tools))
+        await self.run(calls, tools, context, collecting)
+        return [collecting.results[id(call)].popleft() for call in calls]
 
-    def _is_sequential(self, calls: Sequence[ToolCall]) -> bool:
-        return self.limit == 1 or len(calls) == 1
+    async def run(
+        self,
+        calls: Sequence[ToolCall],
+        tools: Mapping[str, Tool[..., Any]],
+        context: RunContext[Any] | None,
+        listener: Listener,
+    ) -> None:
+        """Run the calls; the listener is told what happens. It is what agents call.
+
+        Results are as they are: `bounded` is for who has looked at them.
+        """
+        jobs = Jobs(tools, context, self.timeout)
+        if self.limit == 1 or len(calls) == 1:
+            await one_by_one(calls, jobs, listener)
+        elif calls:
+            await Batch(calls, jobs, self.limit, listener).run()
+
+    def bounded(
+        self, call: ToolCall, result: ToolResult, tools: Mapping[str, Tool[..., Any]]
+    ) -> ToolResult:
+        """The result of a call; or an error result that says so, where it is too large."""
+        tool = tools.get(call.name)
+        return bounded(call, result, tool, self.max_chars, self.max_media_bytes)
 
     def __repr__(self) -> str:
         return f"ToolExecutor(limit={self.limit}, timeout={self.timeout})"
 
 
-async def _one_by_one(
-    calls: Sequence[ToolCall], jobs: Jobs
-) -> AsyncGenerator[ToolStarted | ToolFinished]:
-    for call in calls:
-        job = jobs.prepared(call)
-        if isinstance(job, ToolResult):
-            yield ToolFinished(call, job)
-            continue
-        yield ToolStarted(call)
-        begun = perf_counter()
-        result = await jobs.run(job)
-        yield ToolFinished(call, result, perf_counter() - begun)
+class _Telling:
+    """Tells whoever goes through the events."""
+
+    def __init__(self, bounded: _Bounded) -> None:
+        self._bounded = bounded
+
+    async def starting(self, started: ToolStarted, batch: Iterable[ToolCall]) -> None:  # noqa: ARG002 - a listener's
+        await emitted(started)
+
+    async def finished(self, events: Sequence[ToolFinished], batch: Iterable[ToolCall]) -> None:  # noqa: ARG002 - a listener's
+        for event in events:
+            await emitted(replace(event, result=self._bounded(event.call, event.result)))
+
+
+class _Collecting:
+    """Keeps the results, by the identity of their calls; one may be there several times."""
+
+    def __init__(self, bounded: _Bounded) -> None:
+        self._bounded = bounded
+        self.results: defaultdict[int, deque[ToolResult]] = defaultdict(deque)
+
+    async def starting(self, started: ToolStarted, batch: Iterable[ToolCall]) -> None:
+        pass
+
+    async def finished(self, events: Sequence[ToolFinished], batch: Iterable[ToolCall]) -> None:  # noqa: ARG002 - a listener's
+        for event in events:
+            self.results[id(event.call)].append(self._bounded(event.call, event.result))
+
+
+def _check_size(value: object, what: str) -> None:
+    if value is not None and (type(value) is not int or value < 1):
+        msg = f"{what} of results must be a whole number from 1 on, or None"
+        raise InvalidInputError(msg)
 
 
 def _check(calls: object, tools: object, context: object) -> None:

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import typing
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, fields
 from inspect import isawaitable
-from typing import Any
+from typing import Any, Generic, TypeAlias
 
+from dragoman.agent.context import RunContext
+from dragoman.agent.events import AgentEvent
+from dragoman.agent.results import Result
 from dragoman.errors import InvalidInputError
+from dragoman.model.messages import Message
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.model.type_parameters import TypeVar
 from dragoman.model.value import expect
 
-Hook = Callable[..., Any]
+T = typing.TypeVar("T")
+DepsT_contra = TypeVar("DepsT_contra", default=Any, contravariant=True)
+Hook: TypeAlias = Callable[..., Any]
+Soon: TypeAlias = T | Awaitable[T]
+"""What a function, plain or async, returns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Hooks:
+class Hooks(Generic[DepsT_contra]):
     """Functions, plain or async, that are called on the way, each with the `RunContext` last.
 
     What a hook returns takes the place of what it was given, and must be of its kind; None leaves
@@ -23,20 +36,32 @@ class Hooks:
     `ToolRetry` raised before an output goes back to the model as advice.
     """
 
-    before_send: Hook | None = None
+    before_send: Callable[[Message, RunContext[DepsT_contra]], Soon[Message | None]] | None = None
     """`(prompt, run)`: the user's message, before it becomes part of the conversation."""
-    after_send: Hook | None = None
+    after_send: (
+        Callable[[Result[Any], RunContext[DepsT_contra]], Soon[Result[Any] | None]] | None
+    ) = None
     """`(result, run)`: when everything is done."""
-    before_response: Hook | None = None
+    before_response: Callable[[Request, RunContext[DepsT_contra]], Soon[Request | None]] | None = (
+        None
+    )
     """`(request, run)`: before each request to the model."""
-    after_response: Hook | None = None
+    after_response: Callable[[Response, RunContext[DepsT_contra]], Soon[Response | None]] | None = (
+        None
+    )
     """`(response, run)`: after each answer."""
-    before_tool_call: Hook | None = None
+    before_tool_call: (
+        Callable[[ToolCall, RunContext[DepsT_contra]], Soon[ToolCall | ToolResult | None]] | None
+    ) = None
     """`(call, run)`: before a tool is run; may return another call, or a result in its place."""
-    after_tool_call: Hook | None = None
+    after_tool_call: (
+        Callable[[ToolCall, ToolResult, RunContext[DepsT_contra]], Soon[ToolResult | None]] | None
+    ) = None
     """`(call, result, run)`: after a tool was run."""
-    before_output: Hook | None = None
-    """`(value, run)`: before a typed output is given back."""
+    before_output: Callable[[Any, RunContext[DepsT_contra]], Any] | None = None
+    """`(value, run)`: before an output, typed or the text of the answer, is given back."""
+    on_event: Callable[[AgentEvent, RunContext[DepsT_contra]], Soon[object]] | None = None
+    """`(event, run)`: each event, as it happens; what it returns counts for nothing."""
 
     def __post_init__(self) -> None:
         for each in fields(self):

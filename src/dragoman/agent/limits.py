@@ -16,7 +16,7 @@ from dragoman.providers.price import Amount, dollars
 
 _LONGEST_CYCLE = 3
 _ANY = "any"  # in place of ids
-_LEAST = {"steps": 1, "calls": 0, "tokens": 1, "repeats": 2}
+_LEAST = {"steps": 1, "calls": 0, "tokens": 1, "repeats": 2, "retries": 0}
 _RAISE = "raise the limit, or None takes it away"
 
 _Round = tuple[tuple[ToolCall, ToolResult], ...]
@@ -27,6 +27,7 @@ class RunLimits:
     """What one run of an agent may take; None: as much as it likes.
 
     A run that goes further ends with `LimitExceeded`; what is in the conversation by then stays.
+    What other agents use within a run (`as_tool`, `within=`) counts for it as well.
     """
 
     steps: int | None = 50
@@ -45,6 +46,9 @@ class RunLimits:
     repeats: int | None = 5
     """How often in a row the same calls may have the same results, alone or in turns of two or
     three rounds, before the run is stopped: the model goes in circles."""
+    retries: int | None = None
+    """How often in a row calls of a tool may fail (arguments that don't fit, `ToolRetry`, any
+    exception) and be tried again, where the tool does not say so itself (`@tool(retries=2)`)."""
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
@@ -70,11 +74,14 @@ class Tally:
     """What a run has taken so far. Raises `LimitExceeded` where that is too much."""
 
     __slots__ = (
+        "_failed",
         "_is_counted",
         "_is_priced",
         "_most",
+        "_parent",
         "_same",
         "_seen",
+        "_steps",
         "cost",
         "limits",
         "ran",
@@ -82,37 +89,48 @@ class Tally:
         "tokens",
     )
 
-    def __init__(self, limits: RunLimits | None = None) -> None:
+    def __init__(self, limits: RunLimits | None = None, parent: Tally | None = None) -> None:
         self.limits = limits or RunLimits()
+        self._parent = parent
         self.steps = 0
         """How often the model was asked."""
+        self._steps = 0  # and those of the runs within this one
         self.ran = 0
-        """How many calls were run."""
+        """How many calls were run, those of runs within this one included."""
         self.tokens = 0
-        """How many tokens providers counted."""
+        """How many tokens providers counted, there too."""
         self.cost = Decimal(0)
-        """How many US dollars are known to be spent."""
+        """How many US dollars are known to be spent, there too."""
         self._is_counted = self._is_priced = True
         most = self.limits.cost
         self._most = None if most is None else dollars(most, "RunLimits.cost")
+        self._failed: dict[str, int] = {}  # in how many rounds in a row, by the name of a tool
         self._seen: deque[_Round] = deque(maxlen=_LONGEST_CYCLE)
         # By the length of a cycle: how many rounds in a row were as the one that many before.
         self._same = [0] * (_LONGEST_CYCLE + 1)
 
     def step(self) -> None:
         """The model is about to be asked."""
+        self._add_step()
+        self.steps += 1
+
+    def _add_step(self) -> None:
+        if self._parent is not None:
+            self._parent._add_step()
         most = self.limits.steps
-        if most is not None and self.steps >= most:
+        if most is not None and self._steps >= most:
             _stop(f"the model was asked {most} times in this run", "steps")
         tokens = self.limits.tokens
         if tokens is not None and self.tokens >= tokens:
             _stop(f"this run has used all of its {tokens:,} tokens", "tokens")
         if self._most is not None and self.cost >= self._most:
             _stop(f"this run has spent all of its {self._most} US dollars", "cost")
-        self.steps += 1
+        self._steps += 1
 
     def calls(self, count: int) -> None:
         """So many calls are about to be run."""
+        if self._parent is not None:
+            self._parent.calls(count)
         most = self.limits.calls
         if most is not None and self.ran + count > most:
             done = f"{self.ran} tool calls were run, and {count} more are asked for"
@@ -121,6 +139,8 @@ class Tally:
 
     def used(self, usage: Usage | None, cost: Decimal | None) -> None:
         """An answer is there, and took that; None: not known."""
+        if self._parent is not None:
+            self._parent.used(usage, cost)
         self._is_counted &= usage is not None
         self._is_priced &= cost is not None
         self.tokens += 0 if usage is None else usage.total
@@ -128,6 +148,8 @@ class Tally:
 
     def check(self) -> None:
         """Raise where what was used is too much. Asked when the answer is safe: it was paid for."""
+        if self._parent is not None:
+            self._parent.check()
         self._check_tokens()
         self._check_cost()
 
@@ -151,6 +173,15 @@ class Tally:
             raise unknown_cost()
         if self.cost > self._most:
             _stop(f"this run has spent {self.cost} US dollars of {self._most}", "cost")
+
+    def ended(self, name: str, retries: int | None, *, has_failed: bool) -> None:
+        """A round is over, in which all calls of a tool have failed, or not all of them."""
+        self._failed[name] = self._failed.get(name, 0) + 1 if has_failed else 0
+        most = self.limits.retries if retries is None else retries
+        if most is not None and self._failed[name] > most:
+            times = "once" if most == 0 else f"{most + 1} times in a row"
+            msg = f"`{name}` failed {times} (retries={most}, of the tool or of RunLimits)"
+            raise LimitExceeded(msg)
 
     def seen(self, call: ToolCall, result: ToolResult) -> None:
         """A round of one call is over."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from msgspec import UNSET
 
-from dragoman.agent.answering import answered
-from dragoman.agent.events import AgentEvent, Answered, AskedAgain, StepStarted
-from dragoman.agent.rounds import CUT_OFF, Round
+from dragoman.agent.approvals import decide
+from dragoman.agent.events import Answered, AskedAgain, StepStarted
+from dragoman.agent.handoffs import accepted, superfluous
+from dragoman.agent.model_request import answered
 from dragoman.agent.runs import Run
-from dragoman.errors import ProviderError, StreamInterrupted
+from dragoman.agent.tool_round import CUT_OFF, Round
+from dragoman.errors import LimitExceeded, ProviderError, StreamInterrupted, ToolRetry
+from dragoman.history.sent_window import Window
 from dragoman.model.content import AnyPart
 from dragoman.model.derived_ids import Identity, derived_call_id
 from dragoman.model.frozen import EMPTY
@@ -43,8 +45,11 @@ class Orchestrator(Protocol):
         """Called once, before anything else."""
         ...
 
-    def iterate(self, run: Run) -> AsyncIterator[AgentEvent]:
-        """One iteration: ask the model, and act on its answer; called until `run.is_over`."""
+    async def iterate(self, run: Run) -> None:
+        """One iteration: ask the model, and act on its answer; called until `run.is_over`.
+
+        What happens is told with `await run.emit(event)`.
+        """
         ...
 
     async def finalize(self, run: Run) -> None:
@@ -61,34 +66,32 @@ class ToolOrchestrator:
     async def finalize(self, run: Run) -> None:
         """Nothing to clear up."""
 
-    async def iterate(self, run: Run) -> AsyncGenerator[AgentEvent]:
+    async def iterate(self, run: Run) -> None:
         """One request, its answer, and the tools that it calls."""
         run.tally.step()
         hook = run.setup.hooks.before_response
         run.request = request = await run.hooked(hook, await self.request(run))
-        yield StepStarted(run.tally.steps)
-        bad_call: ProviderError | StreamInterrupted | None = None
+        await run.emit(StepStarted(run.tally.steps))
         try:
-            async with aclosing(answered(run, request)) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, Answered):
-                        piece = await _noted(run, request, piece.response)  # noqa: PLW2901 - a hook may change it
-                    yield piece
+            response = await answered(run, request)
         except (ProviderError, StreamInterrupted) as error:
             if not _is_bad_call(error) or not run.may_retry("bad call", _MALFORMED_RETRIES):
                 raise
             bad_call = error
-        events = self.settle(run) if bad_call is None else self.recover(run, bad_call)
-        async with aclosing(events):
-            async for event in events:
-                yield event
+        else:
+            await run.emit(Answered(await _noted(run, request, response)))
+            await self.settle(run)
+            return
+        await self.recover(run, bad_call)
 
     # --- what is asked
 
     async def request(self, run: Run) -> Request:
         """The next request: the conversation as far as it fits, and the agent's settings."""
+        await run.find_tools()
         setup, system, tools = run.setup, await run.system(), self.tools(run)
         window = await run.conversation.window(setup.model.name, tools, system)
+        run.omitted = window.omitted if isinstance(window, Window) else 0
         return setup.request.replace(
             system=system,
             messages=tuple(window),
@@ -98,7 +101,7 @@ class ToolOrchestrator:
 
     def tools(self, run: Run) -> tuple[AnyTool, ...]:
         """The tools that the model is told of."""
-        return run.setup.tools.definitions
+        return run.tools.definitions
 
     def tool_choice(self, run: Run) -> ToolChoice | None:
         """What the agent was told; but a tool that must be called must be called once only."""
@@ -111,84 +114,101 @@ class ToolOrchestrator:
 
     # --- what is answered
 
-    async def known(self, run: Run, calls: Sequence[ToolCall]) -> Mapping[str, ToolResult]:  # noqa: ARG002 - for heirs
-        """The results, by id, of those of the calls that no tool is run for."""
-        return EMPTY
+    async def known(self, run: Run, calls: Sequence[ToolCall]) -> Mapping[str, ToolResult]:
+        """The results, by id, of those of the calls that no tool is run for: handing over."""
+        handoffs = run.tools.handoffs
+        over = [call for call in calls if call.name in handoffs] if handoffs else ()
+        results: dict[str, ToolResult] = {}
+        for call in over:
+            results[call.id] = superfluous(call) if results else accepted(call)
+        return results
 
-    async def settle(self, run: Run) -> AsyncGenerator[AgentEvent]:
+    async def hand_over(self, run: Run, calls: Sequence[ToolCall]) -> None:
+        """Go on with another agent, where one of the calls says so."""
+        handoffs = run.tools.handoffs
+        over = next((call for call in calls if call.name in handoffs), None) if handoffs else None
+        if over is not None:
+            await run.hand_over(handoffs[over.name])
+
+    async def settle(self, run: Run) -> None:
         """Act on the answer: run its calls, ask again, or end."""
         message = _message(run)
         if message.tool_calls:
-            events = self.call(run, message)
+            await self.call(run, message)
         elif _is_unfinished(run, message):
-            events = self.ask_again(run, message)
+            await self.ask_again(run, message)
         else:
-            yield await run.add(message)
-            events = self.conclude(run, message)
-        async with aclosing(events):
-            async for event in events:
-                yield event
+            await run.add(message)
+            await self.conclude(run, message)
 
-    async def call(self, run: Run, message: Message) -> AsyncGenerator[AgentEvent]:
+    async def call(self, run: Run, message: Message) -> None:
         """Run the calls of an answer; those that are the caller's business end the run."""
-        yield await run.add(message)
+        await run.add(message)
         calls = message.tool_calls
         if message.finish is not None and message.finish.is_cut_off:
-            events = self.refuse(run, calls)
+            await self.refuse(run, calls)
         else:
-            events = self.play(run, calls, await self.known(run, calls))
-        async with aclosing(events):
-            async for event in events:
-                yield event
+            await self.play(run, calls, await self.known(run, calls))
+            await self.hand_over(run, calls)
 
     async def play(
         self, run: Run, calls: Sequence[ToolCall], known: Mapping[str, ToolResult] = EMPTY
-    ) -> AsyncGenerator[AgentEvent]:
+    ) -> None:
         """A round of tools; calls whose results are known already are not run."""
-        mine, waiting = parted(calls, lambda call: call.id not in known and waits(run, call))
-        if mine:
-            async with aclosing(Round(run, mine, known).play()) as events:
-                async for event in events:
-                    yield event
-        if waiting:
-            run.finish(deferred=tuple(waiting))
+        decided = await decide(run, calls, known)
+        if decided.mine:
+            await Round(run, decided).play()
+        if decided.waiting:
+            run.finish(deferred=tuple(decided.waiting))
 
-    async def refuse(self, run: Run, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent]:
+    async def refuse(self, run: Run, calls: Sequence[ToolCall]) -> None:
         """Calls of an answer that was cut off are not run (I7): the model is told, for a while."""
-        async with aclosing(self.play(run, calls, refusals(calls))) as events:
-            async for event in events:
-                yield event
+        await self.play(run, calls, refusals(calls))
         if not run.may_retry("cut off", _CUT_OFF_RETRIES):
             run.finish()
 
-    async def conclude(self, run: Run, _message: Message) -> AsyncGenerator[AgentEvent]:
-        """The answer stands."""
+    async def conclude(self, run: Run, message: Message) -> None:
+        """The answer stands, unless a hook sends it back."""
+        hook = run.setup.hooks.before_output
+        if hook is not None:
+            try:
+                text = message.text
+                told = await run.hooked(hook, text, kinds=object)
+            except ToolRetry as retry:
+                await self.send_back(run, str(retry))
+                return
+            if told is not text or "output" in run.retries:
+                run.output = told  # and nothing of the answers that were sent back
         run.finish()
-        nothing: tuple[AgentEvent, ...] = ()
-        for event in nothing:  # a generator all the same: its heirs may have something to say
-            yield event
 
-    async def ask_again(self, run: Run, message: Message) -> AsyncGenerator[AgentEvent]:
+    async def send_back(self, run: Run, advice: str) -> None:
+        """Ask for another answer; raises where there were enough."""
+        most = run.setup.output_retries
+        if not run.may_retry("output", most):
+            msg = f"the model's answer was sent back {most + 1} times, as often as it may be"
+            raise LimitExceeded(msg)
+        await run.add(Message.user(advice))
+        await run.emit(AskedAgain("the answer was sent back"))
+
+    async def ask_again(self, run: Run, message: Message) -> None:
         """An answer that is none: it goes on, was malformed, or is empty after tools."""
         if message.finish is FinishReason.PAUSE:
-            yield await run.add(message)
+            await run.add(message)
         elif message.finish is FinishReason.MALFORMED_CALL:
             if not _says_nothing(message):
-                yield await run.add(message)
-            yield await run.add(Message.user(_TRY_AGAIN))
-            yield AskedAgain("a tool call could not be read")
+                await run.add(message)
+            await run.add(Message.user(_TRY_AGAIN))
+            await run.emit(AskedAgain("a tool call could not be read"))
         else:
-            yield AskedAgain("the answer was empty")
+            await run.emit(AskedAgain("the answer was empty"))
 
-    async def recover(
-        self, run: Run, error: ProviderError | StreamInterrupted
-    ) -> AsyncGenerator[AgentEvent]:
+    async def recover(self, run: Run, error: ProviderError | StreamInterrupted) -> None:
         """The provider could not read the model's call: the model is shown what it wrote (W112)."""
         partial = error.partial
         if partial is not None and partial.choices and partial.text:
-            yield await run.add(_without_calls(partial.message))
-        yield await run.add(Message.user(_TRY_AGAIN))
-        yield AskedAgain("a tool call could not be read")
+            await run.add(_without_calls(partial.message))
+        await run.add(Message.user(_TRY_AGAIN))
+        await run.emit(AskedAgain("a tool call could not be read"))
 
 
 def _is_bad_call(error: ProviderError | StreamInterrupted) -> bool:
@@ -198,34 +218,18 @@ def _is_bad_call(error: ProviderError | StreamInterrupted) -> bool:
     return error.partial is not None and error.partial.finish is FinishReason.MALFORMED_CALL
 
 
-def waits(run: Run, call: ToolCall) -> bool:
-    """Whether a call is the caller's business: to run it, or to approve it."""
-    tools = run.setup.tools
-    return tools.is_for_caller(call) or tools.needs_approval(call)
-
-
-def parted(
-    calls: Iterable[ToolCall], waits: Callable[[ToolCall], bool]
-) -> tuple[list[ToolCall], list[ToolCall]]:
-    """The calls that are run, and those that wait. Not by `==`, for which ids don't count."""
-    sides: tuple[list[ToolCall], list[ToolCall]] = ([], [])
-    for call in calls:
-        sides[waits(call)].append(call)
-    return sides
-
-
 def refusals(calls: Sequence[ToolCall]) -> dict[str, ToolResult]:
     """What is said, by id, to calls of an answer that was cut off."""
     return {each.id: ToolResult.error(each.id, CUT_OFF, tool_name=each.name) for each in calls}
 
 
-async def _noted(run: Run, request: Request, response: Response) -> Answered:
+async def _noted(run: Run, request: Request, response: Response) -> Response:
     told = await run.hooked(run.setup.hooks.after_response, response)
     if run.setup.links is not None and told is response:  # what a hook made is not what is kept
         run.setup.links.remember(request, response, run.target)
     told = _completed(_with_distinct_ids(told, request))
     run.answered(told)
-    return Answered(told)
+    return told
 
 
 def _message(run: Run) -> Message:
@@ -236,10 +240,13 @@ def _message(run: Run) -> Message:
 
 
 def _completed(response: Response) -> Response:
-    """With the usage and the finish on the message too, as decoders have them: both are stored."""
-    if len(response.choices) != 1:  # the usage is that of all choices
+    """With the usage and the finish on the message too, as decoders have them: both are stored.
+
+    Of several choices the first is: what all of them used is its usage, or else it would be lost.
+    """
+    if not response.choices:
         return response
-    (choice,) = response.choices
+    choice, *others = response.choices
     message = choice.message
     missing: dict[str, Any] = {}
     if message.usage is None and response.usage is not None:
@@ -248,7 +255,8 @@ def _completed(response: Response) -> Response:
         missing["finish"] = choice.finish
     if not missing:
         return response
-    return response.replace(choices=(choice.replace(message=message.replace_unchecked(**missing)),))
+    completed = choice.replace(message=message.replace_unchecked(**missing))
+    return response.replace(choices=(completed, *others))
 
 
 def _with_distinct_ids(response: Response, request: Request) -> Response:
@@ -306,12 +314,7 @@ def _is_after_tools(run: Run) -> bool:
 
 
 def _is_empty(message: Message) -> bool:
-    return message.finish in {
-        None,
-        FinishReason.STOP,
-        FinishReason.OTHER,
-        FinishReason.TOOL_CALLS,
-    } and (_says_nothing(message))
+    return message.finish in _AS_USUAL and _says_nothing(message)
 
 
 def _says_nothing(message: Message) -> bool:

@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 from msgspec import UNSET
 
-from dragoman.agent.shown import Shown
+from dragoman.agent.reprs import Shown
 from dragoman.model.collection import Messages
 from dragoman.model.frozen import EMPTY
 from dragoman.model.tools import ToolCall
+from dragoman.model.type_parameters import TypeVar
 from dragoman.model.usage import FinishReason, Usage
+from dragoman.model.value import name_shown
 
-T = TypeVar("T")
+OutT_co = TypeVar("OutT_co", default=Any, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
-class Result(Shown, Generic[T]):
+class Result(Shown, Generic[OutT_co]):
     """What came of a call: its output, and everything that is new in the conversation."""
 
     id: str
     """The run's own id, unique."""
-    output: T
+    output: OutT_co
     """The answer: its text, or a value of the type that was asked for."""
     text: str = ""
     """All that the model said in this call, a line break between messages."""
@@ -37,11 +39,14 @@ class Result(Shown, Generic[T]):
     finish: FinishReason | None = None
     """Why the last answer ended."""
     metadata: Mapping[str, Any] = EMPTY
-    """`thinking`, where the model showed some; `response_id` and `model` of the last answer."""
+    """`thinking`, where the model showed some; `response_id` and `model` of the last answer;
+    `omitted`, where messages of the history did not fit into the last request: how many."""
     deferred: tuple[ToolCall, ...] = ()
     """Calls that wait for the caller: for approval, or because the caller runs these tools."""
     steps: int = 0
     """How often the model was asked."""
+    agent: str = ""
+    """Who answered, where the conversation was handed over: the name; empty: nobody else."""
 
     @property
     def finish_reason(self) -> FinishReason | None:
@@ -53,7 +58,14 @@ class Result(Shown, Generic[T]):
         """What the model showed of its thinking."""
         return str(self.metadata.get("thinking", ""))
 
+    def _repr_markdown_(self) -> str:
+        """The new messages, for notebooks."""
+        from dragoman.model.markdown import markdown
+
+        return markdown(self.messages)
+
     def _sizes(self) -> Iterator[str]:
+        yield from name_shown(self.metadata.get("model"))
         yield f"{len(self.messages)} messages"
         yield type(self.output).__name__
         if self.finish:

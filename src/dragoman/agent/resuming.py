@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import UNSET
 
-from dragoman.agent.conversations import unanswered
-from dragoman.agent.events import AgentEvent
-from dragoman.agent.orchestrator import Orchestrator, ToolOrchestrator, parted, refusals, waits
-from dragoman.agent.rounds import Round
+from dragoman.agent.approvals import Decision, decide
+from dragoman.agent.conversations import last_round, unanswered
+from dragoman.agent.orchestrator import Orchestrator, ToolOrchestrator, refusals
 from dragoman.agent.runs import Run
 from dragoman.agent.tool_results import result_of
+from dragoman.agent.tool_round import Round
 from dragoman.errors import InvalidInputError
 from dragoman.model.collection import Messages
 from dragoman.model.frozen import EMPTY
@@ -23,7 +22,6 @@ from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.model.usage import FinishReason
 from dragoman.model.value import expect
 
-_DENIED = "This call was not run: it was not allowed."
 _GOES_ON = frozenset({FinishReason.LENGTH, FinishReason.PAUSE, FinishReason.CANCELLED})
 
 
@@ -31,8 +29,9 @@ class Beginning(NamedTuple):
     """What a run begins with."""
 
     prompt: Message | None = None
-    approvals: Mapping[str, bool | str] = EMPTY
-    """By the id of a call that waits: whether it may be run; a text is why not."""
+    approvals: Mapping[str, Decision] = EMPTY
+    """By the id of a call that waits: whether it may be run; a text is why not, a mapping what
+    arguments it is run with."""
     results: Mapping[str, Any] = EMPTY
     """By the id of a call that waits: what the caller's tool returned."""
 
@@ -41,54 +40,44 @@ class Beginning(NamedTuple):
         expect(self.approvals, Mapping, "approvals")
         expect(self.results, Mapping, "results")
         for decision in self.approvals.values():
-            expect(decision, (bool, str), "an approval")
+            expect(decision, (bool, str, Mapping), "an approval")
 
 
-async def begun(
-    run: Run, beginning: Beginning, orchestrator: Orchestrator
-) -> AsyncGenerator[AgentEvent]:
+async def begin(run: Run, beginning: Beginning, orchestrator: Orchestrator) -> None:
     """Answer the calls that wait, as far as can be; then say what is to be said."""
-    earlier = await run.conversation.window(run.setup.model.name, (), ())  # its end is what counts
+    earlier = await last_round(run.conversation, run.setup.model.name)
     waiting = unanswered(earlier)
     _expect_waiting(beginning, waiting)
     prompt = beginning.prompt
     if waiting and (prompt is None or beginning.approvals or beginning.results):
-        known = {
-            call.id: _known(call, beginning) for call in waiting if _is_decided(call, beginning)
-        }
-        rest = [call for call in waiting if call.id not in known]
-        known.update(await _foreseen(run, rest, earlier, orchestrator))
-        async with aclosing(_answered(run, beginning, waiting, known)) as events:
-            async for event in events:
-                yield event
+        given, approvals = beginning.results, beginning.approvals
+        known = {call.id: result_of(call, given[call.id]) for call in waiting if call.id in given}
+        refused = {id for id, decision in approvals.items() if isinstance(decision, (bool, str))
+                   and decision is not True}  # fmt: skip
+        rest = [call for call in waiting if call.id not in known and call.id not in refused]
+        foreseen = await _foreseen(run, rest, earlier, orchestrator)
+        known.update(foreseen)
+        await _answer(run, beginning, waiting, known)
+        if isinstance(orchestrator, ToolOrchestrator):
+            good = [call for call in rest if call.id in foreseen and not foreseen[call.id].is_error]
+            await orchestrator.hand_over(run, good)
     elif prompt is None:
         _expect_something_to_answer(earlier)
     if prompt is not None and not run.is_over:
         run.output = UNSET  # of what was asked before
         prompt = await run.hooked(run.setup.hooks.before_send, prompt)
-        yield await run.add(prompt)
+        await run.add(prompt)
 
 
-async def _answered(
+async def _answer(
     run: Run, beginning: Beginning, waiting: Sequence[ToolCall], known: Mapping[str, ToolResult]
-) -> AsyncGenerator[AgentEvent]:
+) -> None:
     """Run what may be run of the calls that wait; what is still to be decided ends the run."""
-    mine, left = parted(
-        waiting, lambda call: call.id not in known and _still_waits(run, call, beginning)
-    )
-    if mine:
-        async with aclosing(Round(run, mine, known).play()) as events:
-            async for event in events:
-                yield event
-    if left or (run.output is not UNSET and beginning.prompt is None):
-        run.finish(deferred=tuple(left))
-
-
-def _still_waits(run: Run, call: ToolCall, beginning: Beginning) -> bool:
-    """Whether somebody has to decide; to agree is not enough where the caller runs the tool."""
-    if beginning.approvals.get(call.id) is True:
-        return run.setup.tools.is_for_caller(call)
-    return waits(run, call)
+    decided = await decide(run, waiting, known, beginning.approvals)
+    if decided.mine:
+        await Round(run, decided).play()
+    if decided.waiting or (run.output is not UNSET and beginning.prompt is None):
+        run.finish(deferred=tuple(decided.waiting))
 
 
 async def _foreseen(
@@ -106,18 +95,6 @@ def _is_cut_off(call: ToolCall, messages: Messages) -> bool:
     """Whether the call is of an answer that is not complete (I7)."""
     asking = next(each for each in reversed(messages) if call in each.tool_calls)
     return asking.finish is not None and asking.finish.is_cut_off
-
-
-def _is_decided(call: ToolCall, beginning: Beginning) -> bool:
-    return call.id in beginning.results or beginning.approvals.get(call.id, True) is not True
-
-
-def _known(call: ToolCall, beginning: Beginning) -> ToolResult:
-    if call.id in beginning.results:
-        return result_of(call, beginning.results[call.id])
-    reason = beginning.approvals[call.id]
-    told = f"{_DENIED} {reason}" if isinstance(reason, str) else _DENIED
-    return ToolResult.error(call.id, told, tool_name=call.name)
 
 
 def _expect_waiting(beginning: Beginning, waiting: Sequence[ToolCall]) -> None:

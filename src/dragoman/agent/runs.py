@@ -1,21 +1,31 @@
-"""One call of an agent, from the prompt to the result: seed 002's streaming state."""
+"""One call of an agent, from the prompt to the result: all that changes on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from decimal import Decimal
 from inspect import isawaitable
+from threading import Lock
+from types import coroutine
 from typing import Any
 
 from msgspec import UNSET
 
 from dragoman.agent.context import RunContext
 from dragoman.agent.conversations import Conversation
-from dragoman.agent.events import MessageAdded, TextDelta, ThinkingDelta
+from dragoman.agent.events import (
+    AgentEvent,
+    HandedOver,
+    MessageAdded,
+    TextDelta,
+    ThinkingDelta,
+)
+from dragoman.agent.handoffs import Handoff, handed_over
 from dragoman.agent.hooks import Hook, hooked
 from dragoman.agent.limits import Tally
 from dragoman.agent.results import Result
 from dragoman.agent.setup import Setup, system_of
+from dragoman.agent.toolbox import Toolbox, tools_now
 from dragoman.errors import InvalidInputError
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
@@ -26,7 +36,10 @@ from dragoman.model.responses import Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.model.usage import FinishReason, Usage
+from dragoman.model.value import expect
 from dragoman.wire.target import Target
+
+_adding = Lock()
 
 Watch = Callable[[str | None, str], Any]
 """Of the name of a tool that is called (None: of plain text) and a piece of what is written: the
@@ -40,7 +53,13 @@ class Run:
     """
 
     def __init__(
-        self, setup: Setup, conversation: Conversation, *, deps: Any = None, streams: bool = False
+        self,
+        setup: Setup,
+        conversation: Conversation,
+        *,
+        deps: Any = None,
+        streams: bool = False,
+        parent: Run | None = None,
     ) -> None:
         self.id = new_id("run_")
         self.setup = setup
@@ -48,15 +67,25 @@ class Run:
         self.deps = deps
         self.streams = streams
         """Whether answers are asked for piece by piece."""
-        self.tally = Tally(setup.limits)
+        self.is_followed = False
+        """Whether somebody goes through the events."""
+        self.parent = parent
+        """The run that this one is part of; what is used here is used there as well."""
+        self.tools = Toolbox()
+        """The tools that the agent at work has just now."""
+        self.tally: Tally = Tally(setup.limits, None if parent is None else parent.tally)
+        self.agent = ""
+        """The name of the agent that has taken over; empty: nobody has."""
         self.new: list[Message] = []
         """What the conversation has grown by, complete messages only."""
+        self.omitted = 0
+        """How many messages of the history did not fit into the last request."""
         self.request: Request | None = None
         """What was sent last, before links made it shorter."""
         self.response: Response | None = None
         """What was answered last."""
         self.rounds = 0
-        """How often tools were run."""
+        """How often tools were run, for the agent that is at work."""
         self.usage: Usage | None = None
         self.output: Any = UNSET
         """The typed output, once there is one."""
@@ -94,7 +123,14 @@ class Run:
             step=self.tally.steps,
             messages=Messages.wrapping(sent),
             usage=self.usage or Usage(),
+            run=self,
         )
+
+    async def find_tools(self) -> None:
+        """See which tools there are, before a request: that may depend on the run."""
+        tools, dynamic = self.setup.tools, self.setup.dynamic_tools
+        is_fixed = dynamic is None and tools.is_fixed
+        self.tools = tools if is_fixed else await tools_now(tools, dynamic, self.context)
 
     async def system(self) -> tuple[AnyPart, ...]:
         """The instructions for the next request."""
@@ -114,17 +150,42 @@ class Run:
 
     # --- how it goes on
 
-    async def add(self, message: Message) -> MessageAdded:
-        """Make a message part of the conversation; durable, where it is kept, when this returns."""
-        added = self.added(await self.conversation.add(message))
+    @coroutine
+    def emit(self, event: AgentEvent) -> Generator[Any, Any, None]:
+        """Tell what happens; whoever follows the run has taken it when this returns.
+
+        To be awaited by the orchestrator itself, and not by a task that it has started.
+        """
+        if self.setup.hooks.on_event is not None:
+            yield from self._tell(event).__await__()
+        if self.is_followed:
+            yield event  # to `events_of`: this is called often enough to spare an `emitted`
+
+    async def _tell(self, event: AgentEvent) -> None:
+        hook = self.setup.hooks.on_event
+        told = None if hook is None else hook(event, self.context)
+        if isawaitable(told):
+            await told
+
+    async def add(self, message: Message) -> Message:
+        """Make a message part of the conversation; durable, where it is kept, when this returns.
+
+        Gives the message as it is kept.
+        """
+        added = await self.conversation.add(message)
+        self.new.append(added)
         if message.role is Role.ASSISTANT:
             self.tally.check()
+        await self.emit(MessageAdded(added))
         return added
 
-    def added(self, message: Message) -> MessageAdded:
-        """Note a message that the conversation has been given already."""
-        self.new.append(message)
-        return MessageAdded(message)
+    async def says(self, text: str) -> None:
+        """More of the answer's text."""
+        await self.emit(self.said(text))
+
+    async def thinks(self, text: str) -> None:
+        """More of the model's thinking."""
+        await self.emit(self.thought(text))
 
     def begin_answer(self) -> None:
         """Another answer begins; its words are set apart from those of the last one."""
@@ -140,8 +201,8 @@ class Run:
         self._is_new_text = bool(self._text)
         self._is_new_thought = bool(self._thinking)
 
-    def says(self, text: str) -> TextDelta:
-        """More of the answer; the first piece of a further message begins a line (seed 002)."""
+    def said(self, text: str) -> TextDelta:
+        """Note more of the answer; the first piece of a further message begins a line."""
         if self._is_new_text:
             text, self._is_new_text = f"\n{text}", False
         self._text.append(text)
@@ -149,8 +210,8 @@ class Run:
             text, self._is_restarted = f"\n{text.lstrip()}", False
         return TextDelta(text)
 
-    def thinks(self, text: str, *, is_new: bool = False) -> ThinkingDelta:
-        """More of the model's thinking; another block of it begins a line."""
+    def thought(self, text: str, *, is_new: bool = False) -> ThinkingDelta:
+        """Note more of the model's thinking; another block of it begins a line."""
         if self._is_new_thought or (is_new and self._thinking):
             text, self._is_new_thought = f"\n{text}", False
         self._thinking.append(text)
@@ -159,16 +220,31 @@ class Run:
     def answered(self, response: Response) -> None:
         """Note an answer, and what it took."""
         self.response = response
-        if response.usage is not None:
-            self.usage = response.usage if self.usage is None else self.usage + response.usage
         cost = self.setup.prices.cost_of_response(response, self.setup.model.name)
-        self._cost = None if cost is None or self._cost is None else self._cost + cost
+        self._use(response.usage, cost)
         self.tally.used(response.usage, cost)
+
+    def _use(self, usage: Usage | None, cost: Decimal | None) -> None:
+        """Add up what was used, here and in the runs that this one is part of."""
+        with _adding:  # a tool on another thread may ask an agent, too
+            run: Run | None = self
+            while run is not None:
+                if usage is not None:
+                    run.usage = usage if run.usage is None else run.usage + usage
+                run._cost = None if cost is None or run._cost is None else run._cost + cost
+                run = run.parent
 
     def may_retry(self, reason: str, most: int) -> bool:
         """Whether the model may be asked again for this reason, and that it is."""
         self.retries[reason] = self.retries.get(reason, 0) + 1
         return self.retries[reason] <= most
+
+    async def hand_over(self, handoff: Handoff[Any]) -> None:
+        """Go on with another agent."""
+        self.setup = handed_over(self.setup, handoff.setup())
+        self.agent, self.rounds = handoff.name, 0
+        await self.find_tools()
+        await self.emit(HandedOver(handoff.name))
 
     def finish(self, *, deferred: tuple[ToolCall, ...] = ()) -> None:
         """Nothing more is to be done."""
@@ -197,10 +273,13 @@ class Run:
             metadata=self._metadata(response),
             deferred=self.deferred,
             steps=self.tally.steps,
+            agent=self.agent,
         )
 
     def _metadata(self, response: Response | None) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        if self.omitted:
+            found["omitted"] = self.omitted
         if self._thinking:
             found["thinking"] = "".join(self._thinking)
         if response is not None and response.id:
@@ -208,3 +287,10 @@ class Run:
         if response is not None and response.model:
             found["model"] = response.model
         return found
+
+
+def run_of(context: Any) -> Run | None:
+    """The run that a context is about, for another one that is part of it."""
+    expect(context, (RunContext, type(None)), "within")
+    found = None if context is None else context.run
+    return found if isinstance(found, Run) else None

@@ -9,35 +9,40 @@ from typing import TYPE_CHECKING, Any
 from dragoman.agent.executor import ToolExecutor
 from dragoman.agent.hooks import Hooks
 from dragoman.agent.limits import RunLimits
-from dragoman.agent.toolbox import Toolbox
+from dragoman.agent.toolbox import DynamicTools, Toolbox
 from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
 from dragoman.model.requests import Request, Sampling, ThinkingConfig
+from dragoman.model.spelling import closest
 from dragoman.model.tools import ToolChoice
 from dragoman.model.value import expect
 from dragoman.providers.prices import Prices
 from dragoman.transport.model import Model
 
 if TYPE_CHECKING:
-    from dragoman.agent.linking import Links
     from dragoman.agent.orchestrator import Orchestrator
     from dragoman.agent.output.typed import TypedOutput
+    from dragoman.agent.response_chaining import Links
 
 System = Callable[..., Any] | tuple[AnyPart, ...]
 
 _MODES = ("auto", "none", "required")
 _OWN = frozenset({"model", "system", "messages", "tools", "stream"})
-_OF_AGENTS = frozenset({"executor", "history_hooks", "hooks", "links_responses", "model",
-                        "orchestrator", "output_retries", "prices", "system",
+_OF_AGENTS = frozenset({"dynamic_tools", "executor", "history_hooks", "hooks", "links_responses",
+                        "model", "orchestrator", "output_retries", "prices", "system",
                         "tools"})  # fmt: skip
-_OF_CALLS = frozenset({"approvals", "deps", "history", "results"})
+_OF_CALLS = frozenset({"approvals", "deps", "history", "results", "within"})
 _BY_OTHER_NAMES = {
     **dict.fromkeys(("instructions", "prompt", "system_message", "system_prompt"), "system"),
     **dict.fromkeys(("chat_history", "message_history", "messages"), "history, of a call"),
     **dict.fromkeys(("output_type", "response_format", "response_model", "result_type"), "output"),
     **dict.fromkeys(("context", "deps_type"), "deps, of a call"),
+    **dict.fromkeys(("handoffs", "handovers"), "tools, with `agent.as_handoff(…)`"),
+    **dict.fromkeys(("history_processors", "input_filter"), "hooks, with before_response"),
+    **dict.fromkeys(("output_validator", "output_guardrails"), "hooks, with before_output"),
+    "usage": "within, of a call",
     **dict.fromkeys(("api_key", "base_url", "key", "retries", "timeout"), "those of `Client`"),
     "max_completion_tokens": "max_tokens",
     "max_output_tokens": "max_tokens",
@@ -52,6 +57,8 @@ class Setup:
 
     model: Model
     tools: Toolbox = field(default_factory=Toolbox)
+    dynamic_tools: DynamicTools | None = None
+    """Says which others there are, before each request."""
     system: System = ()
     request: Request = field(default_factory=Request)
     """What every request has: sampling, thinking, tool choice and the rest."""
@@ -59,12 +66,22 @@ class Setup:
     output_retries: int = 2
     limits: RunLimits = field(default_factory=RunLimits)
     hooks: Hooks = field(default_factory=Hooks)
+    approve: Callable[..., Any] | None = None
+    """Decides about calls that need approval; None: the caller does, when the run has ended."""
     executor: ToolExecutor = field(default_factory=ToolExecutor)
     orchestrator: Orchestrator | None = None
     prices: Prices = field(default_factory=Prices)
     history_hooks: Mapping[str, Any] = EMPTY
     links: Links | None = None
     """Where answers that the provider keeps are remembered; None: every request is whole."""
+
+
+def checked_function(function: Any, name: str, of: str) -> Any:
+    """The function that somebody gave, or None; raises where it is neither."""
+    if function is not None and not callable(function):
+        msg = f"{name} must be a function of {of}, not {type(function).__name__}"
+        raise InvalidInputError(msg)
+    return function
 
 
 def system_of(system: Any) -> System:
@@ -104,12 +121,8 @@ def _meant(name: str, known: set[str]) -> str:
         return " (the agent is told, not a call)"
     if name in _OF_CALLS:
         return " (a call is told, not the agent)"
-    from difflib import get_close_matches  # only where something is wrong already
-
-    meant = _BY_OTHER_NAMES.get(name)
-    spelled = known | _OF_AGENTS | _OF_CALLS
-    close = get_close_matches(name, spelled, n=1) if meant is None else [meant]
-    return f" (do you mean {close[0]}?)" if close else ""
+    meant = _BY_OTHER_NAMES.get(name) or closest(name, known | _OF_AGENTS | _OF_CALLS)
+    return "" if meant is None else f" (did you mean {meant}?)"
 
 
 def thinking_of(thinking: Any) -> ThinkingConfig | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Generic, Self, TypeVar, cast
+from typing import Any, Generic, Self, cast
+from typing import TypeVar as PlainTypeVar
 
+from dragoman.agent.emitting import events_of
 from dragoman.agent.events import (
     AgentEvent,
     MessageAdded,
@@ -20,11 +22,13 @@ from dragoman.agent.runs import Run
 from dragoman.errors import InvalidInputError, LimitExceeded
 from dragoman.model import portal
 from dragoman.model.collection import Messages
+from dragoman.model.type_parameters import TypeVar
 
-T = TypeVar("T")
+T = PlainTypeVar("T")
+OutT_co = TypeVar("OutT_co", default=Any, covariant=True)
 
 
-class AgentStream(Generic[T]):
+class AgentStream(Generic[OutT_co]):
     """A call of an agent as it goes: an async iterator of `Chunk`s, to be gone through once.
 
     ```python
@@ -38,7 +42,7 @@ class AgentStream(Generic[T]):
     it early stops everything at once.
     """
 
-    def __init__(self, run: Run, play: Callable[[], AsyncGenerator[AgentEvent]]) -> None:
+    def __init__(self, run: Run, play: Callable[[], Coroutine[Any, Any, Result[Any]]]) -> None:
         self._run = run
         self._play = play
         self._events: AsyncGenerator[AgentEvent] | None = None
@@ -46,12 +50,12 @@ class AgentStream(Generic[T]):
         self._is_taken = self._is_complete = self._is_closed = False
         self._reader: asyncio.Task[Any] | None = None  # who waits for the next event
         self._has_left: asyncio.Event | None = None  # told when the reader was sent away
-        self._result: Result[T] | None = None
+        self._result: Result[OutT_co] | None = None
 
     @property
-    def result(self) -> Result[T]:
+    def result(self) -> Result[OutT_co]:
         """What has come of it so far; when all is done, the same that `send` gives."""
-        return cast("Result[T]", self._run.result) if self._result is None else self._result
+        return cast("Result[OutT_co]", self._run.result) if self._result is None else self._result
 
     @property
     def is_complete(self) -> bool:
@@ -82,11 +86,13 @@ class AgentStream(Generic[T]):
             reader.cancel()
         await self._has_left.wait()
 
-    async def collect(self) -> Result[T]:
+    async def collect(self) -> Result[OutT_co]:
         """The whole result, when it is there."""
+        self._take()
         async with self:
-            async for _ in self.events():
-                pass
+            result = await self._read(self._play)
+            if result is not None:
+                self._result, self._is_complete = result, True
         return self.result
 
     def __aiter__(self) -> Self:
@@ -127,30 +133,41 @@ class AgentStream(Generic[T]):
     async def _next(self) -> AgentEvent:
         if self._is_closed:
             raise StopAsyncIteration
-        if self._reader is not None:
-            msg = "a stream has one reader, and another one is waiting for its next event"
-            raise InvalidInputError(msg)
         if self._events is None:
-            self._events = self._play()
-        task = self._reader = asyncio.current_task()
-        cancels = task.cancelling() if task else 0
-        event = None
-        try:
-            event = await self._awaited(self._events)
-        except asyncio.CancelledError:
-            if not self._leaves(task, cancels):
-                raise
-        except BaseException:
-            self._leaves(task, cancels)
-            raise
-        else:
-            self._leaves(task, cancels)
-        finally:
-            self._reader = None
+            self._run.is_followed = True
+            self._events = events_of(self._play)
+        event = await self._read(self._events.__anext__)
         if event is None or self._is_closed:
             await self._events.aclose()
             raise StopAsyncIteration
+        if isinstance(event, RunFinished):
+            self._result, self._is_complete = event.result, True
         return event
+
+    async def _read(self, goes_on: Callable[[], Awaitable[T]]) -> T | None:
+        """What the run does next; None where `close` sends its reader away."""
+        if self._reader is not None:
+            msg = "a stream has one reader, and another one is waiting for its next event"
+            raise InvalidInputError(msg)
+        task = self._reader = asyncio.current_task()
+        cancels = task.cancelling() if task else 0
+        try:
+            seconds = self._run.setup.limits.seconds
+            found = await (goes_on() if seconds is None else self._in_time(goes_on, seconds))
+        except asyncio.CancelledError:
+            if not self._leaves(task, cancels):
+                raise
+            return None
+        except BaseException as error:
+            self._leaves(task, cancels)
+            if isinstance(error, LimitExceeded):
+                error.partial = self._run.result
+            raise
+        finally:
+            self._reader = None
+        if self._has_left is not None:
+            self._leaves(task, cancels)
+        return found
 
     def _leaves(self, task: asyncio.Task[Any] | None, cancels: int) -> bool:
         """Whether the reader was sent away by `close`, and cancelled by nobody else."""
@@ -159,30 +176,13 @@ class AgentStream(Generic[T]):
         self._has_left.set()
         return task.uncancel() <= cancels
 
-    async def _awaited(self, events: AsyncGenerator[AgentEvent]) -> AgentEvent:
-        try:
-            event = await self._in_time(events)
-        except StopAsyncIteration:
-            raise
-        except BaseException as error:  # cancelled, for one: nothing goes on
-            await events.aclose()
-            if isinstance(error, LimitExceeded):
-                error.partial = self._run.result
-            raise
-        if isinstance(event, RunFinished):
-            self._result, self._is_complete = event.result, True
-        return event
-
-    async def _in_time(self, events: AsyncGenerator[AgentEvent]) -> AgentEvent:
-        seconds = self._run.setup.limits.seconds
-        if seconds is None:
-            return await anext(events)
+    async def _in_time(self, goes_on: Callable[[], Awaitable[T]], seconds: float) -> T:
         if self._deadline is None:
             self._deadline = asyncio.get_running_loop().time() + seconds
         timer = asyncio.timeout_at(self._deadline)
         try:
             async with timer:
-                return await anext(events)
+                return await goes_on()
         except TimeoutError:
             if not timer.expired():  # somebody else's
                 raise
@@ -203,15 +203,15 @@ class _Events:
         return await self._next_event()
 
 
-class BlockingAgentStream(Generic[T]):
+class BlockingAgentStream(Generic[OutT_co]):
     """An `AgentStream` without `await`, for scripts, notebooks and threads."""
 
-    def __init__(self, stream: AgentStream[T]) -> None:
+    def __init__(self, stream: AgentStream[OutT_co]) -> None:
         self._stream = stream
         self._chunks: AsyncIterator[Chunk] | None = None
 
     @property
-    def result(self) -> Result[T]:
+    def result(self) -> Result[OutT_co]:
         """What has come of it so far."""
         return self._stream.result
 
@@ -230,7 +230,7 @@ class BlockingAgentStream(Generic[T]):
         """Stop everything. Calling it again does nothing."""
         portal.run(self._stream.close())
 
-    def collect(self) -> Result[T]:
+    def collect(self) -> Result[OutT_co]:
         """The whole result, when it is there."""
         return portal.run(self._stream.collect())
 

@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from inspect import isawaitable
+from types import CodeType
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from dragoman.agent.context import RunContext
+from dragoman.agent.handoffs import Handoff
 from dragoman.errors import InvalidInputError
 from dragoman.model.functions.tool import Tool, tool
 from dragoman.model.provider_tools import ProviderTool
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolCall, ToolDefinition
+from dragoman.model.type_parameters import TypeVar
 
-AgentTool = Tool[..., Any] | AnyTool | Callable[..., Any]
-"""A function, plain or made by `@tool`, is run by the agent. A `ToolDefinition` alone is for the
+DepsT = TypeVar("DepsT", default=Any)
+
+
+class PlainFunction(Protocol):
+    """A function or method; no `Tool`, which says more about itself."""
+
+    @property
+    def __code__(self) -> CodeType: ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What it does."""
+
+
+AgentTool: TypeAlias = (
+    Tool[..., Any, RunContext[DepsT]] | Handoff[DepsT] | AnyTool | PlainFunction | partial[Any]
+)
+"""A function, plain or made by `@tool`, is run by the agent; so is any other callable object, which
+type checkers want to be made a tool: `tool(object)`. A `ToolDefinition` alone is for the
 caller to run, and so is a provider's tool that callers run (`Shell()`) which no function
-implements; any other provider's own (`dragoman.tools`) is run by the provider."""
+implements; any other provider's own (`dragoman.tools`) is run by the provider. A `Handoff` is
+another agent that the conversation may be handed over to."""
 
 
 class Toolbox(NamedTuple):
@@ -26,9 +49,15 @@ class Toolbox(NamedTuple):
     """What is run here, by name."""
     callers: frozenset[str] = frozenset()
     """The names of what the caller runs."""
+    handoffs: Mapping[str, Handoff[Any]] = {}
+    """The other agents that the conversation may be handed over to, by name."""
+    given: tuple[Tool[..., Any] | Handoff[Any] | AnyTool, ...] = ()
+    """What all this was made of."""
+    is_fixed: bool = True
+    """Whether all of them are there at every step of every run."""
 
     @classmethod
-    def of(cls, tools: Iterable[AgentTool]) -> Toolbox:
+    def of(cls, tools: Iterable[AgentTool[Any]]) -> Toolbox:
         """The tools, each under a name of its own."""
         if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Iterable):
             msg = "tools must be a list of functions or tool definitions, as in tools=[weather]"
@@ -37,13 +66,17 @@ class Toolbox(NamedTuple):
         runnable: dict[str, Tool[..., Any]] = {}
         callers: set[str] = set()
         implemented: list[tuple[str, Tool[..., Any]]] = []
+        handoffs: dict[str, Handoff[Any]] = {}
         known: list[str] = []  # tools of providers that nobody here runs
-        for each in tools:
-            made = _made(each)
+        given = tuple(_made(each) for each in tools)
+        for made in given:
             if isinstance(made, Tool):
                 runnable[made.name] = made
                 implemented += [(name, made) for name in made.call_names]
                 definitions.append(made.offered)
+            elif isinstance(made, Handoff):
+                handoffs[made.name] = made
+                definitions.append(made.definition)
             else:
                 definitions.append(made)
                 if isinstance(made, ToolDefinition):
@@ -54,7 +87,12 @@ class Toolbox(NamedTuple):
         for name, made in implemented:
             runnable.setdefault(name, made)
         callers.update(name for name in known if name not in runnable)
-        return cls(tuple(definitions), runnable, frozenset(callers))
+        return cls(tuple(definitions), runnable, frozenset(callers), handoffs, given,
+                   is_fixed=all(made.enabled is True for made in runnable.values()))  # fmt: skip
+
+    async def enabled(self, context: RunContext[Any]) -> Toolbox:
+        """Those of the tools that the model may be told of now."""
+        return Toolbox.of([each for each in self.given if await _is_enabled(each, context)])
 
     def is_for_caller(self, call: ToolCall) -> bool:
         """Whether the caller runs this tool."""
@@ -81,12 +119,38 @@ class Toolbox(NamedTuple):
             return True
 
 
-def _made(each: Any) -> Tool[..., Any] | AnyTool:
-    if isinstance(each, (Tool, ToolDefinition, ServerTool)):
+DynamicTools: TypeAlias = Callable[
+    [RunContext[DepsT]], Iterable[AgentTool[Any]] | Awaitable[Iterable[AgentTool[Any]]]
+]
+"""Says which further tools there are, before each request."""
+
+
+async def tools_now(
+    tools: Toolbox, dynamic: DynamicTools[Any] | None, context: RunContext[Any]
+) -> Toolbox:
+    """The tools of a run, as things are."""
+    if dynamic is not None:
+        found = dynamic(context)
+        more = Toolbox.of(await found if isawaitable(found) else found)
+        tools = Toolbox.of((*tools.given, *more.given))
+    return tools if tools.is_fixed else await tools.enabled(context)
+
+
+async def _is_enabled(each: object, context: RunContext[Any]) -> bool:
+    if not isinstance(each, Tool) or isinstance(each.enabled, bool):
+        return not isinstance(each, Tool) or each.enabled is True
+    answer = each.enabled(context)
+    return bool(await answer if isawaitable(answer) else answer)
+
+
+def _made(each: Any) -> Tool[..., Any] | Handoff[Any] | AnyTool:
+    if isinstance(each, (Tool, Handoff, ToolDefinition, ServerTool)):
         return each
     if callable(each):
         return tool(each)
     msg = f"a tool is a function or a ToolDefinition, not {type(each).__name__}"
+    if hasattr(each, "as_tool"):
+        msg += ": an agent becomes one by as_tool(name, description), or as_handoff(…)"
     raise InvalidInputError(msg)
 
 

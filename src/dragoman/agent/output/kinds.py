@@ -1,15 +1,19 @@
-"""What a typed output is asked for as: a Python type, or a JSON Schema."""
+"""What a typed output is asked for as: one type or several, a function, or a JSON Schema."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any, NamedTuple, Union
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import FrozenDict, freeze_mapping, thaw
 from dragoman.model.functions.schema import schema_of_shape, shape_for
 from dragoman.model.functions.shapes import Shape
+from dragoman.model.functions.signatures import signature_of
+from dragoman.model.functions.tool import Tool, tool
 
 _NAME_LENGTH = 64
 _USUAL_NAME = "result"
@@ -24,11 +28,53 @@ class Kind(NamedTuple):
     """Expects what fits the schema; raises `MisfitError` where the type wants more than it says."""
     name: str = _USUAL_NAME
     description: str | None = None
+    function: Tool[..., Any, Any] | None = None
+    """What is called with what was read, to make the output; None: what was read is the output."""
 
 
 def kind_of(asked: Any) -> Kind:
-    """The kind that a type or a schema stands for; raises where JSON can't describe it."""
-    return _of_schema(asked) if isinstance(asked, Mapping) else _of_type(asked)
+    """The kind that is asked for; raises where JSON can't describe it."""
+    if isinstance(asked, Mapping):
+        return _of_schema(asked)
+    if is_function(asked):
+        return _of_function(asked)
+    return _of_type(asked)
+
+
+def is_function(asked: object) -> bool:
+    """Whether the output is what a function returns, which is called with the model's arguments."""
+    return isinstance(asked, (FunctionType, MethodType, partial, Tool))
+
+
+def union_of(asked: list[Any] | tuple[Any, ...]) -> Any:
+    """Any one of several types: `[Place, Refusal]` is `Place | Refusal`."""
+    if not asked:
+        msg = "the output is one of no types: the list is empty"
+        raise InvalidInputError(msg)
+    for each in asked:
+        _expect_type(each)
+    try:
+        return Union[tuple(asked)]  # noqa: UP007 - of as many as there are
+    except TypeError:  # notes that can't be hashed, or what only looks like a type
+        msg = "the types of the output can't be joined: write them as a union, `Place | None`"
+    raise InvalidInputError(msg)
+
+
+def _of_function(asked: Any) -> Kind:
+    made = asked if isinstance(asked, Tool) else _tool(asked)
+    definition = made.definition
+    if made.requires_approval is not False or definition.parameters is None:
+        msg = f"`{made.name}` can't be the output: it waits for an approval, or takes free text"
+        raise InvalidInputError(msg)
+    schema = freeze_mapping(definition.parameters, "the schema of the output")
+    said = signature_of(made.function).description or None
+    return Kind(schema, made.validate, _name(made.name), said, made)
+
+
+def _tool(function: Any) -> Tool[..., Any, Any]:
+    """A tool that needs no docstring, nor a name that models take: they hear of neither."""
+    name = _name(getattr(function, "__name__", None))
+    return tool(name=name, description="Gives the output.")(function)
 
 
 def _of_schema(asked: Mapping[str, Any]) -> Kind:

@@ -7,15 +7,16 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 from dragoman.agent.output.finding import Findings
-from dragoman.agent.output.kinds import Kind, kind_of
+from dragoman.agent.output.kinds import Kind, is_function, kind_of, union_of
 from dragoman.agent.output.modes import Mode, checked_mode, mode_for
 from dragoman.agent.output.previews import Preview
 from dragoman.agent.output.roots import RESULT, is_plain_object, wrapped
 from dragoman.agent.output.wording import TOOL_DESCRIPTION, TOOL_NAME, instruction
-from dragoman.agent.shown import Shown
+from dragoman.agent.reprs import Shown
 from dragoman.errors import DragomanError
 from dragoman.model.frozen import FrozenDict, freeze_mapping
 from dragoman.model.functions.shapes import MisfitError
+from dragoman.model.functions.tool import Tool
 from dragoman.model.jsontext import dumps, loads
 from dragoman.model.requests import Output
 from dragoman.model.tools import ToolCall, ToolDefinition, make_definition
@@ -54,16 +55,25 @@ class TypedOutput(Shown):
 
     @classmethod
     def of(cls, kind: Any, mode: Mode | None = None) -> TypedOutput | None:
-        """The output of a type, or of a JSON Schema; None for `str`, which is any text.
+        """The output of a type, of one of several, of a function, or of a JSON Schema.
+
+        None for `str`, which is any text.
 
         Raises where JSON can't describe the type.
         """
         chosen = None if mode is None else checked_mode(mode)
+        if isinstance(kind, (list, tuple)):
+            kind = union_of(kind)
         if kind is None or kind is str:
             return None
         if isinstance(kind, TypedOutput):
             return kind if chosen is None else cls(kind._kind, chosen)
         return _remembered(kind, chosen)
+
+    @property
+    def function(self) -> Tool[..., Any, Any] | None:
+        """What makes the output of what was read; None: what was read is the output."""
+        return self._kind.function
 
     @cached_property
     def schema(self) -> FrozenDict:
@@ -205,6 +215,8 @@ def _remembered(kind: Any, mode: Mode | None) -> TypedOutput:
     """The output of a kind that mostly has been asked for before."""
     if isinstance(kind, Mapping):
         return _of_text(dumps(freeze_mapping(kind, "the schema of the output")), mode)
+    if is_function(kind):  # remembering it would keep alive what it is bound to
+        return TypedOutput(kind_of(kind), mode)
     try:
         # Unions are equal whatever their order, but the first arm that fits is read: hence the
         # text, which tells them apart.

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing
+from collections.abc import Coroutine, Sequence
+from typing import Any
 
 from msgspec import UNSET
 
-from dragoman.agent.events import (
-    Answered,
-    AskedAgain,
-    PartialOutput,
-    TextDelta,
-    ThinkingDelta,
-)
+from dragoman.agent.events import AskedAgain, PartialOutput, TextDelta, ThinkingDelta
 from dragoman.agent.runs import Run
 from dragoman.errors import ProviderError
 from dragoman.model.content import AnyPart
@@ -23,63 +17,60 @@ from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.value import expect
+from dragoman.transport.model import expect_awaitable, expect_stream
 
-Piece = TextDelta | ThinkingDelta | PartialOutput | AskedAgain | Answered
+Piece = TextDelta | ThinkingDelta | PartialOutput | AskedAgain
 
 
-async def answered(run: Run, request: Request) -> AsyncGenerator[Piece]:
-    """The answer to a request, in pieces; the last one is the whole.
+async def answered(run: Run, request: Request) -> Response:
+    """The answer to a request; its pieces are emitted as they come.
 
     Where the provider keeps earlier answers, it is sent what is new. If it turns out to have
     forgotten them, it is told everything.
     """
     links = run.setup.links
     short = request if links is None else links.linked(request, run.target)
-    if short is not request:
-        try:
-            async with aclosing(_asked(run, short)) as pieces:
-                async for piece in pieces:
-                    yield piece
-        except ProviderError as error:
-            if links is None or not links.is_forgotten(short, error):
-                raise
-            links.forget(short)
-        else:
-            return
-    async with aclosing(_asked(run, request)) as pieces:
-        async for piece in pieces:
-            yield piece
+    if links is None or short is request:
+        return await _asked(run, request)
+    try:
+        return await _asked(run, short)
+    except ProviderError as error:
+        if not links.is_forgotten(short, error):
+            raise
+    links.forget(short)
+    return await _asked(run, request)
 
 
-async def _asked(run: Run, request: Request) -> AsyncGenerator[Piece]:
+def _asked(run: Run, request: Request) -> Coroutine[Any, Any, Response]:
     run.begin_answer()
-    if run.streams:
-        stream = run.setup.model.stream(request)
-        listening = _Listening(run)
-        try:
-            async for event in stream:
-                for piece in listening.pieces(event):
-                    yield piece
-        finally:
-            await stream.close()
-        response = stream.response
-    else:
-        response = await run.setup.model.send(request)
-        expect(response, Response, "what a model's send returns")
-        for whole in _told(run, response):
-            yield whole
-    yield Answered(response)
+    return _streamed(run, request) if run.streams else _sent(run, request)
 
 
-def _told(run: Run, response: Response) -> Iterator[Piece]:
-    """An answer that came whole."""
-    if not response.choices:
-        return
-    message = response.message
-    if message.thinking:
-        yield run.thinks(message.thinking)
-    if message.text:
-        yield run.says(message.text)
+async def _streamed(run: Run, request: Request) -> Response:
+    stream = run.setup.model.stream(request)
+    expect_stream(stream, run.setup.model)
+    listening = _Listening(run)
+    try:
+        async for event in stream:
+            for piece in listening.pieces(event):
+                await run.emit(piece)
+    finally:
+        await stream.close()
+    return stream.response
+
+
+async def _sent(run: Run, request: Request) -> Response:
+    answer = run.setup.model.send(request)
+    expect_awaitable(answer, run.setup.model)
+    response = await answer
+    expect(response, Response, "what a model's send returns")
+    if response.choices:
+        message = response.message
+        if thinking := message.thinking:
+            await run.thinks(thinking)
+        if text := message.text:
+            await run.says(text)
+    return response
 
 
 class _Listening:
@@ -151,9 +142,9 @@ class _Told:
         is_first = not self.said
         self.said.append(text)
         if self.is_thought:
-            return (run.thinks(text, is_new=is_first),)
+            return (run.thought(text, is_new=is_first),)
         if self.is_speech:
-            return (run.says(text), *_watched(run, self.name, text))
+            return (run.said(text), *_watched(run, self.name, text))
         return () if self.name is None else _watched(run, self.name, text)
 
     def last(self, run: Run, part: AnyPart) -> Sequence[Piece]:

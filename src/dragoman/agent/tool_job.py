@@ -8,10 +8,10 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, NamedTuple
 
 from dragoman.agent import failures
-from dragoman.agent.context import RunContext
-from dragoman.agent.threads import in_thread
+from dragoman.agent.context import Context, RunContext
+from dragoman.agent.thread_pool import in_thread
 from dragoman.agent.tool_results import result_of
-from dragoman.errors import InvalidInputError
+from dragoman.errors import InvalidInputError, ToolTimeout
 from dragoman.model.functions.tool import Tool
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.fitting.tools import TEXT_ARGUMENT
@@ -50,10 +50,10 @@ class Jobs(NamedTuple):
             arguments.update(dict.fromkeys(tool.injected, context.for_call(call)))
         return Job(call, tool, arguments)
 
-    async def result(self, call: ToolCall) -> ToolResult:
-        """What comes of a call."""
-        job = self.prepared(call)
-        return job if isinstance(job, ToolResult) else await self.run(job)
+    def concurrency(self, call: ToolCall) -> int | None:
+        """How many calls of the same tool may run at a time; None: any number."""
+        tool = self.tools.get(call.name)
+        return None if tool is None else tool.concurrency
 
     async def run(self, job: Job) -> ToolResult:
         """What comes of a job.
@@ -84,6 +84,21 @@ class Jobs(NamedTuple):
             if timer is not None and timer.expired():
                 return failures.late(job.call, seconds or 0)
             return failures.failed(job.call, error)
+
+
+async def returned(tool: Tool[..., Any, Any], arguments: dict[str, Any], run: Context) -> Any:
+    """What a function returns, called with arguments that fit; it may raise what it likes."""
+    given = {**arguments, **dict.fromkeys(tool.injected, run)}
+    timer = asyncio.timeout(tool.timeout)
+    try:
+        async with timer:
+            value = tool(**given) if tool.is_async else await in_thread(tool, **given)
+            return await value if inspect.isawaitable(value) else value
+    except TimeoutError:
+        if not timer.expired():  # somebody else's
+            raise
+    msg = f"`{tool.name}`, which makes the output, took longer than {tool.timeout:g} seconds"
+    raise ToolTimeout(msg)
 
 
 async def _returned(job: Job) -> ToolResult:

@@ -4,18 +4,21 @@ Where the conversation is kept, the message is written before the tools run, and
 that its outcome is unknown; as the results come in, they take that place. Whenever the program
 stops, what is written is true, and no call that was begun is ever begun again. Elsewhere the
 message is added when the round ends; one that is left early adds what has come of it so far.
+
+Each writing is of the whole message. So there is one at a time: what ends meanwhile, and what
+begins next, is written with the next one.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
+from dragoman.agent.approvals import Decided
 from dragoman.agent.events import MessageAdded, ToolFinished, ToolStarted
 from dragoman.agent.hooks import hooked
 from dragoman.agent.runs import Run
 from dragoman.errors import ToolError
-from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message, make_message
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
@@ -29,48 +32,51 @@ CUT_OFF = (
     "Write it again, and more briefly if it was long."
 )
 
-Happening = ToolStarted | ToolFinished | MessageAdded
-
 
 class Round:
     """The results of one round, in the order of its calls, and where they are written down."""
 
-    def __init__(
-        self, run: Run, calls: Sequence[ToolCall], known: Mapping[str, ToolResult] = EMPTY
-    ) -> None:
+    def __init__(self, run: Run, decided: Decided) -> None:
+        calls, known = decided.mine, decided.known
         self._run = run
         self._calls = calls
+        self._edited = decided.edited
         self._results = {i: known[call.id] for i, call in enumerate(calls) if call.id in known}
+        self._keeps = run.conversation.keeps_rounds
         self._written: Message | None = None
+        self._is_unwritten = False  # whether there is a result that is not in what is written
         self._places: dict[int, int] = {}  # of what is run, by its identity
+        self._announced: set[int] = set()  # the places of calls that may begin: it is written down
+        self._ran: dict[str, bool] = {}  # the tools that were called, and whether only in vain
         self._begun: set[int] = set()  # the places of calls that have been begun
 
-    async def play(self) -> AsyncGenerator[Happening]:
-        """Run the calls whose results are not known; the last event is the message with all."""
+    async def play(self) -> None:
+        """Run the calls whose results are not known, and add the message with all."""
         run = self._run
         to_run = [place for place in range(len(self._calls)) if place not in self._results]
         run.tally.calls(len(to_run))
         for place, known in [*self._results.items()]:
-            yield ToolFinished(self._calls[place], known)
+            await run.emit(ToolFinished(self._calls[place], known))
         allowed: list[ToolCall] = []
         for place in to_run:
             decided = await self._decided(self._calls[place])
             if isinstance(decided, ToolResult):
-                yield self._settled(place, decided)
+                await run.emit(self._settled(place, decided))
             else:
                 allowed.append(self._placed(place, decided))
         try:
-            async with aclosing(self._executed(allowed)) as events:
-                async for event in events:
-                    yield event
-        except BaseException:  # cancelled, or closed; or a hook has failed
+            await run.setup.executor.run(allowed, run.tools.runnable, run.context, self)
+        except BaseException:  # cancelled, or left; or a hook has failed
             with suppress(Exception):  # what happened first is what people need to know
                 await self._leave()
             raise
-        yield run.added(await self._complete())
+        await self._complete()
         run.rounds += 1
         run.tally.round([(call, self._results[i]) for i, call in enumerate(self._calls)
                          if i in self._results])  # fmt: skip
+        for name, has_failed in self._ran.items():
+            found = run.tools.runnable.get(name)
+            run.tally.ended(name, None if found is None else found.retries, has_failed=has_failed)
 
     def _placed(self, place: int, call: ToolCall) -> ToolCall:
         """What is run for a place, an object of its own: a hook may give the same for several."""
@@ -81,6 +87,7 @@ class Round:
 
     async def _decided(self, call: ToolCall) -> ToolCall | ToolResult:
         """What is to be run, or the result where a hook stands in the way."""
+        call = self._edited.get(call.id, call)
         hook = self._run.setup.hooks.before_tool_call
         if hook is None:
             return call
@@ -93,40 +100,26 @@ class Round:
             return decided.replace_unchecked(call_id=call.id)
         return decided  # type: ignore[no-any-return]  # `hooked` has seen to it
 
-    async def _executed(self, calls: Sequence[ToolCall]) -> AsyncGenerator[Happening]:
-        run = self._run
-        executor = run.setup.executor
-        events = executor.execute(calls, run.setup.tools.runnable, run.context)
-        keeps = run.conversation.keeps_rounds
-        written: set[int] = set()
-        async with aclosing(events):
-            async for event in events:
-                if isinstance(event, ToolStarted):
-                    place = self._places[id(event.call)]
-                    if keeps and place not in written:
-                        # What begins at once is written down at once.
-                        wave = calls if executor.runs_at_once(len(calls)) else (event.call,)
-                        fresh = {self._places[id(call)] for call in wave}
-                        written |= fresh
-                        await self._write_unknown(fresh)
-                    yield event
-                    self._begun.add(place)
-                else:
-                    yield await self._finished(event)
+    # --- what the executor tells
 
-    async def _write_unknown(self, places: Iterable[int]) -> None:
-        for place in places:
-            call = self._calls[place]
-            unknown = ToolResult.error(call.id, UNKNOWN, tool_name=call.name)
-            self._results.setdefault(place, unknown)  # one that can't be run has its result already
-        await self._write()
+    async def starting(self, started: ToolStarted, batch: Iterable[ToolCall]) -> None:
+        """A tool is about to begin: it is written down, with those that begin at once."""
+        place = self._places[id(started.call)]
+        if self._keeps and place not in self._announced:
+            self._announce(batch)
+            await self._write()
+        await self._run.emit(started)
+        self._begun.add(place)
 
-    async def _leave(self) -> None:
-        """Write down what has come of the calls that were begun, so that they are not run again."""
-        if self._begun and not self._run.conversation.keeps_rounds:
-            await self._write_unknown(self._begun)
+    async def finished(self, events: Sequence[ToolFinished], batch: Iterable[ToolCall]) -> None:
+        """Tools have ended: their results are written down together, and told."""
+        told = [await self._finished(event) for event in events]
         if self._written is not None:
-            self._run.added(self._written)
+            if not self._run.is_followed:  # who follows the run may leave before they begin
+                self._announce(batch)
+            await self._write()
+        for event in told:
+            await self._run.emit(event)
 
     async def _finished(self, event: ToolFinished) -> ToolFinished:
         place = self._places[id(event.call)]
@@ -135,16 +128,49 @@ class Round:
         if hook is not None:
             context = self._run.context.for_call(call)
             result = await hooked(hook, result, event.call, context)
+        setup = self._run.setup
+        result = setup.executor.bounded(event.call, result, self._run.tools.runnable)
+        name = event.call.name
+        self._ran[name] = self._ran.get(name, True) and bool(result.is_error)
         if hook is not None or result.call_id != call.id:
             result = result.replace_unchecked(call_id=call.id)
-        told = self._settled(place, result, event.seconds)
-        if self._written is not None:
-            await self._write()
-        return told
+        return self._settled(place, result, event.seconds)
 
     def _settled(self, place: int, result: ToolResult, seconds: float = 0.0) -> ToolFinished:
         self._results[place] = result
+        self._is_unwritten = True
         return ToolFinished(self._calls[place], result, seconds)
+
+    # --- what is written
+
+    def _announce(self, calls: Iterable[ToolCall]) -> None:
+        places = {self._places[id(call)] for call in calls}
+        self._announced |= places
+        self._mark_unknown(places)
+
+    def _mark_unknown(self, places: Iterable[int]) -> None:
+        for place in places:
+            call = self._calls[place]
+            unknown = ToolResult.error(call.id, UNKNOWN, tool_name=call.name)
+            self._results.setdefault(place, unknown)  # one that can't be run has its result already
+
+    async def _leave(self) -> None:
+        """Write down what has come of the calls that were begun, so that they are not run again."""
+        if self._begun and not self._keeps:
+            self._mark_unknown(self._begun)
+            await self._write()
+        elif self._written is not None and self._is_unwritten:
+            await self._write()
+        if self._written is not None:
+            self._run.new.append(self._written)
+
+    async def _write(self) -> None:
+        conversation, message = self._run.conversation, self._message()
+        self._is_unwritten = False  # what fails is not tried again when the round is left
+        if self._written is None:
+            self._written = await conversation.add(message)
+        else:
+            self._written = await conversation.replace(message)
 
     def _message(self) -> Message:
         parts = tuple(self._results[place] for place in sorted(self._results))
@@ -152,15 +178,9 @@ class Round:
             return make_message(Role.TOOL, parts)
         return self._written.replace_unchecked(parts=parts)
 
-    async def _write(self) -> None:
-        conversation = self._run.conversation
-        if self._written is None:
-            self._written = await conversation.add(self._message())
-        else:
-            self._written = await conversation.replace(self._message())
-
-    async def _complete(self) -> Message:
+    async def _complete(self) -> None:
         if self._written is None:
             await self._write()
         assert self._written is not None  # noqa: S101 - it was written this moment
-        return self._written
+        self._run.new.append(self._written)
+        await self._run.emit(MessageAdded(self._written))

@@ -1,6 +1,6 @@
 """Providers that keep their answers (OpenAI's Responses): they are sent only what is new since.
 
-The two-request workflow of seed 002: the first request brings calls and the answer's id, the
+In a turn with tools, the first request brings calls and the answer's id, the
 second has the results and `previous_response_id`. What was sent and answered is remembered here;
 as long as a conversation still begins with exactly that, a request may be shortened. After an
 edit, a truncation, a switch of model or provider, or a restart, it is sent whole.

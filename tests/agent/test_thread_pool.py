@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from dragoman.agent import threads
-from dragoman.agent.threads import in_thread
+from dragoman.agent import thread_pool
+from dragoman.agent.thread_pool import in_thread
 
 
 def test_threads_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls one after the other share a thread, and keep nothing of each other alive."""
-    monkeypatch.setattr(threads, "_crew", threads._Crew())
+    monkeypatch.setattr(thread_pool, "_crew", thread_pool._Crew())
 
     class Thing:
         pass
@@ -45,8 +45,8 @@ def test_threads_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_threads_without_work_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that nobody needs goes away, and the next call gets a new one."""
-    monkeypatch.setattr(threads, "_IDLE", 0.001)
-    monkeypatch.setattr(threads, "_crew", threads._Crew())
+    monkeypatch.setattr(thread_pool, "_IDLE", 0.001)
+    monkeypatch.setattr(thread_pool, "_crew", thread_pool._Crew())
 
     async def main() -> None:
         for _ in range(50):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec import UNSET
 
-from dragoman.agent.events import AgentEvent, AskedAgain
+from dragoman.agent.events import AskedAgain
 from dragoman.agent.orchestrator import ToolOrchestrator
 from dragoman.agent.output.modes import Mode
 from dragoman.agent.output.typed import Misfit, Missing, TypedOutput
@@ -22,6 +21,7 @@ from dragoman.agent.output.wording import (
     tool_feedback,
 )
 from dragoman.agent.runs import Run, Watch
+from dragoman.agent.tool_job import returned
 from dragoman.errors import InvalidInputError, LimitExceeded, Refused, ToolRetry
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
@@ -45,7 +45,17 @@ class TypedOrchestrator(ToolOrchestrator):
 
     async def initialize(self, run: Run) -> None:
         """Choose how to ask, by what the model can do."""
-        spec, tools = _spec(run), run.setup.tools.definitions
+        self._choose(run)
+
+    async def hand_over(self, run: Run, calls: Sequence[ToolCall]) -> None:
+        """As ever; the other model may have to be asked in another way."""
+        before = run.setup
+        await super().hand_over(run, calls)
+        if run.setup is not before:
+            self._choose(run)
+
+    def _choose(self, run: Run) -> None:
+        spec, tools = _spec(run), run.tools.definitions
         run.notes[_NOTES] = _Asking(
             spec.mode_for(run.target, has_tools=bool(tools)),
             spec.tool_beside([each.name for each in tools]),
@@ -95,25 +105,22 @@ class TypedOrchestrator(ToolOrchestrator):
     async def known(self, run: Run, calls: Sequence[ToolCall]) -> Mapping[str, ToolResult]:
         """What is said to calls of `return_result`: the output is in them."""
         final = [call for call in calls if call.name == _asking(run).tool.name]
-        return {call.id: await self._received(run, call) for call in final}
+        received = {call.id: await self._received(run, call) for call in final}
+        return {**await super().known(run, calls), **received}
 
-    async def call(self, run: Run, message: Message) -> AsyncGenerator[AgentEvent]:
+    async def call(self, run: Run, message: Message) -> None:
         """As ever; a call of `return_result` is the output."""
-        async with aclosing(super().call(run, message)) as events:
-            async for event in events:
-                yield event
+        await super().call(run, message)
         own = _asking(run).tool.name
         is_cut_off = message.finish is not None and message.finish.is_cut_off
         if run.output is not UNSET:
             run.finish(deferred=run.deferred)
         elif not is_cut_off and any(call.name == own for call in message.tool_calls):
-            yield self._asked_again(run)
+            await run.emit(self._asked_again(run))
 
-    async def refuse(self, run: Run, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent]:
+    async def refuse(self, run: Run, calls: Sequence[ToolCall]) -> None:
         """As ever; but where the model is not asked again, there is no output."""
-        async with aclosing(super().refuse(run, calls)) as events:
-            async for event in events:
-                yield event
+        await super().refuse(run, calls)
         if run.is_over:
             msg = (
                 "the model's answers were cut off, so there is no output of the type asked for;"
@@ -132,7 +139,7 @@ class TypedOrchestrator(ToolOrchestrator):
             return ToolResult.error(call.id, told, tool_name=call.name)
         return ToolResult.success(call.id, RECEIVED, tool_name=call.name)
 
-    async def conclude(self, run: Run, message: Message) -> AsyncGenerator[AgentEvent]:
+    async def conclude(self, run: Run, message: Message) -> None:
         """An answer in words: the value itself, the end of the first phase, or no use."""
         if message.finish in _REFUSALS:
             msg = "the model refused to answer, so there is no output of the type asked for"
@@ -140,7 +147,7 @@ class TypedOrchestrator(ToolOrchestrator):
         asking = _asking(run)
         if asking.mode == "two_phase" and not asking.is_second_phase:
             asking.is_second_phase = True
-            yield await run.add(Message.user(PHASE_TWO))
+            await run.add(Message.user(PHASE_TWO))
             return
         try:
             run.output = await _accepted(run, _spec(run).read(message.text))
@@ -150,8 +157,8 @@ class TypedOrchestrator(ToolOrchestrator):
             run.finish()
             return
         again = self._asked_again(run)
-        yield await run.add(Message.user(told))
-        yield again
+        await run.add(Message.user(told))
+        await run.emit(again)
 
     def _asked_again(self, run: Run) -> AskedAgain:
         """Another attempt; raises where there were enough."""
@@ -198,8 +205,11 @@ def _objection(asking: _Asking, misfit: Misfit) -> str:
 
 
 async def _accepted(run: Run, value: Any) -> Any:
-    """The value, as hooks leave it; they may send it back."""
+    """The value, as the function that was asked for and hooks leave it; they may send it back."""
+    function = _spec(run).function
     try:
+        if function is not None:
+            value = await returned(function, value, run.context)
         return await run.hooked(run.setup.hooks.before_output, value, kinds=object)
     except ToolRetry as retry:
         advice = str(retry)

@@ -1,0 +1,164 @@
+"""Several calls, one after the other or at once, and who is told what happens to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from time import perf_counter
+from typing import NamedTuple, Protocol
+
+from dragoman.agent import failures
+from dragoman.agent.events import ToolFinished, ToolStarted
+from dragoman.agent.tool_job import Job, Jobs
+from dragoman.model.tools import ToolCall, ToolResult
+
+
+class Listener(Protocol):
+    """Who is told what happens to calls. Nothing more is begun until they return."""
+
+    async def starting(self, started: ToolStarted, batch: Iterable[ToolCall]) -> None:
+        """A tool begins when this returns; the batch is it and all that begin with it."""
+
+    async def finished(self, events: Sequence[ToolFinished], batch: Iterable[ToolCall]) -> None:
+        """Tools have ended, or could not be run; the batch begins next."""
+
+
+async def one_by_one(calls: Sequence[ToolCall], jobs: Jobs, listener: Listener) -> None:
+    """Run calls one after the other, in the task that we are in."""
+    for place, call in enumerate(calls):
+        job, seconds = jobs.prepared(call), 0.0
+        if isinstance(job, ToolResult):
+            result = job
+        else:
+            await listener.starting(ToolStarted(call), (call,))
+            begun = perf_counter()
+            result = await jobs.run(job)
+            seconds = perf_counter() - begun
+        following = calls[place + 1 : place + 2]
+        await listener.finished((ToolFinished(call, result, seconds),), following)
+
+
+class _Exit(NamedTuple):
+    """What ends the program. A task that raised it would end the loop before we clean up."""
+
+    error: BaseException
+
+
+class _Running(NamedTuple):
+    call: ToolCall
+    begun: float
+
+
+class Batch:
+    """Calls that run side by side, as many at a time as there may be."""
+
+    def __init__(
+        self, calls: Sequence[ToolCall], jobs: Jobs, limit: int | None, listener: Listener
+    ) -> None:
+        self._jobs = jobs
+        self._limit = len(calls) if limit is None else limit
+        self._listener = listener
+        self._waiting = OrderedDict(enumerate(calls))
+        self._busy: Counter[str] = Counter()  # calls that run, by the names of their tools
+        self._is_free = all(jobs.concurrency(call) is None for call in calls)
+        self._running: dict[asyncio.Task[ToolResult | _Exit], _Running] = {}
+        self._finished: list[ToolFinished] = []
+        self._fatal: BaseException | None = None
+        self._news: asyncio.Future[None] | None = None
+
+    async def run(self) -> None:
+        """Run them all. What ends while the listener is busy is told in one go."""
+        try:
+            while True:
+                if self._finished:
+                    events, self._finished = self._finished, []
+                    await self._listener.finished(events, self._next())
+                elif self._fatal is not None:
+                    raise self._fatal
+                elif (place := next(self._startable(), None)) is not None:
+                    await self._begin(place)
+                elif self._running:
+                    await self._wait()
+                else:
+                    return
+        finally:
+            await self._stop()
+
+    def _next(self) -> Iterable[ToolCall]:
+        """The calls that there is room for."""
+        return (self._waiting[place] for place in self._startable())
+
+    def _startable(self) -> Iterator[int]:
+        """The places of the calls that there is room for: in all, and of their tool."""
+        room = self._limit - len(self._running)
+        places = self._waiting if self._is_free else self._places_by_tool()
+        return islice(places, room)
+
+    def _places_by_tool(self) -> Iterator[int]:
+        busy = self._busy.copy()
+        for place, call in self._waiting.items():
+            most = self._jobs.concurrency(call)
+            if most is None or busy[call.name] < most:
+                busy[call.name] += 1
+                yield place
+
+    async def _begin(self, place: int) -> None:
+        call = self._waiting[place]
+        job = self._jobs.prepared(call)
+        if isinstance(job, ToolResult):
+            self._finished.append(ToolFinished(call, job))
+        else:
+            await self._listener.starting(ToolStarted(call), self._next())
+            self._start(job)
+        del self._waiting[place]
+
+    def _start(self, job: Job) -> None:
+        task = asyncio.create_task(self._run(job))
+        self._running[task] = _Running(job.call, perf_counter())
+        self._busy[job.call.name] += 1
+        task.add_done_callback(self._ended)
+
+    async def _run(self, job: Job) -> ToolResult | _Exit:
+        try:
+            return await self._jobs.run(job)
+        except (KeyboardInterrupt, SystemExit) as error:
+            return _Exit(error)
+
+    def _ended(self, task: asyncio.Task[ToolResult | _Exit]) -> None:
+        call, begun = self._running.pop(task)
+        self._busy[call.name] -= 1
+        if task.cancelled():  # by the tool itself, by a stranger, or by `_stop`
+            outcome: ToolResult | _Exit = failures.cancelled(call)
+        else:
+            error = task.exception()
+            outcome = task.result() if error is None else _Exit(error)
+        if isinstance(outcome, _Exit):
+            self._fatal = outcome.error
+        else:
+            self._finished.append(ToolFinished(call, outcome, perf_counter() - begun))
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+    async def _wait(self) -> None:
+        """Until a task has ended."""
+        self._news = asyncio.get_running_loop().create_future()
+        await self._news
+
+    async def _stop(self) -> None:
+        """Cancel what still runs, and wait for it, however often we are cancelled meanwhile."""
+        cancelled: asyncio.CancelledError | None = None
+        self._cancel()
+        while self._running:
+            try:
+                await self._wait()
+            except asyncio.CancelledError as error:
+                cancelled = error
+                self._cancel()
+        if cancelled is not None:
+            raise cancelled
+
+    def _cancel(self) -> None:
+        for task in self._running:
+            task.cancel()

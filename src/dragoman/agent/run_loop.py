@@ -1,0 +1,44 @@
+"""A run from its beginning to its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.agent.events import RunFinished
+from dragoman.agent.orchestrator import Orchestrator, ToolOrchestrator
+from dragoman.agent.results import Result
+from dragoman.agent.resuming import Beginning, begin
+from dragoman.agent.runs import Run
+from dragoman.agent.typed_run import TypedOrchestrator
+from dragoman.errors import InvalidInputError
+
+
+async def play(run: Run, beginning: Beginning) -> Result[Any]:
+    """Begin, iterate until the run is over, and clear up; gives what has come of it."""
+    orchestrator = _orchestrator(run)
+    await run.find_tools()
+    await orchestrator.initialize(run)
+    try:
+        await begin(run, beginning, orchestrator)
+        while not run.is_over:
+            iteration = orchestrator.iterate(run)
+            _expect_no_generator(iteration)
+            await iteration
+    finally:
+        await orchestrator.finalize(run)
+    result: Result[Any] = await run.hooked(run.setup.hooks.after_send, run.result)
+    await run.emit(RunFinished(result))
+    return result
+
+
+def _orchestrator(run: Run) -> Orchestrator:
+    if run.setup.orchestrator is not None:
+        return run.setup.orchestrator
+    return ToolOrchestrator() if run.setup.output is None else TypedOrchestrator()
+
+
+def _expect_no_generator(iteration: object) -> None:
+    """Orchestrators of earlier versions gave their events with `yield`."""
+    if hasattr(iteration, "__aiter__"):
+        msg = "an orchestrator's `iterate` must be a coroutine: `await run.emit(…)`, not `yield …`"
+        raise InvalidInputError(msg)

@@ -1,0 +1,285 @@
+"""Agents that work for other agents: as their tools, and in their place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from dragoman import Agent, ConversationHistory, Policy, ToolCall, tool
+from dragoman.agent import (
+    HandedOver,
+    Hooks,
+    Result,
+    RunContext,
+    RunLimits,
+    ToolOrchestrator,
+)
+from dragoman.errors import InvalidInputError, LimitExceeded
+from dragoman.model.tools import ToolResult
+from dragoman.model.usage import Usage
+from dragoman.providers.price import Price
+from dragoman.transport.scripted import ScriptedModel
+from tests.agent.scripts import asks, call, model, weather
+
+
+@dataclass
+class Place:
+    """Where something is."""
+
+    town: str
+
+
+def expert(*script: Any, **options: Any) -> Agent[Any, str]:
+    """An agent that others ask."""
+    return Agent(ScriptedModel(script, name="acme:expert"), **options)
+
+
+# --- as a tool
+
+
+async def test_an_agent_is_a_tool_of_another() -> None:
+    """It is told a prompt, works with the same dependencies, and its answer is the result."""
+    seen: list[Any] = []
+
+    def told(run: RunContext[str]) -> str:
+        seen.append(run.deps)
+        return "You know maps."
+
+    helper = expert("In Bosnia.", system=told)
+    maps = helper.as_tool("maps", "Knows where things are.")
+    parameters = maps.definition.parameters or {}
+    assert [*parameters["properties"]] == parameters["required"] == ["prompt"]
+    scripted = model(asks(call("maps", prompt="Where is Mostar?")), "Bosnia.")
+    result = await Agent(scripted, tools=[maps]).send("Where?", deps="atlas")
+    assert result.output == "Bosnia."
+    assert result.messages[2].tool_results[0].text == "In Bosnia."
+    assert helper.model.requests[0].messages[-1].text == "Where is Mostar?"  # type: ignore[attr-defined]
+    assert seen == ["atlas"]
+
+
+async def test_typed_answers_are_data() -> None:
+    """Another agent's value is shown as any other."""
+    helper = Agent(model(asks(call("return_result", town="Mostar"))), output=Place)
+    scripted = model(asks(call("maps", prompt="Where?")), "There.")
+    tools = [helper.as_tool("maps", "Knows where things are.")]
+    result = await Agent(scripted, tools=tools).send("Where?")
+    assert result.messages[2].tool_results[0].data == {"town": "Mostar"}
+
+
+async def test_what_it_uses_counts_for_the_one_that_asks() -> None:
+    """Tokens, costs and all; its steps are its own."""
+    prices = {"acme:*": Price("1", "1"), "scripted:*": Price("1", "1")}
+    helper = expert("In Bosnia.", prices=prices)
+    alone = await expert("In Bosnia.", prices=prices).send("Where?")
+    scripted = ScriptedModel([asks(call("maps", prompt="Where?")), "Bosnia."], name="scripted:x")
+    agent = Agent(scripted, tools=[helper.as_tool("maps", "Maps.")], prices=prices)
+    result = await agent.send("Where?")
+    own = [message.usage for message in result.messages if message.usage]
+    assert result.usage is not None
+    assert alone.usage is not None
+    assert result.usage.total == sum(each.total for each in own) + alone.usage.total
+    assert result.cost is not None
+    assert alone.cost is not None
+    assert result.cost > alone.cost
+    assert result.steps == 2
+
+
+@pytest.mark.parametrize(
+    "limits", [RunLimits(steps=2), RunLimits(tokens=5), RunLimits(steps=4, calls=1)]
+)
+async def test_limits_hold_for_all_agents_of_a_run(limits: RunLimits) -> None:
+    """The run that asked is over when all of them together have gone too far."""
+    helper = expert(asks(call("weather", city="Basel")), "Rain.", tools=[weather])
+    scripted = model(asks(call("ask", prompt="Weather?")), asks(call("ask", prompt="?")), "Rain.")
+    agent = Agent(scripted, tools=[helper.as_tool("ask", "Knows the weather.")], limits=limits)
+    with pytest.raises(LimitExceeded):
+        await agent.send("Weather?")
+
+
+async def test_a_tool_of_ones_own_asks_within_the_run() -> None:
+    """`within` does what `as_tool` does; without it, an agent's call is on its own account."""
+    helper = expert("One.", "Two.")
+
+    @tool
+    async def ask(shared: bool, run: RunContext) -> Result[str]:
+        """Ask."""
+        return await helper.send("Hi", within=run if shared else None)
+
+    used: list[Usage | None] = []
+    for shared in (True, False):
+        scripted = model(asks(call("ask", shared=shared)), "Done.")
+        result = await Agent(scripted, tools=[ask]).send("Go")
+        own = sum(message.usage.total for message in result.messages if message.usage)
+        used.append(result.usage)
+        assert result.usage is not None
+        assert (result.usage.total > own) is shared
+    with pytest.raises(InvalidInputError, match="within"):
+        await helper.send("Hi", within="run")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+
+
+async def test_who_approves_for_the_one_approves_for_the_other() -> None:
+    """Where nobody can be asked, the model is told so."""
+
+    @tool(requires_approval=True)
+    def delete() -> str:
+        """Delete everything."""
+        return "gone"
+
+    for approve, expected in ((lambda *_: True, "Gone."), (None, "nobody was asked")):
+        helper = expert(asks(call("delete")), "Gone.", tools=[delete])
+        scripted = model(asks(call("ask", prompt="Delete!")), "Well.")
+        agent = Agent(scripted, tools=[helper.as_tool("ask", "Deletes.")], approve=approve)
+        result = await agent.send("Go")
+        assert expected in result.messages[2].tool_results[0].text
+
+
+def test_an_agent_is_no_tool_by_itself() -> None:
+    """What it is for, and when, only who makes it one can say."""
+    with pytest.raises(InvalidInputError, match="as_tool"):
+        Agent("echo:", tools=[Agent("echo:")])  # type: ignore[list-item]
+
+
+# --- in its place
+
+
+def _office(*script: Any, **options: Any) -> tuple[Agent[Any, str], Agent[Any, str]]:
+    """An agent at the door, and one that it hands over to, with a tool of its own."""
+    billing = expert(*script, tools=[weather], system="You are billing.", max_tokens=7)
+    first = model(asks(call("billing", "h")))
+    door = Agent(
+        first, tools=[billing.as_handoff("billing", "Bills.")], system="The door.", **options
+    )
+    return door, billing
+
+
+async def test_a_conversation_is_handed_over() -> None:
+    """The other agent goes on with all that was said, and with all that is its own."""
+    door, billing = _office(asks(call("weather", "w", city="Basel")), "Rain, and 5 euros.")
+    history = ConversationHistory(policy=Policy.LENIENT)
+    result = await door.send("What do I owe?", history=history)
+    assert (result.output, result.agent, result.steps) == ("Rain, and 5 euros.", "billing", 3)
+    assert [m.role.value for m in history.messages] == [
+        "user", "assistant", "tool", "assistant", "tool", "assistant"
+    ]  # fmt: skip
+    first, second = billing.model.requests  # type: ignore[attr-defined]
+    assert first.system[0].text == "You are billing."
+    assert first.sampling.max_tokens == 7
+    assert [each.name for each in first.tools] == ["weather"]
+    assert first.messages[0].text == "What do I owe?"
+    assert "handed over to `billing`" in first.messages[2].tool_results[0].text
+    assert second.messages[-1].tool_results[0].text == "rain in Basel"
+    assert result.metadata.get("omitted") is None
+
+
+async def test_who_was_not_handed_over_says_nothing() -> None:
+    """`agent` is empty where the first one has answered."""
+    door, _ = _office()
+    assert (await door.with_model(model("Hello.")).send("Hi")).agent == ""
+
+
+async def test_the_stream_tells_when() -> None:
+    """Between the round of the one and the first step of the other."""
+    door, _ = _office("5 euros.")
+    async with door.stream("What do I owe?") as stream:
+        events = [event async for event in stream.events()]
+    names = [type(event).__name__ for event in events]
+    place = names.index("HandedOver")
+    assert names[place - 1 : place + 2] == ["MessageAdded", "HandedOver", "StepStarted"]
+    (over,) = (event for event in events if isinstance(event, HandedOver))
+    assert (over.name, repr(over)) == ("billing", "HandedOver(billing)")
+    assert stream.result.agent == "billing"
+
+
+async def test_the_output_and_the_limits_are_those_of_the_call() -> None:
+    """Whatever the other agent gives elsewhere: a caller gets what was asked for."""
+    billing = expert(asks(call("return_result", "r", town="Mostar")))
+    tools = [billing.as_handoff("billing", "Bills.")]
+    seen: list[Any] = []
+    hooks = Hooks(before_output=lambda value, run: seen.append((value, run.model)))
+    door = Agent(model(asks(call("billing"))), tools=tools, hooks=hooks)
+    result = await door.send("Where?", output=Place)
+    assert result.output == Place("Mostar")
+    assert seen == [(Place("Mostar"), "acme:expert")]
+    door, _ = _office("5 euros.")
+    with pytest.raises(LimitExceeded):
+        await door.send("What do I owe?", limits=RunLimits(steps=1))
+
+
+async def test_one_answer_hands_over_once() -> None:
+    """A further call is told so; calls of other tools are run."""
+    billing, sales = expert("From billing."), expert("From sales.")
+    calls = asks(call("weather", "w", city="Basel"), call("billing", "b"), call("sales", "s"))
+    over = [billing.as_handoff("billing", "Bills."), sales.as_handoff("sales", "Sales.")]
+    result = await Agent(model(calls), tools=[weather, *over]).send("Hi")
+    assert (result.output, result.agent) == ("From billing.", "billing")
+    told = result.messages[2].tool_results
+    assert [each.is_error for each in told] == [False, False, True]
+    assert told[0].text == "rain in Basel"
+
+
+async def test_a_hand_over_that_was_interrupted_is_taken_up() -> None:
+    """The call waits in the history as any other."""
+    door, billing = _office("5 euros.")
+    history = [call("billing", "h")]
+    asked = ["What do I owe?", asks(*history)]
+    result = await door.send(history=asked)
+    assert (result.output, result.agent) == ("5 euros.", "billing")
+    assert len(billing.model.requests) == 1  # type: ignore[attr-defined]
+
+
+async def test_it_may_go_back_and_forth() -> None:
+    """Tools that depend on the run can name agents that come later; limits end it."""
+    agents: dict[str, Agent[Any, str]] = {}
+
+    def tools(run: RunContext) -> list[Any]:
+        name = "b" if run.model == "acme:a" else "a"
+        return [agents[name].as_handoff(name, f"Agent {name}.")]
+
+    for name, other in (("a", "b"), ("b", "a")):
+        scripted = ScriptedModel([asks(call(other))], name=f"acme:{name}", repeat=True)
+        agents[name] = Agent(scripted, dynamic_tools=tools)
+    with pytest.raises(LimitExceeded) as raised:
+        await agents["a"].send("Hi", limits=RunLimits(steps=5, repeats=None))
+    assert raised.value.partial.steps == 5
+
+
+async def test_an_orchestrator_of_ones_own_stays() -> None:
+    """Who drives the run drives it to its end."""
+    steps: list[str] = []
+
+    class Noting(ToolOrchestrator):
+        async def known(self, run: Any, calls: Any) -> Any:
+            steps.append(run.setup.model.name)
+            return await super().known(run, calls)
+
+    door, _ = _office(asks(call("weather", city="Basel")), "Rain.", orchestrator=Noting())
+    await door.send("Hi")
+    assert steps == ["scripted:", "acme:expert"]
+
+
+def test_a_handoff_names_itself() -> None:
+    """To people; and refuses what no model could call."""
+    handoff = expert().as_handoff("billing", "Bills.")
+    assert repr(handoff) == "Handoff(billing, Agent(acme:expert, 0 tools))"
+    with pytest.raises(InvalidInputError):
+        expert().as_handoff("no name", "Bills.")
+
+
+async def test_hooks_of_the_other_agent_are_called() -> None:
+    """Those around its own tools; the end of the run is the first one's."""
+    told: list[str] = []
+
+    def note(name: str) -> Hooks[Any]:
+        def before(asked: ToolCall, _run: RunContext) -> ToolCall | ToolResult | None:
+            told.append(f"{name} {asked.name}")
+            return None
+
+        return Hooks(before_tool_call=before, after_send=lambda *_: told.append(f"{name} end"))
+
+    billing = expert(asks(call("weather", city="Basel")), "Rain.", tools=[weather],
+                     hooks=note("billing"))  # fmt: skip
+    tools = [billing.as_handoff("billing", "Bills.")]
+    await Agent(model(asks(call("billing"))), tools=tools, hooks=note("door")).send("Hi")
+    assert told == ["billing weather", "door end"]

@@ -1,0 +1,120 @@
+"""Tools that are not there in every run, or at every step of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dragoman import Agent, ToolDefinition, tool
+from dragoman.agent import RunContext
+from dragoman.errors import InvalidInputError
+from tests.agent.scripts import asks, call, model, weather
+
+
+@tool
+def clock() -> str:
+    """The time."""
+    return "noon"
+
+
+def names(agent: Agent[Any, Any]) -> list[list[str]]:
+    """The tools that the model was told of, by request."""
+    requests: Any = agent.model.requests  # type: ignore[attr-defined]
+    return [[each.name for each in request.tools] for request in requests]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_function_says_which_tools_there_are(is_async: bool) -> None:
+    """Before each request, of the run as it is by then; what is not there can't be called."""
+
+    def tools(run: RunContext[str]) -> list[Any]:
+        return [weather] if run.step > 1 or run.deps == "abroad" else [clock]
+
+    async def tools_soon(run: RunContext[str]) -> list[Any]:
+        return tools(run)
+
+    script = [asks(call("clock", "a"), call("weather", "b", city="Basel")), "Rain."]
+    agent = Agent(model(*script), dynamic_tools=tools_soon if is_async else tools)
+    assert repr(agent) == "Agent(scripted:, 0+ tools)"
+    result = await agent.send("Hi", deps="here")
+    assert names(agent) == [["clock"], ["weather"]]
+    told = result.messages[2].tool_results
+    assert (told[0].text, told[1].is_error) == ("noon", True)
+    assert "no tool named" in told[1].text
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_tool_says_whether_it_is_enabled(is_async: bool) -> None:
+    """To the one the model is told of it, to the other it does not exist."""
+
+    def is_admin(run: RunContext[str]) -> bool:
+        return run.deps == "admin"
+
+    async def is_admin_soon(run: RunContext[str]) -> bool:
+        return is_admin(run)
+
+    @tool(enabled=is_admin_soon if is_async else is_admin)
+    def delete() -> str:
+        """Delete everything."""
+        return "gone"
+
+    @tool(enabled=False)
+    def never() -> str:
+        """Never there."""
+        return ""
+
+    script = [asks(call("delete")), "Done.", asks(call("delete")), "No."]
+    agent = Agent(model(*script), tools=[weather, delete, never])
+    admin = await agent.send("Delete", deps="admin")
+    guest = await agent.send("Delete", deps="guest")
+    assert admin.messages[2].tool_results[0].text == "gone"
+    assert guest.messages[2].tool_results[0].is_error
+    assert names(agent) == [["weather", "delete"]] * 2 + [["weather"]] * 2
+
+
+async def test_calls_that_waited_find_the_tools_of_the_run_that_takes_them_up() -> None:
+    """Those that the caller runs, too."""
+    page = ToolDefinition("page", "Open a page.", {"type": "object", "properties": {}})
+    script = model(asks(call("page", "a")), "Open.")
+    agent = Agent(script, dynamic_tools=lambda _: [page, weather])
+    waiting = await agent.send("Open")
+    assert [each.name for each in waiting.deferred] == ["page"]
+    done = await agent.send(history=waiting.messages, results={"a": "opened"})
+    assert done.output == "Open."
+
+
+async def test_a_typed_run_has_them_too() -> None:
+    """Beside the tool that takes the output."""
+    script = [asks(call("clock", "a")), asks(call("return_result", "b", result=12))]
+    agent = Agent(model(*script), dynamic_tools=lambda run: [clock] if run.step < 2 else [])
+    assert (await agent.send("How late?", output=int)).output == 12
+    assert names(agent) == [["clock", "return_result"], ["return_result"]]
+
+
+async def test_they_come_beside_the_others() -> None:
+    """Behind those that are always there; names are distinct."""
+    agent = Agent(model("Hi."), tools=[weather], dynamic_tools=lambda run: [clock])  # noqa: ARG005 - a run's
+    await agent.send("Hi")
+    assert names(agent) == [["weather", "clock"]]
+    again = Agent(model("Hi."), tools=[weather], dynamic_tools=lambda run: [weather])  # noqa: ARG005 - a run's
+    with pytest.raises(InvalidInputError, match="two tools named"):
+        await again.send("Hi")
+
+
+async def test_a_function_that_gives_no_tools_is_told() -> None:
+    """What it returns is read as `tools` is; and what is no function is refused at once."""
+
+    def wrong(_run: RunContext) -> Any:
+        return "weather"
+
+    with pytest.raises(InvalidInputError, match="list of functions"):
+        await Agent(model("Hi."), dynamic_tools=wrong).send("Hi")
+    with pytest.raises(InvalidInputError, match="dynamic_tools must be a function"):
+        Agent(model("Hi."), dynamic_tools=[weather])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+def test_enabled_is_a_function_or_a_switch() -> None:
+    """Nothing else."""
+    with pytest.raises(InvalidInputError, match="enabled"):
+        tool(enabled="yes")(clock.function)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType, reportCallIssue]

@@ -1,0 +1,124 @@
+"""Results of tools that are too large: the model is told so, and nothing is cut."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dragoman import Agent, Image, ToolCall, ToolExecutor, tool
+from dragoman.agent import Hooks, RunContext
+from dragoman.errors import InvalidInputError
+from dragoman.model.tools import ToolResult
+from tests.agent.scripts import asks, call, model
+
+
+@tool
+def letters(count: int) -> str:
+    """So many letters."""
+    return "é" * count
+
+
+@tool(max_chars=20)
+def brief(count: int) -> str:
+    """So many letters, at most 20."""
+    return "x" * count
+
+
+@tool
+def rows(count: int) -> list[str]:
+    """So many rows."""
+    return ["é"] * count
+
+
+@tool
+def picture(size: int) -> Image:
+    """A picture of so many bytes."""
+    return Image.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes(size - 8))
+
+
+async def result(name: str, executor: ToolExecutor | None = None, **arguments: int) -> ToolResult:
+    """What the model is told."""
+    agent = Agent(
+        model(asks(call(name, "a", **arguments)), "Done."),
+        tools=[letters, brief, rows, picture],
+        executor=executor,
+    )
+    return (await agent.send("Go")).messages[2].tool_results[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "size"),
+    [
+        ("letters", {"count": 101}, "101 characters"),
+        ("rows", {"count": 30}, "121 characters"),
+        ("brief", {"count": 21}, "21 characters"),
+        ("picture", {"size": 3003}, "3,003 bytes of media"),
+    ],
+)
+async def test_what_is_too_large_is_refused_with_its_size_and_the_limit(
+    name: str, arguments: dict[str, int], size: str
+) -> None:
+    """Of text, of data as JSON, of a tool with a limit of its own, and of media."""
+    found = await result(name, ToolExecutor(max_chars=100, max_media_bytes=3000), **arguments)
+    assert found.is_error
+    assert f"it has {size}, and" in found.text
+    assert "are the limit. Nothing of it is shown" in found.text
+    assert "é" not in found.text
+    assert found.call_id == "a"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("letters", {"count": 100}), ("rows", {"count": 20}), ("brief", {"count": 20}),
+     ("picture", {"size": 3000})],
+)  # fmt: skip
+async def test_what_fits_exactly_is_shown(name: str, arguments: dict[str, int]) -> None:
+    """Characters count, not bytes."""
+    executor = ToolExecutor(max_chars=100, max_media_bytes=3000)
+    assert not (await result(name, executor, **arguments)).is_error
+
+
+async def test_there_is_a_limit_unless_it_is_taken_away() -> None:
+    """By default about as much as models take."""
+    assert (await result("letters", count=400_001)).is_error
+    assert not (await result("letters", count=400_000)).is_error
+    assert not (await result("letters", ToolExecutor(max_chars=None), count=400_001)).is_error
+
+
+async def test_a_hook_may_shorten_it_first() -> None:
+    """The limit is for what the model would be shown."""
+
+    def shorten(call: ToolCall, result: ToolResult, _run: RunContext) -> ToolResult:
+        return ToolResult.success(call.id, result.text[:3])
+
+    agent = Agent(
+        model(asks(call("letters", count=500)), "Done."),
+        tools=[letters],
+        hooks=Hooks(after_tool_call=shorten),
+        executor=ToolExecutor(max_chars=10),
+    )
+    assert (await agent.send("Go")).messages[2].tool_results[0].text == "ééé"
+
+
+async def test_it_holds_without_an_agent() -> None:
+    """For all that an executor runs."""
+    executor = ToolExecutor(max_chars=10)
+    calls = [call("letters", "a", count=11), call("letters", "b", count=10)]
+    tools: Any = {"letters": letters}
+    first, second = await executor.execute_batch(calls, tools)
+    assert (first.is_error, second.text) == (True, "é" * 10)
+    told = [event async for event in executor.execute(calls[:1], tools)]
+    assert told[-1].result.is_error  # type: ignore[union-attr]  # it has ended
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "many"])
+def test_a_limit_is_a_whole_number(value: Any) -> None:
+    """Of a tool, and of the executor."""
+    for make in (
+        lambda: ToolExecutor(max_chars=value),
+        lambda: ToolExecutor(max_media_bytes=value),
+        lambda: tool(max_chars=value)(letters.function),
+    ):
+        with pytest.raises(InvalidInputError, match="whole number from 1"):
+            make()

@@ -1,0 +1,232 @@
+"""What people test their agents with: a model that makes things up, and other parts in place."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import decimal
+import enum
+import json
+import uuid
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import pydantic
+import pytest
+
+from dragoman import Agent, Text, ToolDefinition, tool
+from dragoman.agent import RunContext
+from dragoman.agent.made_up import made_up
+from dragoman.errors import InvalidInputError
+from dragoman.model.validation.problems import problems
+from dragoman.testing import TestModel
+from tests.agent.scripts import model, weather
+
+
+class Colour(enum.Enum):
+    """A few."""
+
+    RED = "red"
+
+
+@dataclass
+class Node:
+    """Holds itself."""
+
+    name: str
+    parent: Node | None
+    children: list[Node]
+
+
+class City(pydantic.BaseModel):
+    """With rules."""
+
+    name: Annotated[str, pydantic.Field(min_length=3, max_length=5)]
+    people: Annotated[int, pydantic.Field(gt=10, multiple_of=7)]
+
+
+@dataclass
+class Kinds:
+    """All kinds of arguments."""
+
+    whole: int
+    choice: Literal["x", "y"]
+    nodes: list[Node]
+    table: dict[str, int]
+    moment: dt.datetime
+    day: dt.date
+    key: uuid.UUID
+    pair: tuple[int, str]
+    maybe: float | None
+    price: decimal.Decimal
+    colour: Colour
+    city: City
+    data: bytes
+    numbers: set[int]
+    flag: bool
+    either: int | str
+
+
+@tool
+def everything(kinds: Kinds, left_out: int = 5) -> str:
+    """All kinds of arguments."""
+    return f"{kinds.whole} {left_out} {kinds.city.people} {kinds.colour}"
+
+
+# --- the model
+
+
+async def test_every_tool_is_called_once_and_then_it_answers() -> None:
+    """With arguments that fit; the answer tells what the tools returned."""
+    made = TestModel()
+    agent = Agent(made, tools=[weather, everything])
+    result = await agent.send("Hi")
+    assert json.loads(result.output) == {"weather": "rain in a", "everything": "0 5 14 Colour.RED"}
+    assert [call.name for call in result.messages[1].tool_calls] == ["weather", "everything"]
+    assert len(made.requests) == 2
+    again = await agent.send("Hi", history=result.messages)
+    assert again.output == result.output
+    assert repr(made) == "TestModel(4 requests)"
+
+
+async def test_it_says_the_same_every_time_and_in_pieces() -> None:
+    """So that tests may compare."""
+    texts = [(await Agent(TestModel(), tools=[everything]).send("Hi")).output for _ in range(2)]
+    async with Agent(TestModel(), tools=[everything]).stream("Hi") as stream:
+        pieces = [chunk.output async for chunk in stream]
+    assert texts == ["".join(pieces)] * 2
+
+
+@pytest.mark.parametrize(
+    "kind", [Node, City, int, list[City], Literal["x"], Colour, dict[str, int]]
+)
+@pytest.mark.parametrize("mode", [None, "native", "tool"])
+async def test_a_type_gets_a_value_of_it(kind: Any, mode: Any) -> None:
+    """After the tools, in whichever way it is asked."""
+    result = await Agent(TestModel(), tools=[weather], output_mode=mode).send("Hi", output=kind)
+    assert result.messages[1].tool_calls[0].name == "weather"
+    if isinstance(kind, type):
+        assert isinstance(result.output, kind)
+
+
+async def test_what_it_says_can_be_chosen() -> None:
+    """Which tools, with which arguments; the text, or the output."""
+    made = TestModel(tools=["weather"], arguments={"weather": {"city": "Bern"}}, text="Done.")
+    result = await Agent(made, tools=[weather, everything]).send("Hi")
+    assert (result.output, len(result.messages[1].tool_calls)) == ("Done.", 1)
+    assert result.messages[2].tool_results[0].text == "rain in Bern"
+    for value, kind in (
+        (7, int),
+        (City(name="Basel", people=14), City),
+        ({"a": 1}, dict[str, int]),
+    ):
+        found = await Agent(TestModel(output=value)).send("Hi", output=kind)
+        assert found.output == value
+
+
+async def test_without_tools_it_just_answers() -> None:
+    """And calls that the caller runs come back, as ever."""
+    assert (await Agent(TestModel()).send("Hi")).output == "There was no tool to call."
+    page = ToolDefinition("page", "Open a page.", {"type": "object", "properties": {}})
+    assert [each.name for each in (await Agent(TestModel(), tools=[page]).send("Hi")).deferred] == [
+        "page"
+    ]
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "pattern": "^[A-Z][0-9]$"},
+        {"type": "string", "minLength": 5, "maxLength": 5},
+        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        {"type": "integer", "maximum": -3},
+        {"type": "array", "items": {"type": "integer"}, "minItems": 3, "uniqueItems": True},
+        {"type": "array", "maxItems": 0},
+        {"allOf": [{"type": "object", "required": ["a"], "properties": {"a": {"const": 1}}}]},
+        {"type": "object", "minProperties": 2, "additionalProperties": {"type": "boolean"}},
+        {"oneOf": [{"type": "null"}, {"type": "string", "format": "email"}]},
+        {"$defs": {"a/b": {"type": "integer"}}, "$ref": "#/$defs/a~1b"},
+        {},
+    ],
+)
+def test_values_are_made_up_for_schemas(schema: Any) -> None:
+    """They fit."""
+    assert problems(schema, made_up(schema, "it")) == []
+
+
+def test_what_can_not_be_made_up_is_an_error() -> None:
+    """Which says for what; never a value that does not fit."""
+    with pytest.raises(InvalidInputError, match="arguments of `f`"):
+        made_up({"type": "string", "pattern": "^(foo|bar){3}$"}, "the arguments of `f`")
+
+
+# --- other parts in place
+
+
+@tool
+def whose(run: RunContext[str]) -> str:
+    """Whose it is."""
+    return f"{run.deps} {run.model}"
+
+
+async def test_parts_of_an_agent_are_put_in_place() -> None:
+    """For as long as it lasts, whatever a call says; then all is as before."""
+    agent = Agent(model("Real."), tools=[weather], system="Real.")
+    made = TestModel()
+    with agent.override(model=made, deps="fake", tools=[whose], system="Fake."):
+        result = await agent.send("Hi", deps="real")
+        assert agent.model is made
+    assert json.loads(result.output) == {"whose": "fake test:"}
+    assert made.requests[0].system == (Text("Fake."),)
+    assert (await agent.send("Hi")).output == "Real."
+
+
+async def test_overrides_are_put_into_each_other() -> None:
+    """The inner one adds to the outer one, and blocking calls and chats see both."""
+    agent = Agent(model(), tools=[whose])
+    with agent.override(model=TestModel()):
+        with agent.override(deps="inner"):
+            assert "inner" in agent.send_sync("Hi").output
+            assert "inner" in (await agent.chat(deps="given").send("Hi")).output
+            assert "inner" in (await agent.with_model("echo:").send("Hi")).output
+        assert "given" in (await agent.send("Hi", deps="given")).output
+
+
+async def test_tasks_do_not_see_each_others() -> None:
+    """What one has put in place is not in the way of another."""
+    agent = Agent(TestModel(text="shared"))
+    ready = asyncio.Event()
+
+    async def ask(text: str | None) -> str:
+        if text is None:
+            await ready.wait()
+            return (await agent.send("Hi")).output
+        with agent.override(model=TestModel(text=text)):
+            ready.set()
+            await asyncio.sleep(0)
+            return (await asyncio.create_task(agent.send("Hi"))).output
+
+    asked = asyncio.gather(ask(None), ask("one"), ask("two"))
+    assert [*await asked] == ["shared", "one", "two"]
+
+
+async def test_agents_that_others_ask_are_overridden_too() -> None:
+    """As a tool, and where the conversation is handed over."""
+    helper = Agent(model())
+    tools: list[Any] = [helper.as_tool("ask", "Ask."), helper.as_handoff("over", "Hand over.")]
+    with helper.override(model=TestModel(text="from the helper")):
+        for tool_name in ("ask", "over"):
+            result = await Agent(TestModel(tools=[tool_name]), tools=tools).send("Hi")
+            assert "from the helper" in result.output
+
+
+def test_an_override_takes_an_open_model() -> None:
+    """Nobody would close another one."""
+    wrong: Any = "openai:gpt-5"
+    with pytest.raises(InvalidInputError, match="open model"):
+        Agent("echo:").override(model=wrong)
+    wrong = 5
+    with pytest.raises(InvalidInputError):
+        Agent("echo:").override(model=wrong)
+    with pytest.raises(InvalidInputError):
+        Agent("echo:").override(tools=wrong)

@@ -1,0 +1,171 @@
+"""That type checkers find in `accepted.py` nothing and in `rejected.py` all that is wrong there.
+
+`make lint` checks both files as they are. And what the same types are when a program runs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+import pytest
+from msgspec import UNSET
+
+from dragoman import Agent, Request, RunContext, tool
+from dragoman.agent import AgentChat, Hooks, Settings
+from dragoman.agent.options import AgentOptions, CallOptions, ChatOptions
+from dragoman.errors import InvalidInputError
+from dragoman.model import Sampling, Tool
+from dragoman.testing import ScriptedModel
+from tests.typing import accepted, rejected
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+MARK = re.compile(r"  # type: ignore\[.*?\]")
+ERROR = re.compile(r":(\d+)(?::\d+)?(?: -|:) error")
+CHECKERS = {
+    "mypy": ["-m", "mypy", "--no-incremental", "--follow-imports=silent"],
+    "pyright": ["-m", "pyright", "--pythonpath", sys.executable],
+}
+METHODS = ["send", "stream", "send_sync", "stream_sync"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_checkers_find_what_is_wrong_and_nothing_else(checker: str) -> None:
+    """Without the marks, `rejected.py` has an error on each line that had one, and on no other."""
+    lines = (HERE / "rejected.py").read_text("utf-8").splitlines()
+    wrong = {number for number, line in enumerate(lines, 1) if MARK.search(line)}
+    unmarked = HERE / f"unmarked_for_{checker}.py"  # beside it, or else imports fail
+    unmarked.write_text("\n".join(MARK.sub("", line) for line in lines) + "\n", "utf-8")
+    try:
+        found = _errors(checker, unmarked)
+    finally:
+        unmarked.unlink()
+    assert found == wrong
+    assert _errors(checker, HERE / "accepted.py") == set()
+
+
+def _errors(checker: str, file: Path) -> set[int]:
+    """The lines of a file that a checker finds fault with."""
+    done = subprocess.run(
+        [sys.executable, *CHECKERS[checker], str(file)],
+        capture_output=True, cwd=ROOT, encoding="utf-8", check=False, env=_environment(),
+    )  # fmt: skip
+    assert done.returncode in {0, 1}, done.stderr
+    told = [line for line in done.stdout.splitlines() if file.name in line]
+    return {int(match[1]) for line in told if (match := ERROR.search(line))}
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "MYPYPATH": str(ROOT / "src")}
+
+
+# --- when a program runs
+
+
+def test_the_settings_are_those_of_a_request() -> None:
+    """Whatever setting a request has, checkers know; and none that it has not."""
+    of_requests = {*Request.__struct_fields__, *Sampling.__struct_fields__}
+    others = {"model", "system", "messages", "tools", "stream", "output"}
+    assert set(Settings.__annotations__) == of_requests - others
+
+
+def test_the_options_of_an_agent_are_its_parameters() -> None:
+    """What is written for checkers is what `__init__` takes."""
+    shown = set(inspect.signature(Agent).parameters)
+    assert shown == {"model", "output", *AgentOptions.__annotations__}
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("bound", [True, False])
+def test_signatures_show_every_option(name: str, bound: bool) -> None:
+    """`agent.send?` in IPython says what can be given, by name and type; a chat has its history."""
+    agent = Agent("echo:")
+    owners: list[tuple[Any, type]] = [
+        (agent if bound else Agent, CallOptions),
+        (agent.chat() if bound else AgentChat, ChatOptions),
+    ]
+    for owner, options in owners:
+        shown = dict(inspect.signature(getattr(owner, name)).parameters)
+        if not bound:
+            del shown["self"]
+        assert set(shown) == {"content", "output", *options.__annotations__}
+        assert shown["temperature"].annotation == "float | None"
+        assert ("history" in shown) is (options is CallOptions)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_a_signature_shows_can_be_given(name: str) -> None:
+    """Every option as it stands there, unset, changes nothing."""
+    for owner in (Agent("echo:"), Agent("echo:").chat()):
+        method: Callable[..., Any] = getattr(owner, name)
+        shown = inspect.signature(method).parameters.values()
+        unset = {each.name: each.default for each in shown if each.default is UNSET}
+        assert len(unset) > len(Settings.__annotations__)
+        if name.endswith("_sync"):
+            method("Hi", **unset)
+        elif name == "stream":
+            method("Hi", **unset).result  # noqa: B018 - nothing is raised
+
+
+def test_a_chat_takes_no_history() -> None:
+    """It has its own; one that is given was silently left out before."""
+    chat = Agent("echo:").chat()
+    with pytest.raises(InvalidInputError, match="history"):
+        chat.send_sync("Hi", history=["Hello"])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+
+
+def test_type_arguments_may_be_left_out() -> None:
+    """`Agent[Database]` gives text, on every version of Python."""
+    assert get_args(Agent[int]) == get_args(AgentChat[int]) == (int, str)
+    assert get_args(Agent[int, bool]) == (int, bool)
+    assert get_args(Tool[..., int]) == (..., int, Any)
+
+    class Own(Agent[int]):
+        """Somebody's own."""
+
+    assert isinstance(Own("echo:"), Agent)
+    assert isinstance(Own("echo:").with_model("echo:other"), Own)
+    assert Agent[int]("echo:").send_sync("Hi").output == "Hi"
+
+
+@pytest.mark.parametrize("kind", [Agent, AgentChat, Hooks, RunContext, Tool, tool])
+def test_annotations_can_be_read(kind: Any) -> None:
+    """By whoever asks for them when the program runs: every name in them exists then."""
+    get_type_hints(kind)
+    for name in ("__init__", *METHODS, "__call__"):
+        member = vars(kind).get(name)
+        if inspect.isfunction(member):
+            get_type_hints(member)
+
+
+def test_nothing_of_the_checkers_is_imported() -> None:
+    """`typing_extensions` need not be installed."""
+    code = (
+        "import sys; sys.modules['typing_extensions'] = None\n"
+        "from dragoman import Agent, tool; from dragoman.agent import Hooks\n"
+        "print(Agent('echo:', output=str).send_sync('Hi').output)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False
+    )
+    assert (done.stdout.strip(), done.stderr) == ("Hi", "")
+
+
+def test_what_checkers_accept_works() -> None:
+    """Each kind of output and hook that they are shown is one when the program runs."""
+    accepted.of_outputs(ScriptedModel([]))
+    accepted.of_hooks(ScriptedModel([]))
+
+
+def test_what_checkers_reject_is_refused() -> None:
+    """A misspelled setting, by who does not use a checker."""
+    with pytest.raises(InvalidInputError, match=r"temprature .*temperature"):
+        rejected.of_settings(ScriptedModel([]), Agent("echo:"), Agent("echo:").chat())
