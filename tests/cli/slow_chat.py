@@ -1,7 +1,8 @@
 """A chat with a model that takes its time, as a program of its own: for tests of interrupts.
 
 `python -m tests.cli.slow_chat SCRIPT.json [TOOLS…]`; where an answer says `[waits]`, what follows
-never comes, and a file `waiting` says that it has come so far.
+never comes, and a file `waiting` says that it has come so far. `asked` says
+that there was a question.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from dragoman.cli.chat.chatting import Options, hold
-from dragoman.cli.endings import clean_ending
+from dragoman.cli.exit_codes import clean_ending
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import Event, PartDelta
-from dragoman.transport.played import PlayedStream
 from dragoman.transport.scripted import ScriptedModel
+from dragoman.transport.synthetic_answers import PlayedStream
 
 _STOP = "[waits]"
 
@@ -28,6 +29,7 @@ class SlowModel(ScriptedModel):
     def stream(self, request: Any) -> PlayedStream:
         """The next answer, word by word."""
         told = super().stream(request)
+        Path("asked").touch()
 
         async def source(_heard: MessageAccumulator) -> AsyncIterator[Event]:
             async for event in told:

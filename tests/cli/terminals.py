@@ -5,42 +5,69 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
-import re
 import select
 import struct
 import subprocess
 import sys
 import termios
 from codecs import getincrementaldecoder
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 
+import pyte
+
 from tests.environment import PATIENCE
 
-_SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\x07|\x01|\x02")
-
 CTRL_C, CTRL_D = "\x03", "\x04"
+
+
+COLUMNS = 100
+PASTED, END = "\x1b[200~", "\x1b[201~"
+"""What a terminal sends around what is pasted."""
 
 
 class Terminal:
     """A running command that has a terminal for all its streams."""
 
-    def __init__(self, process: subprocess.Popen[bytes], handle: int) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], handle: int, rows: int, columns: int
+    ) -> None:
         self.process = process
-        self._handle = handle
+        self.handle = handle
         self._seen = ""
         self._read_to = 0
         self._decoder = getincrementaldecoder("utf-8")(errors="replace")
+        self._screen = pyte.HistoryScreen(columns, rows, history=10_000)
+        self._stream = pyte.Stream(self._screen)
 
     @property
-    def seen(self) -> str:
-        """All that was written, without what moves the cursor and sets colours.
+    def shown(self) -> str:
+        """What is on the screen, below what has scrolled off its top; blanks end no line."""
+        columns = range(self._screen.columns)
+        gone = ["".join(line[n].data for n in columns) for line in self._screen.history.top]
+        return "\n".join(line.rstrip() for line in [*gone, *self._screen.display]).rstrip("\n")
 
-        A line that was erased and written again is two.
-        """
-        return _SEQUENCE.sub("", self._seen.replace("\x1b[2K", "\n")).replace("\r", "")
+    def until_shown(self, text: str, *, count: int = 1) -> None:
+        """Wait until a text is on the screen, so many times at least."""
+        self._wait_for(lambda: self.shown.count(text) >= count, text)
+
+    def until_ready(self, before: str = "") -> None:
+        """Wait until a text is there and the chat waits for a message: its last line is empty."""
+        self._wait_for(lambda: before in self.shown and self.shown.endswith("\n>"), before)
+
+    def _wait_for(self, is_there: Callable[[], bool], text: str) -> None:
+        deadline = monotonic() + PATIENCE
+        while not is_there():
+            if monotonic() > deadline or not self._read(deadline):
+                msg = f"there is no {text!r} on\n{self.shown}"
+                raise AssertionError(msg)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Change the size of the window."""
+        fcntl.ioctl(self.handle, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self._screen.resize(rows, columns)
 
     @property
     def raw(self) -> str:
@@ -49,27 +76,25 @@ class Terminal:
 
     def type(self, text: str) -> None:
         """Press keys."""
-        os.write(self._handle, text.encode())
+        os.write(self.handle, text.encode())
 
-    def interrupt(self) -> None:
-        """Press ctrl-C once the command waits for a key.
+    def say(self, text: str) -> None:
+        """Type a line, see it there, and send it."""
+        self.type(text)
+        self._wait_for(lambda: self.shown.endswith(text.rstrip()), text)
+        self.type("\r")
 
-        Python's `input` misses an interrupt between the prompt and the wait, until the next key.
-        """
-        state = Path(f"/proc/{self.process.pid}/stat")
-        while state.exists() and state.read_text().rpartition(")")[2].split()[0] != "S":
-            sleep(0.01)
-        self.type(CTRL_C)
+    def paste(self, text: str) -> None:
+        """Paste, as a terminal does that says what is pasted: lines end in carriage returns."""
+        self.type(f"{PASTED}{text.replace(chr(10), chr(13))}{END}")
 
     def until(self, text: str) -> str:
-        """Wait until a text is there, beyond what was waited for before; returns what came."""
-        deadline = monotonic() + PATIENCE
-        while (place := self.seen.find(text, self._read_to)) < 0:
-            if monotonic() > deadline or not self._read(deadline):
-                msg = f"there is no {text!r} after\n{self.seen[self._read_to :]}"
-                raise AssertionError(msg)
-        start, self._read_to = self._read_to, place + len(text)
-        return self.seen[start : self._read_to]
+        """Wait until a text is shown, below what was waited for before; returns what came."""
+        wanted = text.rstrip(" ")
+        self._wait_for(lambda: self.shown.find(wanted, self._read_to) >= 0, wanted)
+        shown = self.shown
+        start, self._read_to = self._read_to, shown.find(wanted, self._read_to) + len(wanted)
+        return shown[start : self._read_to]
 
     def until_there(self, name: str) -> None:
         """Wait until the command has made a file."""
@@ -87,12 +112,14 @@ class Terminal:
 
     def _read(self, deadline: float) -> bool:
         """Read more; False where there is no more."""
-        ready, _, _ = select.select([self._handle], [], [], max(deadline - monotonic(), 0))
+        ready, _, _ = select.select([self.handle], [], [], max(deadline - monotonic(), 0))
         piece = b""
         if ready:
             with suppress(OSError):  # Linux says so when the other end is closed
-                piece = os.read(self._handle, 65536)
-        self._seen += self._decoder.decode(piece)
+                piece = os.read(self.handle, 65536)
+        text = self._decoder.decode(piece)
+        self._seen += text
+        self._stream.feed(text)
         return bool(piece)
 
 
@@ -103,11 +130,12 @@ def _surroundings() -> dict[str, str]:
 
 @contextmanager
 def terminal(
-    command: Sequence[str], environment: Mapping[str, str] | None = None, *, rows: int = 40
-) -> Generator[Terminal]:
+    command: Sequence[str], environment: Mapping[str, str] | None = None, *, rows: int = 40,
+    columns: int = COLUMNS,
+) -> Generator[Terminal]:  # fmt: skip
     """The command on a terminal of its own, ended when the block is."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 100, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     process = subprocess.Popen(
         command, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True,
         start_new_session=True, preexec_fn=_take_over,  # noqa: PLW1509 - one call, no locks
@@ -115,7 +143,7 @@ def terminal(
     )  # fmt: skip
     os.close(theirs)
     try:
-        yield Terminal(process, ours)
+        yield Terminal(process, ours, rows, columns)
     finally:
         with suppress(ProcessLookupError):
             process.kill()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,17 +11,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from dragoman import Agent, ChatHistory, Message, Messages, SessionIdentity, ToolCall
-from dragoman.cli.chat.commands import chooses_tools, obey
-from dragoman.cli.chat.screens import PipeScreen
-from dragoman.cli.chat.talk import Talk
-from dragoman.cli.chat.toolset import now
-from dragoman.cli.chat.typed import PipedLines
+from dragoman import Messages
 from dragoman.cli.commands import dragoman as command
 from dragoman.transport.model import open_model
-from dragoman.transport.scripted import ScriptedModel
-from tests.cli.loopback import DRAGOMAN, refused, said, serving, streamed
-from tests.cli.samples import SECRET
+from tests.cli.loopback import serving, streamed
 
 TOOLS = '''
 from dragoman import tool
@@ -91,11 +81,25 @@ def test_help_loads_neither_the_model_nor_the_network() -> None:
         "from dragoman.cli.commands import dragoman\n"
         "for name in ('chat', 'tour'):\n"
         "    dragoman([name, '--help'], standalone_mode=False)\n"
-        "heavy = ('rich', 'msgspec', 'aiohttp', 'dragoman.model', 'dragoman.transport')\n"
+        "heavy = ('rich', 'prompt_toolkit', 'msgspec', 'aiohttp', 'dragoman.model',"
+        " 'dragoman.transport')\n"
         "sys.exit(','.join(name for name in sys.modules if name.startswith(heavy)) or 0)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_pipe_and_ask_load_no_editor() -> None:
+    """It is for a chat on a terminal alone."""
+    code = (
+        "import sys\n"
+        "from dragoman.cli.commands import dragoman\n"
+        "for words in (['chat', 'echo:', '--no-history'], ['ask', 'echo:', 'Hi']):\n"
+        "    dragoman(words, standalone_mode=False)\n"
+        "sys.exit('prompt_toolkit' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], input=b"Hi\n", check=False)
+    assert done.returncode == 0
 
 
 # --- what is said, and what is answered
@@ -294,7 +298,7 @@ def test_the_model_is_switched_in_mid_conversation(monkeypatch: pytest.MonkeyPat
     with serving(streamed("Indeed.")) as vendor:
         there = f"{vendor.url}/v1"
         monkeypatch.setattr(
-            "dragoman.cli.chat.commands.opened",
+            "dragoman.cli.chat.model_commands.opened",
             lambda name, settings, **_: open_model(name, base_url=there, **settings),
         )
         done = run("echo:", "--session", "s",
@@ -381,9 +385,10 @@ def test_an_unknown_price_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_unknown_command_says_what_there_is() -> None:
     """Nobody has to look it up."""
-    done = run("echo:", stdin="/nope\n")
+    done = run("echo:", stdin="/xyzzy\n")
     assert done.exit_code == 2
-    assert "there is no /nope; there are /model, /tools" in done.stderr
+    assert "there is no /xyzzy; there are /model, /system" in done.stderr
+    assert "there is no /undp (did you mean /undo?)" in run("echo:", stdin="/undp\n").stderr
     assert "/undo" in run("echo:", stdin="/help\n").stderr
 
 
@@ -399,142 +404,3 @@ def test_before_anything_was_said(name: str) -> None:
     done = run("echo:", stdin=f"/{name}\n")
     assert (done.exit_code, done.stdout) == (2, "")
     assert "nothing has been said yet" in done.stderr
-
-
-# --- what goes wrong
-
-
-def test_a_provider_s_error_ends_a_pipe_as_it_ends_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line, the exit code 5, and nothing of what was said."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    with serving(refused(400, "bad", SECRET)) as vendor:
-        done = run("openai:gpt-4.1", "--base-url", f"{vendor.url}/v1", "--session", "s",
-                   stdin="One\nTwo\n")  # fmt: skip
-    assert done.exit_code == 5
-    assert done.stderr.startswith("dragoman: openai:gpt-4.1: ")
-    assert SECRET not in done.output
-    assert len(done.stderr.splitlines()) == 1
-    assert [m.text for m in stored()] == ["One"]
-
-
-def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """What was seen is in the history, and says that it is not whole."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    with serving(streamed("Half", " an", is_whole=False)) as vendor:
-        done = run("openai:gpt-4.1", "--base-url", f"{vendor.url}/v1", "--session", "s",
-                   "--dialect", "openai-chat", stdin="Well?\n")  # fmt: skip
-    assert (done.exit_code, done.stdout) == (5, "Half an\n")
-    last = stored()[-1]
-    assert (last.role.value, last.text, last.finish) == ("assistant", "Half an", "error")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        ((), "which model?"),
-        (("openai:gpt-5",), "openai needs an API key"),
-        (("--continue", "--session", "s", "echo:"), "takes no --session"),
-        (("--continue", "--no-history", "echo:"), "takes no --no-history"),
-        (("--tools", "builtin", "--no-tools", "echo:"), "which of them?"),
-        (("--continue", "echo:"), "there is no chat yet"),
-        (("--dialect", "anthropic", "echo:"), "takes no --dialect"),
-    ],
-)
-def test_what_is_wrong_with_the_command_line(arguments: tuple[str, ...], problem: str) -> None:
-    """Is said before anything else is done."""
-    done = run(*arguments, stdin="Hi\n")
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert problem in done.stderr
-
-
-def test_the_environment_names_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the command line does not."""
-    monkeypatch.setenv("DRAGOMAN_MODEL", "echo:")
-    assert run(stdin="Hi\n").stdout == "Hi\n"
-
-
-def test_what_is_no_text_ends_it() -> None:
-    """And is not quoted."""
-    done = subprocess.run(
-        [*DRAGOMAN, "chat", "echo:"], input=b"Hi\n\xff\xfe\n", capture_output=True, check=False,
-        env={**os.environ, "PYTHONUTF8": "1"},
-    )  # fmt: skip
-    assert done.returncode == 3
-    assert b"is not text in UTF-8" in done.stderr
-
-
-def test_an_answer_without_a_stream_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some servers answer at once, whatever they are asked for."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    with serving(said("At once.")) as vendor:
-        done = run("openai:gpt-4.1", "--base-url", f"{vendor.url}/v1", "--dialect", "openai-chat",
-                   stdin="Well?\n")  # fmt: skip
-    assert done.stdout == "At once.\n", done.stderr
-
-
-def test_an_interrupt_ends_a_pipe_and_keeps_what_was_said() -> None:
-    """With the exit code of an interrupt; the next line is not said."""
-    with serving(streamed("Half", " an", is_whole=False, hangs=True)) as vendor:
-        process = subprocess.Popen(
-            [*DRAGOMAN, "chat", "openai:gpt-4.1", "--base-url", f"{vendor.url}/v1",
-             "--session", "s", "--dialect", "openai-chat"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ, "OPENAI_API_KEY": "sk-1"},
-        )  # fmt: skip
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(b"Well?\nAnd?\n")
-        process.stdin.flush()
-        assert process.stdout.read(len("Half an")) == b"Half an"
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
-    assert (process.returncode, told) == (130, b"dragoman: interrupted\n")
-    last = stored()[-1]
-    assert (last.text, last.finish) == ("Half an", "cancelled")
-
-
-def test_a_server_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the address that was given."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    with serving(said("")) as vendor:
-        gone = vendor.url
-    done = run("openai:gpt-4.1", "--base-url", f"{gone}/v1", stdin="Hi\n")
-    assert done.exit_code == 5
-    assert gone in done.stderr
-
-
-# --- the small model
-
-
-@pytest.mark.parametrize(
-    ("name", "can"),
-    [("local:smollm2", False), ("local:SmolLM2", False), ("local:/x/big.gguf", True),
-     ("echo:", True), ("openai:gpt-5", True)],
-)  # fmt: skip
-def test_which_models_can_choose_tools(name: str, can: bool) -> None:
-    """All but the one that we bring along."""
-    assert chooses_tools(name) is can
-
-
-@pytest.mark.parametrize("has_limit", [False, True])
-def test_a_small_model_is_told_of_a_tool_only_where_one_is_asked_for(has_limit: bool) -> None:
-    """Its answers have an end, unless the user says how long they may be."""
-    called = Message.assistant(tool_calls=[ToolCall.create("1", "now", {})])
-    model = ScriptedModel(["Hi.", called, "Late."], name="local:smollm2")
-    with asyncio.Runner() as runner:
-        history = runner.run(ChatHistory.open(SessionIdentity(chat="7"), "memory:"))
-        talk = Talk(
-            agent=Agent(model, tools=[now]), history=history, screen=PipeScreen(),
-            lines=PipedLines(), runner=runner, tools=[now], chooses_tools=False,
-            has_limit=has_limit, is_patient=False,
-        )  # fmt: skip
-        talk.say("Hello")
-        obey(talk, "/tool now What time is it?")
-    choices = [request.tool_choice for request in model.requests]
-    assert [choice and (choice.mode, choice.names) for choice in choices] == [
-        ("none", ()), ("named", ("now",)), ("auto", ())]  # fmt: skip
-    assert model.requests[1].messages[-1].text == "What time is it?"
-    most = None if has_limit else 400
-    assert {request.sampling.max_tokens for request in model.requests} == {most}

@@ -42,7 +42,7 @@ def test_what_is_right_ends_well(name: str) -> None:
 
 def test_errors_are_a_table() -> None:
     """Of what the dialect's own check finds, each with its line; nothing is quoted."""
-    done = check("-", "--as", "anthropic", stdin=jsonl(ANTHROPIC, BAD))
+    done = check("-", "--to", "anthropic", "--table", stdin=jsonl(ANTHROPIC, BAD))
     assert done.exit_code == 1
     head, *lines = done.stdout.splitlines()
     assert head.split() == ["where", "rule", "severity", "path", "message"]
@@ -116,7 +116,9 @@ def test_our_own_documents_are_checked_as_they_would_be_sent() -> None:
 )  # fmt: skip
 def test_what_can_t_be_checked_is_reported(line: bytes) -> None:
     """And the rest is checked all the same."""
-    done = check("-", "--as", "anthropic", stdin=jsonl(BAD) + line.strip() + b"\n" + jsonl(BAD))
+    done = check(
+        "-", "--to", "anthropic", "--table", stdin=jsonl(BAD) + line.strip() + b"\n" + jsonl(BAD)
+    )
     assert done.exit_code == 3
     assert "dragoman: -:2: " in done.stderr
     assert "-:3" in done.stdout
@@ -126,7 +128,7 @@ def test_what_can_t_be_checked_is_reported(line: bytes) -> None:
 def test_a_long_table_ends_somewhere() -> None:
     """What is not shown is counted."""
     number = len(ANTHROPIC_DIALECT.check(BAD)) * 1000
-    done = check("-", "--as", "anthropic", stdin=jsonl(*[BAD] * 1000))
+    done = check("-", "--to", "anthropic", "--table", stdin=jsonl(*[BAD] * 1000))
     assert len(done.stdout.splitlines()) == 501
     assert f"and {number - 500} more; --json lists all" in done.stderr
 

@@ -59,7 +59,10 @@ class TestDocuments:
         body = REQUESTS[source]
         done = convert("-", "--to", target, stdin=jsonl(body))
         assert done.exit_code == 0
-        assert rows(done.stdout) == [dragoman.translate(body, source=source, target=target).body]
+        (made,) = rows(done.stdout)
+        made.pop("model", None)
+        expected = dragoman.translate(body, source=source, target=target).body
+        assert made == {key: value for key, value in expected.items() if key != "model"}
 
     @pytest.mark.parametrize("source", sorted(ANSWERS))
     @pytest.mark.parametrize("target", sorted(ANSWERS))
@@ -119,12 +122,22 @@ class TestDocuments:
         assert rows(done.stdout)[0]["model"] == "claude-sonnet-4-5"
 
     def test_gemini_s_model_is_noted(self) -> None:
-        """Its place is the address, not the body; that is no loss, not even a strict one."""
+        """Its place is the address; it is kept in the body's own field of that name."""
         done = convert("-", "--to", "gemini", "--strict", stdin=jsonl(chat(stream=True)))
         assert done.exit_code == 0
-        assert "model" not in rows(done.stdout)[0]
+        assert rows(done.stdout)[0]["model"] == f"models/{chat()['model']}"
         noted = [line.split()[:3] for line in done.stderr.splitlines()[1:]]
         assert noted == [["1", "note", "model"], ["1", "note", "stream"]]
+
+    @pytest.mark.parametrize("name", ["gpt-5", "meta-llama/llama-3.3:free", "a b%2Fc"])
+    def test_a_chain_over_all_dialects_keeps_the_model(self, name: str) -> None:
+        """Also where a dialect has it in the address."""
+        body = jsonl({**chat(max_tokens=9), "model": name})
+        for target in (*sorted(REQUESTS), "openai-chat"):
+            done = convert("-", "--from", "auto", "--to", target, stdin=body)
+            assert done.exit_code == 0
+            body = done.stdout.encode()
+        assert rows(body.decode())[0]["model"] == name
 
 
 class TestForms:
@@ -297,12 +310,12 @@ class TestBroken:
 
     def test_a_fault_of_ours_is_one_document_s(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It is named as such, without a traceback, and the others are converted."""
-        from dragoman.cli import kinds
+        from dragoman.cli import document_kinds
 
         def fails(*_: Any) -> None:
             raise KeyError(SECRET)
 
-        monkeypatch.setattr(kinds.Reader, "_read_history", fails)
+        monkeypatch.setattr(document_kinds.Reader, "_read_history", fails)
         text = jsonl(chat(), HISTORIES["openai-chat"], chat())
         done = convert("-", "--to", "openai-chat", "--keep-going", stdin=text)
         assert done.exit_code == 3
@@ -393,6 +406,7 @@ class TestUsage:
             (["-", "--to", "groq:"], "a target is a dialect, a provider or provider:model"),
             (["-", "--to", "gemini", "--from", "esperanto"], "unknown dialect; there are"),
             (["-", "--to", "gemini", "--jobs", "0"], "--jobs"),
+            (["-", "--to", "gemini", "--jobs", "62"], "--jobs"),
         ],
     )
     def test_it_is_said(self, arguments: list[str], problem: str, place: Path) -> None:

@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from dragoman.cli.endings import Ending, clean_ending
+from dragoman.cli.exit_codes import Ending, clean_ending
 from dragoman.errors import ConfigError, DragomanError, InvalidInputError
 from tests.cli.samples import SECRET
 

@@ -13,12 +13,12 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from dragoman import ChatHistory, Message, Origin, SessionIdentity, Usage
+from dragoman import ChatHistory, Message, SessionIdentity, Usage
 from dragoman.cli.commands import dragoman as command
-from dragoman.cli.endings import Ending
+from dragoman.cli.exit_codes import Ending
 from dragoman.cli.history import changing
 from dragoman.history import SealedStorage, storage_at
-from dragoman.model import portal
+from dragoman.model import Origin, portal
 
 ANA = SessionIdentity(agent="guide", chat="7", user="Ana")
 BEN = SessionIdentity(agent="guide", chat="8", user="Ben")
@@ -85,7 +85,7 @@ def test_a_conversation_is_shown_by_the_beginning_of_its_key(shop: Shop) -> None
 def test_a_conversation_is_shown_by_its_names(shop: Shop) -> None:
     """If only one has them, and no digest was given beside."""
     assert len(shop.json("show", "--user", "Ana")["value"]) == 2
-    assert "more than one" in shop.run("show", "--agent", "guide").stderr
+    assert "2 sessions match" in shop.run("show", "--agent", "guide").stderr
     assert "no session" in shop.run("show", "--user", "Eve").stderr
     for arguments in ((), (ANA.digest, "--user", "Ana")):
         assert shop.run("show", *arguments).exit_code == 2
@@ -136,7 +136,7 @@ def test_usage_is_summed_up(shop: Shop, by: str, key: str) -> None:
 def test_an_export_comes_back_in_another_store(shop: Shop, tmp_path: Path) -> None:
     """Byte for byte; a second time it is a conflict, or passed over, or replaced."""
     file, other = tmp_path / "all.jsonl", f"sqlite:///{tmp_path}/other.db"
-    assert shop.run("export", "-o", str(file)).exit_code == 0
+    assert shop.run("export", "--out", str(file)).exit_code == 0
     assert shop.run("import", str(file), url=other).exit_code == 0
     assert shop.run("export", url=other).stdout.encode() == file.read_bytes()
     assert shop.run("import", str(file), url=other).exit_code == 3
@@ -158,11 +158,11 @@ def test_an_import_that_meets_a_session_says_how_to_go_on(shop: Shop, tmp_path: 
 def test_an_export_never_overwrites_its_store(shop: Shop) -> None:
     """Nor leaves half a file where something goes wrong."""
     before = shop.file.read_bytes()
-    result = shop.run("export", "-o", str(shop.file))
+    result = shop.run("export", "--out", str(shop.file))
     assert (result.exit_code, shop.file.read_bytes()) == (2, before)
     out = shop.file.with_name("copy.jsonl")
     out.write_text("older")
-    assert shop.run("export", "ffffffff", "-o", str(out)).exit_code == 2
+    assert shop.run("export", "ffffffff", "--out", str(out)).exit_code == 2
     assert out.read_text() == "older"
 
 
@@ -269,7 +269,7 @@ def test_damage_is_found_and_set_aside(shop: Shop) -> None:
     found = shop.run("verify")
     assert found.exit_code == 1
     assert json.loads(found.stdout)[0]["seq"] == 1
-    assert "can't be read" in shop.run("verify", "--table").stdout
+    assert "is not as it was written" in shop.run("verify", "--table").stdout
     assert "message 1 was left out" in shop.run("show", ANA.digest).stderr
     assert "1 record set aside" in shop.run("repair").stderr
     assert shop.json("verify") == []
@@ -288,7 +288,7 @@ def test_encrypted_records_are_not_taken_for_damage(tmp_path: Path) -> None:
         for name in ("verify", "repair"):
             result = CliRunner().invoke(command, ["history", name, "--store", url])
             assert (result.exit_code, json.loads(result.stdout)) == (0, [])
-            assert "30 records can't be looked into: encrypted" in result.stderr
+            assert "30 records can't be looked into, being encrypted" in result.stderr
         assert len(history) == 30
         shown = CliRunner().invoke(command, ["history", "show", ANA.digest, "--store", url])
         assert shown.exit_code == 2
@@ -341,3 +341,25 @@ def test_a_store_that_can_not_be_opened_is_said_to_be(tmp_path: Path) -> None:
     )
     assert result.exit_code == 3
     assert "damaged" in result.stderr
+
+
+def test_verify_names_what_a_history_calls_damaged(shop: Shop) -> None:
+    """Session by session, message by message; for people under the session's name."""
+    with sqlite3.connect(shop.file) as connection:
+        connection.execute("UPDATE messages SET body = x'00ff' WHERE seq = 1")
+    connection.close()
+    result = shop.run("verify")
+    found = [each for each in json.loads(result.stdout) if each["seq"] is not None]
+    damaged: set[tuple[str, int]] = set()
+    for identity in (ANA, BEN):
+        with ChatHistory.open_sync(identity, shop.url) as history:
+            history.messages()
+            damaged |= {(identity.digest, each.seq) for each in history.damaged}
+    assert {(each["session"], each["seq"]) for each in found} == damaged
+    assert [each["identity"]["user"] for each in found if each["session"] == ANA.digest] == ["Ana"]
+    table = shop.run("verify", "--table")
+    assert table.exit_code == result.exit_code == 1
+    lines = table.stdout.splitlines()
+    at = lines.index(f"{ANA.digest[:12]}  guide/7/Ana")
+    assert lines[at + 1].startswith("  message 1: the stored message is not as it was written")
+    assert "in 2 sessions" in table.stderr

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import Message, Messages, MessageStore, Request, Response
-from dragoman.cli.kinds import AUTO, CANONICAL, Reader
+from dragoman.cli.document_kinds import AUTO, CANONICAL, Reader
 from dragoman.errors import DragomanError
 from dragoman.model.conversation import ConversationHistory, Policy
 from tests.cli.samples import ANSWERS, HISTORIES, REQUESTS, SECRET

@@ -21,7 +21,7 @@ def run(*arguments: str) -> Result:
 
 def test_every_dialect_is_listed() -> None:
     """With what it is, where it is spoken, and by whom."""
-    lines = run("dialects").stdout.splitlines()[1:]
+    lines = run("dialects", "--table").stdout.splitlines()[1:]
     assert [line.split()[0] for line in lines] == list(dragoman.dialects())
     gemini = next(line for line in lines if line.startswith("gemini"))
     assert "Google Gemini" in gemini
@@ -31,7 +31,7 @@ def test_every_dialect_is_listed() -> None:
 
 def test_dialects_are_json_for_programs() -> None:
     """With all their endpoints."""
-    found = {row["name"]: row for row in json.loads(run("dialects", "--json").stdout)}
+    found = {row["name"]: row for row in json.loads(run("dialects").stdout)}
     assert set(found) == set(dragoman.dialects())
     assert found["ollama"]["about"].startswith("Ollama")
     assert len({row["about"] for row in found.values()}) == len(found)

@@ -82,14 +82,14 @@ def test_mistakes_are_told(arguments: tuple[str, ...], said: str) -> None:
 
 
 def test_a_refusal_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a line that quotes nothing."""
+    """And a line that says what the provider said, without the key."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     with serving(refused(401, "invalid_api_key", quoted=SECRET)) as vendor:
         done = run("openai", "--base-url", f"{vendor.url}/v1")
     assert (done.exit_code, done.stdout) == (5, "")
     assert done.stderr == (
         "dragoman: openai: the provider did not accept the key (status 401, invalid_api_key);"
-        " request req_7\n"
+        " request req_7; the provider says: no: ***\n"
     )
 
 
@@ -113,9 +113,9 @@ def test_all_that_are_configured_are_asked(monkeypatch: pytest.MonkeyPatch) -> N
         done = run()
     assert "acme:m" in [row["model"] for row in json.loads(done.stdout)]
     assert done.exit_code == 5
-    assert (
-        done.stderr
-        == "dragoman: poor: the provider failed (status 500, server_error); request req_7\n"
+    assert done.stderr == (
+        "dragoman: poor: the provider failed (status 500, server_error); request req_7;"
+        " the provider says: no:\n"
     )
 
 

@@ -150,6 +150,26 @@ def test_an_interrupt_leaves_nothing_behind(
 
 
 @needs_proc
+def test_an_interrupt_of_workers_that_still_start_is_no_traceback(tmp_path: Path) -> None:
+    """They are in the group that Ctrl-C goes to, and have not yet said that they ignore it."""
+    with subprocess.Popen(
+        [*CONVERT, "-", "--to", "openai-chat", "--jobs", "3", "--out", str(tmp_path / "out")],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(many(4000))
+        process.stdin.flush()
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        wait_for(lambda: len(children.read_text().split()) > 2)  # the tracker, and some workers
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.stderr.read() == b"dragoman: interrupted\n"
+        assert process.wait(60) == 130
+
+
+@needs_proc
 def test_workers_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     """Also where that had no time to say so."""
     with subprocess.Popen(
@@ -321,7 +341,7 @@ def test_a_terminal_gets_colours(tmp_path: Path) -> None:
 
 def test_a_table_comes_before_what_is_said_about_it() -> None:
     """Where both streams go to one place, as `2>&1` has it."""
-    command = [sys.executable, "-m", "dragoman.cli", "check", "--as", "openai", "-"]
+    command = [sys.executable, "-m", "dragoman.cli", "check", "--to", "openai", "--table", "-"]
     done = subprocess.run(
         command, input=jsonl({"messages": []}), check=False,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

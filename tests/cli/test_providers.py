@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dragoman.cli.commands import dragoman as command
-from dragoman.cli.places import described, shown_address
+from dragoman.cli.provider_status import described, shown_address
 from dragoman.providers import registry
 from dragoman.providers.provider import Provider
 from dragoman.wire.target import Target
@@ -108,7 +108,7 @@ def test_those_that_are_configured_are_asked(monkeypatch: pytest.MonkeyPatch) ->
 def test_one_that_refuses_says_why_and_it_shows_in_the_exit_code(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Without quoting what it said; its status and request id are for its support."""
+    """With what it said, without the key; its status and request id are for its support."""
     monkeypatch.setenv("ACME_API_KEY", SECRET)
     with serving(refused(401, "invalid_api_key", quoted=SECRET)) as vendor:
         acme(vendor, keys=("ACME_API_KEY",))
@@ -116,9 +116,9 @@ def test_one_that_refuses_says_why_and_it_shows_in_the_exit_code(
     row = json.loads(done.stdout)[0]
     assert done.exit_code == 1
     assert row["answers"] is False
-    assert (
-        row["problem"]
-        == "the provider did not accept the key (status 401, invalid_api_key); request req_7"
+    assert row["problem"] == (
+        "the provider did not accept the key (status 401, invalid_api_key); request req_7;"
+        " the provider says: no: ***"
     )
     assert SECRET not in done.output
 

@@ -20,7 +20,6 @@ from dragoman import (
     Opaque,
     Refusal,
     Request,
-    ServerTool,
     ServerToolCall,
     ServerToolResult,
     Text,
@@ -31,7 +30,8 @@ from dragoman import (
     Video,
 )
 from dragoman.cli.commands import dragoman as command
-from dragoman.cli.typesetting import folded
+from dragoman.cli.folding import folded
+from dragoman.model import ServerTool
 from dragoman.model.messages import make_message
 from dragoman.model.parts import Citation
 from dragoman.model.roles import Role

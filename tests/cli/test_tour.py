@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from dragoman import Message, Request
 from dragoman.cli import tour
 from dragoman.cli.commands import dragoman as command
-from dragoman.cli.speaking import SpeakingModel
+from dragoman.cli.scripted_model import SpeakingModel
 from dragoman.errors import ConnectError
 from dragoman.wire.dialect import dialects
 from tests.cli.terminals import CTRL_D, dragoman, terminal

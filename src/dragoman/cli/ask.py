@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.endings import EXIT_CODES, INPUT, USAGE, Ending, clean_ending, complain
-from dragoman.cli.opening import address_asked, opened, settings_of
+from dragoman.cli.exit_codes import EXIT_CODES, USAGE, Ending, clean_ending, complain
+from dragoman.cli.history.stores import store_options
+from dragoman.cli.model_opening import address_asked, opened, settings_of
+from dragoman.cli.model_options import given_settings, given_template, model_options
 
 if TYPE_CHECKING:
+    from dragoman.cli.ask_options import Options
     from dragoman.model.requests import Request
     from dragoman.transport.model import Model
 
@@ -18,51 +21,98 @@ _SECONDS = click.FloatRange(0, min_open=True)
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("model")
-@click.argument("words", nargs=-1, metavar="[PROMPT]...")
-@click.option("--system", metavar="TEXT", help="Instructions for the model.")
-@click.option("--attach", type=INPUT, multiple=True, metavar="FILE",
+@click.argument("words", nargs=-1, metavar="MODEL [PROMPT]...")
+@model_options
+@click.option("-a", "--attach", multiple=True, metavar="FILE",
               help="Send a file along: pictures, sound, PDF, text. Repeatable.")  # fmt: skip
-@click.option("--schema", type=INPUT, metavar="FILE",
-              help="Have the answer as JSON of this JSON Schema; it is checked.")  # fmt: skip
+@click.option("--schema", metavar="FILE|FIELDS",
+              help="Answer in JSON, checked against a JSON Schema: a file, the schema itself, or"
+                   " fields such as 'name, age int'.")  # fmt: skip
+@click.option("-x", "--extract", is_flag=True, help="Print only the first code block.")
+@click.option("-c", "--continue", "is_continued", is_flag=True, help="Continue the latest chat.")
+@click.option("--session", metavar="NAME",
+              help="Keep question and answer in the chat of that name.")  # fmt: skip
+@store_options
 @click.option("--stream/--no-stream", default=None,
               help="Print the answer as it comes; on a terminal that is the default.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the whole response, canonically.")
-@click.option("--usage", is_flag=True, help="Say what it cost, on standard error.")
-@click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="No more than this.")
-@click.option("--temperature", type=click.FloatRange(0), metavar="X", help="0: no chance in it.")
-@click.option("--dialect", metavar="DIALECT", help="Which of the provider's dialects to speak.")
-@click.option(
-    "--base-url", metavar="URL", help="Where the provider is, if not where it usually is."
-)
-@click.option("--timeout", type=_SECONDS, metavar="SECONDS", help="For all of it together.")
-@click.option("--yes", is_flag=True, help="Fetch a local model that is not here, without asking.")
-def ask(model: str, words: tuple[str, ...], **options: Any) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the whole response as JSON.")
+@click.option("--timeout", type=_SECONDS, metavar="SECONDS",
+              help="Time limit for the whole command, retries included.")  # fmt: skip
+@click.option("--save", "saved_as", metavar="NAME",
+              help="Save all this as a template, and ask nothing.")  # fmt: skip
+def ask(words: tuple[str, ...], **options: Any) -> None:
     """Ask a MODEL something, once.
 
     A MODEL is provider:model, local:smollm2 or local:FILE.gguf (on this machine, without a key),
-    or echo: (repeats what it is told). The prompt is what the arguments say, what is piped in, or
-    both: then what is piped in comes first. A single - reads standard input whatever it is.
+    or echo: (repeats what it is told). It is the first argument, unless -m, a template or
+    $DRAGOMAN_MODEL names one. The prompt is what the arguments say, what is piped in, or both:
+    then what is piped in comes first. A single - reads standard input whatever it is.
 
     The answer goes to standard output and nothing else does: thinking (where standard error is a
     terminal), usage and errors go to standard error. Keys come from the environment; `dragoman
     providers` names the variables.
     """
     with clean_ending():
-        from dragoman.cli.answering import Printer, answer
-        from dragoman.cli.asking import Options, request_of
-        from dragoman.cli.refusals import run
+        from dragoman.cli.ask_options import Options, model_and_words, names_model
 
-        given = Options(**options)
-        # What is wrong with the model is said before all else.
-        settings = settings_of(
-            model, base_url=given.base_url, dialect=given.dialect, timeout=given.timeout
-        )
-        request, files = request_of(words, given)
-        there = opened(model, settings, may_fetch=given.yes)
-        _tell_losses(there, request, files)
-        address = address_asked(there, given.base_url)
-        run(answer(there, request, Printer(given, sys.stdout)), there.name, address)
+        is_saved = options["saved_as"] is not None
+        has_model = is_saved or bool(words and names_model(words[0]))
+        template = given_template(options, has_model=has_model)
+        is_theirs = template is not None and not has_model and not options["named_model"]
+        if template is not None and is_theirs and options["base_url"] is None:
+            options["base_url"] = template.base_url
+        settings = given_settings(options, template)
+        named = options.pop("named_model")
+        given = Options(**options, settings=settings, template=template)
+        model, said = model_and_words(words, named, template, _kept_model(given))
+        if given.saved_as is not None:
+            _save(given, model, said)
+        else:
+            _ask(model, said, given)
+
+
+def _ask(name: str | None, words: tuple[str, ...], given: Options) -> None:
+    from dragoman.cli.answer_output import Printer, answer
+    from dragoman.cli.ask_options import request_of
+    from dragoman.cli.provider_errors import run
+
+    if name is None:
+        raise Ending(USAGE, "which model? Name it first, as in `dragoman ask openai:gpt-5 …`, with"
+                     " -m, or in $DRAGOMAN_MODEL")  # fmt: skip
+    # What is wrong with the model is said before all else.
+    settings = settings_of(
+        name, base_url=given.base_url, dialect=given.dialect, timeout=given.timeout
+    )
+    request, files = request_of(words, given)
+    there = opened(name, settings, may_fetch=given.yes)
+    _tell_losses(there, request, files)
+    printer = Printer(given, sys.stdout)
+    if given.is_agent:
+        from dragoman.cli.ask_agent import answer_with_tools
+
+        work = answer_with_tools(there, request, printer, given)
+    else:
+        work = answer(there, request, printer)
+    run(work, there.name, address_asked(there, given.base_url))
+
+
+def _kept_model(given: Options) -> str | None:
+    """The model that spoke last in the chat that is continued."""
+    if not given.is_kept:
+        return None
+    from dragoman.cli.ask_agent import kept_model
+    from dragoman.cli.provider_errors import run
+
+    return run(kept_model(given), "the store")
+
+
+def _save(given: Options, model: str | None, words: tuple[str, ...]) -> None:
+    from dragoman.cli.prompt_template import template_text
+    from dragoman.cli.templates import write_template
+
+    assert given.saved_as is not None  # noqa: S101 - asked for
+    write_template(given.saved_as, template_text(given, model, " ".join(words)))
+    click.echo(f"saved; `dragoman ask -t {given.saved_as}` uses it", err=True)
 
 
 # --- what the model can't be told
@@ -70,7 +120,7 @@ def ask(model: str, words: tuple[str, ...], **options: Any) -> None:
 
 def _tell_losses(model: Model, request: Request, files: list[str]) -> None:
     """Say what can't be told there; an attachment that can't be ends the command."""
-    from dragoman.cli.asking import attachment_of
+    from dragoman.cli.ask_options import attachment_of
     from dragoman.transport.client import Client
 
     if not isinstance(model, Client):

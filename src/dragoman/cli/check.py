@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.endings import (
+from dragoman.cli.exit_codes import (
     BROKEN,
     EXIT_CODES,
     FOUND,
@@ -16,6 +16,7 @@ from dragoman.cli.endings import (
     clean_ending,
     complain,
 )
+from dragoman.cli.printing import json_option, wants_json
 
 if TYPE_CHECKING:
     from dragoman.cli.checking import Checked
@@ -26,21 +27,21 @@ _HEADERS = ("where", "rule", "severity", "path", "message")
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, type=INPUT, metavar="FILE...")
-@click.option("--as", "target", required=True, metavar="TARGET",
-              help="Who would read it: a dialect, a provider, or provider:model.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSONL.")
-@click.option("--strict", is_flag=True, help="Warnings count as errors do.")
-def check(files: tuple[str, ...], target: str, *, as_json: bool, strict: bool) -> None:
+@click.option("--to", "--as", "target", required=True, metavar="TARGET",
+              help="Who would be sent it: a dialect, a provider, or provider:model.")  # fmt: skip
+@click.option("--strict", is_flag=True, help="Count warnings as errors.")
+@json_option
+def check(files: tuple[str, ...], target: str, *, as_json: bool | None, strict: bool) -> None:
     """Check requests and histories against the rules of a target.
 
     A FILE holds one document, an array of documents, or one document on each line (JSONL); - is
-    standard input. The rules are listed in docs/rules.md.
+    standard input. The rules are listed in docs/rules.md. As JSON, each finding is a line (JSONL).
     """
     with clean_ending():
         from dragoman.cli.checking import Checker, checked
         from dragoman.cli.documents import documents
 
-        report = _Report(as_json=as_json)
+        report = _Report(as_json=wants_json(as_json))
         for found in checked(Checker(target), documents(files)):
             report.add(found)
         report.end()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from dragoman.cli.document_kinds import NO_DOCUMENT, Reader, refuse_others
 from dragoman.cli.documents import Batch
-from dragoman.cli.endings import fault
-from dragoman.cli.kinds import NO_DOCUMENT, Reader, refuse_others
+from dragoman.cli.exit_codes import fault
 from dragoman.cli.targets import Named
 from dragoman.errors import DragomanError, InvalidInputError
 from dragoman.model.jsontext import loads

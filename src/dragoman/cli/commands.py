@@ -8,14 +8,17 @@ from dragoman import __version__
 from dragoman.cli.ask import ask
 from dragoman.cli.chat import chat
 from dragoman.cli.check import check
+from dragoman.cli.completion import completion
 from dragoman.cli.convert import convert
 from dragoman.cli.dialects import dialects
-from dragoman.cli.endings import EXIT_CODES, clean_ending
+from dragoman.cli.doctor import doctor
+from dragoman.cli.exit_codes import EXIT_CODES, clean_ending
 from dragoman.cli.history import history
 from dragoman.cli.models import models
 from dragoman.cli.providers import providers
 from dragoman.cli.schema import schema
 from dragoman.cli.show import show
+from dragoman.cli.templates import templates
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
@@ -38,5 +41,8 @@ def tour(*, watch: bool) -> None:
         take(watches=watch)
 
 
-for command in (ask, chat, check, convert, dialects, history, models, providers, schema, show):
+for command in (
+    ask, chat, check, completion, convert, dialects, doctor, history, models, providers, schema,
+    show, templates,
+):  # fmt: skip
     dragoman.add_command(command)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import re
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
+from urllib.parse import unquote
 
+from dragoman.cli.document_kinds import CANONICAL, Reader
 from dragoman.cli.documents import Batch
-from dragoman.cli.endings import fault
-from dragoman.cli.kinds import CANONICAL, Reader
+from dragoman.cli.exit_codes import fault
 from dragoman.cli.splitting import Piece
 from dragoman.cli.targets import Named
 from dragoman.errors import DragomanError
@@ -23,7 +24,8 @@ from dragoman.wire.losses import Loss, Note, Repair
 Weight = Literal["loss", "repair", "note"]
 
 _INDEX = re.compile(r"\[\d+\]")
-_MODEL_NOTE = Loss("model", "a request there has it in its address, and the body has no place")
+_IN_PATH = re.compile(r"/(models/[^/:?]+)")
+_MODEL_NOTE = Loss("model", "a request there has it in its address; kept here in the field model")
 _STREAM_NOTE = Loss("stream", "a request there has it in its address, and the body has no place")
 
 
@@ -111,7 +113,8 @@ class Destination:
             request = request.replace(model=named.model)
         encoded = spoken.encode_request(request, target)
         notes = _notes(request, encoded)
-        return Written(dumps(encoded.body), encoded.losses, encoded.repairs, notes)
+        body = _with_model(encoded) if notes else encoded.body
+        return Written(dumps(body), encoded.losses, encoded.repairs, notes)
 
 
 def _notes(request: Request, encoded: Encoded) -> tuple[Loss, ...]:
@@ -119,6 +122,12 @@ def _notes(request: Request, encoded: Encoded) -> tuple[Loss, ...]:
     if request.model is None or "model" in encoded.body:
         return ()
     return (_MODEL_NOTE, _STREAM_NOTE) if request.stream else (_MODEL_NOTE,)
+
+
+def _with_model(encoded: Encoded) -> dict[str, Any]:
+    """The body with the model that its path names, so that the next conversion still has it."""
+    found = _IN_PATH.search(encoded.path or "")
+    return encoded.body if found is None else {"model": unquote(found[1]), **encoded.body}
 
 
 class Converter:

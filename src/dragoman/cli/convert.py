@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dragoman.cli.endings import EXIT_CODES, INPUT, OK, Ending, clean_ending
+from dragoman.cli.exit_codes import EXIT_CODES, INPUT, OK, Ending, clean_ending
 
 if TYPE_CHECKING:
+    from dragoman.cli.atomic_files import Output
     from dragoman.cli.conversion import Job
-    from dragoman.cli.outputs import Output
 
 _OUTPUT = click.Path(dir_okay=False, writable=True)
 _JOBS = click.IntRange(1, 61)  # Windows waits for no more at a time
@@ -20,17 +20,23 @@ _JOBS = click.IntRange(1, 61)  # Windows waits for no more at a time
 @click.command(epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, type=INPUT, metavar="FILE...")
 @click.option("--from", "source", default="auto", show_default=True, metavar="DIALECT",
-              help="What the documents are written in: a dialect, canonical, or auto.")  # fmt: skip
+              help="The format of the documents: a dialect, canonical, or auto.")  # fmt: skip
 @click.option("--to", "target", required=True, metavar="TARGET",
-              help="A dialect, a provider, provider:model, or canonical.")  # fmt: skip
-@click.option("--out", type=_OUTPUT, metavar="FILE", help="Write here, not to standard output.")
-@click.option("--losses", type=_OUTPUT, metavar="FILE", help="Write every loss here, as JSONL.")
-@click.option("--strict", is_flag=True, help="A document that loses something is an error.")
+              help="The format to write: a dialect, a provider, provider:model, or"
+              " canonical.")  # fmt: skip
+@click.option(
+    "--out", type=_OUTPUT, metavar="FILE", help="Write to this file instead of standard output."
+)
+@click.option(
+    "--losses", type=_OUTPUT, metavar="FILE", help="Write every loss to this file, as JSONL."
+)
+@click.option("--strict", is_flag=True, help="Treat a document that loses something as an error.")
 @click.option("--jobs", type=_JOBS, default=1, show_default=True, metavar="N",
-              help="Work in N processes.")  # fmt: skip
-@click.option("--keep-going", is_flag=True, help="Leave out documents that are broken.")
+              help="Use N processes.")  # fmt: skip
+@click.option("--keep-going", is_flag=True, help="Skip documents that are broken.")
 @click.option("--rejects", type=_OUTPUT, metavar="FILE",
-              help="Write what is left out here, as it was. Implies --keep-going.")  # fmt: skip
+              help="Write skipped documents to this file, unchanged. Implies"
+              " --keep-going.")  # fmt: skip
 def convert(
     files: tuple[str, ...],
     source: str,
@@ -49,10 +55,10 @@ def convert(
     """
     keep_going = flags["keep_going"] or rejects is not None
     with clean_ending(), ExitStack() as stack:
+        from dragoman.cli.atomic_files import Output, refuse_same
         from dragoman.cli.conversion import Job
-        from dragoman.cli.outputs import Output, refuse_same
+        from dragoman.cli.conversion_report import Tally
         from dragoman.cli.pipeline import Pipeline
-        from dragoman.cli.tally import Tally
 
         refuse_same((name for name in files if name != "-"), (out, losses, rejects))
         job = Job(source, target, flags["strict"], keep_going, itemised=losses is not None)
@@ -68,7 +74,7 @@ def convert(
 
 
 def _opened(name: str | None, stack: ExitStack) -> Output | None:
-    from dragoman.cli.outputs import Output
+    from dragoman.cli.atomic_files import Output
 
     return None if name is None else stack.enter_context(Output(name))
 
@@ -76,7 +82,7 @@ def _opened(name: str | None, stack: ExitStack) -> Output | None:
 def _check_names(job: Job) -> None:
     """Raise where there is no such dialect or target, before anything is read or written."""
     from dragoman.cli.conversion import Destination
-    from dragoman.cli.kinds import Reader
+    from dragoman.cli.document_kinds import Reader
 
     Reader(job.source)
     Destination(job.target)

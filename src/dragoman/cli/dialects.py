@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
-from dragoman.cli.endings import clean_ending
+from dragoman.cli.exit_codes import clean_ending
+from dragoman.cli.printing import json_option, print_json, wants_json
 
 
 @click.command(short_help="List the dialects.")
-@click.option("--json", "as_json", is_flag=True, help="Print them as JSON.")
-def dialects(*, as_json: bool) -> None:
+@json_option
+def dialects(*, as_json: bool | None) -> None:
     """List the dialects: what each is, where it is spoken, and by whom."""
     with clean_ending():
         from dragoman.cli.screen import print_table
@@ -20,8 +20,8 @@ def dialects(*, as_json: bool) -> None:
         rows = _rows()
         for name, problem in _unusable().items():
             click.echo(f"{name}: {problem}", err=True)
-        if as_json:
-            click.echo(json.dumps(rows, indent=2))
+        if wants_json(as_json):
+            print_json(rows)
             return
         table = [
             (row["name"], row["about"], row["endpoints"]["generate"], ", ".join(row["providers"]))

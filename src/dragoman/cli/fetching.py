@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dragoman.cli.endings import INTERRUPTED, USAGE, Ending
+from dragoman.cli.exit_codes import INTERRUPTED, USAGE, Ending
 
 if TYPE_CHECKING:
     from dragoman.transport.local.catalogue import Packaged
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def ensure_fetched(source: Packaged | Path, *, is_allowed: bool) -> None:
     """Fetch a model that is not here, if that is wanted; ends the command if not."""
-    from dragoman.cli.refusals import run
+    from dragoman.cli.provider_errors import run
     from dragoman.transport.local.fetching import is_kept
 
     if isinstance(source, Path) or is_kept(source):

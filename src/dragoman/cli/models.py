@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dragoman.cli.endings import EXIT_CODES, PROVIDER, USAGE, Ending, clean_ending, complain
-from dragoman.cli.listing import Row, echo_row, listed, local_rows, row_of
-from dragoman.cli.places import address_of, described, expect_ready, named_place, own_model
+from dragoman.cli.exit_codes import EXIT_CODES, PROVIDER, USAGE, Ending, clean_ending, complain
+from dragoman.cli.model_listing import Row, echo_row, listed, local_rows, row_of
 from dragoman.cli.printing import json_option, print_found, print_json, wants_json
+from dragoman.cli.provider_status import address_of, described, expect_ready, named_place, own_model
 
 if TYPE_CHECKING:
     from dragoman.errors import DragomanError
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 @click.option(
     "--facts",
     is_flag=True,
-    help="What is known of models, with its source: of all, of a PROVIDER's, or of a MODEL.",
+    help="Show what is known of models, with its source; of all, of a PROVIDER's, or of one MODEL.",
 )
 @click.option(
-    "--base-url", metavar="URL", help="Where the provider is, if not where it usually is."
+    "--base-url", metavar="URL", help="The address of the provider, if it is not the usual one."
 )
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), default=30.0,
-              show_default=True, metavar="SECONDS", help="How long to wait.")  # fmt: skip
+              show_default=True, metavar="SECONDS",
+              help="How long to wait for an answer.")  # fmt: skip
 @json_option
 def models(
     provider: str | None,
@@ -105,8 +106,8 @@ def _about(row: Row) -> str:
 
 def _at(name: str, base_url: str | None, seconds: float) -> list[Row]:
     """The models in one place."""
-    from dragoman.cli.refusals import run
-    from dragoman.cli.waiting import waiting
+    from dragoman.cli.provider_errors import run
+    from dragoman.cli.spinner import waiting
 
     own = own_model(name)
     if own is not None:
@@ -138,7 +139,7 @@ def _everywhere(seconds: float) -> tuple[list[Row], bool]:
     """The models in all places, and whether one that has a key did not answer."""
     import asyncio
 
-    from dragoman.cli.waiting import waiting
+    from dragoman.cli.spinner import waiting
 
     places = _configured()
     with waiting("Asking the providers …"):
@@ -201,7 +202,7 @@ async def _answer(
 
 def _told(name: str, error: DragomanError) -> bool:
     """Say what is wrong; whether that is a failure, and not only a list that there is not."""
-    from dragoman.cli.refusals import explained
+    from dragoman.cli.provider_errors import explained
     from dragoman.errors import ConfigError
 
     complain(f"{name}: {explained(error)}")

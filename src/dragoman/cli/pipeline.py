@@ -8,12 +8,12 @@ from contextlib import closing
 from itertools import chain
 from pathlib import Path
 
+from dragoman.cli.atomic_files import Output
 from dragoman.cli.conversion import Job, Outcome
+from dragoman.cli.conversion_report import Tally
 from dragoman.cli.documents import STDIN, Batch, documents
-from dragoman.cli.endings import BROKEN, FOUND, OK
-from dragoman.cli.outputs import Output
+from dragoman.cli.exit_codes import BROKEN, FOUND, OK
 from dragoman.cli.screen import progress
-from dragoman.cli.tally import Tally
 from dragoman.cli.workers import outcomes
 
 

@@ -10,7 +10,10 @@ from typing import Any
 import click
 
 json_option = click.option(
-    "--json/--table", "as_json", default=None, help="Print JSON, or a table, wherever it goes."
+    "--json/--table",
+    "as_json",
+    default=None,
+    help="Print JSON or a table. The default is a table on a terminal, JSON in a pipe.",
 )
 
 
@@ -21,7 +24,17 @@ def wants_json(as_json: bool | None) -> bool:  # noqa: FBT001 - what click gives
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+    print_json_text(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def print_json_text(text: str) -> None:
+    """JSON on standard output; what would do something to a terminal is escaped.
+
+    JSON itself lets some of it stand: the second set of controls, and what turns text around.
+    """
+    from dragoman.cli.screen import HARMFUL
+
+    click.echo(HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def print_found(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

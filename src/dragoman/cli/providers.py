@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.endings import EXIT_CODES, FOUND, Ending, clean_ending
-from dragoman.cli.places import OWN, described, described_own
+from dragoman.cli.exit_codes import EXIT_CODES, FOUND, Ending, clean_ending
 from dragoman.cli.printing import json_option, print_json, wants_json
+from dragoman.cli.provider_status import OWN, described, described_own
 
 if TYPE_CHECKING:
     from dragoman.transport.protocol import Transport
@@ -109,7 +109,7 @@ def _answer(row: Row) -> str:
 def _checked(rows: list[Row], seconds: float) -> list[Row]:
     import asyncio
 
-    from dragoman.cli.waiting import waiting
+    from dragoman.cli.spinner import waiting
 
     with waiting("Asking the providers …"):
         return asyncio.run(_asked_all(rows, seconds))
@@ -129,8 +129,8 @@ async def _asked_all(rows: list[Row], seconds: float) -> list[Row]:
 
 
 async def _asked(row: Row, transport: Transport, seconds: float) -> Row:
-    from dragoman.cli.listing import listed
-    from dragoman.cli.refusals import explained
+    from dragoman.cli.model_listing import listed
+    from dragoman.cli.provider_errors import explained
     from dragoman.errors import ConfigError, DragomanError
 
     if not row["configured"]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dragoman.cli.kinds import Document
+from dragoman.cli.document_kinds import Document
 from dragoman.cli.screen import harmless, harmless_line, size_of
 from dragoman.model.collection import Messages
 from dragoman.model.frozen import EMPTY

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dragoman.cli.endings import USAGE, Ending, clean_ending
+from dragoman.cli.exit_codes import USAGE, Ending, clean_ending
 
 _WHOLE = "document"
 

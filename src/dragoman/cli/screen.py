@@ -10,7 +10,7 @@ from typing import TextIO
 
 # Controls but tab and newline, the second set of them, what turns text around or breaks lines
 # unseen, and halves of characters.
-_HARMFUL = re.compile(
+HARMFUL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _LAST_PICTURED, _DELETE = 0x1F, 0x7F
@@ -22,7 +22,7 @@ def harmless(text: str) -> str:
     >>> harmless("\x1b[31mred")
     '␛[31mred'
     """
-    return _HARMFUL.sub(_picture, text.replace("\r\n", "\n"))
+    return HARMFUL.sub(_picture, text.replace("\r\n", "\n"))
 
 
 def _picture(found: re.Match[str]) -> str:
@@ -35,6 +35,11 @@ def _picture(found: re.Match[str]) -> str:
 def harmless_line(text: str) -> str:
     """As `harmless`, on one line."""
     return harmless(text).replace("\n", "\u240a").replace("\t", "\u2409")
+
+
+def clipped(text: str, length: int = 100) -> str:
+    """The beginning of a text; an ellipsis stands for the rest."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def print_table(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import click
 
-from dragoman.cli.endings import BROKEN, EXIT_CODES, INPUT, Ending, clean_ending, complain
+from dragoman.cli.exit_codes import BROKEN, EXIT_CODES, INPUT, Ending, clean_ending, complain
 
 
 @click.command(epilog=EXIT_CODES, short_help="Show requests, responses and histories.")
 @click.argument("files", nargs=-1, required=True, type=INPUT, metavar="FILE...")
 @click.option("--from", "source", default="auto", show_default=True, metavar="DIALECT",
-              help="What the documents are written in: a dialect, canonical, or auto.")  # fmt: skip
-@click.option("--short", is_flag=True, help="Cut long texts.")
-@click.option("--json", "as_json", is_flag=True, help="Print canonical documents, as JSONL.")
+              help="The format of the documents: a dialect, canonical, or auto.")  # fmt: skip
+@click.option("--short", is_flag=True, help="Shorten long texts.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the documents in canonical form, as JSONL."
+)
 def show(files: tuple[str, ...], source: str, *, short: bool, as_json: bool) -> None:
     """Show requests, responses and histories, in whatever dialect they are.
 
@@ -20,9 +22,9 @@ def show(files: tuple[str, ...], source: str, *, short: bool, as_json: bool) -> 
     standard input. Media are named, not shown; controls of the terminal are made visible.
     """
     with clean_ending():
+        from dragoman.cli.document_kinds import Reader
         from dragoman.cli.documents import documents
-        from dragoman.cli.kinds import Reader
-        from dragoman.cli.typesetting import Screen
+        from dragoman.cli.folding import Screen
         from dragoman.errors import DragomanError
 
         reader, screen = Reader(source), Screen(short=short)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from dragoman.providers.checking import reader_of
 from dragoman.providers.translation import target_of
-from dragoman.wire.dialect import Dialect, dialect, is_dialect
+from dragoman.wire.dialect import Dialect, is_dialect
 from dragoman.wire.target import Target
 
 
@@ -14,14 +15,10 @@ class Named:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._dialect = dialect(name) if is_dialect(name) else None
-        self.model = None if self._dialect is not None else target_of(name).model
+        self.model = None if is_dialect(name) else target_of(name).model
         """The model that the name says, which takes the place of a request's."""
         self.fitting = lru_cache(maxsize=256)(self._fitting)
 
     def _fitting(self, model: str | None) -> tuple[Dialect, Target | None]:
         """The dialect for a request to that model, and what is known of who reads it."""
-        if self._dialect is not None:
-            return self._dialect, None
-        target = target_of(self._name, model)
-        return dialect(target.dialect), target
+        return reader_of(self._name, model)

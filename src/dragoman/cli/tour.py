@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 
 from dragoman import __version__
-from dragoman.cli.endings import INTERRUPTED, Ending
-from dragoman.cli.places import expect_llama
+from dragoman.cli.exit_codes import INTERRUPTED, Ending
+from dragoman.cli.provider_status import expect_llama
 from dragoman.cli.screen import harmless
 
 if TYPE_CHECKING:
@@ -48,6 +48,10 @@ def take(*, watches: bool = False) -> None:
         model = "local:smollm2" if is_here else "echo:"
         hold(Options(model=model, yes=True), is_terminal=True)
         return
+    if is_here:
+        from dragoman.cli.chat.choosing import small_model_line
+
+        click.echo(small_model_line())
     messages = (_held_here() if is_here else None) or _held_by_script()
     _tell_more(messages)
 
@@ -72,7 +76,7 @@ def _is_here() -> bool:
             raise
         _say_why(ending.message)
         return False
-    click.echo(f"The model is {about}.\nIt is small, and no wiser than that.")
+    click.echo(f"The model is {about}.")
     return True
 
 
@@ -130,7 +134,7 @@ def _held_here() -> Messages | None:
 
 
 def _held_by_script() -> Messages:
-    from dragoman.cli.speaking import SpeakingModel
+    from dragoman.cli.scripted_model import SpeakingModel
 
     turns = _turns()
     models = [SpeakingModel(turn.dialect, turn.scripted) for turn in turns]
@@ -200,4 +204,4 @@ def _tell_more(messages: Messages) -> None:
     click.echo("\n--- and all of it")
     click.echo(f"stored: {len(stored):,} bytes of JSON; the same when read again: {is_same}")
     click.echo(f"in a log: {messages[1]!r}; what was said never gets there")
-    click.echo("\nNow you: `.venv/bin/dragoman chat`, with a key or without. README.md says more.")
+    click.echo("\nNow you: `make chat`, with a key or without. README.md says more.")

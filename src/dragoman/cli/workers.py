@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dragoman.cli.conversion import Converter, Job, Outcome
 from dragoman.cli.documents import Batch
-from dragoman.cli.endings import FILES, Ending
+from dragoman.cli.exit_codes import FILES, Ending
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
@@ -43,9 +45,11 @@ def _pooled(job: Job, batches: Iterator[Batch], jobs: int) -> Generator[Outcome,
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin, initargs=(job,))
     under_way: deque[Future[Outcome]] = deque()
     watch = _Watch(pool)
+    _start_tracker()
     try:
         for batch in batches:
-            under_way.append(pool.submit(_work, batch))
+            with _uninterrupted():  # it may start a worker
+                under_way.append(pool.submit(_work, batch))
             if len(under_way) >= jobs * _AHEAD:
                 yield watch.result(under_way.popleft())
         while under_way:
@@ -54,6 +58,30 @@ def _pooled(job: Job, batches: Iterator[Batch], jobs: int) -> Generator[Outcome,
         raise Ending(FILES, "a worker process died; memory may be short") from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _start_tracker() -> None:
+    """Start what multiprocessing needs besides: doing so lets interrupts through again."""
+    if sys.platform != "win32":
+        from multiprocessing import resource_tracker
+
+        resource_tracker.ensure_running()
+
+
+@contextmanager
+def _uninterrupted() -> Generator[None]:
+    """Let no interrupt through, here or in a process that is started here.
+
+    Ctrl-C goes to the whole group: a worker that still starts would end with a traceback.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Watch:

@@ -6,27 +6,33 @@ import asyncio
 import logging
 import os
 from collections.abc import Generator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from dragoman.agent.agent import Agent
-from dragoman.cli.chat.choosing import named_model
-from dragoman.cli.chat.commands import Quit, chooses_tools, is_command, obey
+from dragoman.agent import Agent
+from dragoman.cli.chat.choosing import Chosen, chosen_model, small_model_line
+from dragoman.cli.chat.commands import Quit, completions, is_command, obey
+from dragoman.cli.chat.conversation_commands import show_last
+from dragoman.cli.chat.kept_lines import KeptLines
+from dragoman.cli.chat.model_commands import chooses_tools, tell_losses
 from dragoman.cli.chat.screens import PipeScreen, Screen
-from dragoman.cli.chat.sessions import last_exchange, last_model, opened_history
+from dragoman.cli.chat.sessions import last_model, opened_history
 from dragoman.cli.chat.talk import Talk
 from dragoman.cli.chat.toolset import BUILT_IN, tools_named
-from dragoman.cli.chat.typed import Lines, PipedLines, TypedLines
-from dragoman.cli.endings import USAGE, Ending
-from dragoman.cli.history.stores import code_of
-from dragoman.cli.opening import opened, settings_of
-from dragoman.cli.places import own_model
+from dragoman.cli.chat.typed import Lines, PipedLines, PlainLines
+from dragoman.cli.exit_codes import TERMINATED, USAGE, Ending, fault
+from dragoman.cli.history.stores import USUAL, Place, code_of
+from dragoman.cli.model_opening import opened, settings_of
+from dragoman.cli.provider_status import own_model
 from dragoman.errors import DragomanError
 from dragoman.history.chat import ChatHistory
-from dragoman.history.places import default_file
+from dragoman.history.storage_urls import default_file
 from dragoman.model.functions.tool import Tool
 from dragoman.transport.model import Model
+
+if TYPE_CHECKING:
+    from dragoman.cli.prompt_template import Template
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +45,12 @@ class Options:
     no_tools: bool = False
     is_continued: bool = False
     session: str | None = None
-    store: str | None = None
+    store: Place = USUAL
     no_history: bool = False
-    max_tokens: int | None = None
-    thinking: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    template: Template | None = None
     usage: bool = False
+    show_thinking: bool = False
     dialect: str | None = None
     base_url: str | None = None
     yes: bool = False
@@ -56,29 +63,46 @@ def hold(options: Options, *, is_terminal: bool, model: Model | None = None) -> 
     logging.getLogger("dragoman").addHandler(logging.NullHandler())
     screen = _screen(is_terminal=is_terminal)
     with asyncio.Runner() as runner, _history(runner, options) as history:
-        messages = runner.run(history.messages())
-        name = model.name if model is not None else named_model(
-            options.model, last_model(messages), is_terminal=is_terminal
-        )  # fmt: skip
-        tools = _tools(options, name)
-        model = model or _model(options, name)
-        lines: Lines = _typed(options) if is_terminal else PipedLines()
-        talk = Talk(
-            agent=Agent(model, tools=tools, system=options.system, **_settings(options)),
-            history=history, screen=screen, lines=lines, runner=runner, tools=tools,
-            base_url=options.base_url,
-            shows_usage=options.usage, may_fetch=options.yes, is_patient=is_terminal,
-            chooses_tools=chooses_tools(name), has_limit=options.max_tokens is not None,
-        )  # fmt: skip
+        talk = _begun(options, runner, history, screen, model=model, is_terminal=is_terminal)
         try:
             if is_terminal:
                 _greet(talk, options)
+            tell_losses(talk)
             _converse(talk)
         finally:
             for each in (*talk.retired, talk.agent.model):
                 runner.run(each.close())
-            if isinstance(lines, TypedLines):
-                lines.keep()
+            if talk.history is not history:
+                runner.run(talk.history.close())
+
+
+def _begun(
+    options: Options, runner: asyncio.Runner, history: ChatHistory, screen: Screen, *,
+    model: Model | None, is_terminal: bool,
+) -> Talk:  # fmt: skip
+    """The chat with all that it has, before anything is said."""
+    messages = runner.run(history.messages())
+    chosen = Chosen(model.name) if model is not None else chosen_model(
+        options.model, last_model(messages), is_terminal=is_terminal
+    )  # fmt: skip
+    base_url = options.base_url or chosen.base_url
+    tools = _tools(options, chosen.name)
+    settings = settings_of(chosen.name, base_url=base_url, dialect=options.dialect) if (
+        model is None
+    ) else {}  # fmt: skip
+    model = model or opened(chosen.name, settings, may_fetch=options.yes)
+    screen.shows_thinking = options.show_thinking
+    talk = Talk(
+        agent=Agent(model, tools=tools, system=options.system, **options.settings),
+        history=history, screen=screen, lines=PipedLines(), runner=runner, tools=tools,
+        base_url=base_url, system=options.system, settings=dict(options.settings),
+        template=options.template, shows_usage=options.usage,
+        shows_thinking=options.show_thinking, may_fetch=options.yes, is_patient=is_terminal,
+        chooses_tools=chooses_tools(chosen.name), is_kept=not options.no_history,
+    )  # fmt: skip
+    if is_terminal:
+        talk.lines = _typed(talk)
+    return talk
 
 
 def _check(options: Options) -> None:
@@ -97,9 +121,16 @@ def _screen(*, is_terminal: bool) -> Screen:
     return TerminalScreen()
 
 
-def _typed(options: Options) -> TypedLines:
-    kept_at = None if options.no_history else default_file().with_name("chat-lines")
-    return TypedLines(kept_at, is_plain=bool(os.environ.get("NO_COLOR")))
+def _typed(talk: Talk) -> Lines:
+    """Where a person types: with an editor, unless the terminal can't move its cursor."""
+    kept = KeptLines(default_file().with_name("chat-lines")) if talk.is_kept else None
+    if os.environ.get("TERM", "").lower() in {"dumb", "unknown"}:
+        return PlainLines(kept)
+    try:
+        from dragoman.cli.chat.editor import EditedLines
+    except ModuleNotFoundError:  # an environment made before it was part of the extra
+        return PlainLines(kept)
+    return EditedLines(talk.run, kept, lambda text: completions(talk, text))
 
 
 @contextmanager
@@ -114,16 +145,12 @@ def _history(runner: asyncio.Runner, options: Options) -> Generator[ChatHistory]
         )  # fmt: skip
     except DragomanError as error:
         raise Ending(code_of(error), str(error)) from None
+    storage = history.storage  # handed in: it stays open when the history is closed
     try:
         yield history
     finally:
         runner.run(history.close())
-
-
-def _model(options: Options, name: str) -> Model:
-    base_url, dialect = options.base_url, options.dialect
-    settings = settings_of(name, base_url=base_url, dialect=dialect)
-    return opened(name, settings, may_fetch=options.yes)
+        runner.run(storage.close())
 
 
 def _tools(options: Options, model: str) -> list[Tool[..., Any]]:
@@ -133,13 +160,6 @@ def _tools(options: Options, model: str) -> list[Tool[..., Any]]:
     return tools_named((BUILT_IN,)) if own_model(model) is not None else []
 
 
-def _settings(options: Options) -> dict[str, Any]:
-    effort = options.thinking
-    thinking = int(effort) if effort is not None and effort.isdecimal() else effort
-    given = {"max_tokens": options.max_tokens, "thinking": thinking}
-    return {name: value for name, value in given.items() if value is not None}
-
-
 # --- how it goes
 
 
@@ -147,15 +167,13 @@ def _greet(talk: Talk, options: Options) -> None:
     identity = talk.history.identity
     kept = "nothing is kept" if options.no_history else f"kept as {identity.chat}"
     talk.screen.note(f"{talk.agent.model.name} · {kept} · /help lists commands, ctrl-D leaves")
+    if not talk.chooses_tools:
+        talk.screen.note(small_model_line())
     if talk.tools:
         names = ", ".join(each.name for each in talk.tools)
         example = "" if options.tools else f"; try /tool {_example(talk)}"
         talk.screen.note(f"tools: {names}{example}")
-    asked, answered = last_exchange(talk.run(talk.history.messages()))
-    if asked is not None:
-        talk.screen.note("", f"> {asked.text}")
-    if answered is not None:
-        talk.screen.told(answered.text)
+    show_last(talk)
     talk.take_up()
 
 
@@ -178,7 +196,7 @@ def _converse(talk: Talk) -> None:
             if is_leaving or not talk.is_patient:
                 return
             is_leaving = True
-            talk.screen.note("", "(ctrl-C once more, or ctrl-D, leaves)")
+            talk.screen.note("(ctrl-C once more, or ctrl-D, leaves)")
             continue
         is_leaving = False
         try:
@@ -190,21 +208,49 @@ def _converse(talk: Talk) -> None:
 def _take(talk: Talk, text: str) -> None:
     """Do one thing; with a person, what goes wrong is told and the chat goes on."""
     try:
+        _do(talk, text)
+    except (Quit, EOFError):
+        raise
+    except KeyboardInterrupt:
+        if not talk.is_patient:
+            raise
+        _end_drawing(talk)
+        talk.screen.note("(stopped)")
+    except Ending as ending:
+        if not talk.is_patient or ending.code == TERMINATED:
+            raise
+        _end_drawing(talk)
+        talk.screen.complain(ending.message or "that can't be done")
+    except SystemExit:
+        if not talk.is_patient:
+            raise
+        _end_drawing(talk)
+        talk.screen.complain("a tool tried to end the program; the chat goes on")
+        talk.let_be()
+    except Exception as error:
+        if not talk.is_patient or isinstance(error, BrokenPipeError):
+            raise
+        _end_drawing(talk)
+        talk.screen.complain(_problem(error))
+
+
+def _do(talk: Talk, text: str) -> None:
+    try:
         if is_command(text):
             obey(talk, text)
         elif text.strip():
             talk.say(text.removeprefix("/") if text.startswith("//") else text)
     except DragomanError as error:
         talk.fail(error)
-    except KeyboardInterrupt:
-        if not talk.is_patient:
-            raise
+
+
+def _end_drawing(talk: Talk) -> None:
+    with suppress(Exception, KeyboardInterrupt):
         talk.screen.end()
-        talk.screen.note("(stopped)")
-    except Ending as ending:
-        if not talk.is_patient or ending.code >= _SIGNALS:
-            raise
-        talk.screen.complain(ending.message or "that can't be done")
 
 
-_SIGNALS = 128
+def _problem(error: BaseException) -> str:
+    if isinstance(error, OSError):
+        name = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        return f"{name}{error.strerror or type(error).__name__}"
+    return fault(error)

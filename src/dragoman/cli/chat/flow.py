@@ -32,6 +32,7 @@ class Flow:
         self._has_begun = False
         self._rest = ""
         self._gone = 0  # lines of the last block that are printed for good
+        self._width: int | None = None  # the screen's, when the first of them were
 
     def feed(self, text: str) -> None:
         """Add to it."""
@@ -49,7 +50,7 @@ class Flow:
         lines = self._lines(self._rest)[self._gone :] if self._rest.strip() else []
         if lines and self._is_spaced and self._has_begun and not self._gone:
             lines.insert(0, [])
-        return SegmentLines(lines, new_lines=True)
+        return SegmentLines(lines[-self._room() :], new_lines=True)
 
     def close(self) -> None:
         """Print what is left."""
@@ -60,21 +61,25 @@ class Flow:
     # What is printed for good is noted first: the rest is drawn below it in the same moment.
 
     def _print(self, block: str) -> None:
-        gone, self._gone = self._gone, 0
-        self._put(self._lines(block)[gone:], is_first=not gone)
+        lines, gone = self._lines(block)[self._gone :], self._gone
+        self._gone = 0
+        self._put(lines, is_first=not gone)
+        self._width = None
 
     def _let_go(self) -> None:
         """Print the first lines of a block that has grown taller than the screen."""
-        console = self._console
-        room = max(console.height - _BELOW, _FEWEST)
+        room = self._room()
         rest = self._rest
-        if len(rest) // max(console.width, 1) + rest.count("\n") < room:
+        if len(rest) // max(self._console.width, 1) + rest.count("\n") < room:
             return
         lines = self._lines(rest)
         gone, last = self._gone, len(lines) - room
         if last > gone:
-            self._gone = last
+            self._gone, self._width = last, self._width or self._console.width
             self._put(lines[gone:last], is_first=not gone)
+
+    def _room(self) -> int:
+        return max(self._console.height - _BELOW, _FEWEST)
 
     def _put(self, lines: list[list[Segment]], *, is_first: bool) -> None:
         if not lines:
@@ -82,10 +87,15 @@ class Flow:
         if self._has_begun and self._is_spaced and is_first:
             lines = [[], *lines]
         self._has_begun = True
-        self._console.print(SegmentLines(lines, new_lines=True), end="")
+        # Not cropped: lines that were set for a wider screen are the terminal's to fold.
+        self._console.print(SegmentLines(lines, new_lines=True), end="", crop=False)
 
     def _lines(self, text: str) -> list[list[Segment]]:
-        rendered = self._console.render_lines(self._typeset(text), pad=False)
+        # A block whose first lines are printed keeps its width, or others would count as printed.
+        options = self._console.options
+        if self._width is not None:
+            options = options.update_width(self._width)
+        rendered = self._console.render_lines(self._typeset(text), options, pad=False)
         lines = [_without_padding(line) for line in rendered]
         while lines and not lines[-1]:
             lines.pop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.agent.events import (
+from dragoman.agent import (
     AgentEvent,
     AskedAgain,
     MessageAdded,

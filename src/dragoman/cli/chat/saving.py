@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.cli.endings import FILES, USAGE, Ending
+from dragoman.cli.chat.attaching import typed_path
+from dragoman.cli.exit_codes import FILES, USAGE, Ending
 from dragoman.model.collection import Messages
 from dragoman.model.media import Media
 from dragoman.model.messages import Message
@@ -25,21 +26,22 @@ def save(talk: Talk, name: str) -> None:
     messages = talk.run(talk.history.messages())
     if not messages:
         raise Ending(USAGE, "nothing has been said yet")
-    if path.exists() and path != talk.saved_as:
-        raise Ending(FILES, f"{path}: there is a file of that name already")
     is_readable = path.suffix.lower() in _READABLE
-    content = readable(messages).encode() if is_readable else messages.to_json()
+    content = readable(messages).encode(errors="replace") if is_readable else messages.to_json()
     try:
+        if path.exists() and path != talk.saved_as:
+            raise Ending(FILES, f"{path}: there is a file of that name already")
         path.write_bytes(content)
-    except OSError as error:
-        raise Ending(FILES, f"{path}: {error.strerror or type(error).__name__}") from None
+    except (OSError, ValueError) as error:
+        problem = getattr(error, "strerror", None) or "that is no name of a file"
+        raise Ending(FILES, f"{path}: {problem}") from None
     talk.saved_as = path
     talk.screen.note(f"{len(messages)} messages are in {path}")
 
 
 def _path(talk: Talk, name: str) -> Path:
     if name:
-        return Path(name.strip("'\"")).expanduser()
+        return typed_path(name.strip("'\""))
     if talk.saved_as is not None:
         return talk.saved_as
     chat = talk.history.identity.chat or "chat"

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from dragoman.agent.events import AgentEvent, TextDelta, ToolFinished
+from dragoman.agent import AgentEvent, TextDelta, ToolFinished
 from dragoman.cli.chat.calls import call_line, result_line
-from dragoman.cli.endings import complain
+from dragoman.cli.exit_codes import complain
 from dragoman.cli.screen import harmless
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 class Screen(Protocol):
     """Where a chat is shown."""
+
+    shows_thinking: bool
+    """Whether thinking is shown in full, or folded."""
 
     def begin(self) -> None:
         """The model is about to be asked."""
@@ -47,11 +50,16 @@ class Screen(Protocol):
         """Show a table."""
         ...
 
+    def sends_to_clipboard(self, content: str) -> bool:
+        """Have the terminal put what is encoded so (base64) on the clipboard, if it may."""
+        ...
+
 
 class PipeScreen:
     """Answers go to standard output as plain text; all else goes to standard error."""
 
     def __init__(self) -> None:
+        self.shows_thinking = False
         self._is_open = False
 
     def begin(self) -> None:
@@ -89,3 +97,7 @@ class PipeScreen:
         from dragoman.cli.screen import print_table
 
         print_table(headers, rows, sys.stderr)
+
+    def sends_to_clipboard(self, content: str) -> bool:  # noqa: ARG002 - nobody is there
+        """There is none in a pipe."""
+        return False

@@ -5,34 +5,49 @@ from __future__ import annotations
 from datetime import datetime
 from secrets import token_hex
 
-from dragoman.cli.endings import USAGE, Ending
-from dragoman.cli.history.stores import sessions_of
+from dragoman.cli.exit_codes import USAGE, Ending
+from dragoman.cli.history.stores import Place, sessions_of, storage_of
 from dragoman.errors import NotFound
 from dragoman.history.chat import ChatHistory
 from dragoman.history.identity import SessionIdentity
-from dragoman.history.places import storage_at
-from dragoman.history.storage.protocol import NO_MESSAGE, Filter
+from dragoman.history.storage.protocol import NO_MESSAGE, Filter, Session, Storage
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin
 from dragoman.model.roles import Role
+from dragoman.model.tools import ToolCall
 
 AGENT = "chat"
 
 
 async def opened_history(
-    store: str | None, name: str | None, *, is_continued: bool, is_kept: bool
+    store: Place, name: str | None, *, is_continued: bool, is_kept: bool
 ) -> ChatHistory:
-    """The session of that name, the latest one, or a new one."""
+    """The session of that name, the latest one, or a new one; its store is to be closed."""
     if not is_kept:
         return await ChatHistory.open(_named(name or _new_name()), "memory:")
-    if is_continued:
-        return await ChatHistory.open(await _latest(store), store)
-    return await ChatHistory.open(_named(name or _new_name()), store)
+    storage = storage_of(store)
+    await storage.open()
+    try:
+        identity = await _latest(storage) if is_continued else _named(name or _new_name())
+        return await ChatHistory.open(identity, storage)
+    except BaseException:
+        await storage.close()
+        raise
 
 
 def _named(name: str) -> SessionIdentity:
     return SessionIdentity(agent=AGENT, chat=name)
+
+
+async def opened_beside(history: ChatHistory, name: str | None) -> ChatHistory:
+    """The session of that name, or a new one, in the store of another."""
+    return await ChatHistory.open(_named(name or _new_name()), history.storage)
+
+
+async def latest_sessions(history: ChatHistory) -> list[Session]:
+    """The chats of the same store, the last written to first."""
+    return await sessions_of(history.storage, Filter(agent=AGENT))
 
 
 def _new_name() -> str:
@@ -40,13 +55,8 @@ def _new_name() -> str:
     return f"{datetime.now():%Y-%m-%d-%H%M%S}-{token_hex(2)}"  # noqa: DTZ005 - theirs
 
 
-async def _latest(store: str | None) -> SessionIdentity:
-    storage, _ = storage_at(store)
-    await storage.open()
-    try:
-        found = await sessions_of(storage, Filter(agent=AGENT))
-    finally:
-        await storage.close()
+async def _latest(storage: Storage) -> SessionIdentity:
+    found = await sessions_of(storage, Filter(agent=AGENT))
     if not found:
         raise Ending(USAGE, "there is no chat yet to go on with: leave out --continue")
     return found[0].identity
@@ -97,3 +107,13 @@ def _model_of(origin: Origin | None) -> str | None:
     if origin.provider == "echo":
         return "echo:"
     return f"{origin.provider}:{origin.model}" if origin.model else None
+
+
+def waiting_calls(messages: Messages) -> tuple[ToolCall, ...]:
+    """The calls of the last answer that have no result, where nobody has spoken since."""
+    answered: set[str] = set()
+    for message in reversed([*messages]):
+        if message.role is not Role.TOOL:
+            return tuple(call for call in message.tool_calls if call.id not in answered)
+        answered.update(result.call_id for result in message.tool_results)
+    return ()

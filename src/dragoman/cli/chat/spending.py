@@ -5,11 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.answering import cost_line
+from dragoman.cli.answer_output import cost_line
 from dragoman.model.usage import Usage
 
 if TYPE_CHECKING:
-    from dragoman.agent.results import Result
+    from dragoman.agent import Result
 
 
 class Spending:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dragoman.agent.agent import Agent
-from dragoman.agent.conversations import unanswered
-from dragoman.agent.results import Result
+from dragoman.agent import Agent, Result
 from dragoman.cli.chat.partial import Heard
 from dragoman.cli.chat.screens import Screen
+from dragoman.cli.chat.sessions import waiting_calls
 from dragoman.cli.chat.spending import Spending, usage_line
 from dragoman.cli.chat.typed import Lines
-from dragoman.cli.endings import INTERRUPTED, Ending
-from dragoman.cli.opening import address_asked
-from dragoman.cli.refusals import ending_of, explained
+from dragoman.cli.exit_codes import INTERRUPTED, Ending
+from dragoman.cli.history.stores import USUAL, Place
+from dragoman.cli.model_opening import address_asked
+from dragoman.cli.provider_errors import ending_of, explained
 from dragoman.errors import DragomanError
 from dragoman.history.chat import ChatHistory
 from dragoman.model.messages import make_message
@@ -26,6 +26,7 @@ from dragoman.model.tools import ToolResult
 from dragoman.model.usage import FinishReason
 
 if TYPE_CHECKING:
+    from dragoman.cli.prompt_template import Template
     from dragoman.model.functions.tool import Tool
     from dragoman.model.tools import ToolCall
     from dragoman.transport.model import Model
@@ -37,7 +38,7 @@ _ENOUGH = 400  # tokens: what a small model says after that, it has said before
 _SOBER = {"temperature": 0.2, "top_p": 0.9}  # as its makers advise
 _NOBODY = "nobody is here to allow it"
 _ENDS = {
-    FinishReason.LENGTH: "the answer is cut off; --max-tokens allows for more",
+    FinishReason.LENGTH: "the answer is cut off; /set max_tokens allows for more",
     FinishReason.CONTEXT_FULL: "the conversation is as long as the model can take",
     FinishReason.CONTENT_FILTER: "the provider's filter ended the answer",
     FinishReason.REFUSAL: "the model refused",
@@ -57,13 +58,19 @@ class Talk:
     base_url: str | None = None
     """Where the model is, if not where it usually is."""
     shows_usage: bool = False
+    shows_thinking: bool = False
     may_fetch: bool = False
     is_patient: bool = True
     """Whether it goes on after an error: with a person it does, a pipe ends."""
     chooses_tools: bool = True
     """Whether the model is told of tools at all times, or only where one is asked for."""
-    has_limit: bool = False
-    """Whether the user said how long an answer may be."""
+    system: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    """What the user has set: `max_tokens`, `temperature` and the rest."""
+    template: Template | None = None
+    """What each message is put into before it is sent."""
+    store: Place = USUAL
+    is_kept: bool = True
     attached: list[Any] = field(default_factory=list[Any])
     spent: Spending = field(default_factory=Spending)
     saved_as: Path | None = None
@@ -74,11 +81,31 @@ class Talk:
         """What the work returns, on the chat's own loop; ctrl-C cancels it."""
         return self.runner.run(work)
 
+    # --- what is asked, and how
+
+    def change(self, **changes: Any) -> None:
+        """Go on with another `system`, other `settings` or `tools`; all else stays as it is.
+
+        Raises where they can't be had, and then nothing has changed.
+        """
+        wanted = replace(self, **changes)
+        self.agent = Agent(
+            self.agent.model, tools=wanted.tools, system=wanted.system, **wanted.settings
+        )
+        self.system, self.settings, self.tools = wanted.system, wanted.settings, wanted.tools
+
+    async def move_to(self, history: ChatHistory) -> None:
+        """Go on in another session."""
+        before, self.history = self.history, history
+        self.saved_as = None
+        await before.close()  # its store stays open: the new one is there too
+
     # --- a turn
 
     def say(self, text: str, **options: Any) -> None:
         """Say something, with what was attached, and show the answer."""
-        content = [*self.attached, *([text] if text else [])]
+        said = text if self.template is None else self.template.filled(text)
+        content = [*self.attached, *([said] if said else [])]
         self.attached.clear()
         self.go_on(*content, **{**self._usual(), **options})
 
@@ -90,8 +117,10 @@ class Talk:
         """How a model is asked that is too small to choose tools, or to know when it is done."""
         if self.chooses_tools:
             return {}
-        usual: dict[str, Any] = {**_SOBER} if self.has_limit else {**_SOBER, "max_tokens": _ENOUGH}
-        return {**usual, "tool_choice": "none"} if self.tools else usual
+        usual: dict[str, Any] = {**_SOBER, "max_tokens": _ENOUGH}
+        if self.tools:
+            usual["tool_choice"] = "none"
+        return {name: value for name, value in usual.items() if name not in self.settings}
 
     def go_on(self, *content: Any, **options: Any) -> None:
         """Have an answer, asking for whatever it needs approval for."""
@@ -183,7 +212,7 @@ class Talk:
 
     def take_up(self) -> None:
         """Where an earlier chat ended in mid-round, go on from there or let it be."""
-        waiting = unanswered(self.run(self.history.messages()))
+        waiting = waiting_calls(self.run(self.history.messages()))
         if not waiting:
             return
         names = ", ".join(call.name for call in waiting)
@@ -195,6 +224,12 @@ class Talk:
         if is_wanted:
             self.go_on()
         else:
+            self.let_be()
+
+    def let_be(self) -> None:
+        """Answer calls that wait for a result, and will have none."""
+        waiting = waiting_calls(self.run(self.history.messages()))
+        if waiting:
             self.run(drop_calls(self.history, waiting))
 
 

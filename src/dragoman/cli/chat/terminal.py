@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
+from typing import TextIO, cast
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from dragoman.agent.events import (
+from dragoman.agent import (
     AgentEvent,
     AskedAgain,
     StepStarted,
@@ -31,6 +32,7 @@ from dragoman.model.tools import ToolCall
 _REFRESHES = 12
 """A second: what comes faster is drawn together."""
 _SHOWN_SECONDS = 0.05
+_THOUGHT_LINES, _THOUGHT_WIDTH = 3, 200
 
 
 class TerminalScreen:
@@ -38,6 +40,8 @@ class TerminalScreen:
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(highlight=False)
+        self.shows_thinking = False
+        self._thoughts: _Thoughts | None = None
         self._live: Live | None = None
         self._flow: Flow | None = None
         self._is_thought = False
@@ -55,6 +59,7 @@ class TerminalScreen:
         self.end()
         self._is_waiting, self._has_shown = True, False
         self._unsilence = silenced()
+        self._mark_pastes(is_on=True)
         self._live = Live(
             _Tail(self._tail),
             console=self.console,
@@ -111,17 +116,34 @@ class TerminalScreen:
         if self._unsilence is not None:
             self._unsilence()
             self._unsilence = None
+            self._mark_pastes(is_on=False)
         if self._has_shown:
             self._has_shown = False
             self.console.print()
 
+    def _mark_pastes(self, *, is_on: bool) -> None:
+        """Have the terminal say what is pasted: also what is, while an answer is drawn."""
+        if self.console.is_terminal and not self.console.is_dumb_terminal:
+            self.console.file.write(f"\x1b[?2004{'h' if is_on else 'l'}")
+
     def _grow(self, text: str, *, is_thought: bool) -> None:
-        if self._flow is None or self._is_thought is not is_thought:
+        if is_thought and not self.shows_thinking:
+            self._think(text)
+            return
+        if self._flow is None or self._thoughts or self._is_thought is not is_thought:
             self._close_flow()
             self._is_thought = is_thought
             self._flow = self._thinking() if is_thought else self._speaking()
         self._is_waiting, self._has_shown = False, True
         self._flow.feed(harmless(text))
+
+    def _think(self, text: str) -> None:
+        """Thoughts are seen while they come, and are a line when they are over."""
+        if self._thoughts is None:
+            self._close_flow()
+            self._thoughts = _Thoughts()
+        self._is_waiting, self._has_shown = False, True
+        self._thoughts.text += harmless(text)
 
     def _speaking(self) -> Flow:
         return Flow(self.console, settled, Prose)
@@ -133,11 +155,16 @@ class TerminalScreen:
         flow, self._flow = self._flow, None
         if flow is not None:
             flow.close()
+        thoughts, self._thoughts = self._thoughts, None
+        if thoughts is not None:
+            self.console.print(thoughts.folded())
 
     def _tail(self) -> RenderableType:
         """What is drawn anew, time and again, below what is printed."""
         if self._running:
             return Group(*(_under_way(*each) for each in [*self._running.values()]))
+        if self._thoughts is not None:
+            return Group(self._spinner, self._thoughts.tail())
         flow = self._flow
         if flow is not None:
             return flow.tail()
@@ -162,7 +189,34 @@ class TerminalScreen:
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """A table."""
-        print_table(headers, rows)
+        print_table(headers, rows, cast("TextIO", self.console.file))
+
+    def sends_to_clipboard(self, content: str) -> bool:
+        """By the sequence that terminals have for it; a dumb one has none."""
+        if not self.console.is_terminal or self.console.is_dumb_terminal:
+            return False
+        self.console.file.write(f"\x1b]52;c;{content}\x07")
+        self.console.file.flush()
+        return True
+
+
+class _Thoughts:
+    """What a model thinks before it answers."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self._since = monotonic()
+
+    def tail(self) -> Text:
+        """Its last lines, as they come."""
+        lines = self.text.strip().split("\n")[-_THOUGHT_LINES:]
+        return _dimmed("\n".join(line[-_THOUGHT_WIDTH:] for line in lines))
+
+    def folded(self) -> Text:
+        """All of it, on a line."""
+        words, seconds = len(self.text.split()), monotonic() - self._since
+        took = f" for {seconds:.0f} s" if seconds >= 1 else ""
+        return _dimmed(f"✻ thought{took}, {words:,} words; /thinking shows them")
 
 
 class _Tail:

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from dragoman.cli.endings import USAGE, Ending
+from dragoman.cli.exit_codes import USAGE, Ending
 from dragoman.errors import DragomanError, ToolRetry
 from dragoman.model.functions.tool import Tool, tool
 

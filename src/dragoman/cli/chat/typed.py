@@ -1,18 +1,20 @@
-"""What is said to a chat: lines from a person at a terminal, or from a pipe."""
+"""What is said to a chat: messages from a person at a plain terminal, or from a pipe.
+
+On a terminal that can move its cursor, `dragoman.cli.chat.editor` takes their place.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from types import ModuleType
 from typing import Protocol
 
-from dragoman.cli.endings import BROKEN, Ending
+from dragoman.cli.chat.kept_lines import KeptLines
+from dragoman.cli.exit_codes import BROKEN, Ending
 
-_QUOTES = '"""'
-_MOST_LINES = 1000
+QUOTES = '"""'
 
 
 class Lines(Protocol):
@@ -40,11 +42,11 @@ def whole(first: str, more: Callable[[], str]) -> str:
     """
     lines = [first]
     with suppress(EOFError):
-        if first.lstrip().startswith(_QUOTES):
-            lines = [first.lstrip().removeprefix(_QUOTES)]
-            while not lines[-1].rstrip().endswith(_QUOTES):
+        if first.lstrip().startswith(QUOTES):
+            lines = [first.lstrip().removeprefix(QUOTES)]
+            while not lines[-1].rstrip().endswith(QUOTES):
                 lines.append(more())
-            lines[-1] = lines[-1].rstrip().removesuffix(_QUOTES)
+            lines[-1] = lines[-1].rstrip().removesuffix(QUOTES)
             return "\n".join(lines).strip("\n")
         while lines[-1].endswith("\\"):
             lines[-1] = lines[-1][:-1]
@@ -77,31 +79,38 @@ class PipedLines:
         return line.rstrip("\r\n")
 
 
-class TypedLines:
-    """Lines that a person types, with those of earlier chats to go back to."""
+class PlainLines:
+    """Lines that a person types on a terminal that can't move its cursor.
 
-    def __init__(self, kept_at: Path | None = None, *, is_plain: bool = False) -> None:
-        self._kept_at = kept_at
-        self._prompt = _coloured("> ", is_plain=is_plain)
-        self._more = _coloured("… ", is_plain=is_plain)
+    With what Python's `input` has to offer: earlier lines, where readline is there.
+    """
+
+    def __init__(self, kept: KeptLines | None = None) -> None:
+        self._kept = kept
         self._readline = _readline()
         self._suggested = ""
-        if self._readline is not None and kept_at is not None:
-            with suppress(OSError, ValueError):
-                self._readline.read_history_file(kept_at)
+        if self._readline is not None and kept is not None:
+            for text in kept.load():
+                if "\n" not in text:
+                    self._readline.add_history(text)
 
     def message(self) -> str:
         """What is typed next."""
         readline, text = self._readline, self._suggested
         self._suggested = ""
         if readline is None or not text:
-            return whole(_line(self._prompt), lambda: _line(self._more))
+            return self._noted(whole(_line("> "), lambda: _line("… ")))
         readline.set_startup_hook(lambda: readline.insert_text(text))
         try:
-            first = _line(self._prompt)
+            first = _line("> ")
         finally:
             readline.set_startup_hook(None)
-        return whole(first, lambda: _line(self._more))
+        return self._noted(whole(first, lambda: _line("… ")))
+
+    def _noted(self, text: str) -> str:
+        if self._kept is not None:
+            self._kept.add(text)
+        return text
 
     def answer(self, question: str) -> str:
         """A line in answer; it is no message, and is not kept among them."""
@@ -116,20 +125,14 @@ class TypedLines:
         """Put a text on the next line."""
         self._suggested = text if "\n" not in text else ""
 
-    def keep(self) -> None:
-        """Keep the lines for the next chat."""
-        if self._readline is None or self._kept_at is None:
-            return
-        with suppress(OSError):  # they are a convenience
-            self._kept_at.parent.mkdir(parents=True, exist_ok=True)
-            self._kept_at.touch(mode=0o600)
-            self._readline.set_history_length(_MOST_LINES)
-            self._readline.write_history_file(self._kept_at)
-
 
 def _line(prompt: str) -> str:
     """What is typed; keys that are no text are shown as such."""
-    return input(prompt).encode(errors="surrogateescape").decode(errors="replace")
+    try:
+        return input(prompt).encode(errors="surrogateescape").decode(errors="replace")
+    except KeyboardInterrupt:
+        print()  # what is said next begins a line
+        raise
 
 
 def _readline() -> ModuleType | None:
@@ -139,8 +142,3 @@ def _readline() -> ModuleType | None:
     except ImportError:
         return None
     return readline
-
-
-def _coloured(prompt: str, *, is_plain: bool) -> str:
-    # The marks tell readline that what is between them takes no room.
-    return prompt if is_plain else f"\x01\x1b[1;32m\x02{prompt}\x01\x1b[0m\x02"

@@ -6,15 +6,17 @@ import click
 
 from dragoman.cli.history.changing import branches, delete, forget, fork, switch
 from dragoman.cli.history.health import repair, verify
-from dragoman.cli.history.looking import list_sessions, search, show, stats
+from dragoman.cli.history.listing import list_sessions
+from dragoman.cli.history.looking import search, show, stats
 from dragoman.cli.history.moving import export, import_sessions
+from dragoman.cli.history.sealing import keygen, rotate
 
 _EXIT_CODES = """\b
 Exit codes:
   0   done
-  1   something is wrong with the store (verify, repair)
+  1   something is wrong with the store (verify, repair, rotate)
   2   the command line is wrong, or names what is not there
-  3   a file, or the store, holds what can't be read; an import meets what is there
+  3   what is stored, or a file, can't be read; an import meets a session that is there
   4   a file or a store can't be reached, read or written
   70  a fault of dragoman's own
   130, 141, 143  interrupted, the reader went away, terminated"""
@@ -24,15 +26,18 @@ Exit codes:
 def history() -> None:
     """Look after stored conversations.
 
-    A SESSION is named by the first digits of its digest, as `list` shows them. The store is a
-    URL: sqlite:///file, sqlite:////absolute/file, postgresql://…, redis://…, file:///directory;
-    by default $DRAGOMAN_HISTORY, or a file in your data directory. Tables on a terminal, JSON in
-    a pipe.
+    A SESSION is what `chat` and `list` call it (2026-11-16-101500-3f2a, chat/first, a digest), or
+    the beginning of that, if it is the only one that begins so.
+
+    The store is a URL: sqlite:///file, sqlite:////absolute/file, postgresql://…, redis://…,
+    file:///directory; by default $DRAGOMAN_HISTORY, or a file in your data directory. For an
+    encrypted one, give its keys: --key-file ID=FILE, or $DRAGOMAN_HISTORY_KEYS. Tables on a
+    terminal, JSON in a pipe.
     """
 
 
 for command in (
     list_sessions, show, search, stats, export, import_sessions, branches, fork, switch, delete,
-    forget, verify, repair,
+    forget, verify, repair, keygen, rotate,
 ):  # fmt: skip
     history.add_command(command)

@@ -4,34 +4,40 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.endings import INTERRUPTED, USAGE, Ending
+from dragoman.cli.exit_codes import INTERRUPTED, USAGE, Ending
+from dragoman.cli.history.naming import session_named
 from dragoman.cli.history.stores import (
+    Place,
+    called,
     counted,
     filter_of,
     filter_options,
-    session_named,
     sessions_of,
-    store_option,
+    store_options,
     with_store,
 )
 from dragoman.cli.printing import json_option, print_found, print_json, wants_json
+from dragoman.cli.screen import clipped, harmless_line
 
 if TYPE_CHECKING:
     from dragoman.history.branches import Branch
+    from dragoman.history.identity import SessionIdentity
     from dragoman.history.storage.protocol import Storage
 
-yes_option = click.option("--yes", is_flag=True, help="Don't ask.")
+_FEW = 5  # sessions that are named one by one
+yes_option = click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 
 
 @click.command()
 @click.argument("session")
 @click.argument("message")
-@store_option
-def fork(session: str, message: str, store: str | None) -> None:
+@store_options
+def fork(session: str, message: str, store: Place) -> None:
     """Make a branch that goes on from an earlier message.
 
     MESSAGE is its id, as `show --ids` tells it. Whoever opens the session from now on is on the
@@ -55,9 +61,9 @@ def fork(session: str, message: str, store: str | None) -> None:
 
 @click.command()
 @click.argument("session")
-@store_option
+@store_options
 @json_option
-def branches(session: str, store: str | None, *, as_json: bool | None) -> None:
+def branches(session: str, store: Place, *, as_json: bool | None) -> None:
     """List the branches of a session."""
 
     async def work(storage: Storage) -> None:
@@ -90,8 +96,8 @@ def _described(branch: Branch) -> dict[str, Any]:
 @click.command()
 @click.argument("session")
 @click.argument("branch", type=click.IntRange(0))
-@store_option
-def switch(session: str, branch: int, store: str | None) -> None:
+@store_options
+def switch(session: str, branch: int, store: Place) -> None:
     """Make another branch the active one."""
 
     async def work(storage: Storage) -> None:
@@ -104,10 +110,10 @@ def switch(session: str, branch: int, store: str | None) -> None:
 
 @click.command()
 @click.argument("sessions", nargs=-1, metavar="SESSION...")
-@store_option
+@store_options
 @filter_options
 @yes_option
-def delete(sessions: tuple[str, ...], store: str | None, *, yes: bool, **names: str | None) -> None:
+def delete(sessions: tuple[str, ...], store: Place, *, yes: bool, **names: str | None) -> None:
     """Delete sessions: those named, or all that the options choose."""
 
     async def work(storage: Storage) -> None:
@@ -116,10 +122,10 @@ def delete(sessions: tuple[str, ...], store: str | None, *, yes: bool, **names: 
         which = filter_of(names)
         if bool(sessions) is (which != EVERYTHING):
             raise Ending(USAGE, "name the sessions, or choose them by an option")
-        named = [await session_named(storage, digest) for digest in sessions]
+        named = [await session_named(storage, name) for name in sessions]
         found = list(dict.fromkeys(each.identity for each in named))
         found = found or [each.identity for each in await sessions_of(storage, which)]
-        _confirm(f"Delete {counted(len(found), 'session')}?", yes=yes)
+        _confirm(f"Delete {_told(found)}?", yes=yes)
         deleted = [await storage.delete(identity) for identity in found]
         click.echo(f"{counted(sum(deleted), 'session')} deleted", err=True)
 
@@ -128,9 +134,9 @@ def delete(sessions: tuple[str, ...], store: str | None, *, yes: bool, **names: 
 
 @click.command()
 @click.argument("user")
-@store_option
+@store_options
 @yes_option
-def forget(user: str, store: str | None, *, yes: bool) -> None:
+def forget(user: str, store: Place, *, yes: bool) -> None:
     """Erase everything of a user, and say what can't be reached."""
 
     async def work(storage: Storage) -> None:
@@ -144,6 +150,15 @@ def forget(user: str, store: str | None, *, yes: bool) -> None:
         })  # fmt: skip
 
     with_store(store, work)
+
+
+def _told(identities: Sequence[SessionIdentity]) -> str:
+    """What is at stake: a few sessions by their names, more by their number."""
+    count = counted(len(identities), "session")
+    if not 0 < len(identities) <= _FEW:
+        return count
+    names = (harmless_line(clipped(called(identity), 60)) for identity in identities)
+    return f"{count} ({', '.join(names)})"
 
 
 def _confirm(question: str, *, yes: bool) -> None:

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from dragoman.cli.endings import FOUND, Ending, complain
-from dragoman.cli.history.stores import counted, session_named, store_option, with_store
+from dragoman.cli.exit_codes import FOUND, Ending, complain
+from dragoman.cli.history.keys import NEEDED
+from dragoman.cli.history.stores import Place, called, counted, names_of, store_options, with_store
 from dragoman.cli.printing import json_option, print_json, wants_json
+from dragoman.cli.screen import harmless_line
 
 if TYPE_CHECKING:
-    from dragoman.history.storage.protocol import Storage
+    from dragoman.history.identity import SessionIdentity
+    from dragoman.history.storage.protocol import Session, Storage
+
+
+# How stores begin what they say of a session, and of a message in it.
+_SESSION = re.compile(r"([0-9a-f]{40})(?:\.jsonl)?(?::\d+)?: (.*)", re.DOTALL)
+_MESSAGE = re.compile(r"message (\d{1,18}): (.*)", re.DOTALL)
 
 
 class Problem(NamedTuple):
-    """Something that is wrong with a store."""
+    """Something that is wrong with a store, or with a message of a session in it."""
 
-    session: str
+    identity: SessionIdentity | None
     seq: int | None
     problem: str
+    is_mendable: bool = False
+    """Whether setting records aside, or counting them again, mends it."""
 
 
 class Encrypted:
@@ -30,12 +42,12 @@ class Encrypted:
 
 
 @click.command()
-@store_option
+@store_options
 @json_option
-def verify(store: str | None, *, as_json: bool | None) -> None:
+def verify(store: Place, *, as_json: bool | None) -> None:
     """Read every record, and say which can't be read.
 
-    Encrypted records are counted, not read: the commands have no keys.
+    Without keys, encrypted records are counted, not read.
     """
 
     async def work(storage: Storage) -> None:
@@ -49,29 +61,32 @@ def verify(store: str | None, *, as_json: bool | None) -> None:
 
 
 @click.command()
-@store_option
+@store_options
 @json_option
-def repair(store: str | None, *, as_json: bool | None) -> None:
-    """Set aside the records that can't be read.
+def repair(store: Place, *, as_json: bool | None) -> None:
+    """Set aside the records that can't be read, and count the rest again.
 
     They are kept, not deleted: in the table `aside` (SQLite, PostgreSQL), in FILE.aside (files),
-    under a key that ends in `aside` (Redis). Encrypted records stay where they are: there is no
-    telling here whether they are sound.
+    under a key that ends in `aside` (Redis). Without keys, encrypted records stay where they are:
+    there is no telling whether they are sound.
     """
+    from dragoman.errors import ConfigError
 
     async def work(storage: Storage) -> None:
-        by_session: dict[str, list[Problem]] = {}
-        left: list[Problem] = []
         encrypted = Encrypted()
-        async for problem in _problems(storage, encrypted):
-            if problem.seq is None:
-                left.append(problem)
-            else:
-                by_session.setdefault(problem.session, []).append(problem)
+        found = [problem async for problem in _problems(storage, encrypted)]
+        broken: dict[SessionIdentity, list[int]] = {}
+        for problem in found:
+            if problem.identity is not None and problem.is_mendable:
+                seqs = broken.setdefault(problem.identity, [])
+                seqs += [] if problem.seq is None else [problem.seq]
         moved = 0
-        for problems in by_session.values():
-            moved += await _set_aside(storage, problems)
+        for identity, seqs in broken.items():
+            with suppress(ConfigError):  # a key is missing: that is reported, and no damage
+                moved += await storage.set_aside(identity, seqs, "unreadable when repaired")
         click.echo(f"{counted(moved, 'record')} set aside", err=True)
+        encrypted = Encrypted()
+        left = [problem async for problem in _problems(storage, encrypted)]
         _report(left, encrypted, as_json=as_json)
         if left:
             raise Ending(FOUND)
@@ -79,48 +94,110 @@ def repair(store: str | None, *, as_json: bool | None) -> None:
     with_store(store, work)
 
 
-async def _set_aside(storage: Storage, problems: list[Problem]) -> int:
-    session = await session_named(storage, problems[0].session)
-    seqs = [problem.seq for problem in problems if problem.seq is not None]
-    return await storage.set_aside(session.identity, seqs, "unreadable when repaired")
-
-
 async def _problems(storage: Storage, encrypted: Encrypted) -> AsyncIterator[Problem]:
-    from dragoman.errors import Corrupt, NotFound
-    from dragoman.history.paths import stretches
-    from dragoman.history.records import is_sealed, message_of
-    from dragoman.history.transfer import every_row, every_session
+    """What is wrong with the messages, then with the sessions and the store as a whole."""
+    from dragoman.errors import NotFound
+    from dragoman.history.branch_paths import stretches
+    from dragoman.history.storage.sealed.records import PLAIN
+    from dragoman.history.transfer import every_session
 
-    for text in await storage.verify():
-        yield Problem("", None, text)
+    told: set[tuple[str, int | None]] = set()
+    sessions: dict[str, SessionIdentity] = {}
     async for session in every_session(storage):
         digest = session.identity.digest
+        sessions[digest] = session.identity
         for fork in session.forks:
             try:
                 stretches(session, fork.number)
             except NotFound:
-                yield Problem(digest, None, f"branch {fork.number} leads nowhere")
+                yield Problem(session.identity, None, f"branch {fork.number} leads nowhere")
+        async for problem in _broken(storage, session, encrypted):
+            told.add((digest, problem.seq))
+            yield problem
+    for text in await storage.verify():
+        whose, seq, what = _read(text)
+        identity = sessions.get(whose)
+        if identity is None:
+            yield Problem(None, None, text)
+        elif seq is None or (whose, seq) not in told:
+            yield Problem(identity, seq, what, is_mendable=PLAIN not in what)
+
+
+def _read(text: str) -> tuple[str, int | None, str]:
+    """The session and the message that a store speaks of, as far as it does."""
+    session = _SESSION.search(text)
+    if session is None:
+        return "", None, text
+    message = _MESSAGE.match(session[2])
+    if message is None:
+        return session[1], None, session[2]
+    return session[1], int(message[1]), message[2]
+
+
+async def _broken(
+    storage: Storage, session: Session, encrypted: Encrypted
+) -> AsyncIterator[Problem]:
+    """The messages of a session that can't be read: those that `ChatHistory.damaged` names."""
+    from dragoman.cli.history.keyed import NOT_ENCRYPTED, KeyedStorage, is_plain_beneath
+    from dragoman.errors import ConfigError, Corrupt
+    from dragoman.history.records import is_sealed, message_in
+    from dragoman.history.transfer import every_row
+
+    try:
         async for row in every_row(storage, session):
-            if is_sealed(row.body):
-                encrypted.count += 1
-                continue
             try:
-                message_of(row.body)
+                message_in(row)
             except Corrupt as error:
-                yield Problem(digest, row.seq, str(error))
+                reason = str(error)
+            else:
+                continue
+            if is_sealed(row.body) and not isinstance(storage, KeyedStorage):
+                encrypted.count += 1
+            elif await is_plain_beneath(storage, session.identity, row.id):
+                yield Problem(session.identity, row.seq, NOT_ENCRYPTED)
+            else:
+                yield Problem(session.identity, row.seq, reason, is_mendable=True)
+    except Corrupt as error:  # not one of its messages can be read
+        yield Problem(session.identity, None, str(error), is_mendable=True)
+    except ConfigError as error:
+        yield Problem(session.identity, None, str(error))
 
 
 def _report(problems: list[Problem], encrypted: Encrypted, *, as_json: bool | None) -> None:
     if encrypted.count:
         what = counted(encrypted.count, "record")
-        complain(f"{what} can't be looked into: encrypted, and the commands have no keys")
+        complain(f"{what} can't be looked into, being encrypted: {NEEDED}")
     if wants_json(as_json):
-        print_json([problem._asdict() for problem in problems])
+        print_json([_described(problem) for problem in problems])
         return
     if not problems:
-        click.echo("nothing is wrong", err=True)
+        judged = "nothing else is wrong" if encrypted.count else "nothing is wrong"
+        click.echo(judged, err=True)
         return
-    from dragoman.cli.screen import print_table
+    _print(problems)
 
-    rows = [(each.session[:12], str(each.seq or ""), each.problem) for each in problems]
-    print_table(("session", "message", "problem"), rows)
+
+def _described(problem: Problem) -> dict[str, Any]:
+    identity = problem.identity
+    return {
+        "session": "" if identity is None else identity.digest,
+        "identity": None if identity is None else names_of(identity),
+        "seq": problem.seq,
+        "problem": problem.problem,
+    }
+
+
+def _print(problems: list[Problem]) -> None:
+    """For people: by session, each under its name."""
+    by_session: dict[SessionIdentity | None, list[Problem]] = {}
+    for problem in problems:
+        by_session.setdefault(problem.identity, []).append(problem)
+    for identity, found in by_session.items():
+        head = "the store" if identity is None else f"{identity.digest[:12]}  {called(identity)}"
+        click.echo(harmless_line(head))
+        for each in found:
+            place = "" if each.seq is None else f"message {each.seq}: "
+            click.echo(f"  {place}{harmless_line(each.problem)}")
+    sessions = len(by_session.keys() - {None})
+    within = f" in {counted(sessions, 'session')}" if sessions else ""
+    click.echo(f"{counted(len(problems), 'problem')}{within}", err=True)

@@ -1,4 +1,4 @@
-"""`history list`, `show`, `search`, `stats`: nothing is changed."""
+"""`history show`, `search`, `stats`: nothing is changed."""
 
 from __future__ import annotations
 
@@ -6,113 +6,110 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.endings import BROKEN, Ending, complain
+from dragoman.cli.exit_codes import BROKEN, USAGE, Ending, complain
+from dragoman.cli.history.keys import NEEDED, needs_keys
+from dragoman.cli.history.naming import session_meant
 from dragoman.cli.history.stores import (
+    Place,
+    counted,
     filter_of,
     filter_options,
     moment,
     names_of,
-    session_meant,
-    sessions_of,
-    shown,
-    store_option,
+    store_options,
     with_store,
 )
-from dragoman.cli.printing import json_option, print_found, print_json, wants_json
+from dragoman.cli.printing import (
+    json_option,
+    print_found,
+    print_json,
+    print_json_text,
+    wants_json,
+)
 
 if TYPE_CHECKING:
-    from dragoman.history.keeping import Damaged
-    from dragoman.history.storage.protocol import Hit, Session, Storage, Total
+    from dragoman.history.storage.protocol import Filter, Hit, Session, Storage, Total
+    from dragoman.history.stored_session import Damaged, Keeper
+    from dragoman.model.collection import Messages
     from dragoman.model.messages import Message
 
 _MOST = 20  # messages that are told of one by one
 
 
-@click.command("list")
-@store_option
-@filter_options
-@click.option("--limit", type=click.IntRange(1), help="No more than this many.")
-@json_option
-def list_sessions(
-    store: str | None, limit: int | None, *, as_json: bool | None, **names: str | None
-) -> None:
-    """List sessions, the last written to first."""
-
-    async def work(storage: Storage) -> None:
-        found = (await sessions_of(storage, filter_of(names)))[:limit]
-        counts = [await storage.count(session.identity) for session in found]
-        if wants_json(as_json):
-            print_json([_described(s, n) for s, n in zip(found, counts, strict=True)])
-            return
-        rows = [
-            (s.identity.digest[:12], str(n), moment(s.updated_at), shown(s.identity))
-            for s, n in zip(found, counts, strict=True)
-        ]
-        print_found(("session", "messages", "last written (UTC)", "names"), rows)
-
-    with_store(store, work)
-
-
-def _described(session: Session, messages: int) -> dict[str, Any]:
-    return {
-        "session": session.identity.digest,
-        "identity": names_of(session.identity),
-        "messages": messages,
-        "version": session.version,
-        "branches": len(session.forks) + 1,
-        "created_at": session.created_at,
-        "updated_at": session.updated_at,
-    }
-
-
 @click.command()
 @click.argument("session", required=False)
-@store_option
+@store_options
 @filter_options
-@click.option("--last", type=click.IntRange(1), help="Only the last so many messages.")
-@click.option("--branch", type=int, help="Another branch than the active one.")
-@click.option("--short", is_flag=True, help="Cut long texts.")
-@click.option("--ids", is_flag=True, help="A line for each message, with its id.")
+@click.option("--last", type=click.IntRange(1), help="Only the last N messages.")
+@click.option("--branch", type=int, help="Show this branch instead of the active one.")
+@click.option("--short", is_flag=True, help="Shorten long texts.")
+@click.option("--ids", is_flag=True, help="Print a line with its id for each message.")
 @json_option
 def show(
-    session: str | None, store: str | None, last: int | None, branch: int | None, *, short: bool,
+    session: str | None, store: Place, last: int | None, branch: int | None, *, short: bool,
     ids: bool, as_json: bool | None, **names: str | None,
 ) -> None:  # fmt: skip
     """Show a conversation.
 
-    Named by the first digits of its digest, or by names that only it has. As JSON it is a
-    document that `dragoman convert` reads.
+    As JSON it is a document that `dragoman convert` reads.
     """
 
     async def work(storage: Storage) -> None:
-        from dragoman.cli.kinds import Document
-        from dragoman.cli.typesetting import Screen
-        from dragoman.history.keeping import Keeper
-        from dragoman.model.collection import Messages
+        from dragoman.cli.document_kinds import Document
+        from dragoman.cli.folding import Screen
+        from dragoman.history.stored_session import Keeper
 
         found = await session_meant(storage, session, names)
         keeper = Keeper(found.identity, storage, store_meta=True)
         keeper.branch = found.active if branch is None else branch
-        messages = (
-            await keeper.stored(found)
-            if last is None
-            else Messages.wrapping(await keeper.tail(last))
-        )
+        await _expect_keys(storage, found)
+        messages = await _read(keeper, found, last)
         if wants_json(as_json):
-            click.echo(messages.to_json())
+            print_json_text(messages.to_json().decode())
         elif ids:
             print_found(("message", "role", "text"), [_line(message) for message in messages])
         else:
             Screen(short=short).show(Document("canonical", messages), 1)
-        _tell(list(keeper.damaged.values()))
+        await _tell(storage, found, list(keeper.damaged.values()))
 
     with_store(store, work)
 
 
-def _tell(damaged: list[Damaged]) -> None:
+async def _read(keeper: Keeper, session: Session, last: int | None) -> Messages:
+    """The messages that can be read; where none can, the reasons are told one by one."""
+    from dragoman.errors import ConfigError, Corrupt
+    from dragoman.model.collection import Messages
+
+    try:
+        if last is None:
+            return await keeper.stored(session)
+        return Messages.wrapping(await keeper.tail(last))
+    except (ConfigError, Corrupt):
+        if not keeper.damaged:
+            raise
+        return Messages()
+
+
+async def _expect_keys(storage: Storage, session: Session) -> None:
+    """Raise where there are no keys for what is encrypted: it says which to give."""
+    from dragoman.cli.history.keyed import KeyedStorage
+    from dragoman.history.records import is_sealed
+
+    if isinstance(storage, KeyedStorage):
+        return
+    for row in await storage.rows(session.identity, limit=1):
+        if is_sealed(row.body):
+            raise Ending(USAGE, f"the conversation can't be read: {needs_keys(row.body)}")
+
+
+async def _tell(storage: Storage, session: Session, damaged: list[Damaged]) -> None:
     """What could not be shown; there may be a lot of it, where a store is encrypted."""
+    from dragoman.cli.history.keyed import NOT_ENCRYPTED, is_plain_beneath
+
     for each in damaged[:_MOST]:
-        complain(f"message {each.seq} was left out: {each.reason}")
+        is_plain = await is_plain_beneath(storage, session.identity, each.id)
+        reason = NOT_ENCRYPTED if is_plain else each.reason
+        complain(f"message {each.seq} was left out: {reason}")
     if len(damaged) > _MOST:
         complain(f"and {len(damaged) - _MOST:,} more were left out")
     if damaged:
@@ -125,19 +122,22 @@ def _line(message: Message) -> tuple[str, str, str]:
 
 @click.command()
 @click.argument("words", nargs=-1, required=True)
-@store_option
+@store_options
 @filter_options
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True,
-              help="No more than this many.")  # fmt: skip
+              help="At most this many.")  # fmt: skip
 @json_option
 def search(
-    words: tuple[str, ...], store: str | None, limit: int, *, as_json: bool | None,
+    words: tuple[str, ...], store: Place, limit: int, *, as_json: bool | None,
     **names: str | None,
 ) -> None:  # fmt: skip
-    """Find the messages that hold all the WORDS, the latest first."""
+    """Find the messages that hold all the WORDS, the latest first.
+
+    An encrypted store has no index: with its keys, all of its messages are read.
+    """
 
     async def work(storage: Storage) -> None:
-        hits = await storage.search(" ".join(words), filter_of(names), limit=limit)
+        hits = await _found(storage, " ".join(words), filter_of(names), limit)
         if wants_json(as_json):
             print_json([_hit(hit) for hit in hits])
             return
@@ -153,6 +153,18 @@ def search(
         print_found(("session", "stored (UTC)", "role", "text"), rows)
 
     with_store(store, work)
+
+
+async def _found(storage: Storage, text: str, which: Filter, limit: int) -> list[Hit]:
+    from dragoman.cli.history.keyed import KeyedStorage
+    from dragoman.cli.history.scanning import encrypted_sessions, scanned
+
+    if isinstance(storage, KeyedStorage):
+        return await scanned(storage, text, which, limit)
+    hits = await storage.search(text, which, limit=limit)
+    if hidden := await encrypted_sessions(storage, which):
+        complain(f"{counted(hidden, 'session')} could not be searched, being encrypted: {NEEDED}")
+    return hits
 
 
 def _hit(hit: Hit) -> dict[str, Any]:
@@ -173,12 +185,12 @@ def _message(hit: Hit) -> Message:
 
 
 @click.command()
-@store_option
+@store_options
 @filter_options
 @click.option("--by", type=click.Choice(["session", "user", "model", "day"]), default="day",
-              show_default=True, help="What to sum up by.")  # fmt: skip
+              show_default=True, help="Sum up by session, user, model or day.")  # fmt: skip
 @json_option
-def stats(store: str | None, by: str, *, as_json: bool | None, **names: str | None) -> None:
+def stats(store: Place, by: str, *, as_json: bool | None, **names: str | None) -> None:
     """Sum up what models used: tokens by session, user, model or day."""
 
     async def work(storage: Storage) -> None:

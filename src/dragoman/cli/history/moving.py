@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dragoman.cli.endings import BROKEN, INPUT, Ending, complain
+from dragoman.cli.atomic_files import Output, refuse_same
+from dragoman.cli.exit_codes import BROKEN, INPUT, Ending, complain
+from dragoman.cli.history.naming import session_meant
 from dragoman.cli.history.stores import (
     FIELDS,
+    Place,
     counted,
     file_of,
     filter_of,
     filter_options,
-    session_meant,
-    store_option,
+    store_options,
     with_store,
 )
-from dragoman.cli.outputs import Output, refuse_same
 
 if TYPE_CHECKING:
     from dragoman.history.storage.protocol import Filter, Storage
@@ -31,26 +32,34 @@ _MOST = 20  # problems that are told one by one
 
 @click.command()
 @click.argument("session", required=False)
-@store_option
+@store_options
 @filter_options
-@click.option("-o", "--output", type=click.Path(dir_okay=False, writable=True, allow_dash=True),
-              default="-", help="A file in place of standard output.")  # fmt: skip
-def export(session: str | None, store: str | None, output: str, **names: str | None) -> None:
+@click.option("--out", "output", default="-", metavar="FILE",
+              type=click.Path(dir_okay=False, writable=True, allow_dash=True),
+              help="Write to this file instead of standard output.")  # fmt: skip
+def export(session: str | None, store: Place, output: str, **names: str | None) -> None:
     """Write sessions as JSONL: one, some or all.
 
-    Each session comes before its messages. A file appears when it is complete.
+    Each session comes before its messages. A file appears when it is complete. What is encrypted
+    stays so, unless keys are given: then it is written in plain text.
     """
 
     async def work(storage: Storage) -> None:
         which = await _chosen(storage, session, names)
-        file, place = None if output == "-" else output, file_of(store)
+        file, place = None if output == "-" else output, file_of(store.url)
         refuse_same([] if place is None else [str(place)], [file])
         with Output(file) as out:
             written = await _write(storage, which, out)
             out.keep()
-        click.echo(f"{counted(written, 'line')} written", err=True)
+        click.echo(f"{counted(written, 'line')} written{_in_plain(storage)}", err=True)
 
     with_store(store, work)
+
+
+def _in_plain(storage: Storage) -> str:
+    from dragoman.cli.history.keyed import KeyedStorage
+
+    return ", not encrypted" if isinstance(storage, KeyedStorage) else ""
 
 
 async def _chosen(storage: Storage, session: str | None, names: dict[str, str | None]) -> Filter:
@@ -74,10 +83,10 @@ async def _write(storage: Storage, which: Filter, out: Output) -> int:
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=INPUT, metavar="FILE...")
-@store_option
+@store_options
 @click.option("--on-conflict", type=click.Choice(["fail", "skip", "replace"]), default="fail",
-              show_default=True, help="For sessions that are there already.")  # fmt: skip
-def import_sessions(files: tuple[str, ...], store: str | None, on_conflict: OnConflict) -> None:
+              show_default=True, help="What to do with sessions that exist already.")  # fmt: skip
+def import_sessions(files: tuple[str, ...], store: Place, on_conflict: OnConflict) -> None:
     """Read sessions that `export` wrote; - is standard input.
 
     Lines that can't be read are named, and the rest comes in.

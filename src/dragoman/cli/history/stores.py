@@ -6,13 +6,15 @@ import logging
 import os
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import click
 
-from dragoman.cli.endings import BROKEN, FILES, USAGE, Ending, clean_ending
+from dragoman.cli.exit_codes import BROKEN, FILES, USAGE, Ending, clean_ending
+from dragoman.cli.history.keys import NEEDED, current_key, key_options, keys_given
 
 if TYPE_CHECKING:  # loaded when a command runs: `dragoman --help` needs none of it
     from dragoman.errors import DragomanError
@@ -21,13 +23,40 @@ if TYPE_CHECKING:  # loaded when a command runs: `dragoman --help` needs none of
 
 FIELDS = ("agent", "chat", "user", "group", "scope")
 F = TypeVar("F", bound=Callable[..., Any])
-_SHORTEST = 4
 
-store_option = click.option(
-    "--store",
-    metavar="URL",
-    help="Where the conversations are kept; by default $DRAGOMAN_HISTORY, or a file of yours.",
-)
+
+class Place(NamedTuple):
+    """The store that a command is about, as the command line has it."""
+
+    url: str | None = None
+    key_files: tuple[str, ...] = ()
+    current_key: str | None = None
+    accept_plain: bool = False
+
+
+USUAL = Place()
+
+
+def store_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Options for the store and its keys; the command gets a `Place`."""
+
+    @wraps(command)
+    def placed(
+        *arguments: Any, store: str | None, key_files: tuple[str, ...], current_key: str | None,
+        accept_plain: bool, **options: Any,
+    ) -> None:  # fmt: skip
+        place = Place(store, key_files, current_key, accept_plain)
+        command(*arguments, store=place, **options)
+
+    url = click.option(
+        "--store",
+        metavar="URL",
+        help="The store; by default $DRAGOMAN_HISTORY, or a file in your data directory.",
+    )
+    made = placed
+    for option in reversed((url, *key_options)):
+        made = option(made)
+    return made
 
 
 def filter_options(command: F) -> F:
@@ -45,21 +74,38 @@ def filter_of(options: dict[str, Any]) -> Filter:
     return Filter(**{field: options[field] for field in FIELDS if options.get(field) is not None})
 
 
+def storage_of(place: Place, *, blocking: bool = False) -> Storage:
+    """The store, not opened yet; with its keys, if some are given."""
+    from dragoman.history.storage_urls import storage_at
+
+    storage, _ = storage_at(place.url, blocking=blocking)
+    keys = keys_given(place.key_files)
+    if keys:
+        from dragoman.cli.history.keyed import KeyedStorage
+
+        current = current_key(keys, place.current_key)
+        return KeyedStorage(storage, keys=keys, current=current, accept_plain=place.accept_plain)
+    if place.current_key is not None or place.accept_plain:
+        option = "--accept-plain" if place.accept_plain else "--current-key"
+        raise Ending(USAGE, f"{option} is for an encrypted store: {NEEDED}")
+    return storage
+
+
 def with_store(
-    url: str | None, work: Callable[[Storage], Coroutine[Any, Any, None]], *, makes: bool = False
-) -> None:
+    place: Place, work: Callable[[Storage], Coroutine[Any, Any, None]], *, makes: bool = False,
+    blocking: bool = False,
+) -> None:  # fmt: skip
     """Do something with an open store; what goes wrong ends the command cleanly.
 
     Only where the command `makes` one may there be no store yet: a name that was mistyped must
-    not look like an empty store, nor become one.
+    not look like an empty store, nor become one. `blocking` is for many small questions: where the
+    store can, they are answered in this thread.
     """
 
     async def run() -> None:
-        from dragoman.history.places import storage_at
-
-        storage, _ = storage_at(url)
+        storage = storage_of(place, blocking=blocking)
         if not makes:
-            _expect_there(url)
+            _expect_there(place.url)
         await storage.open()
         try:
             await work(storage)
@@ -98,7 +144,7 @@ def code_of(error: DragomanError) -> int:
 
 def file_of(url: str | None) -> Path | None:
     """The file or directory that a store is in; None where it is on a server."""
-    from dragoman.history.places import VARIABLE, default_file
+    from dragoman.history.storage_urls import VARIABLE, default_file
 
     parts = urlsplit(url or os.environ.get(VARIABLE) or f"sqlite:///{default_file()}")
     path = unquote(parts.path)
@@ -116,41 +162,6 @@ def _expect_there(url: str | None) -> None:
     if path is not None and not path.exists():
         msg = f"{path}: there is no store; `history import` makes one, and so does a ChatHistory"
         raise Ending(FILES, msg)
-
-
-async def session_named(storage: Storage, digest: str) -> Session:
-    """The session whose digest begins so."""
-    digest = digest.lower()
-    if len(digest) < _SHORTEST or not set(digest) <= set("0123456789abcdef"):
-        msg = (
-            f"a session is named by the first digits of its digest, {_SHORTEST} at least, as"
-            " `history list` shows them"
-        )
-        raise Ending(USAGE, msg)
-    # Everything above the digest itself and below its successor; the digest itself is above its
-    # predecessor.
-    before = f"{int(digest, 16) - 1:0{len(digest)}x}g" if int(digest, 16) else ""
-    found = await storage.sessions(limit=3, after=before)
-    return _only([s for s in found if s.identity.digest.startswith(digest)], "such a digest")
-
-
-async def session_meant(storage: Storage, digest: str | None, options: dict[str, Any]) -> Session:
-    """The session that is named by its digest, or by the options for its names."""
-    from dragoman.history.storage.protocol import EVERYTHING
-
-    which = filter_of(options)
-    if (digest is None) is (which == EVERYTHING):
-        raise Ending(USAGE, "name the session by its digest, or by options such as --chat")
-    if digest is not None:
-        return await session_named(storage, digest)
-    return _only(await storage.sessions(which, limit=2), "these names")
-
-
-def _only(found: list[Session], what: str) -> Session:
-    if len(found) != 1:
-        many = f"more than one session has {what}; `history list` shows them"
-        raise Ending(USAGE, many if found else f"no session has {what}")
-    return found[0]
 
 
 async def sessions_of(storage: Storage, which: Filter) -> list[Session]:
@@ -172,9 +183,17 @@ def shown(identity: SessionIdentity) -> str:
     return " ".join(f"{field}={name}" for field, name in names_of(identity).items())
 
 
+def called(identity: SessionIdentity) -> str:
+    """The names alone, as a session can be called by them."""
+    return "/".join(names_of(identity).values())
+
+
 def moment(at: float) -> str:
-    """A time, in UTC, to the second."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    """A time, in UTC, to the second; a stored number may be anything."""
+    try:
+        return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (OverflowError, OSError, ValueError, TypeError):
+        return "unknown"
 
 
 def counted(count: int, noun: str) -> str:

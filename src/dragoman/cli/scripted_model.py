@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from dragoman.model.requests import Request
-from dragoman.transport.played import PlayedStream
 from dragoman.transport.scripted import ScriptedModel
+from dragoman.transport.synthetic_answers import PlayedStream
 from dragoman.wire.dialect import dialect
 
 

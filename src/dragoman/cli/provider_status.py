@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from dragoman.cli.endings import USAGE, Ending
+from dragoman.cli.exit_codes import USAGE, Ending
 
 if TYPE_CHECKING:  # loaded when a command runs: `dragoman --help` needs none of it
     from dragoman.providers.provider import Provider

@@ -6,15 +6,19 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.cli.endings import BROKEN, FILES, USAGE, Ending
+from dragoman.cli.exit_codes import BROKEN, FILES, USAGE, Ending
+from dragoman.cli.model_options import MODEL_VARIABLE
 
 if TYPE_CHECKING:
+    from dragoman.cli.history.stores import Place
+    from dragoman.cli.prompt_template import Template
     from dragoman.model.content import AnyPart
     from dragoman.model.requests import Output, Request
 
@@ -32,38 +36,125 @@ class Options:
     system: str | None
     attach: tuple[str, ...]
     schema: str | None
+    extract: bool
     stream: bool | None
     as_json: bool
     usage: bool
-    max_tokens: int | None
-    temperature: float | None
+    settings: dict[str, Any]
+    template: Template | None
+    tools: tuple[str, ...]
+    is_continued: bool
+    session: str | None
+    store: Place
+    saved_as: str | None
     dialect: str | None
     base_url: str | None
     timeout: float | None
     yes: bool
 
+    @property
+    def instructions(self) -> str | None:
+        """What the model is told first: on the command line, or in the template."""
+        theirs = None if self.template is None else self.template.system
+        return theirs if self.system is None else self.system
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """Where the tools come from."""
+        return self.tools or (() if self.template is None else self.template.tools)
+
+    @property
+    def has_schema(self) -> bool:
+        """Whether the answer is to be JSON of a schema."""
+        theirs = None if self.template is None else self.template.schema
+        return self.schema is not None or theirs is not None
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether question and answer are part of a chat."""
+        return self.is_continued or self.session is not None
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether it takes more than one request to one model."""
+        return bool(self.tool_names) or self.is_kept
+
+
+def model_and_words(
+    words: tuple[str, ...], named: str | None, template: Template | None, last: str | None = None
+) -> tuple[str | None, tuple[str, ...]]:
+    """The model, and what is left of the arguments.
+
+    The first argument is the model, unless one is named elsewhere (with -m, in the template, by
+    the chat that is continued, in the environment) and this names none.
+    """
+    if named is not None:
+        return named, words
+    usual = (
+        (template.model if template is not None else None) or last or os.environ.get(MODEL_VARIABLE)
+    )
+    if words and (usual is None or names_model(words[0])) and words != ("-",):
+        return words[0], words[1:]
+    return usual, words
+
+
+def names_model(word: str) -> bool:
+    """Whether a word is `provider:model`, of a provider that there is."""
+    from dragoman.cli.provider_status import own_model
+    from dragoman.errors import DragomanError
+    from dragoman.providers.registry import provider
+
+    place, colon, _ = word.partition(":")
+    if not colon or (any(map(str.isspace, word)) and not word.endswith(".gguf")):
+        return False
+    try:
+        return own_model(word) is not None or provider(place) is not None
+    except DragomanError:
+        return False
+
 
 def request_of(words: tuple[str, ...], options: Options) -> tuple[Request, list[str]]:
     """The request, and the names of the attachments that are its message's first parts."""
+    from dragoman.cli.request_settings import request_fields
     from dragoman.model.messages import Message
     from dragoman.model.parts import Text
-    from dragoman.model.requests import Request, Sampling
+    from dragoman.model.requests import Request
 
     names = ["-" in options.attach, options.schema == "-", words == ("-",)]
     if sum(names) > 1 or options.attach.count("-") > 1:
         raise Ending(USAGE, f"{_STDIN} can be read once: name - in one place")
-    prompt = _prompt(words, is_taken=names[0] or names[1])
+    _expect_files(options.attach)
+    said = _prompt(words, is_taken=names[0] or names[1])
+    template = options.template
+    prompt = said if template is None else template.filled(said)
     files = attached(options.attach)
     if not prompt and not files:
         raise Ending(USAGE, f"ask what? Give a PROMPT, or pipe it in; - reads {_STDIN}")
     parts = [*files, *([Text(prompt)] if prompt else [])]
+    schema = options.schema if options.schema is not None or template is None else template.schema
+    system = options.instructions
     request = Request(
-        system=() if options.system is None else (Text(options.system),),
+        system=() if system is None else (Text(system),),
         messages=(Message.user(*parts),),
-        sampling=Sampling(max_tokens=options.max_tokens, temperature=options.temperature),
-        output=_output(options.schema),
+        output=_output(schema),
     )
-    return request, [_named(name) for name in options.attach]
+    settings = request_fields(options.settings)
+    return request.with_settings(**settings), [_named(name) for name in options.attach]
+
+
+def _expect_files(names: tuple[str, ...]) -> None:
+    for name in names:
+        if name != "-" and not _is_there(name):
+            problem = "is a folder" if Path(name).is_dir() else "there is no such file"
+            raise Ending(USAGE, f"{name}: {problem}")
+
+
+def _is_there(name: str) -> bool:
+    """Whether a name is that of something to read: a file, or a pipe that a shell has made."""
+    try:
+        return not stat.S_ISDIR(Path(name).stat().st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def attachment_of(path: str, files: list[str]) -> str | None:
@@ -165,20 +256,28 @@ def _as_text(content: bytes) -> str | None:
         return None
 
 
-def _output(name: str | None) -> Output | None:
-    """The form that a file with a JSON Schema asks for."""
+def _output(given: str | Mapping[str, Any] | None) -> Output | None:
+    """The form that a JSON Schema asks for: itself, a file with it, or fields by name."""
+    from dragoman.cli.schema_fields import schema_of_fields
     from dragoman.errors import InvalidInputError
     from dragoman.model.jsontext import loads
     from dragoman.model.requests import Output
 
-    if name is None:
+    if given is None:
         return None
+    if not isinstance(given, str):
+        return Output(format="schema", schema=given, strict=True)
+    is_inline = given.lstrip().startswith("{")
+    if not is_inline and given != "-" and not _is_there(given):
+        schema: Any = schema_of_fields(given)
+        return Output(format="schema", schema=schema, strict=True)
+    named = "--schema" if is_inline else _named(given)
     try:
-        schema = loads(_read(name))
+        schema = loads(given.encode() if is_inline else _read(given))
     except InvalidInputError as error:
         problem = str(error)
     else:
         if isinstance(schema, dict):
             return Output(format="schema", schema=schema, strict=True)
         problem = "a JSON Schema is an object"
-    raise Ending(BROKEN, f"{_named(name)}: {problem}")
+    raise Ending(BROKEN, f"{named}: {problem}")

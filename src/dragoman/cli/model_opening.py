@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.endings import USAGE, Ending
-from dragoman.cli.places import (
+from dragoman.cli.exit_codes import USAGE, Ending
+from dragoman.cli.provider_status import (
     OwnModel,
     address_of,
     expect_llama,
@@ -66,7 +66,7 @@ def _timeouts(seconds: float | None) -> dict[str, Any]:
 
 def _expect_model(model: str, base_url: str | None) -> None:
     """End the command where a provider or its model is not known."""
-    from dragoman.transport.names import parse_model
+    from dragoman.transport.model_names import parse_model
 
     name = parse_model(model)
     place = named_place(name.provider, has_model=name.chat is not None)

@@ -32,7 +32,7 @@ async def listed(
 
 def row_of(provider: str, model: ModelInfo) -> Row:
     """A provider's model; its window is the provider's word, or what is known of its kind."""
-    from dragoman.providers.windows import context_window
+    from dragoman.providers.context_windows import context_window
 
     return {
         "model": f"{provider}:{model.id}",
@@ -57,7 +57,7 @@ def local_rows() -> list[Row]:
 
 
 def _packaged(model: Packaged) -> Row:
-    from dragoman.providers.windows import context_window
+    from dragoman.providers.context_windows import context_window
     from dragoman.transport.local.fetching import is_kept
 
     is_here = is_kept(model)

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from dragoman.cli.kinds import Document
+from dragoman.cli.document_kinds import Document
 from dragoman.cli.rendering import Line, lines_of
 
 _STYLES: dict[str, dict[str, Any]] = {

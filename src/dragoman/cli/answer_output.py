@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from dragoman.cli.asking import Options
-from dragoman.cli.endings import BROKEN, PROVIDER, Ending, complain
+from dragoman.cli.ask_options import Options
+from dragoman.cli.exit_codes import BROKEN, PROVIDER, Ending, complain
 from dragoman.cli.screen import harmless
-from dragoman.cli.waiting import waiting
+from dragoman.cli.spinner import waiting
 
 if TYPE_CHECKING:
     from dragoman.model.events import Event
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from dragoman.model.responses import Response
     from dragoman.model.usage import Usage
     from dragoman.transport.model import OpenedModel
+
+UNKNOWN: Any = object()
+"""Stands for JSON that an answer is not."""
 
 
 class Printer:
@@ -35,9 +38,11 @@ class Printer:
     @property
     def streams(self) -> bool:
         """Whether the answer is asked for as a stream."""
+        if self._options.extract:
+            return False
         if self._options.stream is not None:
             return self._options.stream
-        return self._is_seen and not self._is_document and self._options.schema is None
+        return self._is_seen and not self._is_document and not self._options.has_schema
 
     # --- as it comes
 
@@ -48,13 +53,14 @@ class Printer:
         if not isinstance(event, (PartStart, PartDelta)) or event.choice:
             return
         if isinstance(event, PartDelta):
-            self._say(self._kinds.get(event.index, "text"), event.text)
+            self.say(self._kinds.get(event.index, "text"), event.text)
         else:
             kind = type(event.part).__name__.lower()
             self._kinds[event.index] = kind
-            self._say(kind, getattr(event.part, "text", None))
+            self.say(kind, getattr(event.part, "text", None))
 
-    def _say(self, kind: str, text: str | None) -> None:
+    def say(self, kind: str, text: str | None) -> None:
+        """Print more of the text, or of what the model thinks."""
         if not text:
             return
         if kind == "thinking":
@@ -85,25 +91,43 @@ class Printer:
 
     # --- when it is there
 
-    def show(self, response: Response, output: Output | None) -> None:
-        """Print a whole answer; of one that was streamed, what that did not show."""
+    def show(
+        self, response: Response, output: Output | None, *, value: Any = UNKNOWN,
+        usage: Usage | None = None,
+    ) -> None:  # fmt: skip
+        """Print a whole answer; of one that was streamed, what that did not show.
+
+        `value` is the JSON that it comes to, where that was found and checked already; `usage` what
+        all requests took, where there were several.
+        """
         if not self.streams and response.choices:
-            self._say("thinking", response.message.thinking)
-            if self._options.schema is None:
-                self._say("text", response.text)
+            self.say("thinking", response.message.thinking)
+            if not self._options.has_schema:
+                self.say("text", self._extracted(response.text))
         self.stop()
         if self._is_document:
             click.echo(response.to_json())
-        elif self._options.schema is not None and not self.streams:
-            self._show_json(response)
+        elif self._options.has_schema and not self.streams:
+            self._show_json(_parsed(response) if value is UNKNOWN else value)
         if self._options.usage:
-            click.echo(cost_line(response.usage), err=True)
-        self._remark(response, output)
+            click.echo(cost_line(usage or response.usage), err=True)
+        self._remark(response, output if value is UNKNOWN else None)
 
-    def _show_json(self, response: Response) -> None:
+    def _extracted(self, text: str) -> str:
+        """What of a text is asked for: all of it, or its first code block."""
+        if not self._options.extract:
+            return text
+        from dragoman.cli.code_blocks import code_blocks
+
+        found = code_blocks(text)
+        if not found:
+            complain("there is no code block in the answer: this is all of it")
+        return found[0] if found else text
+
+    def _show_json(self, value: Any) -> None:
         from dragoman.model.jsontext import dumps
 
-        if (value := _parsed(response)) is not _NOTHING:
+        if value is not UNKNOWN:
             import json
 
             text = json.dumps(value, ensure_ascii=False, indent=2) if self._is_seen else ""
@@ -145,8 +169,6 @@ async def _streamed(model: OpenedModel, request: Request, printer: Printer) -> R
 
 # --- what is said about an answer
 
-_NOTHING: Any = object()
-
 
 def _parsed(response: Response) -> Any:
     """The JSON that an answer is; nothing if it is none."""
@@ -156,7 +178,7 @@ def _parsed(response: Response) -> Any:
     try:
         return loads(response.text)
     except InvalidInputError:
-        return _NOTHING
+        return UNKNOWN
 
 
 def _misfit(response: Response, output: Output) -> str | None:
@@ -164,7 +186,7 @@ def _misfit(response: Response, output: Output) -> str | None:
     from dragoman.model.validation.problems import in_sentences, problems
 
     value = _parsed(response)
-    if value is _NOTHING:
+    if value is UNKNOWN:
         return "the answer is not JSON, though the schema asked for it"
     found = problems(output.schema, value)
     return f"the answer does not fit the schema: {in_sentences(found)}" if found else None
@@ -190,7 +212,7 @@ def _remarks(response: Response) -> list[str]:
     found: list[str] = []
     media = [part for part in response.message.parts if isinstance(part, Media)]
     if response.tool_calls:
-        found.append("the model calls tools, and ask has none; --json shows the calls")
+        found.append("the model calls tools that it was not given; --json shows the calls")
     if media:
         found.append(f"{len(media)} of its parts are no text; --json shows them")
     if response.finish is FinishReason.CONTEXT_FULL:

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from dragoman.cli.endings import USAGE, Ending
+from dragoman.cli.exit_codes import USAGE, Ending
 
 
 class Output:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from dragoman.cli.atomic_files import Output
 from dragoman.cli.conversion import Counts, Outcome, Reject
-from dragoman.cli.endings import complain
-from dragoman.cli.outputs import Output
+from dragoman.cli.exit_codes import complain
 from dragoman.cli.screen import print_table
 from dragoman.model.jsontext import dumps
 

@@ -5,27 +5,46 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dragoman.cli.endings import BROKEN, PROVIDER, USAGE, Ending
+from dragoman.cli.exit_codes import BROKEN, PROVIDER, USAGE, Ending
 
 if TYPE_CHECKING:
     from dragoman.errors import DragomanError
 
 T = TypeVar("T")
+_LONGEST = 500
 
 
 def explained(error: DragomanError, address: str | None = None) -> str:
     """What went wrong, with what the provider's support would ask for, or where nobody was."""
-    from dragoman.errors import ConnectError, ProviderError
+    from dragoman.errors import AllFailed, ConnectError, ProviderError, TransportError
 
+    if isinstance(error, AllFailed):
+        causes = [_cause(cause) for cause in error.causes]
+        return "\n  ".join((str(error.args[0]), *causes))
     if isinstance(error, ConnectError) and address is not None:
-        return f"{error} ({address})"
+        return f"{error.reason} ({address})"
+    if isinstance(error, TransportError):
+        return error.reason
     if not isinstance(error, ProviderError):
         return str(error)
     details = [
         f"request {error.request_id}" if error.request_id else "",
         f"try again in {error.retry_after:g} seconds" if error.retry_after else "",
+        f"the provider says: {_clipped(error.provider_message)}" if error.provider_message else "",
     ]
-    return "; ".join(filter(None, (str(error), *details)))
+    return "; ".join(filter(None, (error.reason, *details)))
+
+
+def _cause(error: DragomanError) -> str:
+    """One of several models that failed, by its name."""
+    named = [getattr(error, "provider", None), getattr(error, "model", None)]
+    return ": ".join(filter(None, (":".join(filter(None, named)), explained(error))))
+
+
+def _clipped(text: str) -> str:
+    """The provider's words, on one line."""
+    words = " ".join(text.split())
+    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
 
 
 def ending_of(error: DragomanError, name: str, address: str | None = None) -> Ending:

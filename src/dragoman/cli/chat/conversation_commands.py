@@ -1,0 +1,193 @@
+"""Commands of a chat about what was said: back, again, elsewhere, and out to a file."""
+
+from __future__ import annotations
+
+from dragoman.cli.chat.attaching import attached_files, named_files
+from dragoman.cli.chat.completion import Candidate, fitting
+from dragoman.cli.chat.copying import copied
+from dragoman.cli.chat.saving import save as write
+from dragoman.cli.chat.sessions import (
+    go_back_before,
+    last_exchange,
+    latest_sessions,
+    opened_beside,
+    prompts,
+)
+from dragoman.cli.chat.talk import Talk
+from dragoman.cli.exit_codes import USAGE, Ending
+from dragoman.cli.history.listing import Listed, looked_at
+from dragoman.cli.history.stores import counted, moment
+from dragoman.model.roles import Role
+
+_PROMPTS = 10
+_SESSIONS = 20
+_PREVIEW = 70
+_NOTHING_YET = "nothing has been said yet"
+
+
+def undo(talk: Talk, _rest: str) -> None:
+    """`/undo`: take back what was said last."""
+    said = prompts(talk.run(talk.history.messages()))
+    if not said:
+        raise Ending(USAGE, _NOTHING_YET)
+    talk.run(go_back_before(talk.history, said[-1].id))
+    talk.screen.note(f"taken back: “{said[-1].preview(_PREVIEW)}”, and what was answered")
+
+
+def fork(talk: Talk, rest: str) -> None:
+    """`/fork`: list what was said, or go back to before it."""
+    said = prompts(talk.run(talk.history.messages()))
+    if not said:
+        raise Ending(USAGE, _NOTHING_YET)
+    if not rest:
+        first = max(len(said) - _PROMPTS, 0)
+        rows = [(str(n), said[n - 1].preview(_PREVIEW)) for n in range(first + 1, len(said) + 1)]
+        talk.screen.table(("", "you said"), rows)
+        talk.screen.note("/fork NUMBER goes back to there, and on from there on another branch")
+        return
+    number = _number(rest, len(said))
+    if number is None:
+        raise Ending(USAGE, f"/fork takes a number from 1 to {len(said)}; /fork alone lists them")
+    chosen = said[number - 1]
+    talk.run(go_back_before(talk.history, chosen.id))
+    talk.lines.suggest(chosen.text)
+    talk.screen.note(
+        f"back before “{chosen.preview(_PREVIEW)}”, on branch {talk.history.branch};"
+        " the other one is kept",
+    )
+
+
+def _number(text: str, most: int) -> int | None:
+    """A number from 1 on that a list has."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
+    return int(text) if is_number and 0 < int(text) <= most else None
+
+
+def retry(talk: Talk, _rest: str) -> None:
+    """`/retry`: another answer to what was said last."""
+    messages = talk.run(talk.history.messages())
+    said = prompts(messages)
+    if not said:
+        raise Ending(USAGE, _NOTHING_YET)
+    place = next(i for i, message in enumerate(messages) if message.id == said[-1].id)
+    if place + 1 < len(messages):
+        talk.run(go_back_before(talk.history, messages[place + 1].id))
+    talk.retry()
+
+
+# --- sessions
+
+
+def new(talk: Talk, rest: str) -> None:
+    """`/new`: start over; what was said is kept."""
+    if rest and rest in _names(talk):
+        raise Ending(USAGE, f"there is a chat {rest} already: /sessions {rest} goes on with it")
+    talk.run(talk.move_to(talk.run(opened_beside(talk.history, rest or None))))
+    talk.screen.note(f"a new chat, {_kept(talk)}")
+
+
+def sessions(talk: Talk, rest: str) -> None:
+    """`/sessions`: list the chats, or go on with one of them."""
+    found = talk.run(latest_sessions(talk.history))
+    if not rest:
+        _list(talk, talk.run(looked_at(talk.history.storage, found[:_SESSIONS])), len(found))
+        return
+    names = [each.identity.chat or "" for each in found]
+    number = None if rest in names else _number(rest, len(found))
+    name = names[number - 1] if number is not None else rest
+    if name not in names:
+        raise Ending(USAGE, f"there is no chat {rest}; /sessions lists them, /new starts one")
+    talk.run(talk.move_to(talk.run(opened_beside(talk.history, name))))
+    talk.screen.note(f"from here on in the chat {_kept(talk)}")
+    show_last(talk)
+    talk.take_up()
+
+
+def show_last(talk: Talk) -> None:
+    """Show where a chat that is taken up was left."""
+    asked, answered = last_exchange(talk.run(talk.history.messages()))
+    if asked is not None:
+        talk.screen.note("", f"> {asked.text}")
+    if answered is not None:
+        talk.screen.told(answered.text)
+
+
+def _list(talk: Talk, found: list[Listed], in_all: int) -> None:
+    if not found:
+        talk.screen.note("there are none yet: this one is kept once something is said")
+        return
+    current = talk.history.identity.chat
+    rows = [
+        (
+            str(number),
+            f"{each.session.identity.chat}{' *' if each.session.identity.chat == current else ''}",
+            moment(each.session.updated_at),
+            str(each.messages),
+            (each.first_line or each.unreadable or "")[:_PREVIEW],
+        )
+        for number, each in enumerate(found, start=1)
+    ]
+    talk.screen.table(("", "chat", "last written (UTC)", "messages", "first line"), rows)
+    more = f" (the latest {len(found)} of {counted(in_all, 'chat')})" if in_all > len(found) else ""
+    talk.screen.note(f"/sessions NUMBER or NAME goes on with one{more}")
+
+
+def _kept(talk: Talk) -> str:
+    chat = talk.history.identity.chat
+    return f"kept as {chat}" if talk.is_kept else f"{chat}, of which nothing is kept"
+
+
+def _names(talk: Talk) -> list[str]:
+    found = talk.run(latest_sessions(talk.history))
+    return [each.identity.chat or "" for each in found]
+
+
+async def session_names(talk: Talk, typed: str) -> list[Candidate]:
+    """The chats by name, the latest first."""
+    found = await latest_sessions(talk.history)
+    return fitting(typed, [(each.identity.chat or "", moment(each.updated_at)) for each in found])
+
+
+# --- in and out
+
+
+def attach(talk: Talk, rest: str) -> None:
+    """`/attach`: send files along with what is said next."""
+    if not rest:
+        held = len(talk.attached)
+        raise Ending(USAGE, f"/attach FILE; {held} wait{'s' if held == 1 else ''} to be sent")
+    paths = named_files(rest)
+    talk.attached.extend(attached_files(paths))
+    names = ", ".join(path.name for path in paths)
+    talk.screen.note(f"{names} {'goes' if len(paths) == 1 else 'go'} along with your next message")
+
+
+def save(talk: Talk, rest: str) -> None:
+    """`/save`: write the conversation to a file."""
+    write(talk, rest)
+
+
+def copy(talk: Talk, rest: str) -> None:
+    """`/copy`: put the last answer on the clipboard."""
+    if rest not in {"", "code"}:
+        raise Ending(USAGE, "/copy copies the last answer, /copy code its last code block")
+    _, answered = last_exchange(talk.run(talk.history.messages()))
+    if answered is None:
+        raise Ending(USAGE, "there is no answer yet")
+    talk.screen.note(copied(answered.text, talk.screen, only_code=bool(rest)))
+
+
+def thinking(talk: Talk, _rest: str) -> None:
+    """`/thinking`: what the model thought before its last answer."""
+    for message in reversed([*talk.run(talk.history.messages())]):
+        if message.role is Role.ASSISTANT and message.thinking:
+            talk.screen.note(message.thinking)
+            return
+        if message.role is Role.USER:
+            break
+    raise Ending(USAGE, "the last answer came without thinking; /set thinking on asks for some")
+
+
+def usage(talk: Talk, _rest: str) -> None:
+    """`/usage`: what the chat has taken so far."""
+    talk.screen.note(*talk.spent.lines())

@@ -1,0 +1,58 @@
+"""The inputs of earlier chats, in a file that only its owner can read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+_MOST = 1000
+_LONGEST = 20_000  # characters: a pasted book is not typed again
+_WITHIN = "\u2028"  # Unicode's line separator: each input has a line of the file to itself
+
+
+class KeptLines:
+    """A file of inputs, the oldest first. It is a convenience: where it can't be used, so be it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def load(self) -> list[str]:
+        """The latest inputs, the oldest of them first."""
+        try:
+            lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")
+        except OSError:
+            return []
+        found = [line.replace(_WITHIN, "\n") for line in lines if line.strip()]
+        if len(found) > 2 * _MOST:
+            self._rewrite(found[-_MOST:])
+        return found[-_MOST:]
+
+    def add(self, text: str) -> None:
+        """Keep an input at once: a chat that is killed has kept it."""
+        if text.strip() and len(text) <= _LONGEST:
+            with suppress(OSError):
+                self._write(self.path, [text], os.O_APPEND)
+
+    def _rewrite(self, texts: Iterable[str]) -> None:
+        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        with suppress(OSError):
+            self._write(beside, texts, os.O_TRUNC)
+            beside.replace(self.path)
+
+    @staticmethod
+    def _write(path: Path, texts: Iterable[str], how: int) -> None:
+        from dragoman.history.storage.sqlite.privacy import make_private_folder
+
+        make_private_folder(path.parent)
+        lines = "".join(f"{_on_a_line(text)}\n" for text in texts)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            if hasattr(os, "fchmod"):
+                os.fchmod(handle, 0o600)  # one that was there may be open to others
+            file.write(lines.encode(errors="replace"))
+
+
+def _on_a_line(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", _WITHIN)

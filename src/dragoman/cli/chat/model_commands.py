@@ -1,0 +1,211 @@
+"""Commands of a chat about who answers, and how: models, instructions, settings, tools."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.cli.chat.completion import Candidate, ModelNames, files, fitting
+from dragoman.cli.chat.talk import Talk
+from dragoman.cli.exit_codes import USAGE, Ending
+from dragoman.cli.model_opening import opened, settings_of
+from dragoman.cli.provider_status import own_model
+from dragoman.cli.reachable_models import address_here
+from dragoman.cli.request_settings import (
+    UNSET,
+    known_setting,
+    setting_names,
+    setting_value,
+    suggested,
+)
+
+SWITCHES = {
+    "usage": "tokens and cost after each answer",
+    "show_thinking": "the model's thinking in full, not folded",
+}
+"""What a chat itself can be told, beside the settings of a request."""
+
+_ON = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False,
+       UNSET: False}  # fmt: skip
+_MODELS = ModelNames()
+model_names = _MODELS.complete
+
+
+def choose_model(talk: Talk, rest: str) -> None:
+    """`/model`: say which it is, or go on with another."""
+    if not rest:
+        talk.screen.note(
+            f"you talk to {talk.agent.model.name}; /model NAME switches, and Tab lists what there"
+            " is: /model anthropic:claude-sonnet-4-5",
+        )
+        return
+    name, _, dialect = rest.partition(" ")
+    base_url = address_here(name.partition(":")[0])
+    settings = settings_of(name, dialect=dialect.strip() or None, base_url=base_url)
+    model = opened(name, settings, may_fetch=talk.may_fetch)
+    before = talk.agent
+    talk.agent, talk.base_url = before.with_model(model), base_url
+    talk.chooses_tools = chooses_tools(name)
+    spoken = f" in {dialect.strip()}" if dialect.strip() else ""
+    talk.screen.note(f"from here on with {model.name}{spoken}")
+    tell_losses(talk)
+    if before.model.name == model.name:
+        talk.retired.append(before.model)  # its server is ours, and takes a while to start
+    else:
+        talk.run(before.model.close())
+
+
+def chooses_tools(model: str) -> bool:
+    """Whether a model can tell when to call a tool; the small one we bring along can't."""
+    from dragoman.transport.local.catalogue import PACKAGED
+
+    own = own_model(model)
+    return own is None or own.kind != "local" or own.rest.lower() not in PACKAGED
+
+
+def system(talk: Talk, rest: str) -> None:
+    """`/system`: show the instructions, or change them."""
+    if not rest:
+        talk.screen.note(talk.system or "there are none; /system TEXT sets them")
+        return
+    cleared = rest.lower() == UNSET
+    talk.change(system=None if cleared else rest)
+    talk.screen.note("no instructions from here on" if cleared else "from here on with these")
+
+
+# --- settings
+
+
+def set_setting(talk: Talk, rest: str) -> None:
+    """`/set`: show the settings, or change one."""
+    name, text = _name_and_value(rest)
+    if not name:
+        _show_settings(talk)
+    elif name in SWITCHES:
+        _switch(talk, name, text)
+    elif not text:
+        name = known_setting(name)
+        value = talk.settings.get(name)
+        talk.screen.note(f"{name}: {'as the provider likes' if value is None else value}")
+    else:
+        _change(talk, known_setting(name), text)
+
+
+def _name_and_value(rest: str) -> tuple[str, str]:
+    """`temperature 0.2` and `temperature=0.2`."""
+    first = rest.split(maxsplit=1)
+    if first and "=" in first[0]:
+        name, _, value = rest.partition("=")
+        return name.strip().lower(), value.strip()
+    return (first[0].lower() if first else ""), (first[1].strip() if len(first) > 1 else "")
+
+
+def _change(talk: Talk, name: str, text: str) -> None:
+    settings: dict[str, Any] = {**talk.settings}
+    if text.lower() == UNSET:
+        settings.pop(name, None)
+    else:
+        settings[name] = setting_value(name, text)
+    talk.change(settings=settings)
+    talk.screen.note(f"{name}: {settings.get(name, 'as the provider likes')}")
+    if name in settings:
+        tell_losses(talk, name)
+
+
+def tell_losses(talk: Talk, name: str | None = None) -> None:
+    """Say which settings, or whether this one, the model can't be told: it is asked without."""
+    from dragoman.cli.request_settings import request_fields
+    from dragoman.model.messages import Message
+    from dragoman.model.requests import Request
+    from dragoman.transport.client import Client
+
+    model, fields = talk.agent.model, request_fields(talk.settings)
+    wanted = fields if name is None else {name: fields[name]}
+    if not isinstance(model, Client) or not wanted:
+        return
+    probe = Request(messages=(Message.user("?"),)).with_settings(**wanted)
+    for loss in model.encode(probe).losses:
+        talk.screen.note(f"{model.name} is asked without {loss.path}: {loss.reason}")
+
+
+def _switch(talk: Talk, name: str, text: str) -> None:
+    if text and text.lower() not in _ON:
+        raise Ending(USAGE, f"{name}: takes on or off")
+    if text:
+        setattr(talk, f"shows_{name.removeprefix('show_')}", _ON[text.lower()])
+        talk.screen.shows_thinking = talk.shows_thinking
+    is_on = getattr(talk, f"shows_{name.removeprefix('show_')}")
+    talk.screen.note(f"{name}: {'on' if is_on else 'off'}")
+
+
+def _show_settings(talk: Talk) -> None:
+    switched = {"usage": talk.shows_usage, "show_thinking": talk.shows_thinking}
+    chosen = [(name, str(value), "") for name, value in talk.settings.items()]
+    chosen += [(name, "on" if switched[name] else "off", SWITCHES[name]) for name in SWITCHES]
+    talk.screen.table(("setting", "value", ""), chosen)
+    others = ", ".join(name for name in setting_names() if name not in talk.settings)
+    talk.screen.note(f"as the provider likes: {others}",
+                     f"/set NAME VALUE changes one; the value {UNSET} undoes that")  # fmt: skip
+
+
+async def set_names(_talk: Talk, typed: str) -> list[Candidate]:
+    """Settings, and the values of those that have few."""
+    name, space, value = typed.partition(" ")
+    if space:
+        values = ("on", "off") if name in SWITCHES else suggested(name)
+        return fitting(value.lstrip(), values)
+    return fitting(typed, [*SWITCHES.items(), *((each, "") for each in setting_names())])
+
+
+# --- tools
+
+
+def tools(talk: Talk, rest: str) -> None:
+    """`/tools`: list them, or load more."""
+    if rest:
+        _load(talk, rest)
+    if not talk.tools:
+        talk.screen.note("there are none; /tools FILE.py loads them, /tools builtin has two")
+        return
+    rows = [
+        (
+            each.name,
+            (each.definition.description or "").partition("\n")[0],
+            "asks first" if each.requires_approval else "",
+        )
+        for each in talk.tools
+    ]
+    talk.screen.table(("tool", "what it does", ""), rows)
+    if not talk.chooses_tools:
+        talk.screen.note("this model is too small to choose for itself: /tool NAME has one called")
+
+
+def _load(talk: Talk, source: str) -> None:
+    from dragoman.cli.chat.toolset import tools_named
+
+    loaded = tools_named((source.strip("'\""),))
+    names = {each.name for each in loaded}
+    talk.change(tools=[*(each for each in talk.tools if each.name not in names), *loaded])
+
+
+def call_tool(talk: Talk, rest: str) -> None:
+    """`/tool`: say something, and have a tool called."""
+    name, _, said = rest.partition(" ")
+    if name not in {each.name for each in talk.tools}:
+        known = ", ".join(each.name for each in talk.tools) or "none"
+        raise Ending(USAGE, f"which tool? There are: {known}")
+    if (own := own_model(talk.agent.model.name)) is not None and own.kind == "echo":
+        talk.say(f"/tool {rest}")  # this is how it is told
+    else:
+        talk.say(said.strip() or f"Call {name}.", tool_choice=name)
+
+
+async def tool_names(talk: Talk, typed: str) -> list[Candidate]:
+    """The tools by name."""
+    named = [(each.name, each.definition.description or "") for each in talk.tools]
+    return fitting(typed, [(name, about.partition("\n")[0]) for name, about in named])
+
+
+async def tool_sources(talk: Talk, typed: str) -> list[Candidate]:
+    """Files of Python, and our own."""
+    found = [each for each in await files(talk, typed) if each.text.endswith((".py", "/"))]
+    return [*fitting(typed, ["builtin"]), *found]

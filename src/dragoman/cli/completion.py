@@ -1,0 +1,68 @@
+"""`dragoman completion`: commands and options completed with Tab, in the user's shell."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from dragoman.cli.exit_codes import EXIT_CODES, USAGE, Ending, clean_ending
+
+_VARIABLE = "_DRAGOMAN_COMPLETE"
+_SHELLS = ("bash", "fish", "zsh")
+
+
+@click.command(epilog=EXIT_CODES, short_help="Complete commands with Tab in your shell.")
+@click.argument("shell", required=False, type=click.Choice(_SHELLS))
+@click.option("--install", is_flag=True, help="Write it to where the shell looks for it.")
+def completion(shell: str | None, *, install: bool) -> None:
+    """Print what makes your SHELL complete commands and options with Tab, or install it.
+
+    Without a SHELL, the one in $SHELL is meant. The file that --install writes is named; delete it
+    to undo that.
+    """
+    with clean_ending():
+        chosen = shell or Path(os.environ.get("SHELL", "")).name
+        if chosen not in _SHELLS:
+            known = ", ".join(_SHELLS)
+            raise Ending(USAGE, f"say for which shell: {known}")
+        script = _script(chosen)
+        if not install:
+            click.echo(script, nl=False)
+            return
+        place = _place(chosen)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(script, encoding="utf-8")
+        click.echo(f"written to {place}{_REMARKS.get(chosen, '')}", err=True)
+
+
+def _script(shell: str) -> str:
+    from click.shell_completion import get_completion_class
+
+    from dragoman.cli.commands import dragoman
+
+    made = get_completion_class(shell)
+    if made is None:
+        raise Ending(USAGE, f"click has no completion for {shell}")
+    return made(dragoman, {}, "dragoman", _VARIABLE).source()
+
+
+_REMARKS = {
+    "bash": "; new shells complete dragoman (they need the package bash-completion)",
+    "fish": "; new shells complete dragoman",
+    "zsh": "; put `fpath+=~/.zfunc; autoload -Uz compinit; compinit` into ~/.zshrc, if it is not"
+    " there",
+}
+
+
+def _place(shell: str) -> Path:
+    """Where each shell looks for completions of the user's own."""
+    home = Path.home()
+    if shell == "bash":
+        data = os.environ.get("XDG_DATA_HOME") or home / ".local" / "share"
+        return Path(data) / "bash-completion" / "completions" / "dragoman"
+    if shell == "fish":
+        config = os.environ.get("XDG_CONFIG_HOME") or home / ".config"
+        return Path(config) / "fish" / "completions" / "dragoman.fish"
+    return home / ".zfunc" / "_dragoman"

@@ -1,0 +1,134 @@
+"""Which session is meant: by its digest, its name, or the beginning of either."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from dragoman.cli.exit_codes import USAGE, Ending
+from dragoman.cli.history.stores import called, filter_of, shown
+from dragoman.cli.screen import clipped, harmless_line
+
+if TYPE_CHECKING:
+    from dragoman.history.identity import SessionIdentity
+    from dragoman.history.storage.protocol import Session, Storage
+
+_SHORTEST = 4  # digits of a digest
+_CERTAIN = 12  # digits that `list` shows: nobody means the beginning of a name by them
+_DIGEST = 40
+_MOST = 10  # sessions that are offered
+_LONGEST = 100  # characters of a name that are compared with what was typed
+_ALIKE = 0.75
+_LOOK = "`dragoman history list` shows what there is"
+
+
+async def session_named(storage: Storage, name: str) -> Session:
+    """The one session of that name, or the only one whose name or digest begins so."""
+    found = await _with_digest(storage, name)
+    if not (found and len(name) >= _CERTAIN):
+        found = await _called(storage, name) or await _beginning(storage, name, found)
+    if len(found) == 1:
+        return found[0]
+    raise Ending(USAGE, _which(found) if found else await _none(storage, name))
+
+
+async def session_meant(storage: Storage, name: str | None, options: dict[str, Any]) -> Session:
+    """The session of that name, or the one that the options choose."""
+    from dragoman.history.storage.protocol import EVERYTHING
+
+    which = filter_of(options)
+    if (name is None) is (which == EVERYTHING):
+        raise Ending(USAGE, f"name a session, or choose one by options such as --chat; {_LOOK}")
+    if name is not None:
+        return await session_named(storage, name)
+    found = await storage.sessions(which, limit=_MOST + 1)
+    if len(found) == 1:
+        return found[0]
+    raise Ending(USAGE, _which(found) if found else f"no session has these names; {_LOOK}")
+
+
+# --- looking for it
+
+
+async def _with_digest(storage: Storage, text: str) -> list[Session]:
+    digits = text.lower()
+    if not (_SHORTEST <= len(digits) <= _DIGEST and set(digits) <= set("0123456789abcdef")):
+        return []
+    # Everything above the digest itself and below its successor; the digest itself is above its
+    # predecessor.
+    before = f"{int(digits, 16) - 1:0{len(digits)}x}g" if int(digits, 16) else ""
+    found = await storage.sessions(limit=_MOST + 1, after=before)
+    return [session for session in found if session.identity.digest.startswith(digits)]
+
+
+async def _called(storage: Storage, name: str) -> list[Session]:
+    """The sessions whose chat has exactly that name."""
+    from dragoman.history.storage.protocol import Filter
+
+    return await storage.sessions(Filter(chat=name), limit=_MOST + 1)
+
+
+async def _beginning(storage: Storage, text: str, others: list[Session]) -> list[Session]:
+    """The sessions that have such a name in full; else those with a name that begins so."""
+    from dragoman.history.transfer import every_session
+
+    if not text:
+        return []
+    exact: list[Session] = []
+    begun = {session.identity: session for session in others}
+    async for session in every_session(storage):
+        names = list(names_for(session.identity))
+        if text in names:
+            exact.append(session)
+        elif len(begun) <= _MOST and any(name.startswith(text) for name in names):
+            begun[session.identity] = session
+    return exact or list(begun.values())
+
+
+def names_for(identity: SessionIdentity) -> Iterator[str]:
+    """What a session can be called on the command line, beside its digest."""
+    if identity.chat is not None:
+        yield identity.chat
+        if identity.agent is not None:
+            yield f"{identity.agent}/{identity.chat}"
+    yield called(identity)
+    yield shown(identity)
+    yield identity.key
+
+
+# --- what to say where it is not the only one, or there is none
+
+
+def _which(found: list[Session]) -> str:
+    lines = [
+        f"  {session.identity.digest[:_CERTAIN]}  {clipped(harmless_line(shown(session.identity)))}"
+        for session in found[:_MOST]
+    ]
+    more = len(found) > _MOST
+    many = f"more than {_MOST}" if more else str(len(found))
+    rest = [f"  … and more: {_LOOK}"] if more else []
+    return "\n".join((f"{many} sessions match; say which:", *lines, *rest))
+
+
+async def _none(storage: Storage, text: str) -> str:
+    close = await _closest(storage, text)
+    hint = f" (did you mean {harmless_line(clipped(close))}?)" if close else ""
+    return f"no session has this name{hint}; {_LOOK}"
+
+
+async def _closest(storage: Storage, text: str) -> str | None:
+    """The name or digest that looks most like what was typed."""
+    from difflib import get_close_matches
+
+    from dragoman.history.transfer import every_session
+
+    wanted = text[:_LONGEST].casefold()
+    close: dict[str, str] = {}  # by the form in which they are compared
+    async for session in every_session(storage):
+        identity = session.identity
+        names = (*names_for(identity), identity.digest[:_CERTAIN])
+        compared = {name[:_LONGEST].casefold(): name for name in reversed(names)}
+        for match in get_close_matches(wanted, compared, n=1, cutoff=_ALIKE):
+            close[match] = compared[match]
+    best = get_close_matches(wanted, close, n=1, cutoff=_ALIKE)
+    return close[best[0]] if best else None

@@ -1,0 +1,60 @@
+"""`history keygen` and `rotate`: the keys of encrypted stores."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+import click
+
+from dragoman.cli.exit_codes import FOUND, USAGE, Ending, clean_ending, complain
+from dragoman.cli.history.keys import NEEDED, SIZE, write_key
+from dragoman.cli.history.stores import Place, counted, store_options, with_store
+from dragoman.cli.printing import json_option, print_json, wants_json
+
+if TYPE_CHECKING:
+    from dragoman.history.storage.protocol import Storage
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False))
+def keygen(file: str) -> None:
+    """Write a new key into FILE, which only you can read.
+
+    A file that is there stays as it is. Keep a copy of the key in a safe place: what is encrypted
+    with it can't be read without it, by anybody.
+    """
+    with clean_ending():
+        write_key(file, secrets.token_bytes(SIZE))
+        click.echo(f"{file}: a new key; give it with --key-file ID={file}", err=True)
+
+
+@click.command()
+@store_options
+@json_option
+def rotate(store: Place, *, as_json: bool | None) -> None:
+    """Encrypt everything anew with the current key.
+
+    Give all keys that are in use, and the new one, and say with --current-key which that is.
+    Others may use the store meanwhile, if they have all the keys. It may be interrupted and run
+    again. To encrypt a store that is not, say --accept-plain.
+    """
+
+    async def work(storage: Storage) -> None:
+        import msgspec
+
+        from dragoman.cli.history.keyed import KeyedStorage
+
+        if not isinstance(storage, KeyedStorage):
+            raise Ending(USAGE, f"there is no key to encrypt with: {NEEDED}")
+        done = await storage.rotate()
+        if wants_json(as_json):
+            print_json(msgspec.structs.asdict(done))
+        else:
+            click.echo(f"{counted(done.sealed, 'record')} encrypted anew", err=True)
+        if done.broken:
+            what = counted(done.broken, "record")
+            complain(f"{what} can't be read, and stayed as found; `history verify` tells more")
+            raise Ending(FOUND)
+
+    with_store(store, work)

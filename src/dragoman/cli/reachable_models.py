@@ -1,0 +1,101 @@
+"""Which models are within reach: of servers on this machine, and where a key is set."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from dragoman.cli.provider_status import described
+from dragoman.errors import ConfigError, DragomanError
+from dragoman.providers.ollama import PROVIDER as OLLAMA
+
+_THIS_MACHINE = {"localhost", "127.0.0.1", "::1"}
+_OLLAMA_HOST = "OLLAMA_HOST"  # the server's own variable
+_OLLAMA_PORT = 11434
+
+
+class Place(NamedTuple):
+    """A provider that can be asked."""
+
+    name: str
+    about: str
+    has_key: bool
+
+
+class Found(NamedTuple):
+    """A place that answered, with its models."""
+
+    place: Place
+    base_url: str | None
+    models: list[str]
+
+
+def servers() -> list[str]:
+    """What people run on their own machine: the providers whose usual address is there."""
+    from dragoman.providers.registry import providers
+
+    found = ((each.name, urlsplit(each.base_url or "").hostname) for each in providers())
+    return [name for name, host in found if host in _THIS_MACHINE]
+
+
+def places() -> list[Place]:
+    """Servers of one's own, and the providers whose key is set."""
+    from dragoman.providers.registry import provider, provider_names
+
+    here = servers()
+    found = [Place(name, "a server on this machine", has_key=False) for name in here]
+    for name in provider_names():
+        try:
+            row = described(provider(name))
+        except ConfigError:
+            continue  # a package that brings a broken one along: `dragoman providers` tells
+        if row["key_set"] and row["configured"] and name not in here:
+            found.append(Place(name, f"{row['key_set']} is set", has_key=True))
+    return found
+
+
+def address_here(place: str) -> str | None:
+    """Where a server is, if its own variable says so."""
+    host = os.environ.get(_OLLAMA_HOST, "").strip()
+    return _ollama_address(host) if place == OLLAMA.name and host else None
+
+
+def _ollama_address(host: str) -> str | None:
+    """As Ollama reads it: a host, with or without a scheme and a port.
+
+    >>> _ollama_address("0.0.0.0:8000")
+    'http://127.0.0.1:8000'
+    """
+    try:
+        parts = urlsplit(host if "://" in host else f"http://{host}")
+        port = parts.port or (443 if parts.scheme == "https" else _OLLAMA_PORT)
+    except ValueError:
+        return None
+    name = parts.hostname or "127.0.0.1"
+    name = "127.0.0.1" if name in {"0.0.0.0", "::"} else name  # noqa: S104 - what to listen on
+    return f"{parts.scheme}://{f'[{name}]' if ':' in name else name}:{port}"
+
+
+async def asked(place: str, base_url: str | None, seconds: float) -> list[str]:
+    """The models that a place lists, the latest first where it says when they were made."""
+    from dragoman.cli.model_listing import listed
+    from dragoman.transport.http import HttpTransport
+
+    transport = HttpTransport()
+    try:
+        found = await listed(place, transport, seconds, base_url)
+    finally:
+        await transport.close()
+    latest = sorted(found, key=lambda model: -(model.created or 0))
+    return [model.id for model in latest]
+
+
+async def found_at(place: Place, seconds: float) -> Found | None:
+    """A place with its models; None where it does not answer."""
+    base_url = address_here(place.name)
+    try:
+        models = await asked(place.name, base_url, seconds)
+    except DragomanError:
+        return None
+    return Found(place, base_url, models)

@@ -1,0 +1,124 @@
+"""`dragoman templates`: prompts under a name, for `ask -t` and `chat -t`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from dragoman.cli.exit_codes import EXIT_CODES, FILES, USAGE, Ending, clean_ending
+from dragoman.cli.printing import json_option, print_found, print_json, wants_json
+
+_NEW = """\
+# A template: `dragoman ask -t {name} TEXT` and `dragoman chat -t {name}` use it.
+# Remove what you don't need. $input is what you type or pipe in; other $names are given with -p.
+
+# model = "anthropic:claude-sonnet-4-5"
+system = "Answer in one sentence."
+prompt = "Summarise this: $input"
+# tools = ["weather.py"]
+
+[defaults]
+# language = "English"
+
+[settings]
+# temperature = 0.2
+"""
+
+
+@click.group(invoke_without_command=True, epilog=EXIT_CODES)
+@click.pass_context
+def templates(context: click.Context) -> None:
+    """List, show and edit prompt templates."""
+    if context.invoked_subcommand is None:
+        context.invoke(list_templates)
+
+
+@templates.command("list")
+@json_option
+def list_templates(*, as_json: bool | None = None) -> None:
+    """List the templates."""
+    with clean_ending():
+        from dragoman.cli.prompt_template import template_names
+
+        rows = [_described(name) for name in template_names()]
+        if wants_json(as_json):
+            print_json(rows)
+        else:
+            cells = [(row["name"], row["model"] or "", row["text"]) for row in rows]
+            print_found(("template", "model", "what it says"), cells)
+
+
+def _described(name: str) -> dict[str, Any]:
+    from dragoman.cli.prompt_template import load_template
+    from dragoman.cli.screen import clipped
+
+    try:
+        found = load_template(name)
+    except Ending as ending:
+        return {"name": name, "model": None, "text": ending.message}
+    said = " · ".join(filter(None, (found.system, found.prompt)))
+    return {"name": name, "model": found.model, "text": clipped(" ".join(said.split()))}
+
+
+@templates.command()
+@click.argument("name")
+def show(name: str) -> None:
+    """Print a template's file."""
+    with clean_ending():
+        from dragoman.cli.prompt_template import template_path
+        from dragoman.cli.screen import harmless
+
+        path = template_path(name)
+        if not path.is_file():
+            raise Ending(USAGE, f"there is no template {name}; `dragoman templates` lists them")
+        text = path.read_text(encoding="utf-8", errors="replace")
+        click.echo(harmless(text) if sys.stdout.isatty() else text, nl=False)
+
+
+@templates.command()
+@click.argument("name")
+def edit(name: str) -> None:
+    """Edit a template in $EDITOR; a new one begins with an example."""
+    with clean_ending():
+        from dragoman.cli.prompt_template import template_from, template_path
+
+        path = template_path(name)
+        before = path.read_text(encoding="utf-8") if path.exists() else _NEW.format(name=name)
+        try:
+            text = click.edit(before, extension=".toml")
+        except click.ClickException as error:
+            raise Ending(FILES, f"the editor did not run: {error.message}") from None
+        if text is None:
+            click.echo("nothing was changed", err=True)
+            return
+        write_template(name, text)
+        template_from(name, text.encode())  # says what is wrong with what was written
+        click.echo(f"{path}: saved", err=True)
+
+
+@templates.command()
+def path() -> None:
+    """Print the folder that the templates are in."""
+    with clean_ending():
+        from dragoman.cli.prompt_template import templates_folder
+
+        click.echo(templates_folder())
+
+
+def write_template(name: str, text: str) -> None:
+    """Write a template's file, for its owner alone: a prompt may be private."""
+    import os
+
+    from dragoman.cli.prompt_template import template_path
+    from dragoman.history.storage.sqlite.privacy import make_private_folder
+
+    path = template_path(name)
+    try:
+        make_private_folder(path.parent)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise Ending(FILES, f"{path}: {error.strerror or type(error).__name__}") from None

@@ -1,0 +1,186 @@
+"""`dragoman ask` with tools, in a chat that is kept, with templates and settings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dragoman.cli.ask_options import model_and_words
+from dragoman.cli.commands import dragoman as command
+from tests.cli.loopback import on_terminal, said, serving
+from tests.cli.test_chat import TOOLS, call, own_folder, roles, script, stored
+
+__all__ = ["own_folder"]
+
+FENCED = "So:\n\n```python\nprint(1)\n```\n\nor\n\n```\nx\n```\n"
+
+
+def ask(*arguments: str, stdin: str | None = None) -> Result:
+    """Run the command."""
+    return CliRunner().invoke(command, ["ask", *arguments], input=stdin)
+
+
+# --- tools
+
+
+def test_tools_are_run_and_the_last_answer_is_printed() -> None:
+    """Nothing but that is on standard output."""
+    Path("mine.py").write_text(TOOLS)
+    play = script({**call("weather", city="Basel"), "content": "Let me see."}, "An umbrella.")
+    done = ask("-T", "mine.py", play, "Weather?", "--usage")
+    assert (done.exit_code, done.stdout) == (0, "An umbrella.\n")
+    assert "tokens: " in done.stderr
+
+
+def test_what_needs_approval_is_asked_for_or_not_run() -> None:
+    """In a pipe nobody is there, and the model is told so; on a terminal it is a question."""
+    Path("mine.py").write_text(TOOLS)
+    play = script(call("wipe", path="x"), "Then not.")
+    done = ask("-T", "mine.py", play, "Wipe x.", "--session", "s")
+    assert (done.exit_code, done.stdout) == (0, "Then not.\n")
+    assert "wipe was not run: nobody is here to allow it" in done.stderr
+    assert "nobody is here" in stored()[2].tool_results[0].text
+    code, seen = on_terminal(
+        "ask", "-T", "mine.py", play, "Wipe x.", "--session", "t", typed=b"y\n"
+    )
+    assert (code, "Allow it?" in seen) == (0, True), seen
+    assert stored("t")[2].tool_results[0].text == "wiped"
+
+
+def test_tools_and_a_schema_go_together() -> None:
+    """What is printed is the JSON, checked."""
+    Path("mine.py").write_text(TOOLS)
+    play = script(call("weather", city="Basel"), '{"rain": true}')
+    done = ask("-T", "mine.py", play, "Rain?", "--schema", "rain bool")
+    assert (done.exit_code, done.stdout) == (0, '{"rain":true}\n'), done.stderr
+
+
+# --- chats
+
+
+def test_a_question_can_be_part_of_a_chat() -> None:
+    """By name, or the latest; the model that spoke last answers, if no other is named."""
+    assert ask("echo:", "One", "--session", "s").stdout == "One\n"
+    assert ask("-c", "Two").stdout == "Two\n"
+    assert ask("-c", "echo:", "Three").stdout == "Three\n"
+    assert roles(stored()) == ["user", "assistant"] * 3
+    assert ask("echo:", "Not kept").exit_code == 0
+    assert len(stored()) == 6
+
+
+def test_there_must_be_a_chat_to_continue() -> None:
+    """Otherwise it says so."""
+    done = ask("-c", "echo:", "Hi")
+    assert done.exit_code == 2
+    assert "there is no chat yet" in done.stderr
+
+
+# --- which model
+
+
+@pytest.mark.parametrize(
+    ("words", "named", "usual", "expected"),
+    [
+        (("echo:", "Hi"), None, None, ("echo:", ("Hi",))),
+        (("echo:", "Hi"), None, "openai:x", ("echo:", ("Hi",))),
+        (("Hi", "there"), None, "openai:x", ("openai:x", ("Hi", "there"))),
+        (("Hi",), None, None, ("Hi", ())),
+        (("echo:", "Hi"), "openai:x", None, ("openai:x", ("echo:", "Hi"))),
+        (("echo: is what?",), None, "openai:x", ("openai:x", ("echo: is what?",))),
+        (("Note: this",), None, "openai:x", ("openai:x", ("Note: this",))),
+        (("-",), None, "openai:x", ("openai:x", ("-",))),
+        ((), None, None, (None, ())),
+    ],
+)
+def test_the_first_argument_is_the_model_unless_another_is_named(
+    words: tuple[str, ...], named: str | None, usual: str | None, expected: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """With -m or in the environment; one that is a model is one all the same."""
+    if usual is not None:
+        monkeypatch.setenv("DRAGOMAN_MODEL", usual)
+    assert model_and_words(words, named, None) == expected
+
+
+# --- settings
+
+
+def test_every_setting_can_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its name, in the form that it has."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(said("Yes.")) as vendor:
+        done = ask("openai:gpt-5", "--base-url", f"{vendor.url}/v1", "--dialect", "openai-chat",
+                   "-o", "seed=7", "-o", "thinking=low", "-o", 'service={"user": "u1"}',
+                   "-o", "seed=8", "--max-tokens", "99", "Hi")  # fmt: skip
+    assert done.exit_code == 0, done.stderr
+    sent = vendor.came[0].json
+    assert (sent["seed"], sent["reasoning_effort"], sent["user"]) == (8, "low", "u1")
+    assert sent["max_completion_tokens"] == 99
+
+
+@pytest.mark.parametrize(
+    ("pair", "problem"),
+    [
+        ("temprature=1", "there is no setting temprature (did you mean temperature?)"),
+        ("temperature", "a setting is written name=value"),
+        ("temperature=hot", "temperature: takes a number"),
+        ("seed=1.5", "seed: takes a whole number"),
+        ("logprobs=maybe", "logprobs: takes on or off"),
+        ("service=u1", "service: takes an object in JSON"),
+        ('service={"usr": "u1"}', "service: there is no usr (did you mean user?)"),
+        ("zzz=1", "there are max_tokens, temperature"),
+        ("seed=", "seed: needs a value"),
+    ],
+)
+def test_a_setting_that_can_t_be_read(pair: str, problem: str) -> None:
+    """Is told with what it takes."""
+    done = ask("echo:", "-o", pair, "Hi")
+    assert done.exit_code == 2
+    assert problem in done.stderr
+
+
+# --- what is printed
+
+
+def test_only_the_code_is_printed_where_that_is_asked_for() -> None:
+    """The first block, byte for byte; without one, all of the answer."""
+    assert ask(script(FENCED), "-x", "Code?").stdout == "print(1)\n"
+    done = ask(script("None."), "-x", "Code?")
+    assert (done.exit_code, done.stdout) == (0, "None.\n")
+    assert "there is no code block" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "schema",
+    ["city", "city str", "city: where it is", "city\n", '{"type": "object", "required": ["city"]}'],
+)
+def test_a_schema_in_a_few_words(schema: str) -> None:
+    """Fields by name, or the schema itself."""
+    done = ask("echo:", '{"city": "Mostar"}', "--schema", schema)
+    assert (done.exit_code, done.stdout) == (0, '{"city":"Mostar"}\n'), done.stderr
+    assert ask("echo:", '{"town": "Mostar"}', "--schema", schema).exit_code == 3
+
+
+@pytest.mark.parametrize("schema", ["city foo", "nowhere.json", "", ",", "{", "a b c"])
+def test_a_schema_that_is_none(schema: str) -> None:
+    """Is told so."""
+    assert ask("echo:", "{}", "--schema", schema).exit_code in {2, 3}
+
+
+def test_what_can_t_be_attached_is_named() -> None:
+    """Before anything is sent."""
+    Path("folder").mkdir()
+    for name, problem in {"none.txt": "there is no such file", "folder": "is a folder"}.items():
+        done = ask("echo:", "-a", name, "Hi")
+        assert (done.exit_code, f"{name}: {problem}" in done.stderr) == (2, True)
+
+
+def test_json_is_the_last_response_also_with_tools() -> None:
+    """The whole of it."""
+    Path("mine.py").write_text(TOOLS)
+    done = ask("-T", "mine.py", script(call("weather", city="x"), "Yes."), "?", "--json")
+    assert json.loads(done.stdout)["kind"] == "Response"

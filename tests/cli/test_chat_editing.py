@@ -1,0 +1,257 @@
+"""The line that a person types a chat's messages on, in a terminal."""
+
+from __future__ import annotations
+
+import signal
+import termios
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli.chat.kept_lines import KeptLines
+from tests.cli.loopback import Came, Goes, listed, serving
+from tests.cli.terminals import CTRL_C, CTRL_D, dragoman, terminal
+from tests.cli.test_chat_terminal import own_folder, slow, stored
+
+__all__ = ["own_folder"]
+
+TAB, ALT_ENTER, UP = "\t", "\x1b\r", "\x1b[A"
+CODE = 'def f():\n    """Docs."""\n\n    return 1  # \\\n'
+
+
+# --- several lines
+
+
+def test_a_pasted_block_is_one_message() -> None:
+    """Blank lines, quotes, backslashes and all; Enter sends it."""
+    with terminal(dragoman("chat", "echo:", "--session", "slow")) as screen:
+        screen.until_ready()
+        screen.paste(CODE + "/undo\n")
+        screen.until_shown("… /undo")
+        screen.type("\r")
+        screen.until_shown("/undo", count=2)
+        screen.until_ready()
+    assert [message.text for message in stored()] == [f"{CODE}/undo"] * 2
+
+
+@pytest.mark.parametrize("text", ['"""\nDocs.\n"""\nimport x', "/etc/hosts\n/undo", "/nope\nx"])
+def test_what_is_pasted_is_text_whatever_it_looks_like(text: str) -> None:
+    """Quotes that begin it are not the chat's, and a path is no command."""
+    with terminal(dragoman("chat", "echo:", "--session", "slow")) as screen:
+        screen.until_ready()
+        screen.paste(text)
+        screen.until_shown(f"… {text.rpartition(chr(10))[2]}")
+        screen.type("\r")
+        screen.until_shown("ctrl-D")
+        screen.until_ready()
+    assert stored()[0].text == text
+
+
+def test_a_block_that_is_pasted_during_an_answer_is_one_message_too() -> None:
+    """It waits for the prompt, as what is typed ahead does."""
+    with terminal(slow("Well [waits] then", "Yes.")) as screen:
+        screen.until_ready()
+        screen.say("Hm?")
+        screen.until_shown("Well")
+        screen.paste("one\ntwo")
+        screen.type(CTRL_C)
+        screen.until_shown("… two")
+        screen.type("\r")
+        screen.until_ready("Yes.")
+    assert [message.text for message in stored()] == ["Hm?", "Well", "one\ntwo", "Yes."]
+
+
+def test_lines_go_on_after_a_backslash_alt_enter_and_quotes() -> None:
+    """Enter alone sends."""
+    with terminal(dragoman("chat", "echo:", "--session", "slow")) as screen:
+        screen.until_ready()
+        screen.say("one\\")
+        screen.until_shown("\n…")
+        screen.type(f"two{ALT_ENTER}")
+        screen.until_shown("… two\n…")
+        screen.say("three")
+        screen.until_ready("one\ntwo\nthree\n")
+        screen.say('"""a')
+        screen.until_shown('> """a\n…')
+        screen.say('b"""')
+        screen.until_ready("\na\nb\n")
+    assert [message.text for message in stored()][::2] == ["one\ntwo\nthree", "a\nb"]
+
+
+# --- earlier inputs
+
+
+def test_inputs_of_earlier_chats_can_be_had_again(tmp_path: Path) -> None:
+    """With the arrow up, several lines as they were; the file is its owner's alone."""
+    with terminal(dragoman("chat", "echo:")) as screen:
+        screen.until_ready()
+        screen.paste("one\ntwo")
+        screen.until_shown("… two")
+        screen.type("\r")
+        screen.until_ready("one\ntwo\n")
+        screen.type(CTRL_D)
+        assert screen.ended() == 0
+    kept = tmp_path / "data" / "dragoman" / "chat-lines"
+    assert kept.stat().st_mode & 0o077 == 0
+    with terminal(dragoman("chat", "echo:", "--session", "slow")) as screen:
+        screen.until_ready()
+        screen.type(UP)
+        screen.until_shown("> one\n… two")
+        screen.type("\r")
+        screen.until_ready("one\ntwo\n\n>")
+    assert stored()[0].text == "one\ntwo"
+
+
+def test_inputs_are_kept_for_their_owner_and_no_longer_than_useful(tmp_path: Path) -> None:
+    """A file that was open to others is closed to them, and the oldest are let go."""
+    path = tmp_path / "deep" / "lines"
+    kept = KeptLines(path)
+    kept.add("one\r\ntwo")
+    path.chmod(0o644)
+    kept.add("three")
+    kept.add("  ")
+    kept.add("x" * 100_000)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert kept.load() == ["one\ntwo", "three"]
+    for number in range(2100):
+        kept.add(str(number))
+    assert kept.load()[-1] == "2099"
+    assert len(path.read_text().splitlines()) <= 2000
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert KeptLines(tmp_path / "lines" / "none").load() == []
+    KeptLines(path / "below-a-file").add("nowhere")  # and nothing is raised
+
+
+# --- completion
+
+
+def test_tab_completes_commands_settings_files_and_sessions(tmp_path: Path) -> None:
+    """Where one thing fits it is put there; where several do, a list is shown."""
+    (tmp_path / "bridge of stone.txt").write_text("Old.")
+    (tmp_path / "evil\x1b]0;x\x07.txt").write_text("")
+    with terminal(dragoman("chat", "echo:", "--session", "slow")) as screen:
+        screen.until_ready()
+        screen.type(f"/at{TAB}")
+        screen.until_shown("> /attach")
+        screen.type(f" br{TAB}")
+        screen.until_shown("> /attach bridge of stone.txt")
+        screen.type("\r")
+        screen.until_ready("bridge of stone.txt goes along with your next message")
+        screen.say("Hello")
+        screen.until_ready()
+        screen.type(f"/set temp{TAB}")
+        screen.until_shown("> /set temperature")
+        screen.type(" 0.2\r")
+        screen.until_ready("temperature: 0.2")
+        screen.type(f"/sessions sl{TAB}")
+        screen.until_shown("> /sessions slow")
+        screen.type("\r")
+        screen.until_ready("kept as slow\n")
+        screen.type(f"/s{TAB}")
+        screen.until_shown("list the chats, or go on with one")
+        screen.type(CTRL_C)
+        screen.until_shown("leaves)")
+        screen.until_ready()
+        screen.type(f"/attach {TAB}")
+        screen.until_shown("chats.db")
+        assert "evil" not in screen.shown
+        assert "\x1b]0;x" not in screen.raw
+
+
+def test_tab_completes_models_and_they_are_switched_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that the server lists; one whose name would do something to a terminal is left out."""
+
+    def answer(came: Came) -> Goes:
+        if came.path.endswith("/tags"):
+            names = ("llama4:latest", "qwen4:8b", "evil\x1b]0;x\x07")
+            return Goes({"models": [{"name": name, "model": name} for name in names]})
+        return listed()
+
+    with serving(answer) as vendor:
+        monkeypatch.setenv("OLLAMA_HOST", vendor.url.removeprefix("http://"))
+        with terminal(dragoman("chat", "echo:")) as screen:
+            screen.until_ready()
+            screen.type(f"/model oll{TAB}")
+            screen.until_shown("> /model ollama:")
+            screen.type(TAB)
+            screen.until_shown("ollama:qwen4:8b")
+            assert "evil" not in screen.shown
+            screen.type(f"l{TAB}")
+            screen.until_shown("> /model ollama:llama4:latest")
+            screen.type("\r")
+            screen.until_ready("from here on with ollama:llama4:latest")
+
+
+# --- terminals of all sorts
+
+
+def test_a_dumb_terminal_gets_no_control_sequences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And works all the same, errors included."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    with terminal(dragoman("chat", "echo:", "--session", "slow"), {"TERM": "dumb"}) as screen:
+        screen.until_ready()
+        screen.say("Some **bold** words")
+        screen.until_ready("Some bold words")
+        screen.say("/attach nowhere")
+        screen.until_ready("nowhere: there is no such file")
+        screen.type(CTRL_C)
+        screen.until_shown("leaves)")
+        screen.until_ready()
+        screen.type(CTRL_D)
+        assert screen.ended() == 0
+        assert "\x1b" not in screen.raw
+    assert stored()[-1].text == "Some **bold** words"
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(20, 4), (8, 3), (3, 2)])
+def test_a_tiny_window_is_enough(columns: int, rows: int) -> None:
+    """What is said is said, and what is answered is kept."""
+    with terminal(slow("A **rather** long answer, with several words."), columns=columns,
+                  rows=rows) as screen:  # fmt: skip
+        screen.until_shown(">")
+        screen.type("Hi\r")
+        screen.until_there("asked")
+        screen.type(f"{CTRL_D}")
+        assert screen.ended() == 0
+    assert stored()[-1].text == "A **rather** long answer, with several words."
+
+
+def test_a_window_that_is_resized_loses_nothing() -> None:
+    """At the prompt, and in the middle of an answer that is taller than it."""
+    lines = "\n".join(f"line {number:03}" for number in range(60))
+    with terminal(slow(f"```\n{lines}\n [waits]")) as screen:
+        screen.until_ready()
+        screen.resize(60, 12)
+        screen.say("Go")
+        screen.until_shown("line 059")
+        screen.resize(90, 20)
+        screen.type(CTRL_C)
+        screen.until_ready("(stopped; what was said is kept)")
+        screen.say("/usage")
+        screen.until_shown("tokens")
+    assert "line 059" in stored()[-1].text
+
+
+def test_a_signal_leaves_the_terminal_as_it_was() -> None:
+    """Lines are edited by the terminal again, and shown as they are typed."""
+    with terminal(dragoman("chat", "echo:")) as screen:
+        before = termios.tcgetattr(screen.handle)
+        screen.until_ready()
+        assert termios.tcgetattr(screen.handle)[3] != before[3]
+        screen.process.send_signal(signal.SIGTERM)
+        assert screen.ended() == 143
+        assert termios.tcgetattr(screen.handle)[:4] == before[:4]
+
+
+# --- the clipboard
+
+
+def test_an_answer_is_copied_by_the_terminal() -> None:
+    """All of it, or its last code block."""
+    with terminal(slow("So:\n\n```\nx = 1\n```\n\nDone.")) as screen:
+        screen.until_ready()
+        screen.say("Go")
+        screen.until_ready("Done.")
+        screen.say("/copy code")
+        screen.until_ready("the last code block is copied, 6 characters (by the terminal)")
+        assert "\x1b]52;c;eCA9IDEK\x07" in screen.raw

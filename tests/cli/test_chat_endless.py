@@ -1,0 +1,277 @@
+"""Nothing that a person types ends a chat, but leaving it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from dragoman import Agent, ChatHistory, Message, SessionIdentity, ToolCall, tool
+from dragoman.cli.chat.chatting import _converse
+from dragoman.cli.chat.commands import COMMANDS, completions
+from dragoman.cli.chat.talk import Talk
+from dragoman.cli.chat.terminal import TerminalScreen
+from dragoman.cli.commands import dragoman as command
+from dragoman.cli.request_settings import setting_names
+from dragoman.errors import StoreError
+from dragoman.model.functions.tool import Tool
+from dragoman.transport.model import open_model
+from dragoman.transport.scripted import ScriptedModel
+
+
+class Said:
+    """Somebody who types these lines, answers every question so, and leaves."""
+
+    def __init__(self, *lines: str, answer: str = "n") -> None:
+        self.left = [*lines]
+        self._answer = answer
+
+    def message(self) -> str:
+        """The next line."""
+        if not self.left:
+            raise EOFError
+        return self.left.pop(0)
+
+    def answer(self, question: str) -> str:  # noqa: ARG002 - the same to all
+        """Whatever is asked."""
+        return self._answer
+
+    def suggest(self, text: str) -> None:
+        """It is not taken up."""
+
+
+@tool
+def leaves() -> str:
+    """Ends the program, or tries to."""
+    raise SystemExit(3)
+
+
+@tool
+def fails(text: str = "") -> str:
+    """Raises what nobody expects."""
+    raise RuntimeError(text)
+
+
+TOOLS: list[Tool[..., Any]] = [leaves, fails]
+
+
+@contextmanager
+def chat(*lines: str, model: Any = "echo:") -> Generator[tuple[Talk, Said, io.StringIO]]:
+    """A chat on a terminal, with somebody who says these lines."""
+    said, seen = Said(*lines), io.StringIO()
+    console = Console(file=seen, force_terminal=True, width=80, height=24, highlight=False)
+    with asyncio.Runner() as runner:
+        history = runner.run(ChatHistory.open(SessionIdentity(agent="chat", chat="7"), "memory:"))
+        talk = Talk(
+            agent=Agent(open_model(model) if isinstance(model, str) else model, tools=TOOLS),
+            history=history, screen=TerminalScreen(console), lines=said, runner=runner,
+            tools=TOOLS,
+        )  # fmt: skip
+        yield talk, said, seen
+        runner.run(talk.agent.model.close())
+
+
+def outlives(*lines: str, model: Any = "echo:") -> str:
+    """What is seen of a chat that these lines, all of them, are said to."""
+    with chat(*lines, model=model) as (talk, said, seen):
+        _converse(talk)
+        assert said.left == []
+    assert "please report it" not in seen.getvalue()
+    assert "Traceback" not in seen.getvalue()
+    return seen.getvalue()
+
+
+def shown(seen: io.StringIO) -> str:
+    """What is on the screen, as one line without colours."""
+    return " ".join(re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.getvalue()).split())
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of all sorts, in a folder of our own."""
+    monkeypatch.chdir(tmp_path)
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with (tmp_path / "huge").open("wb") as huge:
+        huge.truncate(60_000_000)
+
+
+FILES = {
+    "note.txt": b"The bridge is old.",
+    "empty": b"",
+    "binary": b"\x00\xff\xfe" * 40,
+    "with blanks.txt": b"Hm.",
+    "-": b"A file of that name.",
+    "tools.py": b"def f() -> str:\n    '''F.'''\n    return ''\n",
+    "ends.py": b"import sys\nsys.exit(4)\n",
+    "raises.py": b"1 / 0\n",
+}
+NAMES = [*FILES, "folder", "pipe", "loop", "huge", "nowhere", "~nobody/x", "/dev/zero", "/dev/tty",
+         "/", "..", "'note.txt'", '"with blanks.txt"', "with\\ blanks.txt", "'", "file:///nowhere",
+         "x" * 5000, "a\x00b", "\ud800"]  # fmt: skip
+MODELS = ["echo:", "nobody:x", "openai:gpt-5", "local:", "local:nowhere.gguf", "scripted:nowhere",
+          "echo: anthropic", ":", "openai?chat=", "ollama:x", "/", "openai-compatible:x",
+          "local:smollm2"]  # fmt: skip
+VALUES = ["0.2", "-1", "nan", "1e999", "9" * 5000, "on", "none", "default", "[]", "{", '{"a": 1}',
+          '["x"]', "null", "high", "", '{"store": "x"}', "[" * 5000, "²",
+          "\u0661", "\ud800"]  # fmt: skip
+
+
+def command_lines() -> st.SearchStrategy[str]:
+    """Lines that begin with a command, sensible or not."""
+    names = st.sampled_from([name for name in COMMANDS if name != "quit"])
+    settings = st.sampled_from([*setting_names(), "usage", "show_thinking", "temprature", "="])
+    rests = st.one_of(
+        st.just(""),
+        st.sampled_from([*NAMES, *MODELS, *VALUES, "1", "2", "0", "99", "code"]),
+        st.text(max_size=30),
+        st.tuples(settings, st.sampled_from(["", " ", "="]), st.sampled_from(VALUES)).map("".join),
+        st.sampled_from(["leaves", "fails", "fails {", 'fails {"text": 1}', "leaves x"]),
+    )
+    return st.tuples(names, st.sampled_from([" ", "  ", "\t", "\n"]), rests).map(
+        lambda each: f"/{each[0]}{each[1]}{each[2]}"
+    )
+
+
+LINES = st.lists(
+    st.one_of(
+        command_lines(),
+        st.text(max_size=40).map(lambda text: f"/{text}"),
+        st.sampled_from(["Hello", "/", "//", "///", "/ help", "/etc/hosts", "", " ", "\x00", "🦆"]),
+        st.text(max_size=40),
+    ).filter(lambda line: line.strip().lower() not in {"/quit", "/exit"}),
+    max_size=6,
+)
+
+
+@given(lines=LINES)
+def test_no_line_ends_a_chat(lines: list[str]) -> None:
+    """Commands of all sorts with arguments of all sorts: each is done, or a line says why not."""
+    outlives(*lines, "/help")
+
+
+@given(lines=LINES)
+def test_in_a_pipe_no_line_is_a_fault(lines: list[str]) -> None:
+    """The first that can't be done ends it, as documented: with a code of its own and one line."""
+    stdin = "".join(f"{line}\n" for line in lines).encode(errors="replace")
+    arguments = ["chat", "echo:", "--no-history", "--tools", "tools.py"]
+    done = CliRunner().invoke(command, arguments, input=stdin)
+    assert done.exit_code in {0, 2, 3, 4, 5}
+    assert "please report it" not in done.output
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+
+
+@given(text=st.one_of(command_lines(), st.text(max_size=30).map(lambda text: f"/{text}")))
+def test_no_line_fails_to_complete(text: str) -> None:
+    """What Tab finds can be shown on a terminal, and stands where something was typed."""
+    from dragoman.cli.screen import HARMFUL
+
+    with chat() as (talk, _, _):
+        found = talk.run(completions(talk, text))
+    assert not [each for each in found if HARMFUL.search(each.text)]
+    assert all(0 <= each.replaces <= len(text) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("nowhere.txt", "nowhere.txt: there is no such file"),
+        ("folder", "folder: is a folder"),
+        ("empty", "is empty"),
+        ("huge", "no more than 50.0 MB can be sent"),
+        ("pipe", "pipe: is no regular file"),
+        ("/dev/zero", "/dev/zero: is no regular file"),
+        ("~nobody-at-all/x", "there is no such user"),
+        ("a\x00b", "a␀b: that is no name of a file"),
+        ("loop", "loop: "),
+    ],
+)
+def test_what_can_t_be_attached_is_a_line(name: str, problem: str) -> None:
+    """And the chat goes on, with nothing attached."""
+    with chat(f"/attach {name}", "Hello") as (talk, said, seen):
+        _converse(talk)
+        messages = talk.run(talk.history.messages())
+    assert said.left == []
+    assert problem in shown(seen)
+    assert [message.text for message in messages] == ["Hello", "Hello"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root can read every file")
+def test_a_file_that_may_not_be_read_is_a_line() -> None:
+    """It says so."""
+    Path("note.txt").chmod(0)
+    assert "Permission denied" in outlives("/attach note.txt")
+
+
+@pytest.mark.parametrize(
+    "name", ["note.txt", "'note.txt'", "with blanks.txt", "with\\ blanks.txt", "-", "./note.txt"]
+)
+def test_files_are_named_as_people_name_them(name: str) -> None:
+    """With quotes, with blanks, as a terminal writes one that is dropped there."""
+    with chat(f"/attach {name}", "What?") as (talk, _, _):
+        _converse(talk)
+        asked = talk.run(talk.history.messages())[0]
+    assert len(asked.parts) == 2
+
+
+def test_several_files_go_along_at_once() -> None:
+    """Each is a part of the message."""
+    with chat('/attach note.txt "with blanks.txt"', "What?") as (talk, _, seen):
+        _converse(talk)
+        asked = talk.run(talk.history.messages())[0]
+    assert len(asked.parts) == 3
+    assert "note.txt, with blanks.txt go along" in seen.getvalue()
+
+
+def test_a_store_that_fails_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is said, and whichever command: the chat goes on, and works once the store does."""
+
+    async def broken(*_: Any, **__: Any) -> Any:
+        msg = "the disk is full"
+        raise StoreError(msg)
+
+    everything = [f"/{name}" for name in COMMANDS if name not in {"quit", "help"}]
+    with chat("Hello", *everything, "Still here") as (talk, said, seen):
+        with monkeypatch.context() as patch:
+            for name in ("append", "rows", "fork", "session", "sessions"):
+                if hasattr(type(talk.history.storage), name):
+                    patch.setattr(type(talk.history.storage), name, broken)
+            _converse(talk)
+        assert said.left == []
+        said.left = ["Better"]
+        _converse(talk)
+        assert talk.run(talk.history.messages())[-1].text == "Better"
+    assert "the disk is full" in seen.getvalue()
+    assert "please report it" not in seen.getvalue()
+
+
+def test_a_tool_can_t_end_it() -> None:
+    """Whatever it raises, `SystemExit` included."""
+    calls = [Message.assistant(tool_calls=[ToolCall.create(name, name, {})])
+             for name in ("leaves", "fails")]  # fmt: skip
+    model = ScriptedModel([calls[0], calls[1], "So be it."])
+    seen = outlives("Go on", "Go on", "/model echo:", "Hello", model=model)
+    assert "a tool tried to end the program" in seen
+    assert "Hello" in seen
+
+
+def test_a_model_that_can_t_be_reached_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody listens there."""
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
+    seen = outlives("/model ollama:x", "Hello?", "/model echo:", "Hello!")
+    assert "127.0.0.1:9" in seen
+    assert "Hello!" in seen

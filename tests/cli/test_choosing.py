@@ -1,0 +1,129 @@
+"""The first minute: which models are within reach, and how one is chosen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dragoman.cli import reachable_models
+from dragoman.cli.chat import choosing
+from dragoman.cli.chat.choosing import Chosen, chosen_model
+from dragoman.cli.reachable_models import Found, Place
+from tests.cli.loopback import Came, Goes, serving
+from tests.cli.terminals import dragoman, terminal
+from tests.cli.test_chat_terminal import own_folder
+
+__all__ = ["own_folder"]
+
+
+def tagged(*names: str) -> Goes:
+    """A list of models, as Ollama has it."""
+    return Goes({"models": [{"name": name, "model": name} for name in names]})
+
+
+def ollama(came: Came) -> Goes:
+    """Ollama: its list of models, and an answer."""
+    if came.path == "/api/tags":
+        return tagged("llama4:latest", "evil\x1b]0;x\x07", "qwen4:8b")
+    message = {"role": "assistant", "content": "In Mostar."}
+    done = {"model": "qwen4:8b", "message": message, "done": True, "done_reason": "stop"}
+    return Goes(done, headers={"Content-Type": "application/x-ndjson"})
+
+
+@pytest.mark.usefixtures("fake_llama")
+def test_models_of_a_server_on_this_machine_are_offered_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By number, where Ollama says that it is; and the chat begins there."""
+    with serving(ollama) as vendor:
+        monkeypatch.setenv("OLLAMA_HOST", vendor.url)
+        with terminal(dragoman("chat", "--session", "s")) as screen:
+            offer = screen.until("Which model?")
+            assert "1  ollama:llama4:latest  (runs on this machine)" in offer
+            assert "2  ollama:qwen4:8b" in offer
+            assert "3  local:smollm2" in offer
+            assert "evil" not in offer
+            screen.say("9")
+            screen.until_shown("neither a number up to 3 nor provider:model")
+            screen.say("2")
+            screen.until_ready("ollama:qwen4:8b · kept as s")
+            screen.say("Where is it?")
+            screen.until_ready("In Mostar.")
+        assert vendor.came[-1].json["model"] == "qwen4:8b"
+
+
+def picked(monkeypatch: pytest.MonkeyPatch, found: list[Found], *answers: str) -> Chosen:
+    """What somebody chooses who answers so."""
+    given = iter(answers)
+    monkeypatch.setattr(choosing, "_within_reach", lambda: found)
+    monkeypatch.setattr("click.prompt", lambda *_, **__: next(given))
+    return chosen_model(None, None, is_terminal=True)
+
+
+KEYED = Place("openai", "OPENAI_API_KEY is set", has_key=True)
+SERVED = Place("ollama", "a server on this machine", has_key=False)
+
+
+@pytest.mark.parametrize(
+    ("answers", "chosen"),
+    [
+        (("1",), Chosen("ollama:m", "http://127.0.0.1:1")),
+        (("3",), Chosen("openai:b")),
+        (("6", "z"), Chosen("openai:z")),
+        (("6", "openai:z"), Chosen("openai:z")),
+        (("anthropic:claude-x",), Chosen("anthropic:claude-x")),
+        (("echo:",), Chosen("echo:")),
+        (("0", "nobody:x", "99999", "2"), Chosen("openai:a")),
+    ],
+)
+def test_a_model_is_chosen_by_number_or_by_name(
+    answers: tuple[str, ...], chosen: Chosen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A few of each provider have a number; any other has its name."""
+    found = [
+        Found(SERVED, "http://127.0.0.1:1", ["m"]),
+        Found(KEYED, None, ["a", "b", "c", "d", "e"]),
+    ]
+    assert picked(monkeypatch, found, *answers) == chosen
+
+
+def test_a_provider_that_does_not_list_its_models_can_be_chosen(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its key is set: the model is named."""
+    assert picked(monkeypatch, [Found(KEYED, None, [])], "1", "gpt-5") == Chosen("openai:gpt-5")
+    assert "openai:  (another one (did not list its models))" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("127.0.0.1:8000", "http://127.0.0.1:8000"),
+        ("0.0.0.0", "http://127.0.0.1:11434"),  # noqa: S104 - what it listens on
+        ("https://box.example", "https://box.example:443"),
+        ("[::1]:9", "http://[::1]:9"),
+        ("box:nonsense", None),
+        ("", None),
+    ],
+)
+def test_where_ollama_is(host: str, address: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As its own variable says it."""
+    monkeypatch.setenv("OLLAMA_HOST", host)
+    assert reachable_models.address_here("ollama") == address
+    assert reachable_models.address_here("openai") is None
+
+
+def test_places_are_servers_and_providers_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And no others."""
+    monkeypatch.setenv("GROQ_API_KEY", "sk-1")
+    found = {place.name: place.has_key for place in reachable_models.places()}
+    servers = {"llama.cpp": False, "lmstudio": False, "ollama": False, "vllm": False}
+    assert found == {**servers, "groq": True}
+
+
+def test_make_chat_opens_a_chat() -> None:
+    """The target is there, and says what it does."""
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text()
+    assert "\nchat: $(VENV)/.local ## chat in the terminal" in makefile
+    assert "-m dragoman.cli chat\n" in makefile
