@@ -63,9 +63,9 @@ def _convert() -> list[Ratio]:
 
 
 def _histories() -> list[Ratio]:
-    from benchmarks import histories
+    from benchmarks import histories, windows
 
-    return [*histories.growing(), *histories.beside_sql()]
+    return [*histories.growing(), *histories.beside_sql(), *windows.windows()]
 
 
 def _transport() -> list[Ratio]:

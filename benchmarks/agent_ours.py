@@ -12,7 +12,7 @@ from dragoman.model.events import ChoiceFinish, Event, PartDelta, PartStart, Par
 from dragoman.model.parts import Text
 from dragoman.model.responses import Choice
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.transport.played import PlayedStream
+from dragoman.transport.synthetic_answers import PlayedStream
 
 
 class QuickModel:
@@ -82,12 +82,12 @@ def with_tool(function: Callable[..., Any], calls: int) -> Agent:
     return Agent(model, tools=[function], system=script.SYSTEM)
 
 
-def _typed() -> Agent:
+def _typed() -> Agent[Any, script.Forecast]:
     model = QuickModel("return_result", script.FORECAST, 1)
     return Agent(model, output=script.Forecast, output_mode="tool", system=script.SYSTEM)
 
 
-def _sent(agent: Agent, history: Messages | None = None) -> script.Job:
+def _sent(agent: Agent[Any, Any], history: Messages | None = None) -> script.Job:
     async def job() -> Any:
         return (await agent.send(script.PROMPT, history=history)).output
 

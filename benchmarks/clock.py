@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 Job = Callable[[], Any]
+_WARMING = 5
 
 
 def seconds(
@@ -35,39 +36,38 @@ def seconds(
 
 
 def summed(
-    jobs: Mapping[str, Sequence[Job]], *, rounds: int = 7, enough: float = 0.02
+    jobs: Mapping[str, Sequence[Job]],
+    *,
+    rounds: int = 5,
+    clock: Callable[[], float] = thread_time,
 ) -> dict[str, float]:
-    """Seconds for all of the jobs that each name has: the sum of each job's best round.
+    """Seconds of CPU time for all of the jobs that each name has: the sum of each job's best round.
 
-    The names' jobs are the same work, one by one, and take turns. One that has run `enough`
-    seconds needs no further round: it is long enough for noise not to matter as much.
+    The names take turns, each with all of its jobs: so whoever is timed has just been at work, as a
+    server is, and nobody pays for what another one has pushed out of the processor's caches. Every
+    job has the same number of rounds, however long it takes.
     """
-    total = dict.fromkeys(jobs, 0.0)
+    best = {name: [float("inf")] * len(own) for name, own in jobs.items()}
     gc.collect()
     gc.freeze()
     try:
-        for turn in zip(*jobs.values(), strict=True):
-            for name, value in zip(total, _best(turn, rounds, enough), strict=True):
-                total[name] += value
+        for _ in range(rounds):
+            for name, own in jobs.items():
+                took = [_once(job, 1, clock) for job in own]
+                best[name] = list(map(min, best[name], took))
     finally:
         gc.unfreeze()
-    return total
-
-
-def _best(turn: Sequence[Job], rounds: int, enough: float) -> list[float]:
-    best, spent = [float("inf")] * len(turn), [0.0] * len(turn)
-    for _ in range(rounds):
-        for place, job in enumerate(turn):
-            if spent[place] < enough:
-                took = _once(job, 1)
-                best[place] = min(best[place], took)
-                spent[place] += took
-    return best
+    return {name: sum(values) for name, values in best.items()}
 
 
 def _repeats(job: Job, per_round: float) -> int:
-    job()  # the first run pays for imports and caches
-    return max(1, int(per_round / max(_once(job, 1), 1e-9)))
+    """How often to run a job in a round, so that all rounds take as long.
+
+    The first runs pay for imports and caches, and a neighbour may slow one down: by them, a quick
+    job would run a few times only, and be measured cold beside others that are warm.
+    """
+    fastest = min(_once(job, 1) for _ in range(_WARMING))
+    return max(1, int(per_round / max(fastest, 1e-9)))
 
 
 def _once(job: Job, repeats: int, clock: Callable[[], float] = perf_counter) -> float:

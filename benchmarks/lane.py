@@ -159,10 +159,8 @@ def odd_bodies() -> Iterator[tuple[str, dict[str, Any]]]:
     for title, rounds in (("five messages", 1), ("1,000 messages", conversations.ROUNDS)):
         body = conversations.chat(rounds)
         first, *rest, last = body["messages"]
-        yield (
-            f"{title}, odd at the beginning",
-            {**body, "messages": [{**first, "odd": 1}, *rest, last]},
-        )
+        odd = [{**message, "odd": 1} for message in (first, *rest)]
+        yield f"{title}, odd at the beginning and on", {**body, "messages": [*odd, last]}
         yield f"{title}, odd at the end", {**body, "messages": [first, *rest, {**last, "odd": 1}]}
 
 

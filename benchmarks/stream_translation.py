@@ -71,12 +71,8 @@ def translated(source: str, target: str, pieces: Iterable[bytes]) -> bytes:
     """A stream of one dialect in another, as a server of the other would send it."""
     decoder = dragoman.dialect(source).stream_decoder()
     encoder = dragoman.Front(target, dragoman.Request(model="m")).stream()
-    feed = encoder.feed
-    written: list[bytes] = []
-    for piece in pieces:
-        written += [feed(event) for event in decoder.feed(piece)]
-    written += [feed(event) for event in decoder.close()]
-    return b"".join([*written, encoder.close()])
+    written = [encoder.feed_all(decoder.feed(piece)) for piece in pieces]
+    return b"".join([*written, encoder.feed_all(decoder.close()), encoder.close()])
 
 
 def _pieces_of(source: str, pieces: list[bytes]) -> list[bytes]:
