@@ -56,6 +56,15 @@ def test_the_tree_is_as_drawn() -> None:
     assert len(parents) == 31
 
 
+def test_names_follow_one_rule() -> None:
+    """Families end in `Error`; a case does only where its word alone would name no failure."""
+    first_level = {name for name, parent in drawn().items() if parent == "DragomanError"}
+    families = {*first_level, *drawn().values()} - {"AllFailed"}  # it says what happened
+    assert [name for name in sorted(families) if not name.endswith("Error")] == []
+    cases = [name for name in drawn() if name not in families and name.endswith("Error")]
+    assert cases == ["ConnectError", "TimeoutError", "AuthenticationError", "ServerError"]
+
+
 @pytest.mark.parametrize("kind", CLASSES)
 def test_one_root_catches_all(kind: type[DragomanError]) -> None:
     """`except DragomanError` is enough, and the text is the message."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
 
 import pytest
 
@@ -13,23 +16,14 @@ import dragoman
 
 # Adding a name here is a promise to keep it; removing one breaks somebody's program.
 PUBLIC = """
-    Agent AgentChat AgentEvent AgentStream AllFailed Audio AuthenticationError BlockingAgentStream
-    BlockingChatHistory CacheHint ChatHistory ChatHistoryConfig Choice Chunk Citation Client
-    ConfigError Conflict ConnectError Content ContextManagement ContextTooLong ContextTooSmall
-    ConversationHistory Corrupt Dialect DragomanError EchoModel Embedding Embeddings Encoded Event
-    FallbackModel File FinishReason Front Hooks Image InvalidInputError InvalidRequest LimitExceeded
-    Limits LocalModel Loss LossError MediaOutput Message MessageAccumulator MessageStore Messages
-    Model ModelInfo ModelNotFound NotFound NotRecorded Opaque Orchestrator OrderError Origin Output
-    Overloaded PermissionDenied Policy Price Prices Provider ProviderError ProvidesMessage
-    ProvidesMessages QuotaExceeded RateLimited Refusal Refused Repair ReplayTransport Request
-    Response Result Retries Role Run RunContext RunLimits Sampling ScriptedModel Section Sections
-    ServerError ServerTool ServerToolCall ServerToolResult Service SessionIdentity State StoreError
-    StreamInterrupted Target Text Thinking ThinkingConfig TimeoutError Timeouts TokenCount Tool
-    ToolCall ToolCallDelta ToolChoice ToolDefinition ToolError ToolExecutor ToolOrchestrator
-    ToolResult ToolRetry ToolTimeout TransportError TypedOrchestrator Usage Video Violation
-    WireError __version__ context_window detect dialect dialects open_model provider provider_names
-    schema_of tool translate
-""".split()  # noqa: SIM905 - 75 lines of one word each would be harder to read
+    Agent Audio ChatHistory ChatHistoryConfig Context ConversationHistory DragomanError Encoded File
+    FinishReason Front Image Loss Message MessageAccumulator MessageStore Messages Model Opaque
+    Orchestrator Output Policy Provider Refusal Repair Request Response Result Role RunContext
+    RunLimits Section ServerToolCall ServerToolResult SessionIdentity Target Text Thinking ToolCall
+    ToolCallDelta ToolDefinition ToolExecutor ToolResult Usage Video Violation __version__ check
+    detect dialect dialects open_model provider reveal run_sync tool translate
+""".split()  # noqa: SIM905 - 57 lines of one word each would be harder to read
+PACKAGES = ("", ".agent", ".history", ".model", ".providers", ".transport", ".wire")
 
 THIRD_PARTY = """
 import sys
@@ -51,9 +45,9 @@ def loaded_by(code: str) -> set[str]:
     return set(run.stdout.split())
 
 
-def imported_for_type_checkers() -> dict[str, str]:
+def imported_for_type_checkers(package: ModuleType) -> dict[str, str]:
     """The names under `if TYPE_CHECKING:`, with the modules they come from."""
-    tree = ast.parse(Path(dragoman.__file__).read_text(encoding="utf-8"))
+    tree = ast.parse(Path(package.__file__ or "").read_text(encoding="utf-8"))
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
     return {
         alias.name: node.module or ""
@@ -76,18 +70,53 @@ def test_every_public_name_resolves(name: str) -> None:
     assert type(found).__name__ != "module"
 
 
-def test_type_checkers_see_the_same_names_from_the_same_places() -> None:
+@pytest.mark.parametrize("package", PACKAGES)
+def test_type_checkers_see_the_same_names_from_the_same_places(package: str) -> None:
     """What is resolved lazily, what is imported for type checkers and `__all__` agree."""
-    homes = {name: f"dragoman.{home}" for home, names in dragoman._HOMES.items() for name in names}
-    assert imported_for_type_checkers() == homes
-    assert sorted([*homes, "__version__"]) == sorted(dragoman.__all__)
+    module = import_module(f"dragoman{package}")
+    homes = {
+        name: f"{module.__name__}.{home}" for home, names in module._HOMES.items() for name in names
+    }
+    assert imported_for_type_checkers(module) == homes
+    public = [name for name in module.__all__ if name != "__version__"]
+    assert sorted(homes) == sorted(public)
 
 
-def test_all_errors_are_public() -> None:
-    """Whoever has to catch one finds it at the top."""
+@pytest.mark.parametrize("package", [*PACKAGES, ".errors", ".events", ".testing", ".tools"])
+def test_no_public_name_is_hidden_by_a_module(package: str) -> None:
+    """A submodule of the same name would take its place as soon as it is imported."""
+    module = import_module(f"dragoman{package}")
+    below = {each.name for each in iter_modules(getattr(module, "__path__", []))}
+    assert below.isdisjoint(module.__all__)
+    for name in module.__all__:
+        assert not isinstance(getattr(module, name), ModuleType)
+
+
+def test_all_errors_are_in_one_module() -> None:
+    """Whoever has to catch one finds it there; the base of all is at the top too."""
     from dragoman import errors
 
-    assert set(errors.__all__) <= set(dragoman.__all__)
+    assert dragoman.DragomanError is errors.DragomanError
+    for name in errors.__all__:
+        assert issubclass(getattr(errors, name), dragoman.DragomanError)
+
+
+def test_submodules_are_found_without_importing_them() -> None:
+    """`dragoman.errors.RateLimited` works after `import dragoman`."""
+    code = "import dragoman; print(dragoman.errors.RateLimited.__name__, dragoman.testing.__name__)"
+    assert subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, check=True, text=True, timeout=60
+    ).stdout == "RateLimited dragoman.testing\n"  # fmt: skip
+
+
+@pytest.mark.parametrize("home", dragoman._MOVED)
+def test_names_that_were_at_the_top_say_where_they_are(home: str) -> None:
+    """They are found all the same, with a warning."""
+    module = import_module(f"dragoman.{home}")
+    for name in dragoman._MOVED[home]:
+        assert name not in dir(dragoman)
+        with pytest.warns(DeprecationWarning, match=f"from dragoman.{home} import {name}"):
+            assert getattr(dragoman, name) is getattr(module, name)
 
 
 def test_dir_lists_the_public_names() -> None:

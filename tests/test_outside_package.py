@@ -21,17 +21,9 @@ from aiohttp.test_utils import TestServer
 from click.testing import CliRunner
 
 import dragoman
-from dragoman import (
-    Agent,
-    ChatHistory,
-    ConfigError,
-    Message,
-    Messages,
-    RateLimited,
-    SessionIdentity,
-    tool,
-)
+from dragoman import Agent, ChatHistory, Message, Messages, SessionIdentity, tool
 from dragoman.cli.commands import dragoman as command
+from dragoman.errors import ConfigError, RateLimited
 from dragoman.providers import registry
 from dragoman.providers.registry import register
 from dragoman.transport.client import Client
@@ -42,7 +34,7 @@ if TYPE_CHECKING:
     from dragoman_courier.dialect import DIALECT
     from dragoman_courier.provider import PROVIDER
 
-    TYPED: tuple[dragoman.Dialect, dragoman.Provider] = (DIALECT, PROVIDER)
+    TYPED: tuple[dragoman.wire.Dialect, dragoman.Provider] = (DIALECT, PROVIDER)
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "tests" / "outside_package"
@@ -182,7 +174,9 @@ def test_its_rules_and_its_errors_are_its_own() -> None:
     assert courier.check(encoded.body) == []
     assert [repair.action for repair in encoded.repairs] == ["added"]
     too_long = dragoman.Request(
-        model="m", messages=(Message.user("Hi"),), sampling=dragoman.Sampling(max_tokens=9_000)
+        model="m",
+        messages=(Message.user("Hi"),),
+        sampling=dragoman.model.Sampling(max_tokens=9_000),
     )
     encoded = courier.encode_request(too_long)
     assert encoded.body["limit"] == 4096

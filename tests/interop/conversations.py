@@ -6,19 +6,18 @@ from base64 import b64encode
 
 from dragoman import (
     Audio,
-    Citation,
     File,
     FinishReason,
     Image,
     Message,
     Messages,
-    Origin,
     Text,
     Thinking,
     ToolCall,
     ToolResult,
     Usage,
 )
+from dragoman.model import Citation, Origin
 
 PNG = b64encode(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 2).decode("ascii")
 WAV = b64encode(b"RIFF\xff\xff\xff\xffWAVE" + bytes(64)).decode("ascii")

@@ -10,7 +10,8 @@ from importlib import import_module
 import pytest
 
 import dragoman.interop as bridges
-from dragoman import ConfigError, Message
+from dragoman import Message
+from dragoman.errors import ConfigError
 
 NAMES = """
     Exported from_anthropic from_google from_langchain from_litellm from_openai from_pydantic_ai

@@ -25,11 +25,8 @@ from langchain_core.messages import content as blocks
 from dragoman import (
     FinishReason,
     Image,
-    InvalidInputError,
-    LossError,
     Message,
     Messages,
-    Origin,
     Refusal,
     Role,
     ServerToolCall,
@@ -38,7 +35,9 @@ from dragoman import (
     ToolCall,
     ToolResult,
 )
+from dragoman.errors import InvalidInputError, LossError
 from dragoman.interop import from_langchain, to_langchain
+from dragoman.model import Origin
 from dragoman.model.messages import make_message  # as a wire may have it
 from tests.interop.conversations import ALL, PNG, said
 from tests.model import strategies

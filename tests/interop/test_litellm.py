@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman import FinishReason, Message, Messages, Origin, Thinking, ToolCall
+from dragoman import FinishReason, Message, Messages, Thinking, ToolCall
 from dragoman.interop import from_litellm, to_litellm
+from dragoman.model import Origin
 from tests.corpus import Recording
 from tests.interop.conversations import ALL, THINKING, said
 

@@ -22,11 +22,8 @@ from dragoman import (
     Audio,
     FinishReason,
     Image,
-    InvalidInputError,
-    LossError,
     Message,
     Messages,
-    Origin,
     Refusal,
     Role,
     ServerToolCall,
@@ -36,7 +33,9 @@ from dragoman import (
     ToolResult,
     Video,
 )
+from dragoman.errors import InvalidInputError, LossError
 from dragoman.interop import from_pydantic_ai, to_pydantic_ai
+from dragoman.model import Origin
 from tests.interop.conversations import ALL
 from tests.model import strategies
 

@@ -14,17 +14,8 @@ from openai.types.responses import Response as OpenAIResponse
 from pydantic import TypeAdapter
 
 import dragoman
-from dragoman import (
-    FinishReason,
-    InvalidInputError,
-    LossError,
-    Message,
-    Messages,
-    Refusal,
-    Role,
-    Text,
-    Thinking,
-)
+from dragoman import FinishReason, Message, Messages, Refusal, Role, Text, Thinking
+from dragoman.errors import InvalidInputError, LossError
 from dragoman.interop import (
     Exported,
     from_anthropic,

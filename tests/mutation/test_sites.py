@@ -1,0 +1,205 @@
+"""The mutants: what is changed, and what is left alone."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.__main__ import chosen, summed_up, told
+from tests.mutation.selection import likely_tests, packages
+from tests.mutation.sites import sites
+from tests.mutation.trials import Mutant, Trial, Workshop
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+def mutants(source: str) -> set[str]:
+    """What can become of a source."""
+    return {site.applied(source) for site in sites(source)}
+
+
+@pytest.mark.parametrize(
+    ("source", "mutant"),
+    [
+        ("x = a < b", "x = (a <= b)"),
+        ("x = a == b", "x = (a != b)"),
+        ("x = a in b", "x = (a not in b)"),
+        ("x = a is None", "x = (a is not None)"),
+        ("x = a and b and c", "x = (a or b or c)"),
+        ("x = not a", "x = (a)"),
+        ("x = a + b", "x = (a - b)"),
+        ("x = 3", "x = (4)"),
+        ("flag = True", "flag = False"),
+        ('kind = "user"', "kind = 'userXX'"),
+        ("f(a, b, c)", "f(b, a, c)"),
+        ("f(a)", "pass"),
+        ("self.x = 1", "pass"),
+        ("def f():\n    return 7", "def f():\n    return None"),
+        ("def f():\n    raise E(x)", "def f():\n    pass"),
+        ("if a:\n    b()", "if (not (a)):\n    b()"),
+        ("@property\ndef f(): ...", "\ndef f(): ..."),
+        ("class A(frozen=True): ...", "class A(frozen=False): ..."),
+        ("def f(x=1): ...", "def f(x=(2)): ..."),
+        ('x = "ä" if a > b else c', 'x = "ä" if (a >= b) else c'),
+    ],
+)
+def test_each_kind_of_change_is_made(source: str, mutant: str) -> None:
+    """In its place, and nowhere else."""
+    assert mutant in mutants(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""A module."""',
+        'def f() -> None:\n    """A function."""',
+        "x: Literal['a', 'b']",
+        "X = Literal['a', 'b']",
+        "from a import b",
+        "if TYPE_CHECKING:\n    x = 1",
+        'msg = "say" + "so"',
+        "def f(x: 'Y') -> 'Z': ...",
+        "@overload\ndef f(x: int) -> int: ...",
+        "def __repr__(self):\n    return 'x' + y",
+        "__all__ = ['a']",
+        "_PAGE = 500",
+        "_log.warning('lost', 3)",
+        "T = TypeVar('T')",
+        "class P(Protocol):\n    x = 1",
+        "x = 1  # pragma: no cover",
+        "class A(gc=False): ...",
+        "x = f'{a} of {b}'",
+        "x = 'words for people'",
+    ],
+)
+def test_what_nobody_notices_is_left_alone(source: str) -> None:
+    """Texts for people, types, and what only tunes."""
+    assert mutants(source) == set()
+
+
+def test_the_text_of_an_error_is_left_alone_but_not_the_error() -> None:
+    """Whether it is raised is noticed."""
+    assert mutants("raise E('text', 3)") == {"pass"}
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["history/stored_session.py", "providers/registry.py", "wire/framing.py", "cli/splitting.py"],
+)
+def test_every_mutant_of_our_source_is_another_program(file: str) -> None:
+    """One that can be read; otherwise it would be caught by nothing but its spelling."""
+    source = (ROOT / "src/dragoman" / file).read_text()
+    original = ast.dump(ast.parse(source))
+    found = sites(source)
+    assert len(found) > 20
+    for site in found[:: max(1, len(found) // 40)]:
+        assert ast.dump(ast.parse(site.applied(source))) != original
+        before, _ = site.shown(source)
+        assert before
+
+
+def test_all_source_is_in_a_package() -> None:
+    """And dialects, storages and the rest are sampled by themselves."""
+    found = packages(ROOT)
+    assert {"model", "history", "history/storage", "wire", "wire/gemini", "cli"} <= found.keys()
+    for name, files in found.items():
+        assert all(file.is_relative_to(Path("src/dragoman") / name) for file in files)
+    assert len({file for files in found.values() for file in files}) == sum(
+        map(len, found.values())
+    )
+
+
+def test_the_same_seed_has_the_same_mutants() -> None:
+    """So that a survivor can be tried again."""
+    first = chosen(ROOT, ["history", "interop"], 5, 7)
+    assert (
+        first
+        == chosen(ROOT, ["history", "interop"], 5, 7)
+        != chosen(ROOT, ["history", "interop"], 5, 8)
+    )
+    assert [mutant.package for mutant in first] == ["history"] * 5 + ["interop"] * 5
+    with pytest.raises(SystemExit, match="no package nonsense"):
+        chosen(ROOT, ["nonsense"], 1, 1)
+
+
+def test_the_tests_that_speak_of_a_file_come_first() -> None:
+    """All others of its layer follow."""
+    order = likely_tests(ROOT, Path("src/dragoman/history/identity.py"))
+    assert order[0] == Path("tests/history/test_identity.py")
+    assert set(order) >= {
+        path.relative_to(ROOT) for path in (ROOT / "tests/history").glob("test_*.py")
+    }
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A small tree: a function that is tested for one of its two lines."""
+    root = tmp_path / "project"
+    for folder in ("src/dragoman", "src/dragoman/model", "tests", "tests/model"):
+        (root / folder).mkdir(parents=True)
+        (root / folder / "__init__.py").touch()
+    (root / "pyproject.toml").write_text("[tool.pytest.ini_options]\npythonpath = ['src']\n")
+    (root / "src/dragoman/model/sums.py").write_text(
+        "def more(x):\n    return x + 1\n\ndef less(x):\n    return x - 1\n"
+    )
+    (root / "tests/model/test_sums.py").write_text(
+        "from dragoman.model.sums import less, more\n\n"
+        "def test_broken():\n    assert False\n\n"
+        "def test_more():\n    assert more(1) == 2\n\n"
+        "def test_less():\n    less(1)\n"
+    )
+    mutation = Path(__file__).parent
+    (root / "tests/mutation").mkdir()
+    for name in ("__init__.py", "watching.py"):
+        (root / "tests/mutation" / name).write_text((mutation / name).read_text())
+    return root
+
+
+@pytest.mark.slow
+def test_mutants_are_tried_on_a_copy(project: Path) -> None:
+    """One is caught, one survives; a test that fails anyway has noticed nothing."""
+    file = Path("src/dragoman/model/sums.py")
+    source = (project / file).read_text()
+    found = [site for site in sites(source) if site.kind == "plus/minus swapped"]
+    workshop = Workshop(project, budget=60)
+    caught, survived = (workshop.tried(Mutant("model", file, site)) for site in found)
+    assert (caught.noticed_by, survived.noticed_by) == ("tests/model/test_sums.py::test_more", None)
+    assert (project / file).read_text() == source == (workshop.copy / file).read_text()
+    assert list(told(survived)) == [
+        "src/dragoman/model/sums.py:5: plus/minus swapped", "  - return x - 1",
+        "  + return (x + 1)",
+    ]  # fmt: skip
+    assert summed_up([caught, survived]) == {"model": (1, 2)}
+    assert survived.described()["noticed_by"] is None
+    workshop.close()
+    assert not workshop.copy.exists()
+
+
+@pytest.mark.slow
+def test_a_mutant_that_hangs_is_caught(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From outside, where no test ends by itself."""
+    monkeypatch.setattr("tests.mutation.trials._PATIENCE", 4)
+    (project / "tests/model/test_sums.py").write_text(
+        "from dragoman.model.sums import more\n\ndef test_loop():\n"
+        "    x = 0\n    while x != 1: x = more(x)\n"
+    )
+    file = Path("src/dragoman/model/sums.py")
+    site = next(s for s in sites((project / file).read_text()) if s.kind == "plus/minus swapped")
+    workshop = Workshop(project, budget=5)
+    assert workshop.tried(Mutant("model", file, site)).noticed_by == "(the run did not end)"
+    workshop.close()
+
+
+def test_a_trial_is_described_for_programs() -> None:
+    """With all that a person is told."""
+    file = Path("src/dragoman/model/x.py")
+    site = sites("x = 1 < 2")[0]
+    trial = Trial(Mutant("model", file, site), None, "a", "b", is_unfinished=True)
+    assert trial.described() == {
+        "package": "model", "file": "src/dragoman/model/x.py", "line": 1, "kind": site.kind,
+        "before": "a", "after": "b", "noticed_by": None, "is_unfinished": True,
+    }  # fmt: skip
+    assert next(told(trial)).endswith("(not all tests were run: --budget)")
+    assert "budget" not in next(told(trial._replace(is_unfinished=False)))

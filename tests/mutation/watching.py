@@ -1,0 +1,53 @@
+"""A pytest plugin for a run on a mutant: no test hangs, the run ends in time, and says why."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Generator
+from pathlib import Path
+from time import process_time
+from types import FrameType
+from typing import Never
+
+import pytest
+
+_PER_TEST = 300  # seconds: a busy machine takes its time
+_outcome: dict[str, str | None] = {"failed": None, "stopped": None}
+
+
+def _hangs(_number: int, _frame: FrameType | None) -> Never:
+    msg = "the test hangs"
+    raise TimeoutError(msg)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Give each test its time."""
+    signal.signal(signal.SIGALRM, _hangs)
+    signal.alarm(_PER_TEST)
+    try:
+        return (yield)
+    finally:
+        signal.alarm(0)
+        if process_time() > float(os.environ["DRAGOMAN_TEST_BUDGET"]):
+            _outcome["stopped"] = item.nodeid
+            item.session.shouldstop = "the time is up"
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Note a file that can't be loaded any more."""
+    if report.failed:
+        _outcome["failed"] = _outcome["failed"] or report.nodeid
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note the first test that fails."""
+    if report.failed:
+        _outcome["failed"] = _outcome["failed"] or report.nodeid
+
+
+def pytest_sessionfinish() -> None:
+    """Say how it ended."""
+    Path(os.environ["DRAGOMAN_TEST_OUTCOME"]).write_text(json.dumps(_outcome))
