@@ -1,6 +1,6 @@
 """Writes `docs/reference.md` from the docstrings of the public names: `make docs`.
 
-Only the standard library and the package itself; the same input gives the same bytes.
+Only the standard library, msgspec and the package itself; the same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -12,20 +12,32 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from enum import Enum
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from msgspec import UNSET
+
 import dragoman
+from dragoman.agent.options import Settings
 from dragoman.wire.flags import Flags
 
+_SETTINGS = inspect.Parameter(
+    "settings", inspect.Parameter.VAR_KEYWORD, annotation="Unpack[Settings]"
+)
 PAGE = Path(__file__).parent / "reference.md"
 
 INTRO = """\
 # Reference
 
-Every public name: `from dragoman import …`. Made from the docstrings by `make docs`; do not edit.
+Every public name, by the module to import it from. Made from the docstrings by `make docs`; do not
+edit.
 """
+MODULES = (
+    "", "agent", "errors", "events", "history", "history.truncation", "model", "providers",
+    "testing", "tools", "transport", "wire",
+)  # fmt: skip
 
 # Defaults that are objects print an address or a long text; the reader needs neither.
 _ADDRESS = re.compile(r"<(?:[\w.]+\.)?(\w+)[^<>]*? at 0x[0-9a-f]+>")
@@ -38,18 +50,24 @@ def page() -> str:
 
 
 def _sections() -> Iterator[str]:
-    groups: dict[str, list[str]] = {}
-    for name in dragoman.__all__:
-        if not name.startswith("_"):
-            groups.setdefault(_home(name), []).append(name)
-    for home in sorted(groups):
-        yield f"## dragoman.{home}\n"
-        for name in groups[home]:
-            yield _entry(name, getattr(dragoman, name))
+    for module, names in by_module().items():
+        yield f"## {module}\n"
+        found = import_module(module)
+        for name in names:
+            yield _entry(name, getattr(found, name))
 
 
-def _home(name: str) -> str:
-    return next(home for home, names in dragoman._HOMES.items() if name in names)  # pyright: ignore[reportPrivateUsage]
+def by_module() -> dict[str, list[str]]:
+    """The public names of each module; one that several have, of the first only."""
+    seen: set[int] = set()
+    found: dict[str, list[str]] = {}
+    for short in MODULES:
+        name = f"dragoman.{short}".rstrip(".")
+        module = import_module(name)
+        own = [each for each in module.__all__ if not each.startswith("_")]
+        found[name] = [each for each in own if id(getattr(module, each)) not in seen]
+        seen |= {id(getattr(module, each)) for each in own}
+    return found
 
 
 def _entry(name: str, value: Any) -> str:
@@ -62,8 +80,10 @@ def _entry(name: str, value: Any) -> str:
         if issubclass(value, BaseException):
             lines.append(f"Is a {' and a '.join(_all_bases(value, bases))}.\n")
         lines += _members(value)
-    elif callable(value):
+    elif inspect.isroutine(value):
         lines += [f"```text\n{name}{_signature(value)}\n```\n", f"{paragraph(value)}\n"]
+    elif not all(inspect.isclass(kind) for kind in getattr(value, "__args__", ())):
+        lines.append(f"```text\n{name} = {_MODULES.sub('', str(value))}\n```\n")
     else:  # a union of classes, such as Event
         kinds = ", ".join(f"`{kind.__name__}`" for kind in getattr(value, "__args__", ()))
         lines.append(f"One of {kinds}.\n")
@@ -147,6 +167,9 @@ def _signature(value: Callable[..., Any]) -> str:
     except (TypeError, ValueError):
         return "(…)"
     parameters = [p for p in signature.parameters.values() if p.name not in {"self", "cls"}]
+    if any(p.name in Settings.__annotations__ and p.default is UNSET for p in parameters):
+        parameters = [p for p in parameters if p.name not in Settings.__annotations__]
+        parameters.append(_SETTINGS)  # the same ones in many places
     plain = [p.replace(default=_default(p.default)) for p in parameters]
     text = str(signature.replace(parameters=plain)).replace("'", "")
     return _MODULES.sub("", _ADDRESS.sub(r"\1", text))
@@ -174,4 +197,4 @@ def _default(value: Any) -> Any:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
-    sys.stdout.write(f"{PAGE.name}: {len(dragoman.__all__)} names\n")
+    sys.stdout.write(f"{PAGE.name}: {sum(map(len, by_module().values()))} names\n")
