@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-thorough test-all fidelity sdk-report lint docs bench torture dist clean
+.PHONY: help run chat test test-thorough test-all fidelity sdk-report lint docs bench torture mutants dist clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,9 +24,12 @@ help: ## show this list
 run: $(VENV)/.local ## chat with a small model on this machine; without a terminal, watch
 	@$(VENV)/bin/python -m dragoman.cli tour
 
+chat: $(VENV)/.local ## chat in the terminal, with whatever model is within reach
+	@$(VENV)/bin/python -m dragoman.cli chat
+
 # Two processes on two cores, no more than four anywhere; JOBS=0 runs in this one, for a debugger.
 # Without coverage, which takes as long again: test-all measures it.
-test: $(VENV)/.dev ## run the tests, in about six minutes on two cores
+test: $(VENV)/.dev ## run the tests, in about eight minutes on two cores
 	@echo "==> running the tests (few examples of each property; corpus tier: core)"
 	@DRAGOMAN_PROFILE=quick DRAGOMAN_TIER=core $(PYTEST)
 	@$(VENV)/bin/python -m tests.wire.recorded
@@ -49,19 +52,29 @@ test-all: $(VENV)/.peers ## run all tests, with coverage: slow ones, the extende
 torture: $(VENV)/.dev ## kill, crowd and starve histories and agents (minutes), then property tests in full (hours)
 	@echo "==> torturing the histories"
 	@DRAGOMAN_PROFILE=torture $(PYTEST) tests/history/test_torture.py --durations=0
+	@echo "==> damaging the stores, attacking the encrypted ones"
+	@DRAGOMAN_PROFILE=torture $(PYTEST) $(wildcard tests/history/storage/test_damage_*.py) tests/history/test_attack.py tests/history/storage/test_files_killed.py
 	@echo "==> torturing the agents"
 	@DRAGOMAN_PROFILE=torture $(PYTEST) tests/agent/test_crash.py --durations=0
 	@echo "==> torturing (corpus tier: extended)"
 	@DRAGOMAN_PROFILE=torture DRAGOMAN_TIER=extended $(PYTEST) -m hypothesis
 
+# Of each package, or of one: make mutants MUTANTS=200 PACKAGE=history. SEED=… has the same again.
+MUTANTS ?= 3
+MINUTES ?= 30
+mutants: $(VENV)/.dev ## change the source at random, list the changes that no test notices (half an hour)
+	@echo "==> trying mutants"
+	@nice $(VENV)/bin/python -m tests.mutation --count $(MUTANTS) --minutes $(MINUTES) \
+	  $(addprefix --package ,$(PACKAGE)) $(addprefix --seed ,$(SEED)) $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))
+
 lint: $(VENV)/.dev ## check style, types and layers
 	@echo "==> ruff"
 	@$(VENV)/bin/ruff check --quiet
 	@$(VENV)/bin/ruff format --check --quiet
-	@echo "==> mypy"
-	@$(VENV)/bin/mypy --no-error-summary
-	@echo "==> pyright"
-	@$(VENV)/bin/pyright --pythonpath $(VENV)/bin/python --warnings
+	@echo "==> mypy and pyright, side by side"
+	@$(VENV)/bin/mypy --no-error-summary & mypy=$$!; \
+	  $(VENV)/bin/pyright --pythonpath $(VENV)/bin/python --warnings; pyright=$$?; \
+	  wait $$mypy && exit $$pyright
 	@echo "==> import-linter"
 	@out=$$($(VENV)/bin/lint-imports --no-cache 2>&1) || { echo "$$out"; exit 1; }
 
