@@ -37,6 +37,7 @@ EXTRAS = {
     "otel",
     "peers",
     "postgres",
+    "prices",
     "redis",
 }
 

@@ -16,7 +16,7 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Origin
 from dragoman.model.responses import Choice, Response
 from dragoman.model.usage import Usage
-from dragoman.providers import price_list, registry
+from dragoman.providers import genai_prices, price_list, registry
 from dragoman.providers.price import Price
 from dragoman.providers.prices import Prices, cost_of
 from dragoman.providers.registry import provider, provider_names
@@ -28,6 +28,12 @@ usages = st.builds(
 )
 amounts = st.decimals(0, 1000, places=4)
 prices = st.builds(Price, amounts, amounts, cache_read=amounts, cache_write=amounts)
+
+
+@pytest.fixture(autouse=True)
+def _our_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our own list alone: `test_genai_prices` has the package's."""
+    monkeypatch.setattr(genai_prices, "_package", lambda: None)
 
 
 # --- what a turn costs

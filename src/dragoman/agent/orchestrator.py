@@ -25,6 +25,7 @@ from dragoman.model.responses import Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolChoice, ToolResult
 from dragoman.model.usage import FinishReason
+from dragoman.providers.service_tiers import response_tier, with_tier
 
 _ANSWER = Identity("answer")
 _BAD_CALL = "tool_use_failed"  # Groq's word for a call that the model got wrong (W112)
@@ -243,6 +244,7 @@ def _completed(response: Response) -> Response:
     """With the usage and the finish on the message too, as decoders have them: both are stored.
 
     Of several choices the first is: what all of them used is its usage, or else it would be lost.
+    So is the service tier, where it is not the standard one: the usage is billed by it.
     """
     if not response.choices:
         return response
@@ -251,6 +253,10 @@ def _completed(response: Response) -> Response:
     missing: dict[str, Any] = {}
     if message.usage is None and response.usage is not None:
         missing["usage"] = response.usage.counts
+    tier = response_tier(response)
+    if tier is not None and response.usage is not None and message.origin is not None:
+        usage = message.usage or response.usage.counts
+        missing["usage"] = with_tier(usage, tier, message.origin.dialect)
     if message.finish is None and choice.finish is not None:
         missing["finish"] = choice.finish
     if not missing:

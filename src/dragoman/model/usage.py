@@ -38,6 +38,7 @@ class FinishReason(StrEnum):
 
 
 _WHOLE = {int}
+_NUMBERS = {bool, int, float}
 
 
 class Usage(Value, frozen=True):
@@ -142,11 +143,18 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _numbers(extras: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What of a provider's details is a plain number."""
+    """What of a provider's details are numbers: counts, and what it charged, and who was charged."""
     found: dict[str, Any] = {}
     for dialect, fields in extras.items():
         if isinstance(fields, Mapping):
-            numbers = {key: value for key, value in fields.items() if type(value) is int and value}
+            numbers = {key: kept for key, value in fields.items() if (kept := _number(value))}
             if numbers:
                 found[dialect] = numbers
     return found or EMPTY
+
+
+def _number(value: Any) -> Any:
+    """A number that is not zero, or an object's numbers."""
+    if isinstance(value, Mapping):
+        return {key: each for key, each in value.items() if type(each) in _NUMBERS and each}
+    return value if type(value) in _NUMBERS else None

@@ -1,7 +1,7 @@
 """The makers' list prices, in US dollars for a million tokens; as data.
 
-As of `AS_OF`, checked against genai-prices 0.2.1: the standard tier, text and images, and no
-prices that are announced to end (Gemini 3.7 and later). Lists change; `Prices` takes what is right
+As of `AS_OF`, checked against genai-prices 0.2.2: the standard tier, text and images, and no
+prices that are announced to end (Gemini 3.6 and later). Lists change; `Prices` takes what is right
 for you in place of these.
 
 A row is for a provider that bills by it. Others that serve the same models set prices of their own:
@@ -115,6 +115,8 @@ _OPENAI: Rows = (
     (r"gpt-4o-mini", _listed("0.15", "0.6", "0.075")),
     (r"gpt-4-turbo(-preview)?|gpt-4-(1106|0125)-preview", _listed("10", "30")),
     (r"gpt-4", _listed("30", "60")),
+    (r"gpt-3\.5-turbo-0613", _listed("1.5", "2")),
+    (r"gpt-3\.5-turbo-1106", _listed("1", "2")),
     (r"gpt-3\.5-turbo(-0125)?", _listed("0.5", "1.5")),
     (r"o1|o1-preview", _listed("15", "60", "7.5")),
     (r"o1-pro", _listed("150", "600")),
@@ -143,12 +145,14 @@ _ANTHROPIC: Rows = (
     (r"claude-sonnet-4-6|claude-3(-[57])?-sonnet", _claude("3", "15")),
     (r"claude-haiku-4-5", _claude("1", "5")),
     (r"claude-3-5-haiku", _claude("0.8", "4")),
-    (r"claude-3-haiku", Price("0.25", "1.25", cache_read="0.03", cache_write="0.3")),
+    (
+        r"claude-3-haiku",
+        Price("0.25", "1.25", cache_read="0.03", cache_write="0.3", cache_write_hour="0.5"),
+    ),
 )
 
 _GOOGLE: Rows = (
     (r"gemini-3(\.1)?-pro-preview", _with_long(_listed("2", "12", "0.2"), _LONG, "1.5")),
-    (r"gemini-3\.6-flash", _listed("1.5", "7.5", "0.15")),
     (r"gemini-3\.5-flash(-preview)?", _listed("1.5", "9", "0.15")),
     (r"gemini-3\.5-flash-lite(-preview)?", _listed("0.3", "2.5", "0.03")),
     (r"gemini-3-flash-preview", _listed("0.5", "3", "0.05")),

@@ -1,4 +1,4 @@
-"""What requests cost: as the user says, else as the provider says, else by its list."""
+"""What requests cost: as the user says, else as the provider says, else by its list prices."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from typing import Any
 
 from dragoman.errors import ConfigError
 from dragoman.model.frozen import EMPTY
+from dragoman.model.messages import Message
 from dragoman.model.responses import Response
 from dragoman.model.spelling import normalised
 from dragoman.model.usage import Usage
 from dragoman.model.value import expect
+from dragoman.providers.genai_prices import genai_cost, genai_price
 from dragoman.providers.price import Price, price_of
 from dragoman.providers.price_list import LISTING, listed_price, undated
 from dragoman.providers.registry import provider as registered
 from dragoman.providers.reported_costs import REPORTING, reported_cost
+from dragoman.providers.service_tiers import response_tier, usage_tier
 
 _WITHOUT_MODELS = frozenset({"local", "echo", "scripted"})
 """What runs here is no provider, and may go without a model's name."""
+_UNLISTED = ("input_audio", "output_audio", "cached_audio", "output_image", "web_searches")
+"""What has prices that our list does not have."""
 _KEPT = 64
 """Names of providers that are remembered: a program has few, but may be told any number."""
 
@@ -58,19 +63,27 @@ class Prices:
         own = self._overriding(place, name)
         if own is not None or place is None:
             return own
-        return listed_price(place, name)
+        return genai_price(place, name) or listed_price(place, name)
 
     def cost_of(
-        self, usage: Usage | None, model: str, provider: str | None = None
+        self,
+        usage: Usage | None,
+        model: str,
+        provider: str | None = None,
+        *,
+        tier: str | None = None,
+        at: float | None = None,
     ) -> Decimal | None:
         """What one request cost in US dollars; None where its price or its usage is not known.
 
+        `tier` is the service tier where it was not the standard one (`batch`, `flex`, `priority`),
+        `at` when it was made: the list prices of that day count, where they are known.
+
         Long prompts are dearer at some providers, and details get lost when usages are added up:
-        ask for each request, and add up the costs. What is not billed by tokens (a provider's own
-        searches, say) is counted only where the provider itself tells the cost.
+        ask for each request, and add up the costs.
         """
         place, name = self._place(model, provider)
-        return self._cost(usage, place, (name,))
+        return self._cost(usage, place, (name,), tier, at)
 
     def cost_of_response(self, response: Response, model: str) -> Decimal | None:
         """As `cost_of`, for an answer of the model that was asked, `provider:model`.
@@ -82,21 +95,48 @@ class Prices:
         if origin is not None and origin.provider is not None:
             made_at = self._provider(origin.provider)
             place, asked = made_at, asked if made_at == place else ""
-        return self._cost(response.usage, place, (_bare(response.model or ""), asked))
+        names = (_bare(response.model or ""), asked)
+        return self._cost(
+            response.usage, place, names, response_tier(response), response.created_at
+        )
 
-    def _cost(self, usage: Usage | None, place: str | None, names: Sequence[str]) -> Decimal | None:
-        price = _first(self._overriding(place, name) for name in names)
-        if price is None:
-            reported = reported_cost(usage, place)
-            if reported is not None:
-                return reported
-            if place is not None:
-                price = _first(listed_price(place, name) for name in names)
-        if price is None:
+    def cost_of_message(self, message: Message) -> Decimal | None:
+        """As `cost_of`, for an answer in a conversation or a history.
+
+        None for a message that no provider is known to have given, or that has no usage.
+        """
+        expect(message, Message, "the message")
+        origin = message.origin
+        if origin is None or origin.provider is None or message.usage is None:
             return None
-        if usage is None:
-            return Decimal(0) if price.is_free else None
-        return price.cost(usage)
+        place, name = self._place(origin.model or "", origin.provider)
+        return self._cost(message.usage, place, (name,), None, message.created_at)
+
+    def _cost(
+        self,
+        usage: Usage | None,
+        place: str | None,
+        names: Sequence[str],
+        tier: str | None,
+        at: float | None,
+    ) -> Decimal | None:
+        own = _first(self._overriding(place, name) for name in names)
+        if own is not None:
+            return own.cost(usage) if usage is not None else _nothing(own)
+        reported = reported_cost(usage, place)
+        if reported is not None or place is None:
+            return reported
+        tier = tier or (usage_tier(usage) if usage is not None else None)
+        for name in names:
+            cost = None if usage is None else genai_cost(usage, place, name, tier, at)
+            if cost is not None:
+                return cost
+        listed = _first(listed_price(place, name) for name in names)
+        if listed is None or usage is None or listed.is_free:
+            return None if listed is None else _nothing(listed)
+        if tier is not None or any(usage.details.get(name) for name in _UNLISTED):
+            return None  # the list has the standard tier, and the price of text
+        return listed.cost(usage)
 
     def can_tell(self, model: str, provider: str | None = None) -> bool:
         """Whether a request's cost will be known: by a price, or because the provider tells it."""
@@ -140,13 +180,20 @@ LISTED = Prices()
 """The providers' lists alone."""
 
 
-def cost_of(usage: Usage | None, model: str, provider: str | None = None) -> Decimal | None:
+def cost_of(
+    usage: Usage | None,
+    model: str,
+    provider: str | None = None,
+    *,
+    tier: str | None = None,
+    at: float | None = None,
+) -> Decimal | None:
     """What one request cost by the providers' lists, in US dollars; None where not known.
 
     >>> cost_of(Usage(input=1_000_000), "anthropic:claude-haiku-4-5")
     Decimal('1')
     """
-    return LISTED.cost_of(usage, model, provider)
+    return LISTED.cost_of(usage, model, provider, tier=tier, at=at)
 
 
 # --- names
@@ -173,6 +220,11 @@ def _names(place: str | None, model: str) -> Iterator[str]:
         if place is not None:
             yield f"{place}:{name}"
         yield name
+
+
+def _nothing(price: Price) -> Decimal | None:
+    """The cost of what nobody has counted."""
+    return Decimal(0) if price.is_free else None
 
 
 def _first(prices: Iterable[Price | None]) -> Price | None:

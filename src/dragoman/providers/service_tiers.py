@@ -1,0 +1,60 @@
+"""The service tier by which a request is billed, where it is not the standard one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dragoman.model.responses import Response
+from dragoman.model.usage import Usage
+
+_STANDARD = frozenset(
+    {"", "1", "auto", "default", "standard", "standard_only", "on_demand", "unspecified",
+     "service_tier_unspecified", "traffic_type_unspecified", "none"}
+)  # fmt: skip
+"""What the providers call it."""
+_FIELDS = ("service_tier", "serviceTier", "trafficType", "speed")
+_SAME = {"on_demand_priority": "priority", "on_demand_flex": "flex"}  # Vertex AI's
+_ANYWHERE = frozenset({"", "global", "not_available"})
+"""Where Anthropic may run a model at the list price (`inference_geo`)."""
+
+
+def response_tier(response: Response) -> str | None:
+    """The tier of an answer: `flex`, `priority`, `batch`, …; None: the standard one.
+
+    >>> response_tier(Response(extras={"openai-chat": {"service_tier": "flex"}}))
+    'flex'
+    """
+    found = _first(_tiers(response.extras))
+    if found is None and response.usage is not None:
+        found = usage_tier(response.usage)
+    return found
+
+
+def usage_tier(usage: Usage) -> str | None:
+    """As `response_tier`, of counts that a provider has said it with."""
+    return _first(_tiers(usage.extras)) if usage.extras else None
+
+
+def with_tier(usage: Usage, tier: str, dialect: str) -> Usage:
+    """The counts, with the tier that they are billed by."""
+    fields = usage.extras.get(dialect)
+    said = fields if isinstance(fields, Mapping) else {}
+    return usage.replace(extras={**usage.extras, dialect: {**said, "service_tier": tier}})
+
+
+def _tiers(extras: Mapping[str, Any]) -> Iterator[str]:
+    for fields in extras.values():
+        if not isinstance(fields, Mapping):
+            continue
+        for name in _FIELDS:
+            said = fields.get(name)
+            if isinstance(said, str) and said.lower() not in _STANDARD:
+                yield _SAME.get(said.lower(), said.lower())
+        geo = fields.get("inference_geo")
+        if isinstance(geo, str) and geo not in _ANYWHERE:
+            yield geo
+
+
+def _first(tiers: Iterator[str]) -> str | None:
+    return next(tiers, None)
