@@ -11,10 +11,21 @@ from dragoman.agent.resuming import Beginning, begin
 from dragoman.agent.runs import Run
 from dragoman.agent.typed_run import TypedOrchestrator
 from dragoman.errors import InvalidInputError
+from dragoman.tracing.spans import agent_run
+from dragoman.tracing.switch import is_traced
 
 
 async def play(run: Run, beginning: Beginning) -> Result[Any]:
     """Begin, iterate until the run is over, and clear up; gives what has come of it."""
+    if not is_traced():
+        return await _played(run, beginning)
+    with agent_run(run.agent, run.setup.model.name, run.session) as told:
+        result = await _played(run, beginning)
+        told(result.usage, result.cost)
+        return result
+
+
+async def _played(run: Run, beginning: Beginning) -> Result[Any]:
     orchestrator = _orchestrator(run)
     await run.find_tools()
     await orchestrator.initialize(run)

@@ -113,6 +113,12 @@ class Run:
         return found if isinstance(found, Target) else None
 
     @property
+    def session(self) -> str | None:
+        """The session that the conversation is kept in; None: it is kept in none."""
+        found = getattr(self.conversation, "session", None)
+        return found if isinstance(found, str) else None
+
+    @property
     def context(self) -> RunContext[Any]:
         """What tools, hooks and instructions are told about the run."""
         sent = self.request.messages if self.request is not None else ()

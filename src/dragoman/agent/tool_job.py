@@ -14,6 +14,8 @@ from dragoman.agent.tool_results import result_of
 from dragoman.errors import InvalidInputError, ToolTimeout
 from dragoman.model.functions.tool import Tool
 from dragoman.model.tools import ToolCall, ToolResult
+from dragoman.tracing.spans import tool_run
+from dragoman.tracing.switch import is_traced
 from dragoman.wire.fitting.tools import TEXT_ARGUMENT
 
 
@@ -62,7 +64,12 @@ class Jobs(NamedTuple):
         """
         task = asyncio.current_task()
         cancels = task.cancelling() if task else 0
-        result = await self._outcome(job, task)
+        if is_traced():
+            with tool_run(job.call, job.tool.definition) as told:
+                result = await self._outcome(job, task)
+                told(result)
+        else:
+            result = await self._outcome(job, task)
         if task is not None and task.cancelling() > cancels:
             raise asyncio.CancelledError  # it was meant for us, and the tool kept it to itself
         return result

@@ -143,7 +143,7 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _numbers(extras: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What of a provider's details are numbers: counts, and what it charged, and who was charged."""
+    """What of a provider's details are numbers: counts, what it charged, and for what."""
     found: dict[str, Any] = {}
     for dialect, fields in extras.items():
         if isinstance(fields, Mapping):

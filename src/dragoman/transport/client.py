@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from decimal import Decimal
 from typing import Any
+
+from msgspec.structs import replace
 
 from dragoman.errors import DragomanError, InvalidInputError, ProviderError, TransportError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
+from dragoman.providers.prices import LISTED
 from dragoman.providers.provider import Provider
+from dragoman.tracing.spans import ModelCall
+from dragoman.tracing.switch import is_traced, propagate
 from dragoman.transport.answers import read_answer
 from dragoman.transport.blocking import BlockingTwins
 from dragoman.transport.deployments import Deployment
@@ -109,6 +115,21 @@ class Client(OtherEndpoints, BlockingTwins):
     async def send(self, request: Request | Any) -> Response:
         """The model's answer. Takes a `Request`, or whatever `Messages.from_any` takes."""
         asked = self._asked(request, stream=False)
+        call = self._call(asked)
+        if call is None:
+            return await self._whole(asked)
+        return await call.watched(self._whole(asked), self._cost)
+
+    def _call(self, request: Request) -> ModelCall | None:
+        """The span of a request; None where nobody traces."""
+        if not is_traced():
+            return None
+        return ModelCall.of(request, self.provider.name, self._deployment.url)
+
+    def _cost(self, response: Response) -> Decimal | None:
+        return LISTED.cost_of_response(response, self.name)
+
+    async def _whole(self, asked: Request) -> Response:
         try:
             return await within(self._timeouts.answer_total, self._answer(asked))
         except (TransportError, ProviderError) as error:
@@ -148,7 +169,7 @@ class Client(OtherEndpoints, BlockingTwins):
         """
         source = Source(
             self._deployment.locate, self._incoming, self._retries, self._timeouts.stream_total,
-            self._sleep,
+            self._sleep, self._call, self._cost,
         )  # fmt: skip
         return ResponseStream(source, self._asked(request, stream=True))
 
@@ -227,7 +248,7 @@ class Client(OtherEndpoints, BlockingTwins):
             raise
 
     async def _accepted(self, place: Deployment, message: HttpRequest) -> Reply:
-        reply = await self._transport.open(message, self._timeouts)
+        reply = await self._transport.open(_propagated(message), self._timeouts)
         if reply.status < _REDIRECT:
             return reply
         try:
@@ -249,6 +270,15 @@ class Client(OtherEndpoints, BlockingTwins):
 
 def _message(place: Deployment, endpoint: str, request: Request, encoded: Encoded) -> HttpRequest:
     return place.request(endpoint, encoded.to_bytes(), model=request.model, headers=encoded.headers)
+
+
+def _propagated(message: HttpRequest) -> HttpRequest:
+    """With the headers that say which span it belongs to, where somebody traces."""
+    if not is_traced():
+        return message
+    headers = dict(message.headers)
+    propagate(headers)
+    return replace(message, headers=headers)
 
 
 def _network() -> Transport:

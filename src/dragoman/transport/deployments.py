@@ -124,9 +124,16 @@ class Deployment:
 
     def _host(self) -> str | None:
         try:
-            url = self._base_url or self.provider.url("models", parameters=self._filled())
-            return urlsplit(url).netloc.rpartition("@")[2] or None
-        except (ConfigError, ValueError):
+            return urlsplit(self.url or "").netloc.rpartition("@")[2] or None
+        except ValueError:
+            return None
+
+    @property
+    def url(self) -> str | None:
+        """Where it is; None where nobody has said so."""
+        try:
+            return self._base_url or self.provider.url("models", parameters=self._filled())
+        except ConfigError:
             return None
 
     def _secrets(self) -> Iterator[str]:

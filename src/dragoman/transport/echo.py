@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 from dragoman.model.accumulate import MessageAccumulator
@@ -17,6 +18,7 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, make_call
 from dragoman.model.usage import FinishReason
+from dragoman.tracing.spans import ModelCall
 from dragoman.transport.blocking import BlockingTwins
 from dragoman.transport.synthetic_answers import (
     PlayedStream,
@@ -60,7 +62,12 @@ class EchoModel(BlockingTwins):
 
     async def send(self, request: Request | Any) -> Response:
         """The echo. Takes a `Request`, or whatever `Messages.from_any` takes."""
-        return self._answer(request_of(request, self._model, stream=False))
+        asked = request_of(request, self._model, stream=False)
+        call = ModelCall.of(asked, "echo")
+        response = self._answer(asked)
+        if call is not None:
+            call.answered(response)
+        return response
 
     def stream(self, request: Request | Any) -> PlayedStream:
         """The echo, word by word."""
@@ -72,7 +79,7 @@ class EchoModel(BlockingTwins):
                     await asyncio.sleep(self._pause)
                 yield event
 
-        return PlayedStream(source)
+        return PlayedStream(source, partial(ModelCall.of, asked, "echo"))
 
     @property
     def _model(self) -> str:

@@ -18,6 +18,8 @@ from dragoman.model.catalogue import Embeddings
 from dragoman.model.frozen import EMPTY
 from dragoman.model.responses import Embedding
 from dragoman.model.value import expect
+from dragoman.tracing.spans import embedding_call
+from dragoman.tracing.switch import is_traced
 from dragoman.transport.exchanges import Line
 from dragoman.wire.embeddings import Embedded, EmbeddingFormat, ToEmbed
 from dragoman.wire.json_values import opened
@@ -44,6 +46,16 @@ async def embed(
     found = line.needs(services(line.dialect).embeddings, "embeddings")
     asked = ToEmbed(_model(line, model), _checked(texts), dimensions, extra)
     size = _size(batch, found.most, len(asked.inputs))
+    if not is_traced():
+        return await _all(line, found, asked, size)
+    place = line.deployment
+    with embedding_call(place.provider.name, asked.model, place.url) as told:
+        embeddings = await _all(line, found, asked, size)
+        told(embeddings.usage)
+        return embeddings
+
+
+async def _all(line: Line, found: EmbeddingFormat, asked: ToEmbed, size: int) -> Embeddings:
     answers: list[Embedded] = []
     for start in range(0, len(asked.inputs), size):
         answers += await _embedded(line, found, asked.portion(start, start + size))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ from dragoman.model.requests import Request
 from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason
+from dragoman.tracing.spans import ModelCall
 from dragoman.transport.blocking import BlockingTwins
 from dragoman.transport.synthetic_answers import PlayedStream, estimated_usage, request_of, spoken
 
@@ -92,6 +94,10 @@ class ScriptedModel(BlockingTwins):
     async def send(self, request: Request | Any) -> Response:
         """The next answer. Takes a `Request`, or whatever `Messages.from_any` takes."""
         asked = request_of(request, "scripted", stream=False)
+        call = ModelCall.of(asked, "scripted")
+        return await (self._played(asked) if call is None else call.watched(self._played(asked)))
+
+    async def _played(self, asked: Request) -> Response:
         heard = MessageAccumulator()
         step = await self._next(asked)
         if not _is_events(step):
@@ -112,7 +118,7 @@ class ScriptedModel(BlockingTwins):
             for event in told:
                 yield event
 
-        return PlayedStream(source)
+        return PlayedStream(source, partial(ModelCall.of, asked, "scripted"))
 
     async def _next(self, request: Request) -> Step:
         """What the script says to a request; raises what it says to raise."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from decimal import Decimal
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -12,6 +13,7 @@ from dragoman.errors import DragomanError, InvalidInputError, ProviderError
 from dragoman.model.events import Event
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
+from dragoman.tracing.spans import ModelCall
 from dragoman.transport.protocol import within
 from dragoman.transport.rejected_reasoning import verified
 from dragoman.transport.retries import Retries
@@ -29,6 +31,9 @@ class Source(NamedTuple):
     total: float | None
     """Seconds for all of a stream."""
     sleep: Callable[[float], Awaitable[None]]
+    trace: Callable[[Request], ModelCall | None]
+    """The span of a request; None where nobody traces."""
+    cost: Callable[[Response], Decimal | None]
 
 
 class ResponseStream:
@@ -46,6 +51,7 @@ class ResponseStream:
         self._live: Incoming | None = None  # the same, until its failure has been looked at
         self._attempts = 0
         self._deadline: float | None = None
+        self._call: ModelCall | None = None
         self._is_taken = self._is_waiting = self._has_begun = self._is_over = False
 
     @property
@@ -81,6 +87,8 @@ class ResponseStream:
         """Stop listening; the connection is closed. Calling it again does nothing."""
         self._is_taken = self._is_over = True
         self._ready.clear()
+        if self._call is not None:
+            self._call.answered(self.response, self._source.cost)
         if self._incoming is not None:
             await self._incoming.close()
 
@@ -133,6 +141,8 @@ class ResponseStream:
             else:  # nearly always, and by few coroutines: each of them costs, for every piece
                 self._take(await live.read())
         except BaseException as error:
+            if self._call is not None:
+                self._call.failed(error, self.response)
             await self.close()
             if isinstance(error, DragomanError):
                 self._source.locate(error, self._request.model)
@@ -168,21 +178,33 @@ class ResponseStream:
             if live.failure is not None:
                 raise live.failure
             self._is_over = True
+            if self._call is not None:
+                self._call.answered(self.response, self._source.cost)
         else:
             self._take(await live.read())
 
     def _take(self, events: list[Event]) -> None:
         if events:
             self._ready.extend(events)
+            if self._call is not None and not self._has_begun:
+                self._call.begun()
             self._has_begun = True
 
     async def _open(self) -> None:
         self._attempts += 1
-        incoming = await self._source.open(self._request)
+        incoming = await self._opened()
         if self._is_over:  # another task closed it in the meantime
             await incoming.close()
         else:
             self._live = self._incoming = incoming
+
+    async def _opened(self) -> Incoming:
+        if self._attempts == 1:
+            self._call = self._source.trace(self._request)
+        if self._call is None:
+            return await self._source.open(self._request)
+        with self._call.active():
+            return await self._source.open(self._request)
 
     async def _recover(self, error: DragomanError) -> None:
         """Wait before another attempt; raises where there is none."""

@@ -17,6 +17,7 @@ from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall
 from dragoman.model.usage import Usage
+from dragoman.tracing.spans import ModelCall
 from dragoman.transport.answers import events_of
 from dragoman.wire.inputs.reader import read_request
 
@@ -83,10 +84,13 @@ class PlayedStream:
     """A stream of events from anywhere, with the manners of one that comes over a network.
 
     `source` gets the accumulator that the events go into, and is called when somebody listens.
+    `trace` begins the span that they belong to.
     """
 
-    def __init__(self, source: Source) -> None:
-        self._source = source
+    def __init__(
+        self, source: Source, trace: Callable[[], ModelCall | None] = lambda: None
+    ) -> None:
+        self._source, self._trace = source, trace
         self._heard = MessageAccumulator()
         self._events: AsyncGenerator[Event] | None = None
         self._is_closed = False
@@ -154,13 +158,28 @@ class PlayedStream:
     async def _told(self) -> AsyncGenerator[Event]:
         heard = self._heard
         events = self._source(heard)
+        call = self._trace()
         try:
             async for event in events:
                 heard.add(event)
+                if call is not None:
+                    call.begun()
                 yield event
+            _expect_complete(heard)
+        except GeneratorExit:  # who listened has left
+            raise
+        except BaseException as error:
+            if call is not None:
+                call.failed(error, heard.response)
+            raise
         finally:
+            if call is not None:
+                call.answered(heard.response)
             if isinstance(events, AsyncGenerator):  # or the loop would have to finish it
                 await events.aclose()
-        if not heard.is_complete:
-            msg = "the stream ended before the answer was complete"
-            raise StreamInterrupted(msg, partial=heard.response)
+
+
+def _expect_complete(heard: MessageAccumulator) -> None:
+    if not heard.is_complete:
+        msg = "the stream ended before the answer was complete"
+        raise StreamInterrupted(msg, partial=heard.response)

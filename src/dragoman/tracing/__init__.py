@@ -1,0 +1,1 @@
+"""Spans and metrics by OpenTelemetry's conventions for generative AI (extra `otel`)."""

@@ -1,0 +1,363 @@
+"""Spans and metrics, read back from OpenTelemetry's own SDK and compared with the conventions."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from opentelemetry import metrics, trace
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from opentelemetry.trace import SpanKind, StatusCode
+
+from dragoman import Agent, Message, Usage, tool
+from dragoman.errors import DragomanError
+from dragoman.model.media import Image
+from dragoman.model.parts import Thinking
+from dragoman.model.tools import make_call
+from dragoman.testing import EchoModel, ScriptedModel
+from dragoman.transport import Client, FallbackModel, Retries
+from tests.cli.loopback import Goes, said, serving, streamed
+
+CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
+KNOWN = {
+    value
+    for name, value in vars(gen_ai_attributes).items()
+    if name.startswith("GEN_AI") and isinstance(value, str)
+}
+OURS = {"operation.cost", "gen_ai.usage.cost", "dragoman.history.storage"}
+GENERAL = {"error.type", "server.address", "server.port"}
+SECRET = "Where is the Old Bridge?"
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
+    """What is exported."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
+    monkeypatch.delenv(CONTENT, raising=False)
+    yield exporter
+    provider.shutdown()
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
+    """What is measured."""
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    monkeypatch.setattr(metrics._internal, "_METER_PROVIDER", provider)
+    yield reader
+    provider.shutdown()
+
+
+def named(exporter: InMemorySpanExporter) -> dict[str, list[ReadableSpan]]:
+    """The spans by name."""
+    found: dict[str, list[ReadableSpan]] = {}
+    for span in exporter.get_finished_spans():
+        found.setdefault(span.name, []).append(span)
+    return found
+
+
+def only(exporter: InMemorySpanExporter) -> ReadableSpan:
+    """The only span."""
+    (span,) = exporter.get_finished_spans()
+    return span
+
+
+def fields(span: ReadableSpan) -> dict[str, Any]:
+    """A span's attributes."""
+    return dict(span.attributes or {})
+
+
+def parent(span: ReadableSpan) -> int | None:
+    """The id of the span that it is part of."""
+    return None if span.parent is None else span.parent.span_id
+
+
+@tool
+def weather(city: str) -> str:
+    """The weather in a city."""
+    return f"Sun over {city}."
+
+
+@tool
+def clock() -> str:
+    """The time."""
+    raise ValueError(SECRET)
+
+
+def calling(name: str, **arguments: Any) -> Message:
+    """A message that calls a tool."""
+    return Message.assistant(make_call(f"call_{name}", name, raw=json.dumps(arguments)))
+
+
+# --- an agent's run
+
+
+async def test_a_run_with_two_tools_and_a_fallback(spans: InMemorySpanExporter) -> None:
+    """One trace: the run, each question to each model, each tool, and what failed."""
+    first = ScriptedModel([DragomanError, calling("weather", city="Mostar")], name="scripted:one")
+    second = ScriptedModel([calling("clock"), "Sunny."], name="scripted:two")
+    fallback = FallbackModel(first, second, when=lambda _: True)
+    result = await Agent(fallback, tools=[weather, clock]).send(SECRET)
+    assert result.text == "Sunny."
+    found = named(spans)
+    (run,) = found["invoke_agent"]
+    assert len({span.context.trace_id for span in spans.get_finished_spans()}) == 1
+    assert [name for name in found if parent(found[name][0]) == run.context.span_id] != []
+    children = [span for span in spans.get_finished_spans() if span is not run]
+    assert {parent(span) for span in children} == {run.context.span_id}
+    assert sum(span.name.startswith("chat") for span in children) == 5
+    failed = [span for span in children if span.status.status_code is StatusCode.ERROR]
+    assert sorted(span.name.split()[0] for span in failed) == ["chat", "chat", "execute_tool"]
+    tools = found["execute_tool weather"], found["execute_tool clock"]
+    assert [fields(each[0])["gen_ai.tool.call.id"] for each in tools] == [
+        "call_weather",
+        "call_clock",
+    ]
+    assert fields(run)["gen_ai.usage.input_tokens"] == (result.usage or Usage()).total_input
+
+
+async def test_names_are_those_of_the_conventions(
+    spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every attribute is one that OpenTelemetry's package lists, or one of the few we add."""
+    monkeypatch.setenv(CONTENT, "true")
+    model = ScriptedModel([calling("weather", city="Mostar"), "Sunny."])
+    await Agent(model, tools=[weather], system="Be brief.").send(SECRET, temperature=0.5)
+    seen: set[str] = set()
+    for span in spans.get_finished_spans():
+        seen |= fields(span).keys()
+    assert seen <= KNOWN | OURS | GENERAL
+    assert seen >= {"gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.definitions",
+                    "gen_ai.system_instructions", "gen_ai.tool.call.arguments",
+                    "gen_ai.tool.call.result", "gen_ai.request.temperature"}  # fmt: skip
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_content_is_left_out_unless_asked_for(
+    spans: InMemorySpanExporter, streams: bool
+) -> None:
+    """Neither what is said nor arguments, results and errors are in a span."""
+    model = ScriptedModel([calling("weather", city=SECRET), calling("clock"), f"{SECRET}!"])
+    agent = Agent(model, tools=[weather, clock], system=SECRET)
+    await (agent.stream(SECRET).collect() if streams else agent.send(SECRET))
+    with pytest.raises(DragomanError):
+        await Agent(ScriptedModel([DragomanError(SECRET)])).send(SECRET)
+    assert len(spans.get_finished_spans()) == 8
+    for span in spans.get_finished_spans():
+        assert SECRET not in span.to_json()
+
+
+async def test_content_has_the_form_that_viewers_read(
+    spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages with roles and typed parts; what is no text says what it is, without its bytes."""
+    monkeypatch.setenv(CONTENT, "SPAN_ONLY")
+    picture = Image.from_bytes(b"\x89PNG bytes", mime="image/png")
+    answer = Message.assistant(Thinking("Hm."), *calling("weather", city="Mostar").parts)
+    model = ScriptedModel([answer, "Half \ud800 a character."])
+    await Agent(model, tools=[weather]).send("What is this?", picture)
+    first, *_, last = [span for span in spans.get_finished_spans() if span.name.startswith("chat")]
+    asked = json.loads(fields(first)["gen_ai.input.messages"])
+    assert asked == [{"role": "user", "parts": [
+        {"type": "text", "content": "What is this?"},
+        {"type": "blob", "modality": "image", "mime_type": "image/png"}]}]  # fmt: skip
+    (said_first,) = json.loads(fields(first)["gen_ai.output.messages"])
+    assert said_first["finish_reason"] == "tool_calls"
+    assert said_first["parts"] == [
+        {"type": "reasoning", "content": "Hm."},
+        {"type": "tool_call", "id": "call_weather", "name": "weather",
+         "arguments": {"city": "Mostar"}}]  # fmt: skip
+    replied = json.loads(fields(last)["gen_ai.input.messages"])[-1]["parts"]
+    assert replied == [{"type": "tool_call_response", "id": "call_weather",
+                        "response": "Sun over Mostar."}]  # fmt: skip
+    assert "Half" in fields(last)["gen_ai.output.messages"]
+
+
+# --- clients
+
+
+async def test_a_request_over_the_network(
+    spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who was asked where, with which settings, what it took; the server is told of the span."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(said()) as vendor:
+        async with Client("openai:gpt-5", base_url=f"{vendor.url}/v1", dialect="openai-chat") as it:
+            await it.send(SECRET)
+        port = int(vendor.url.rpartition(":")[2])
+    span = only(spans)
+    assert (span.name, span.kind) == ("chat gpt-5", SpanKind.CLIENT)
+    cost = (Usage(input=9, output=3).input * 1.25 + 3 * 10) / 1e6
+    assert fields(span) == {
+        "gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai",
+        "gen_ai.system": "openai", "gen_ai.request.model": "gpt-5", "gen_ai.response.model": "m",
+        "gen_ai.response.id": "c1", "gen_ai.response.finish_reasons": ("stop",),
+        "gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 3,
+        "server.address": "127.0.0.1", "server.port": port,
+        "operation.cost": pytest.approx(cost), "gen_ai.usage.cost": pytest.approx(cost),
+    }  # fmt: skip
+    sent = {name.lower(): value for name, value in vendor.came[0].headers.items()}
+    assert sent["traceparent"].split("-")[1:3] == [
+        f"{span.context.trace_id:032x}", f"{span.context.span_id:016x}"]  # fmt: skip
+
+
+async def test_a_stream_is_one_span(
+    spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the request to the last event, with the time to the first."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(streamed("In ", "Mostar.")) as vendor:
+        async with Client("openai:gpt-5", base_url=f"{vendor.url}/v1", dialect="openai-chat") as it:
+            async for _ in it.stream(SECRET):
+                assert not spans.get_finished_spans()
+    found = fields(only(spans))
+    assert found["gen_ai.request.stream"] is True
+    assert found["gen_ai.response.time_to_first_chunk"] > 0
+    assert found["gen_ai.response.finish_reasons"] == ("stop",)
+    assert "traceparent" in {name.lower() for name in vendor.came[0].headers}
+
+
+async def test_a_stream_that_is_left_ends_its_span(
+    spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Leaving is no error; a stream that breaks off is one."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    where: dict[str, Any] = {"dialect": "openai-chat", "retries": Retries(attempts=1)}
+    with serving(streamed("In ", "Mostar.", hangs=True)) as vendor:
+        async with (Client("openai:gpt-5", base_url=f"{vendor.url}/v1", **where) as it,
+                    it.stream(SECRET) as stream):  # fmt: skip
+            await anext(aiter(stream))
+    with serving(streamed("In ", is_whole=False)) as vendor:
+        async with Client("openai:gpt-5", base_url=f"{vendor.url}/v1", **where) as it:
+            with pytest.raises(DragomanError):
+                await it.stream(SECRET).collect()
+    left, broken = spans.get_finished_spans()
+    assert left.status.status_code is StatusCode.UNSET
+    assert broken.status.status_code is StatusCode.ERROR
+    assert fields(broken)["error.type"] == "StreamInterrupted"
+
+
+async def test_a_refusal_has_its_status(
+    spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`error.type` is what the server answered; attempts that were repeated are one span."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    answers = iter([Goes({"error": {"message": SECRET}}, 500), Goes({"error": {}}, 401)])
+    with serving(lambda _came: next(answers)) as vendor:
+        retries = Retries(attempts=2, first=0.01)
+        async with Client("openai:gpt-5", base_url=f"{vendor.url}/v1", dialect="openai-chat",
+                          retries=retries) as it:  # fmt: skip
+            with pytest.raises(DragomanError):
+                await it.send(SECRET)
+    span = only(spans)
+    assert fields(span)["error.type"] == "401"
+    assert SECRET not in span.to_json()
+
+
+async def test_embeddings_have_a_span(
+    spans: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As chats do."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    answer = {"data": [{"index": 0, "embedding": [0.5]}], "model": "m",
+              "usage": {"prompt_tokens": 4, "total_tokens": 4}}  # fmt: skip
+    with serving(Goes(answer)) as vendor:
+        async with Client("openai?embeddings=e-1", base_url=f"{vendor.url}/v1") as it:
+            await it.embed("Bridge")
+    span = only(spans)
+    assert span.name == "embeddings e-1"
+    assert fields(span)["gen_ai.usage.input_tokens"] == 4
+
+
+async def test_tools_see_the_span_they_run_in(spans: InMemorySpanExporter) -> None:
+    """Async ones, and those that run in a thread: what they trace is part of their span."""
+    seen: list[int] = []
+
+    @tool
+    async def near() -> str:
+        """Near."""
+        seen.append(trace.get_current_span().get_span_context().span_id)
+        return "1"
+
+    @tool
+    def far() -> str:
+        """Far."""
+        seen.append(trace.get_current_span().get_span_context().span_id)
+        return "2"
+
+    model = ScriptedModel([calling("near"), calling("far"), "Done."])
+    await Agent(model, tools=[near, far]).send("Go.")
+    tools = [span for span in spans.get_finished_spans() if span.name.startswith("execute_tool")]
+    assert [span.context.span_id for span in tools] == seen
+
+
+def test_blocking_calls_are_part_of_the_callers_span(spans: InMemorySpanExporter) -> None:
+    """The work is done on another thread; the span there has the caller's as its parent."""
+    with trace.get_tracer("mine").start_as_current_span("mine") as mine:
+        Agent(EchoModel()).send_sync("Hi")
+    run = named(spans)["invoke_agent"][0]
+    assert parent(run) == mine.get_span_context().span_id
+
+
+# --- metrics
+
+
+async def test_metrics_are_recorded(
+    measured: InMemoryMetricReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Duration, tokens by kind, and the time to the first chunk; without any span."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(
+        lambda came: streamed("In ", "Mostar.") if came.json.get("stream") else said()
+    ) as vendor:
+        async with Client("openai:gpt-5", base_url=f"{vendor.url}/v1", dialect="openai-chat") as it:
+            await it.send(SECRET)
+            await it.stream(SECRET).collect()
+    data = measured.get_metrics_data()
+    assert data is not None
+    (scope,) = data.resource_metrics[0].scope_metrics
+    assert scope.scope.name == "dragoman"
+    found = {metric.name: metric for metric in scope.metrics}
+    assert {name: metric.unit for name, metric in found.items()} == {
+        "gen_ai.client.operation.duration": "s",
+        "gen_ai.client.operation.time_to_first_chunk": "s",
+        "gen_ai.client.token.usage": "{token}",
+    }
+    points: Any = found["gen_ai.client.token.usage"].data.data_points
+    assert {point.attributes["gen_ai.token.type"]: point.sum for point in points} == {
+        "input": 9, "output": 3}  # fmt: skip
+
+
+# --- nobody listens
+
+
+def test_nothing_is_loaded_where_nobody_traces() -> None:
+    """The package is installed here, and stays where it is."""
+    program = (
+        "import sys; from dragoman import Agent; from dragoman.testing import EchoModel;"
+        "Agent(EchoModel()).send_sync('Hi');"
+        "assert not [name for name in sys.modules if name.startswith('opentelemetry')]"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+async def test_without_a_provider_no_span_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API alone has nobody to tell: the request carries no headers of it."""
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    with serving(said()) as vendor:
+        async with Client("openai:gpt-5", base_url=f"{vendor.url}/v1", dialect="openai-chat") as it:
+            await it.send("Hi")
+    assert "traceparent" not in {name.lower() for name in vendor.came[0].headers}
