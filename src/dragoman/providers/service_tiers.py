@@ -25,7 +25,7 @@ def response_tier(response: Response) -> str | None:
     >>> response_tier(Response(extras={"openai-chat": {"service_tier": "flex"}}))
     'flex'
     """
-    found = _first(_tiers(response.extras))
+    found = _first(_tiers(response.extras)) if response.extras else None
     if found is None and response.usage is not None:
         found = usage_tier(response.usage)
     return found

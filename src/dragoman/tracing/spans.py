@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import lru_cache
 from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
 
 from dragoman.errors import ProviderError
-from dragoman.model.requests import Request
+from dragoman.model.requests import UNSAID, Request
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.model.usage import Usage
@@ -56,12 +57,7 @@ class ModelCall:
         self._began = perf_counter()
         self._first: float | None = None
         self._span: Any = None
-        self._common = {
-            "gen_ai.operation.name": operation,
-            "gen_ai.provider.name": PROVIDERS.get(provider, provider),
-            **({} if model is None else {"gen_ai.request.model": model}),
-            **_server(url),
-        }
+        self._common = _place(operation, provider, model, url)
         self._is_open = True
 
     @classmethod
@@ -289,13 +285,14 @@ def _nothing(*_: object) -> None:
 
 def _request(request: Request) -> dict[str, Any]:
     sampling = request.sampling
-    found: dict[str, Any] = {
-        f"gen_ai.request.{name}": value
-        for field, name in _SETTINGS.items()
-        if (value := getattr(sampling, field)) is not None
-    }
-    if sampling.stop:
-        found["gen_ai.request.stop_sequences"] = list(sampling.stop)
+    found: dict[str, Any] = {}
+    if sampling != UNSAID:
+        for field, name in _SETTINGS.items():
+            value = getattr(sampling, field)
+            if value is not None:
+                found[f"gen_ai.request.{name}"] = value
+        if sampling.stop:
+            found["gen_ai.request.stop_sequences"] = list(sampling.stop)
     if request.stream:
         found["gen_ai.request.stream"] = True
     if request.output is not None and request.output.format != "text":
@@ -332,6 +329,17 @@ def _usage(usage: Usage | None) -> dict[str, Any]:
         "reasoning.output_tokens": usage.thinking,
     }
     return found | {f"gen_ai.usage.{name}": count for name, count in more.items() if count}
+
+
+@lru_cache(maxsize=128)
+def _place(operation: str, provider: str, model: str | None, url: str | None) -> Mapping[str, Any]:
+    """What all calls of a model there have in common."""
+    return {
+        "gen_ai.operation.name": operation,
+        "gen_ai.provider.name": PROVIDERS.get(provider, provider),
+        **({} if model is None else {"gen_ai.request.model": model}),
+        **_server(url),
+    }
 
 
 def _server(url: str | None) -> dict[str, Any]:
