@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dragoman.providers.checking import check
     from dragoman.providers.context_windows import context_window
     from dragoman.providers.price import Price
-    from dragoman.providers.prices import Prices
+    from dragoman.providers.prices import Prices, cost_of
     from dragoman.providers.provider import Provider
     from dragoman.providers.registry import provider_names
     from dragoman.providers.translation import translate
@@ -19,7 +19,7 @@ _HOMES = {
     "checking": ("check",),
     "context_windows": ("context_window",),
     "price": ("Price",),
-    "prices": ("Prices",),
+    "prices": ("Prices", "cost_of"),
     "provider": ("Provider",),
     "registry": ("provider_names",),
     "translation": ("translate",),
@@ -31,6 +31,7 @@ __all__ = [
     "Provider",
     "check",
     "context_window",
+    "cost_of",
     "provider_names",
     "translate",
 ]
