@@ -31,7 +31,7 @@ from dragoman.agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from dragoman.agent.tool_round import UNKNOWN
+from dragoman.agent.round_records import UNKNOWN
 from dragoman.errors import InvalidInputError, StreamInterrupted
 from dragoman.model.events import PartDelta, PartStart, PartStop, ResponseEnd, ResponseStart
 from dragoman.testing import ScriptedModel

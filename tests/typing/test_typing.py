@@ -133,7 +133,7 @@ def test_type_arguments_may_be_left_out() -> None:
 
     assert isinstance(Own("echo:"), Agent)
     assert isinstance(Own("echo:").with_model("echo:other"), Own)
-    assert Agent[int]("echo:").send_sync("Hi").output == "Hi"
+    assert Agent[int]("echo:").send_sync("Hi", deps=1).output == "Hi"
 
 
 @pytest.mark.parametrize("kind", [Agent, AgentChat, Hooks, RunContext, Tool, tool])

@@ -86,6 +86,7 @@ def as_tool(
     agent: Agent[DepsT_contra, OutT_co], name: str, description: str
 ) -> Tool[..., Coroutine[Any, Any, Result[OutT_co]], RunContext[DepsT_contra]]:
     """A tool that asks an agent, and gives what it answers."""
+    from dragoman.agent.checks import wanting_deps  # it has to do with agents as a whole
 
     @tool(name=name, description=description)
     async def ask(prompt: str, run: RunContext[DepsT_contra]) -> Result[OutT_co]:
@@ -96,4 +97,7 @@ def as_tool(
             raise ToolError(msg)
         return result
 
+    wanting = wanting_deps(agent._setup)  # pyright: ignore[reportPrivateUsage]  # ours
+    if wanting is not None:  # it can't work without what that agent can't work without
+        ask.context = RunContext[wanting[1]]  # type: ignore[valid-type]  # made when the program runs
     return ask

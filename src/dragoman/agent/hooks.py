@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, fields
 from inspect import isawaitable
 from typing import Any, Generic, TypeAlias
@@ -70,9 +70,15 @@ class Hooks(Generic[DepsT_contra]):
                 msg = f"Hooks.{each.name} must be callable, not {type(hook).__name__}"
                 raise InvalidInputError(msg)
 
+    def given(self) -> Iterator[tuple[str, Hook]]:
+        """The hooks that there are, by name."""
+        for name in self.__slots__:
+            hook = getattr(self, name)
+            if hook is not None:
+                yield name, hook
+
     def __repr__(self) -> str:
-        given = [each.name for each in fields(self) if getattr(self, each.name) is not None]
-        return f"Hooks({', '.join(given)})"
+        return f"Hooks({', '.join(name for name, _ in self.given())})"
 
 
 async def hooked(

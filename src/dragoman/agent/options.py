@@ -70,11 +70,10 @@ class Settings(TypedDict, total=False):
     extras: Mapping[str, Any]
 
 
-class ChatOptions(Settings, Generic[DepsT], total=False):
-    """What a call of a chat may be told, besides what to say and the `output`."""
+class _AnyCallOptions(Settings, Generic[DepsT], total=False):
+    """What every call may be told."""
 
     output_mode: OutputMode | None
-    deps: DepsT
     approve: Approve[DepsT] | None
     approvals: Mapping[str, Decision]
     results: Mapping[str, Any]
@@ -82,8 +81,20 @@ class ChatOptions(Settings, Generic[DepsT], total=False):
     within: RunContext[Any] | None
 
 
+class ChatOptions(_AnyCallOptions[DepsT], Generic[DepsT], total=False):
+    """What a call of a chat may be told, besides what to say and the `output`."""
+
+    deps: DepsT
+
+
 class CallOptions(ChatOptions[DepsT], Generic[DepsT], total=False):
     """What a call of an agent may be told, besides what to say and the `output`."""
+
+    history: Any
+
+
+class CallOptionsBesideDeps(_AnyCallOptions[DepsT], Generic[DepsT], total=False):
+    """As `CallOptions`, without the `deps`: where these must be given, they are a parameter."""
 
     history: Any
 
