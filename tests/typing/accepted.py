@@ -156,7 +156,6 @@ def of_outputs(model: ScriptedModel) -> None:
     assert_type(Agent(model, output=tool(located)), Agent[Any, Place])
     assert_type(Agent(model, output={"type": "object"}), Agent[Any, Any])
     assert_type(Agent[Database, Place](model), Agent[Database, Place])
-    assert_type(Surveyor(model).send_sync("Hi", deps=Database()).output, Place)
 
 
 async def of_calls(agent: Agent[object, Place], chat: AgentChat[Database, Place]) -> None:
@@ -244,6 +243,7 @@ async def of_calls_with_dependencies(agent: Agent[Database, Place], base: Databa
     assert_type(agent.send_sync("Hi", deps=base), Result[Place])
     assert_type(agent.stream_sync("Hi", deps=base), BlockingAgentStream[Place])
     assert_type(await agent.send("Hi", deps=base, output=int), Result[int])
+    assert_type(Surveyor("echo:").send_sync("Hi", deps=base).output, Place)
 
 
 def of_calls_without_dependencies(
@@ -277,6 +277,7 @@ def of_hooks(model: ScriptedModel) -> None:
     hooks = Hooks(before_send=prompt, after_response=noted, before_tool_call=checked)
     assert_type(Agent(model, hooks=hooks), Agent[Database, str])
     Agent[Replica](model, hooks=hooks)
+    assert_type(Hooks[Database](before_send=prompt), Hooks[Database])
     Agent[Replica](model, hooks=Hooks(after_tool_call=told))
     Agent(model, hooks=Hooks(on_event=lambda event, run: print(event, run.step)))  # noqa: T201
     Agent(model, hooks=Hooks(after_send=lambda result, run: None))  # noqa: ARG005 - as people do

@@ -438,7 +438,7 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
         given = _given(options)
         history, deps = given.pop("history", None), given.pop("deps", None)
         deps = overrides(self._key).get("deps", deps)
-        parent = run_of(given.pop("within", None))
+        parent, call = run_of(given.pop("within", None))
         beginning = Beginning(
             prompt_of(content), given.pop("approvals", EMPTY), given.pop("results", EMPTY)
         )
@@ -450,7 +450,7 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
         if deps is None:
             expect_no_deps_wanted(setup)
         conversation = conversation_of(history, setup.history_hooks)
-        run = Run(setup, conversation, deps=deps, streams=streams, parent=parent)
+        run = Run(setup, conversation, deps=deps, streams=streams, parent=parent, call=call)
         return AgentStream(run, lambda: play(run, beginning))
 
     def _setup_now(self) -> Setup:

@@ -15,6 +15,7 @@ from dragoman.model.type_parameters import TypeVar
 if TYPE_CHECKING:
     from dragoman.agent.agent import Agent
     from dragoman.agent.results import Result
+    from dragoman.agent.runs import Run
     from dragoman.agent.setup import Setup
 
 DepsT_contra = TypeVar("DepsT_contra", default=Any, contravariant=True)
@@ -82,6 +83,12 @@ def handed_over(first: Setup, other: Setup) -> Setup:
     )
 
 
+def _streams(context: RunContext[Any]) -> bool:
+    """Whether somebody follows what the run says, as it is said."""
+    run: Run | None = context.run
+    return run is not None and run.streams and run.is_heard
+
+
 def as_tool(
     agent: Agent[DepsT_contra, OutT_co], name: str, description: str
 ) -> Tool[..., Coroutine[Any, Any, Result[OutT_co]], RunContext[DepsT_contra]]:
@@ -90,7 +97,10 @@ def as_tool(
 
     @tool(name=name, description=description)
     async def ask(prompt: str, run: RunContext[DepsT_contra]) -> Result[OutT_co]:
-        result = await agent.send(prompt, deps=run.deps, within=run)
+        if _streams(run):
+            result = await agent.stream(prompt, deps=run.deps, within=run).collect()
+        else:
+            result = await agent.send(prompt, deps=run.deps, within=run)
         if result.deferred:
             names = ", ".join(f"`{call.name}`" for call in result.deferred)
             msg = f"it needs somebody to decide about its calls of {names}, and nobody was asked"

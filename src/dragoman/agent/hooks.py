@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeAlias
 
 from dragoman.agent.context import RunContext
 from dragoman.agent.events import AgentEvent
+from dragoman.agent.reprs import made_by_alias
 from dragoman.agent.results import Result
 from dragoman.errors import InvalidInputError
 from dragoman.model.messages import Message
@@ -26,6 +27,7 @@ Soon: TypeAlias = T | Awaitable[T]
 """What a function, plain or async, returns."""
 
 
+@made_by_alias
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Hooks(Generic[DepsT_contra]):
     """Functions, plain or async, that are called on the way, each with the `RunContext` last.

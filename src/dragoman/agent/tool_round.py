@@ -10,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from dragoman.agent.approvals import Decided
+from dragoman.agent.concurrent_calls import Inbox
 from dragoman.agent.events import MessageAdded, ToolFinished, ToolStarted
 from dragoman.agent.hooks import hooked
 from dragoman.agent.round_records import record_of
 from dragoman.agent.runs import Run
-from dragoman.errors import ToolError
+from dragoman.errors import InvalidInputError, ToolError
 from dragoman.model.tools import ToolCall, ToolResult
 
 CUT_OFF = (
@@ -36,6 +37,8 @@ class Round:
         self._places: dict[int, int] = {}  # of what is run, by its identity
         self._ran: dict[str, bool] = {}  # the tools that were called, and whether only in vain
         self._begun: set[int] = set()  # the places of calls that have been begun
+        self.inbox: Inbox | None = None
+        """Where events of agents that tools ask come in."""
 
     async def play(self) -> None:
         """Run the calls whose results are not known, and add the message with all."""
@@ -52,7 +55,7 @@ class Round:
             else:
                 allowed.append(self._placed(place, decided))
         try:
-            await run.setup.executor.run(allowed, run.tools.runnable, run.context, self)
+            await self._execute(allowed)
         except BaseException:  # cancelled, or left; or a hook has failed
             with suppress(Exception):  # what happened first is what people need to know
                 await self._record.leave(self._begun)
@@ -67,6 +70,16 @@ class Round:
         for name, has_failed in self._ran.items():
             found = run.tools.runnable.get(name)
             run.tally.ended(name, None if found is None else found.retries, has_failed=has_failed)
+
+    async def _execute(self, calls: Sequence[ToolCall]) -> None:
+        run, tools = self._run, self._run.tools.runnable
+        found = (tools.get(call.name) for call in calls)
+        if run.is_heard and any(tool is not None and tool.injected for tool in found):
+            run.inbox = self.inbox = Inbox(run.emit)  # they may ask agents, within this run
+        try:
+            await run.setup.executor.run(calls, tools, run.context, self)
+        finally:
+            run.inbox = None
 
     def _placed(self, place: int, call: ToolCall) -> ToolCall:
         """What is run for a place, an object of its own: a hook may give the same for several."""
@@ -94,7 +107,7 @@ class Round:
 
     async def starting(self, started: ToolStarted, batch: Iterable[ToolCall]) -> None:
         """A tool is about to begin: it is written down, with those that begin at once."""
-        place = self._places[id(started.call)]
+        place = self._place(started.call)
         if not self._record.is_announced(place):
             self._announce(batch)
             await self._record.write()
@@ -112,7 +125,7 @@ class Round:
             await self._run.emit(event)
 
     async def _finished(self, event: ToolFinished) -> ToolFinished:
-        place = self._places[id(event.call)]
+        place = self._place(event.call)
         call = self._calls[place]
         hook, result = self._run.setup.hooks.after_tool_call, event.result
         if hook is not None:
@@ -131,4 +144,11 @@ class Round:
         return ToolFinished(self._calls[place], result, seconds)
 
     def _announce(self, calls: Iterable[ToolCall]) -> None:
-        self._record.announce([self._places[id(call)] for call in calls])
+        self._record.announce([self._place(call) for call in calls])
+
+    def _place(self, call: ToolCall) -> int:
+        place = self._places.get(id(call))
+        if place is None:
+            msg = "an executor must tell of the calls that it was given, the same objects"
+            raise InvalidInputError(msg)
+        return place
