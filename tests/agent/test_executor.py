@@ -452,10 +452,10 @@ class Counting(ToolExecutor):
 
     ran = 0
 
-    async def run(self, calls: Sequence[ToolCall], *rest: Any) -> None:
+    async def run(self, calls: Sequence[ToolCall], *rest: Any, **named: Any) -> None:
         """Count the calls."""
         self.ran += len(calls)
-        await super().run(calls, *rest)
+        await super().run(calls, *rest, **named)
 
 
 @pytest.mark.parametrize("history", [None, "memory://"])
@@ -487,7 +487,9 @@ async def test_an_executor_that_tells_of_other_calls_is_told_so() -> None:
     """By a clear error, and not by a result in the wrong place."""
 
     class Wrong(ToolExecutor):
-        async def execute(self, *_given: Any) -> AsyncGenerator[ToolStarted | ToolFinished]:
+        async def execute(
+            self, *_given: Any, **_named: Any
+        ) -> AsyncGenerator[ToolStarted | ToolFinished]:
             yield ToolStarted(call("weather", "a", city="Basel"))
 
     agent = Agent(model(asks(call("weather", "a", city="Basel"))), tools=[weather],

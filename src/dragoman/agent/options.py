@@ -117,6 +117,9 @@ class AgentOptions(Settings, Generic[DepsT], total=False):
     links_responses: bool
 
 
+_FIRST = ("history", "deps")
+
+
 def with_options(options: type) -> Callable[[F], F]:
     """Make a function's signature show the options that it takes as `**options`."""
 
@@ -136,10 +139,12 @@ def with_options(options: type) -> Callable[[F], F]:
 
 
 def _keywords(options: type) -> dict[str, str]:
-    """The names, those of its own before the settings, and the types as they are written."""
+    """The names, the most used first and settings last, and the types as they are written."""
     kinds = {name: _written(kind) for name, kind in options.__annotations__.items()}
     settings = Settings.__annotations__
-    return dict(sorted(kinds.items(), key=lambda named: named[0] in settings))
+    return dict(
+        sorted(kinds.items(), key=lambda each: (each[0] in settings, each[0] not in _FIRST))
+    )
 
 
 def _written(kind: Any) -> str:
