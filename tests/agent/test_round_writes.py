@@ -50,6 +50,26 @@ class Counting:
         monkeypatch.setattr(kind, "rewrite", counted_rewrite)
 
 
+async def test_a_round_that_is_saved_later_is_not_read_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without `autosave`: as nobody else writes, the conversation is read for requests only."""
+    read = 0
+    messages = ChatHistory.messages
+
+    async def counted(this: ChatHistory) -> Any:
+        nonlocal read
+        read += 1
+        return await messages(this)
+
+    monkeypatch.setattr(ChatHistory, "messages", counted)
+    calls = asks(*(call("step", f"c{n}", number=n) for n in range(100)))
+    agent = Agent(model(calls, "Done."), tools=[step], executor=ToolExecutor(limit=1))
+    async with ChatHistory(SessionIdentity(chat="7"), "memory://", {"autosave": False}) as history:
+        await agent.send("Go", history=history)
+    assert read <= 1
+
+
 @pytest.mark.parametrize("limit", [8, 1])
 async def test_a_thousand_results_are_written_once_each(
     backend: Backend,

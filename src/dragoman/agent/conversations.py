@@ -185,7 +185,7 @@ class SharedConversation(ABC):
         before = self._version
         claims = message.tool_results or begun_in(message)
         added = await (self._claimed(message) if claims else self._added(message))
-        self._note(before + 1)
+        self._note(before + 1 if self._version > before else before)  # as before: it is saved later
         return added
 
     async def _claimed(self, message: Message) -> Message:
