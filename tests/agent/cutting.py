@@ -25,8 +25,8 @@ from dragoman import (
     ToolExecutor,
     tool,
 )
+from dragoman.agent.round_records import UNKNOWN
 from dragoman.agent.stream import AgentStream
-from dragoman.agent.tool_round import UNKNOWN
 from dragoman.testing import ScriptedModel
 from tests.agent.scripts import asks, call
 from tests.agent.torture import check_on_the_wire, results_in

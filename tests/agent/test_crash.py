@@ -24,7 +24,8 @@ from dragoman import (
     ToolDefinition,
     tool,
 )
-from dragoman.agent.tool_round import CUT_OFF, UNKNOWN
+from dragoman.agent.round_records import UNKNOWN
+from dragoman.agent.tool_round import CUT_OFF
 from tests.agent.cutting import Report
 from tests.agent.scripts import asks, call, model, weather
 from tests.agent.torture import (
@@ -42,7 +43,7 @@ from tests.agent.torture import (
 from tests.history.torture import IN_FULL, PLACES, Place
 
 KILLS = 100 if IN_FULL else 3
-_MOST_EVENTS = 40
+_MOST_EVENTS = 70
 """About as many as a whole run has."""
 _LIMITS = (None, 2, 1)
 _MOMENTS = [

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 import pytest
 
+from dragoman import Agent, ChatHistory, SessionIdentity
 from dragoman.agent.context import RunContext
 from dragoman.agent.events import ToolFinished, ToolStarted
 from dragoman.agent.executor import ToolExecutor
@@ -18,6 +19,7 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.functions.tool import Tool, tool
 from dragoman.model.portal import run as run_blocking
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
+from tests.agent.scripts import asks, call, model, weather
 from tests.agent.toolkit import (
     Tools,
     call_of,
@@ -410,3 +412,87 @@ async def test_a_tool_may_run_fewer_times_at_once_than_others(limit: int | None)
     expected = [f"{name} {n}" for name in ("alone", "many") for n in range(4)]
     assert [result.text for result in results] == expected
     assert most == {"alone": 1, "many": 4 if limit is None else limit - 1}
+
+
+class Logged(ToolExecutor):
+    """An executor of one's own, as people write them: around what ours tells."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.told: list[str] = []
+
+    async def execute(
+        self,
+        calls: Sequence[ToolCall],
+        tools: Mapping[str, Tool[..., Any]],
+        context: RunContext[Any] | None = None,
+    ) -> AsyncGenerator[ToolStarted | ToolFinished]:
+        """Note what is told."""
+        async for event in super().execute(calls, tools, context):
+            self.told.append(f"{type(event).__name__} {event.call.id}")
+            yield event
+
+
+class Loud(ToolExecutor):
+    """Another one, in the place of ours: nothing is run at all."""
+
+    async def execute(
+        self,
+        calls: Sequence[ToolCall],
+        tools: Mapping[str, Tool[..., Any]],  # noqa: ARG002 - none is run
+        context: RunContext[Any] | None = None,  # noqa: ARG002 - nor told anything
+    ) -> AsyncGenerator[ToolStarted | ToolFinished]:
+        """Every call has the same result."""
+        for each in calls:
+            yield ToolFinished(each, ToolResult.success(each.id, "LOUD", tool_name=each.name))
+
+
+class Counting(ToolExecutor):
+    """One that overrides what agents call."""
+
+    ran = 0
+
+    async def run(self, calls: Sequence[ToolCall], *rest: Any, **named: Any) -> None:
+        """Count the calls."""
+        self.ran += len(calls)
+        await super().run(calls, *rest, **named)
+
+
+@pytest.mark.parametrize("history", [None, "memory://"])
+async def test_agents_use_an_execute_of_ones_own(history: str | None) -> None:
+    """Whether it goes around ours or takes its place, with and without a history that is kept."""
+    kept = None if history is None else ChatHistory(SessionIdentity(chat="7"), history)
+    script = asks(call("weather", "a", city="Basel"), call("weather", "b", city="Bern")), "Done."
+    logged = Logged(limit=1)
+    result = await Agent(model(*script), tools=[weather], executor=logged).send("Hi", history=kept)
+    assert [each.text for each in result.messages[2].tool_results] == [
+        "rain in Basel", "rain in Bern"
+    ]  # fmt: skip
+    assert logged.told == ["ToolStarted a", "ToolFinished a", "ToolStarted b", "ToolFinished b"]
+    loud = await Agent(model(*script), tools=[weather], executor=Loud()).send("Hi", history=kept)
+    assert [each.text for each in loud.messages[2].tool_results] == ["LOUD", "LOUD"]
+
+
+async def test_an_executor_may_override_run_as_well() -> None:
+    """It is what agents, `execute` and `execute_batch` go through."""
+    counting = Counting()
+    calls = [call("weather", "a", city="Basel")]
+    await Agent(model(asks(*calls), "Done."), tools=[weather], executor=counting).send("Hi")
+    assert len(await counting.execute_batch(calls, {"weather": weather})) == 1
+    assert [event async for event in counting.execute(calls, {"weather": weather})]
+    assert counting.ran == 3
+
+
+async def test_an_executor_that_tells_of_other_calls_is_told_so() -> None:
+    """By a clear error, and not by a result in the wrong place."""
+
+    class Wrong(ToolExecutor):
+        async def execute(
+            self, *_given: Any, **_named: Any
+        ) -> AsyncGenerator[ToolStarted | ToolFinished]:
+            yield ToolStarted(call("weather", "a", city="Basel"))
+
+    agent = Agent(model(asks(call("weather", "a", city="Basel"))), tools=[weather],
+                  executor=Wrong())  # fmt: skip
+    with pytest.raises(InvalidInputError, match="the calls that it was given"):
+        await agent.send("Hi")

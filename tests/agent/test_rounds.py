@@ -12,14 +12,19 @@ from dragoman import (
     Agent,
     ChatHistory,
     Message,
+    Role,
     SessionIdentity,
     ToolCall,
     ToolExecutor,
     tool,
 )
 from dragoman.agent import Hooks, RunContext, ToolFinished, ToolStarted
-from dragoman.agent.tool_round import UNKNOWN
+from dragoman.agent.conversations import begun_in, with_begun
+from dragoman.agent.round_records import UNKNOWN
+from dragoman.errors import Conflict, InvalidInputError
+from dragoman.history import MemoryStorage
 from dragoman.model.collection import Messages
+from dragoman.model.messages import make_message
 from dragoman.model.tools import ToolResult
 from tests.agent.scripts import asks, call, model, weather
 
@@ -146,6 +151,10 @@ class Slow:
     def __init__(self) -> None:
         self.kept: list[Message] = []
         self.writings: list[dict[str, str]] = []
+        self.begun: list[tuple[str, ...]] = []
+        self.state: dict[str, str] = {}
+        """What a program that starts now would find, by the calls that were begun."""
+        self.replaced = 0
 
     async def window(self, model: str | None, tools: Any, system: Any) -> Messages:  # noqa: ARG002 - all of it
         """All messages."""
@@ -160,12 +169,15 @@ class Slow:
     async def replace(self, message: Message) -> Message:
         """Keep it in the place of the last one."""
         self.kept[-1] = message
+        self.replaced += 1
         await self._write(message)
         return message
 
     async def _write(self, message: Message) -> None:
-        if message.tool_results:
+        if message.role is Role.TOOL:
             self.writings.append(results(message))
+            self.begun.append(begun_in(message))
+            self.state |= dict.fromkeys(begun_in(message), UNKNOWN) | results(message)
         for _ in range(5):
             await asyncio.sleep(0)
 
@@ -182,47 +194,59 @@ def many(count: int) -> Message:
 
 
 @pytest.mark.parametrize(("limit", "most"), [(8, 127), (None, 3), (1, 1001)])
-async def test_results_that_come_together_are_written_together(
-    limit: int | None, most: int
-) -> None:
-    """With what begins next: a large round is not written anew for each of its results."""
+async def test_a_long_round_writes_each_result_once(limit: int | None, most: int) -> None:
+    """With what begins next; no message is written again, and all is written in good time."""
     slow = Slow()
     agent = Agent(model(many(1000), "Done."), tools=[step], executor=ToolExecutor(limit=limit))
-    assert (await agent.send("Go", history=slow)).output == "Done."
+    result = await agent.send("Go", history=slow)
+    assert result.output == "Done."
+    assert slow.replaced == 0
     assert len(slow.writings) <= most
-    assert slow.writings[-1] == {f"c{n}": f"step {n}" for n in range(1000)}
-    for writing in slow.writings:
-        assert [*writing.values()].count(UNKNOWN) <= (limit or 1000)
+    written = [id for writing in slow.writings for id in writing]
+    assert sorted(written) == sorted({f"c{n}" for n in range(1000)})
+    assert {id: text for writing in slow.writings for id, text in writing.items()} == {
+        f"c{n}": f"step {n}" for n in range(1000)
+    }
+    begun = [id for ids in slow.begun for id in ids]
+    assert begun == [f"c{n}" for n in range(1000)]
+    open_calls = 0
+    for begins, ends in zip(slow.begun, slow.writings, strict=True):
+        open_calls += len(begins) - len(ends)
+        assert 0 <= open_calls <= (limit or 1000)
+    assert [message.id for message in slow.kept] == [message.id for message in result.messages]
 
 
-async def test_what_is_told_has_been_written() -> None:
+@pytest.mark.parametrize("count", [8, 40])
+async def test_what_is_told_has_been_written(count: int) -> None:
     """A tool begins when it is written down, a result is told when it is."""
     slow = Slow()
-    agent = Agent(model(many(40), "Done."), tools=[step])
+    agent = Agent(model(many(count), "Done."), tools=[step])
     async for event in agent.stream("Go", history=slow).events():
         if isinstance(event, ToolStarted):
-            assert slow.writings[-1][event.call.id] == UNKNOWN
+            assert slow.state[event.call.id] == UNKNOWN
         elif isinstance(event, ToolFinished):
-            assert slow.writings[-1][event.call.id] == event.result.text
+            assert slow.state[event.call.id] == event.result.text
     assert len(slow.writings) < 20
 
 
-async def test_who_leaves_a_stream_loses_no_call_that_was_not_begun() -> None:
+@pytest.mark.parametrize("count", [3, 9])
+async def test_who_leaves_a_stream_loses_no_call_that_was_not_begun(count: int) -> None:
     """Where one runs after the other, only what was begun is unknown, whenever one leaves."""
     for taken in range(4, 11):
         slow = Slow()
         settings: dict[str, Any] = {"tools": [step], "executor": ToolExecutor(limit=1)}
         begun: list[str] = []
-        async with Agent(model(many(3)), **settings).stream("Go", history=slow) as stream:
+        async with Agent(model(many(count)), **settings).stream("Go", history=slow) as stream:
             events = stream.events()
             for _ in range(taken):
                 event = await anext(events)
                 begun += [event.call.id] if isinstance(event, ToolStarted) else []
         if slow.writings:
-            assert set(slow.writings[-1]) == set(begun)
+            assert set(slow.state) == set(begun)
 
 
-async def test_a_round_that_fails_keeps_the_results_that_came() -> None:
+@pytest.mark.parametrize("count", [2, 9])
+async def test_a_round_that_fails_keeps_the_results_that_came(count: int) -> None:
     """A hook fails at the second of two results that came together: the first is written."""
 
     def strict(call: ToolCall, result: ToolResult, _run: RunContext) -> None:
@@ -230,7 +254,60 @@ async def test_a_round_that_fails_keeps_the_results_that_came() -> None:
             raise ValueError(result.text)
 
     slow = Slow()
-    agent = Agent(model(many(2)), tools=[step], hooks=Hooks(after_tool_call=strict))
+    agent = Agent(model(many(count)), tools=[step], hooks=Hooks(after_tool_call=strict))
     with pytest.raises(ValueError, match="step 1"):
         await agent.send("Go", history=slow)
-    assert slow.writings[-1] == {"c0": "step 0", "c1": UNKNOWN}
+    assert slow.state["c0"] == "step 0"
+    assert slow.state["c1"] == UNKNOWN
+    assert set(slow.state) == {f"c{n}" for n in range(min(count, 8))}  # of nine, one never began
+    assert {*slow.kept[-1].tool_results[0].text} == {*"step 0"}
+    assert results(slow.kept[-1]) == slow.state  # and nobody who reads it need know of a round
+
+
+async def test_a_long_round_that_was_killed_is_resumed() -> None:
+    """A result stays, what was begun without one is unknown, the rest is run: once, in order."""
+    ran: list[int] = []
+
+    @tool
+    async def step(number: int) -> str:
+        """One of many."""
+        ran.append(number)
+        return f"step {number}"
+
+    calls = many(12)
+    first = with_begun(make_message(Role.TOOL), ["c0", "c1", "c2"])
+    second = with_begun(make_message(Role.TOOL, (ToolResult("c1", "step 1"),)), ["c3"])
+    path = "memory://"
+    async with ChatHistory(SessionIdentity(chat="7"), path, {"store_meta": False}) as history:
+        await history.extend([Message.user("Go"), calls, first, second])
+        with pytest.raises(InvalidInputError, match="8 calls of the history do"):
+            await Agent(model("Done."), tools=[step]).send(history=history, results={"c3": "no"})
+        await Agent(model("Done."), tools=[step]).send(history=history)
+        kept = await history.messages()
+    assert ran == [*range(4, 12)]
+    told = {id: text for message in kept for id, text in results(message).items()}
+    unknown = dict.fromkeys(("c0", "c2", "c3"), UNKNOWN)
+    assert told == {f"c{n}": f"step {n}" for n in range(12)} | unknown
+    assert sum(len(results(message)) for message in kept) == 12
+
+
+async def test_calls_that_another_run_has_begun_are_not_begun() -> None:
+    """Somebody else has resumed the round meanwhile: the first one stops, and says why."""
+    resumed = 0
+
+    @tool
+    async def step(number: int) -> str:
+        """The ninth finds that the session has been resumed elsewhere."""
+        nonlocal resumed
+        if number == 0:
+            other = await ChatHistory.open(SessionIdentity(chat="7"), storage)
+            await other.add(with_begun(make_message(Role.TOOL), ["c10"]))
+            resumed += 1
+        assert number != 10
+        return f"step {number}"
+
+    storage = MemoryStorage()
+    async with ChatHistory(SessionIdentity(chat="7"), storage) as history:
+        with pytest.raises(Conflict, match="another run"):
+            await Agent(model(many(12)), tools=[step]).send("Go", history=history)
+    assert resumed == 1

@@ -31,7 +31,7 @@ from dragoman.agent.events import (
     ToolFinished,
     ToolStarted,
 )
-from dragoman.agent.tool_round import UNKNOWN
+from dragoman.agent.round_records import UNKNOWN
 from dragoman.errors import InvalidInputError, StreamInterrupted
 from dragoman.model.events import PartDelta, PartStart, PartStop, ResponseEnd, ResponseStart
 from dragoman.testing import ScriptedModel
@@ -200,3 +200,17 @@ def test_blocking_streams() -> None:
     chat = agent.chat()
     assert chat.stream_sync("Weather?").collect().text
     assert chat.messages_sync()[0].text == "Weather?"
+
+
+async def test_a_stream_shows_how_far_it_is() -> None:
+    """In a notebook people look at it before they know that it has to be gone through."""
+    stream = Agent("echo:").stream("Hi")
+    assert repr(stream) == "AgentStream(echo:, not begun: `async for`, or `await collect()`)"
+    await anext(aiter(stream))
+    assert repr(stream) == "AgentStream(echo:, begun)"
+    await stream.close()
+    assert repr(stream) == "AgentStream(echo:, closed)"
+    blocking = Agent("echo:").stream_sync("Hi")
+    assert repr(blocking) == "BlockingAgentStream(echo:, not begun: `for`, or `collect()`)"
+    blocking.collect()
+    assert repr(blocking) == "BlockingAgentStream(echo:, complete)"

@@ -186,9 +186,9 @@ async def test_overrides_are_put_into_each_other() -> None:
     agent = Agent(model(), tools=[whose])
     with agent.override(model=TestModel()):
         with agent.override(deps="inner"):
-            assert "inner" in agent.send_sync("Hi").output
+            assert "inner" in agent.send_sync("Hi", deps="given").output
             assert "inner" in (await agent.chat(deps="given").send("Hi")).output
-            assert "inner" in (await agent.with_model("echo:").send("Hi")).output
+            assert "inner" in (await agent.with_model("echo:").send("Hi", deps="given")).output
         assert "given" in (await agent.send("Hi", deps="given")).output
 
 

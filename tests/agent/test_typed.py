@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 from msgspec import UNSET
 
-from dragoman import Agent, FinishReason, Message, Request
+from dragoman import Agent, FinishReason, Message, Request, Result
 from dragoman.agent import Hooks
 from dragoman.errors import LimitExceeded, Refused, ToolRetry
 from dragoman.model.events import PartDelta, PartStart, ResponseEnd, ResponseStart
@@ -122,6 +122,25 @@ async def test_what_does_not_fit_goes_back_a_few_times(mode: Mode) -> None:
                      output_retries=1)  # fmt: skip
     with pytest.raises(LimitExceeded, match="2 attempts") as caught:
         await hopeless.send("Weather?")
+    assert "degrees" in str(caught.value)  # what was wrong, and what to do about it
+    assert "output_retries" in str(caught.value)
+    assert "Basel" not in str(caught.value)
+    assert isinstance(caught.value.partial, Result)
+    assert "Basel" in str(caught.value.partial.messages.to_list())
+
+
+async def test_what_a_hook_says_stays_with_the_model() -> None:
+    """It may quote the value: the error that ends the run does not repeat it."""
+
+    def never(report: Report, _run: object) -> None:
+        msg = f"not {report.city} again"
+        raise ToolRetry(msg)
+
+    agent = Agent(
+        ScriptedModel([GOOD], repeat=True), output=Report, hooks=Hooks(before_output=never)
+    )
+    with pytest.raises(LimitExceeded, match="3 attempts;") as caught:
+        await agent.send("Weather?")
     assert "Basel" not in str(caught.value)
 
 

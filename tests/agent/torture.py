@@ -27,8 +27,9 @@ from dragoman import (
     dialect,
     tool,
 )
+from dragoman.agent.conversations import begun_in
 from dragoman.agent.events import AgentEvent, MessageAdded, StepStarted, ToolFinished, ToolStarted
-from dragoman.agent.tool_round import UNKNOWN
+from dragoman.agent.round_records import UNKNOWN
 from dragoman.testing import ScriptedModel
 from dragoman.wire.dialect import dialects
 from tests.history.torture import Place
@@ -37,6 +38,7 @@ ROUNDS: Sequence[Sequence[str]] = (
     ("quick", "slow", "blocking", "quick"),
     ("slow",),
     ("blocking", "quick"),
+    ("quick", "slow", "blocking", "quick") * 3,
 )
 """The tools that each answer calls; the one after the last calls none."""
 DONE = "All done."
@@ -58,7 +60,11 @@ MOMENTS: Mapping[str, str] = {
     "after the round": "message tool",
     "when a tool alone in its round has begun": "begin r1c0",
     "when a tool alone in its round has ended": "end r1c0",
-    "before the last answer": "step 4",
+    "when a tool of a long round is about to begin": "started r3c5",
+    "when a tool of a long round has begun": "begin r3c5",
+    "when a tool of a long round has ended": "end r3c5",
+    "when a result of a long round was written": "finished r3c5",
+    "before the last answer": "step 5",
 }
 
 
@@ -262,14 +268,16 @@ def results_in(messages: Sequence[Message]) -> list[tuple[str, str]]:
 
 
 def check_broken(messages: Sequence[Message], lines: Counter[str]) -> None:
-    """After a kill: what was begun is written down as unknown or with its result, once."""
+    """After a kill: what was begun is written down, or has its result, once."""
+    begun = [id for message in messages for id in begun_in(message)]
+    assert len(begun) == len(set(begun))
     results = results_in(messages)
     ids = [id for id, _ in results]
     assert len(ids) == len(set(ids))
     assert all(count == 1 for count in lines.values()), lines
     for line in lines:
         what, id = line.split()
-        assert what == "end" or id in ids
+        assert what == "end" or id in ids or id in begun
     for id, text in results:
         assert text in {real(id), UNKNOWN}
         assert text == UNKNOWN or f"end {id}" in lines

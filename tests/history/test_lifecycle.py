@@ -288,3 +288,10 @@ def test_the_blocking_twin_refuses_what_is_no_store() -> None:
     for bad in (7, [], b"memory:", object(), [7]):
         with pytest.raises(InvalidInputError):
             ChatHistory.open_sync(ONE, bad)  # type: ignore[arg-type]  # the point
+
+
+async def test_a_history_that_was_not_opened_says_how(tmp_path: Path) -> None:
+    """Who leaves `async with` out, in a notebook for one, is told about it."""
+    history = ChatHistory(SessionIdentity(chat="7"), f"sqlite:///{tmp_path}/chats.db")
+    with pytest.raises(StoreError, match=r"is not open: `async with ChatHistory\(…\)`"):
+        await history.add("Hi")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import Image, Message, Messages, Thinking, ToolCall, ToolResult
+from dragoman import ConversationHistory, Image, Message, Messages, Thinking, ToolCall, ToolResult
 from dragoman.model.markdown import markdown
 
 
@@ -35,3 +35,10 @@ def test_texts_bring_no_markup_of_their_own(text: str) -> None:
     assert set(fence) == {"`"}
     assert fenced[-1] == fence
     assert fence not in fenced[5:-1]
+
+
+def test_a_history_shows_its_messages() -> None:
+    """As the messages themselves do."""
+    history = ConversationHistory(["Hi"], policy="lenient")
+    assert history._repr_markdown_() == history.messages._repr_markdown_()
+    assert "Hi" in history._repr_markdown_()

@@ -26,7 +26,14 @@ from dragoman.model.parts import (
 )
 from dragoman.model.requests import Request, Sampling
 from dragoman.model.responses import Choice, Embedding, Response
-from dragoman.model.tools import ToolCall, ToolResult, make_call, make_result
+from dragoman.model.tools import (
+    ToolCall,
+    ToolChoice,
+    ToolDefinition,
+    ToolResult,
+    make_call,
+    make_result,
+)
 from dragoman.model.value import Value
 from tests.model import strategies as some
 
@@ -244,3 +251,17 @@ def test_wrong_types_are_refused(make: Callable[[], Any], problem: str) -> None:
 def test_finite_numbers_of_any_size_are_a_vector() -> None:
     """Each number is looked at by itself: their sum may be more than a double holds."""
     assert Embedding((1e308, 1e308)).vector == (1e308, 1e308)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [ToolCall.create("c1", "f", {"x": 1}), ToolResult.success("c1", "y"), ToolChoice("required"),
+     ToolDefinition("f", "Does it.", {"type": "object"})],
+)  # fmt: skip
+def test_pickles_name_tools_as_they_always_did(value: Any) -> None:
+    """What an earlier release has pickled names `model.tools`, and is read."""
+    now = type(value).__module__.encode()
+    pickled = pickle.dumps(value, protocol=0).replace(now, b"dragoman.model.tools")
+    assert b"dragoman.model.tools" in pickled
+    assert now not in pickled
+    assert pickle.loads(pickled) == value  # noqa: S301 - it was made two lines above

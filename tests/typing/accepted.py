@@ -79,6 +79,10 @@ class Replica(Database):
     """Another, which can do the same."""
 
 
+class Surveyor(Agent[Database, Place]):
+    """An agent whose class says what it gives."""
+
+
 @tool
 def first(run: RunContext[Database], number: int) -> str:
     """The context comes first."""
@@ -151,9 +155,10 @@ def of_outputs(model: ScriptedModel) -> None:
     assert_type(Agent(model, output=located_soon), Agent[Any, Place])
     assert_type(Agent(model, output=tool(located)), Agent[Any, Place])
     assert_type(Agent(model, output={"type": "object"}), Agent[Any, Any])
+    assert_type(Agent[Database, Place](model), Agent[Database, Place])
 
 
-async def of_calls(agent: Agent[Database, Place], chat: AgentChat[Database, Place]) -> None:
+async def of_calls(agent: Agent[object, Place], chat: AgentChat[Database, Place]) -> None:
     """A call gives what the agent gives, or what its own `output` says."""
     assert_type(await agent.send("Hi"), Result[Place])
     assert_type((await agent.send("Hi")).output, Place)
@@ -176,8 +181,8 @@ async def of_calls(agent: Agent[Database, Place], chat: AgentChat[Database, Plac
     if isinstance(either, City):  # mypy knows an object, pyright the two of them
         assert_type(either, City)
 
-    assert_type(agent.chat(), AgentChat[Database, Place])
-    assert_type(agent.with_model("echo:"), Agent[Database, Place])
+    assert_type(agent.chat(), AgentChat[object, Place])
+    assert_type(agent.with_model("echo:"), Agent[object, Place])
     assert_type(await chat.send("Hi"), Result[Place])
     assert_type(await chat.send("Hi", output=City | int), Result[City | int])
     assert_type(chat.stream("Hi"), AgentStream[Place])
@@ -226,9 +231,32 @@ def of_dependencies(model: ScriptedModel, functions: list[Callable[..., Any]]) -
     Agent(model, tools=[weather, plain, Kitchen().cook, Kitchen().bake, partial(plain, "Basel")])
     Agent(model, tools=[ToolDefinition("x", "y", {}), lambda city: city, *functions])
     agent = Agent[Database](model, tools=[first])
-    agent.send_sync("Hi", deps=Replica())
-    agent.send_sync("Hi")
+    assert_type(agent.send_sync("Hi", deps=Replica()).output, str)
     agent.chat(deps=Database()).send_sync("Hi", deps=Replica())
+    assert_type(agent.chat(["Hi"], deps=Replica()), AgentChat[Database, str])
+
+
+async def of_calls_with_dependencies(agent: Agent[Database, Place], base: Database) -> None:
+    """Where an agent wants some, a call gives them."""
+    assert_type(await agent.send("Hi", deps=base, temperature=0), Result[Place])
+    assert_type(agent.stream("Hi", deps=base, history=["Hi"]), AgentStream[Place])
+    assert_type(agent.send_sync("Hi", deps=base), Result[Place])
+    assert_type(agent.stream_sync("Hi", deps=base), BlockingAgentStream[Place])
+    assert_type(await agent.send("Hi", deps=base, output=int), Result[int])
+    assert_type(Surveyor("echo:").send_sync("Hi", deps=base).output, Place)
+
+
+def of_calls_without_dependencies(
+    any_: Agent, none: Agent[None], maybe: Agent[Database | None], anything: Agent[object]
+) -> None:
+    """Where an agent does without, a call need not give any, but may."""
+    for agent in (any_, none, maybe, anything):
+        assert_type(agent.send_sync("Hi"), Result[str])
+    maybe.send_sync("Hi", deps=Database())
+    anything.send_sync("Hi", deps=5)
+    any_.send_sync("Hi", deps=5)
+    none.chat().send_sync("Hi")
+    maybe.chat(deps=Replica()).send_sync("Hi")
 
 
 def of_hooks(model: ScriptedModel) -> None:
@@ -249,6 +277,7 @@ def of_hooks(model: ScriptedModel) -> None:
     hooks = Hooks(before_send=prompt, after_response=noted, before_tool_call=checked)
     assert_type(Agent(model, hooks=hooks), Agent[Database, str])
     Agent[Replica](model, hooks=hooks)
+    assert_type(Hooks[Database](before_send=prompt), Hooks[Database])
     Agent[Replica](model, hooks=Hooks(after_tool_call=told))
     Agent(model, hooks=Hooks(on_event=lambda event, run: print(event, run.step)))  # noqa: T201
     Agent(model, hooks=Hooks(after_send=lambda result, run: None))  # noqa: ARG005 - as people do
@@ -266,8 +295,9 @@ def of_approvals(model: ScriptedModel) -> None:
 
     assert_type(Agent(model, approve=approve), Agent[Database, str])
     agent = Agent[Replica](model, approve=approve_soon)
-    agent.send_sync("Hi", approve=approve, approvals={"a": True, "b": "no", "c": {"x": 1}})
-    agent.send_sync("Hi", approve=lambda call, run: call.name == "x" and run.step > 1)
+    given = Replica()
+    agent.send_sync("Hi", deps=given, approve=approve, approvals={"a": True, "c": {"x": 1}})
+    agent.send_sync("Hi", deps=given, approve=lambda call, run: bool(call.name) and run.step > 1)
 
 
 def of_agents(model: ScriptedModel, agent: Agent[Database, Place]) -> None:
@@ -297,7 +327,7 @@ def of_dynamic_tools(model: ScriptedModel) -> None:
 def of_overrides(agent: Agent[Database, Place]) -> None:
     """What tests put in place."""
     with agent.override(model=TestModel(), deps=Replica(), tools=[first, weather], system="Hi"):
-        assert_type(agent.send_sync("Hi").output, Place)
+        assert_type(agent.send_sync("Hi", deps=Database()).output, Place)
 
 
 def of_settings(agent: Agent) -> None:

@@ -99,6 +99,19 @@ def of_dependencies(agent: Agent[Database], chat: AgentChat[Database]) -> None:
     _other: Agent[object] = agent  # type: ignore[assignment]
 
 
+async def of_missing_dependencies(agent: Agent[Database, Place], model: ScriptedModel) -> None:
+    """A call that gives none to an agent that wants some."""
+    await agent.send("Hi")  # type: ignore[call-overload]
+    await agent.send("Hi", deps=None)  # type: ignore[call-overload]
+    agent.stream("Hi", temperature=0)  # type: ignore[call-overload]
+    agent.send_sync("Hi")  # type: ignore[call-overload]
+    agent.stream_sync()  # type: ignore[call-overload]
+    agent.chat()  # type: ignore[call-arg]
+    Agent(model, tools=[first]).send_sync("Hi")  # type: ignore[call-overload]
+    Agent(model, hooks=Hooks(before_send=hook)).send_sync("Hi")  # type: ignore[call-overload]
+    Agent(model, system=instructions).send_sync("Hi")  # type: ignore[call-overload]
+
+
 def of_instructions(model: ScriptedModel) -> None:
     """A function that wants other dependencies, or returns what is no text."""
     Agent[Database](model, system=instructions)  # type: ignore[arg-type]
@@ -127,7 +140,8 @@ def of_approvals(model: ScriptedModel) -> None:
 
     Agent[Database](model, approve=strange)  # type: ignore[arg-type]
     Agent(model, approve=lambda call, run: 5)  # type: ignore[arg-type,return-value]  # noqa: ARG005 - to be found
-    Agent[Database](model).send_sync("Hi", approve=strange)  # type: ignore[arg-type]
+    given = Database()
+    Agent[Database](model).send_sync("Hi", deps=given, approve=strange)  # type: ignore[arg-type]
 
 
 def of_agents(model: ScriptedModel, agent: Agent[Stranger]) -> None:

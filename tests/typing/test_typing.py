@@ -11,13 +11,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import pytest
 from msgspec import UNSET
 
-from dragoman import Agent, Request, RunContext, tool
+from dragoman import Agent, Request, Result, RunContext, tool
 from dragoman.agent import AgentChat, Hooks, Settings
 from dragoman.agent.options import AgentOptions, CallOptions, ChatOptions
 from dragoman.errors import InvalidInputError
@@ -133,7 +134,19 @@ def test_type_arguments_may_be_left_out() -> None:
 
     assert isinstance(Own("echo:"), Agent)
     assert isinstance(Own("echo:").with_model("echo:other"), Own)
-    assert Agent[int]("echo:").send_sync("Hi").output == "Hi"
+    assert Agent[int]("echo:").send_sync("Hi", deps=1).output == "Hi"
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [(Hooks, {}), (RunContext, {"deps": 1}), (Result, {"id": "a", "output": 1, "text": ""})],
+)
+def test_values_are_made_with_type_arguments(kind: Any, fields: dict[str, Any]) -> None:
+    """`Hooks[Database](…)` is what people write; and it is still frozen."""
+    made = kind[int](**fields)
+    assert made == kind(**fields)
+    with pytest.raises(FrozenInstanceError):
+        made.step = 1
 
 
 @pytest.mark.parametrize("kind", [Agent, AgentChat, Hooks, RunContext, Tool, tool])

@@ -27,6 +27,7 @@ from dragoman.model.messages import make_message
 from dragoman.model.parts import Origin, Thinking
 from dragoman.model.requests import ThinkingConfig
 from dragoman.model.tools import ToolChoice, make_call, make_definition
+from dragoman.wire.dialect import dialect, dialects
 from dragoman.wire.fitting import fitted
 from dragoman.wire.fitting.pairing import CUT_OFF, UNKNOWN
 from dragoman.wire.flags import IdFlags, TurnFlags
@@ -207,6 +208,19 @@ def test_blank_texts_and_a_missing_opening_are_put_right() -> None:
         ("added", "words in the place of a blank text"),
         ("added", "a user's turn at the beginning"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", dialects())
+def test_a_tool_message_without_results_is_not_sent(name: str) -> None:
+    """An agent notes in one which calls it has begun: no provider hears of it."""
+    calls = Message.assistant(tool_calls=[call("1"), call("2")])
+    noted = make_message(Role.TOOL).with_metadata("begun", ["1", "2"])
+    results = Message.tool(ToolResult("1", "a", tool_name="f"), ToolResult("2", "b", tool_name="f"))
+    with_note = dialect(name).encode_request(asked(Message.user("Go"), calls, noted, results))
+    without = dialect(name).encode_request(asked(Message.user("Go"), calls, results))
+    assert with_note.body == without.body
+    reasons = [repair.reason for repair in with_note.repairs if repair not in without.repairs]
+    assert reasons == ["a tool message without a result"]
 
 
 def test_instructions_alone_get_a_message() -> None:

@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 from msgspec import UNSET, UnsetType
 
 from dragoman.agent.approvals import Approve
-from dragoman.agent.checks import check_orchestrator, check_retries, expect_price, opened
+from dragoman.agent.checks import (
+    check_orchestrator,
+    check_retries,
+    expect_no_deps_wanted,
+    expect_price,
+    opened,
+)
 from dragoman.agent.context import RunContext
 from dragoman.agent.conversations import conversation_of
+from dragoman.agent.declared_types import declared_output
+from dragoman.agent.embedding import Embeds
 from dragoman.agent.executor import ToolExecutor
 from dragoman.agent.handoffs import Handoff, as_tool
 from dragoman.agent.hooks import Hooks
@@ -22,6 +30,7 @@ from dragoman.agent.limits import RunLimits
 from dragoman.agent.options import (
     AgentOptions,
     CallOptions,
+    CallOptionsBesideDeps,
     Instructions,
     OutputMode,
     Settings,
@@ -38,13 +47,10 @@ from dragoman.agent.runs import Run, run_of
 from dragoman.agent.setup import Setup, checked_function, prompt_of, request_with, system_of
 from dragoman.agent.stream import AgentStream, BlockingAgentStream
 from dragoman.agent.toolbox import AgentTool, DynamicTools, Toolbox
-from dragoman.errors import ConfigError, InvalidInputError
 from dragoman.model import portal
-from dragoman.model.catalogue import Embeddings
 from dragoman.model.frozen import EMPTY
 from dragoman.model.functions.tool import Tool
 from dragoman.model.requests import Request
-from dragoman.model.responses import Embedding
 from dragoman.model.type_parameters import TypeForm, TypeVar, filled
 from dragoman.model.value import expect
 from dragoman.providers.prices import Prices
@@ -59,7 +65,7 @@ DepsT_contra = TypeVar("DepsT_contra", default=Any, contravariant=True)
 OutT_co = TypeVar("OutT_co", default=str, covariant=True)
 
 
-class Agent(Generic[DepsT_contra, OutT_co]):
+class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
     """A model with tools, instructions and a way of answering.
 
     ```python
@@ -77,6 +83,7 @@ class Agent(Generic[DepsT_contra, OutT_co]):
 
     To type checkers it is an `Agent[Deps, Out]`: `Out` is what `output` says, `str` without one;
     `Deps` is what its tools, hooks and instructions want, or what you write: `Agent[Database](…)`.
+    `Agent[Database, Place](model)` is the same as `output=Place`.
     """
 
     if not TYPE_CHECKING:
@@ -138,7 +145,8 @@ class Agent(Generic[DepsT_contra, OutT_co]):
         check_orchestrator(orchestrator)
         own = open_model(model)
         self._owns_model = own is not model
-        self._output_mode = output_mode
+        self._output_mode: OutputMode | None = output_mode
+        self._may_declare_output = output is None
         self._key = object()  # of what tests put in the place of parts of it, or of its copies
         self._setup = Setup(
             model=own,
@@ -216,7 +224,12 @@ class Agent(Generic[DepsT_contra, OutT_co]):
 
     @overload
     async def send(
-        self, *content: Any, **options: Unpack[CallOptions[DepsT_contra]]
+        self: Agent[None, T], *content: Any, **options: Unpack[CallOptions[None]]
+    ) -> Result[T]: ...  # fmt: skip
+    @overload
+    async def send(
+        self, *content: Any, deps: DepsT_contra,
+        **options: Unpack[CallOptionsBesideDeps[DepsT_contra]],
     ) -> Result[OutT_co]: ...  # fmt: skip
     @overload
     async def send(
@@ -255,7 +268,12 @@ class Agent(Generic[DepsT_contra, OutT_co]):
 
     @overload
     def stream(
-        self, *content: Any, **options: Unpack[CallOptions[DepsT_contra]]
+        self: Agent[None, T], *content: Any, **options: Unpack[CallOptions[None]]
+    ) -> AgentStream[T]: ...  # fmt: skip
+    @overload
+    def stream(
+        self, *content: Any, deps: DepsT_contra,
+        **options: Unpack[CallOptionsBesideDeps[DepsT_contra]],
     ) -> AgentStream[OutT_co]: ...  # fmt: skip
     @overload
     def stream(
@@ -306,9 +324,15 @@ class Agent(Generic[DepsT_contra, OutT_co]):
 
     # --- a conversation
 
+    @overload
     def chat(
-        self, history: Any = None, *, deps: DepsT_contra | None = None
-    ) -> AgentChat[DepsT_contra, OutT_co]:
+        self: Agent[None, T], history: Any = None, *, deps: None = None
+    ) -> AgentChat[DepsT_contra, T]: ...  # fmt: skip
+    @overload
+    def chat(
+        self, history: Any = None, *, deps: DepsT_contra
+    ) -> AgentChat[DepsT_contra, OutT_co]: ...  # fmt: skip
+    def chat(self, history: Any = None, *, deps: Any = None) -> AgentChat[Any, Any]:
         """A conversation that is kept for you."""
         from dragoman.agent.chat import AgentChat
 
@@ -318,7 +342,12 @@ class Agent(Generic[DepsT_contra, OutT_co]):
 
     @overload
     def send_sync(
-        self, *content: Any, **options: Unpack[CallOptions[DepsT_contra]]
+        self: Agent[None, T], *content: Any, **options: Unpack[CallOptions[None]]
+    ) -> Result[T]: ...  # fmt: skip
+    @overload
+    def send_sync(
+        self, *content: Any, deps: DepsT_contra,
+        **options: Unpack[CallOptionsBesideDeps[DepsT_contra]],
     ) -> Result[OutT_co]: ...  # fmt: skip
     @overload
     def send_sync(
@@ -352,7 +381,12 @@ class Agent(Generic[DepsT_contra, OutT_co]):
 
     @overload
     def stream_sync(
-        self, *content: Any, **options: Unpack[CallOptions[DepsT_contra]]
+        self: Agent[None, T], *content: Any, **options: Unpack[CallOptions[None]]
+    ) -> BlockingAgentStream[T]: ...  # fmt: skip
+    @overload
+    def stream_sync(
+        self, *content: Any, deps: DepsT_contra,
+        **options: Unpack[CallOptionsBesideDeps[DepsT_contra]],
     ) -> BlockingAgentStream[OutT_co]: ...  # fmt: skip
     @overload
     def stream_sync(
@@ -396,38 +430,6 @@ class Agent(Generic[DepsT_contra, OutT_co]):
     def __exit__(self, *_error: object) -> None:
         self.close_sync()
 
-    # --- embeddings
-
-    async def embed_query(self, text: str, **settings: Any) -> Embedding:
-        """A text's place in the model's space."""
-        expect(text, str, "the text to embed")
-        found: Embedding = await self._embedder()(text, **settings)
-        return found
-
-    async def embed_documents(self, texts: Iterable[str], **settings: Any) -> Embeddings:
-        """The places of several texts, in their order."""
-        if isinstance(texts, str):
-            msg = "embed_documents takes a list of texts; for one there is embed_query"
-            raise InvalidInputError(msg)
-        expect(texts, Iterable, "the texts to embed")
-        found: Embeddings = await self._embedder()(list(texts), **settings)
-        return found
-
-    def embed_query_sync(self, text: str, **settings: Any) -> Embedding:
-        """See `embed_query`."""
-        return portal.run(self.embed_query(text, **settings))
-
-    def embed_documents_sync(self, texts: Iterable[str], **settings: Any) -> Embeddings:
-        """See `embed_documents`."""
-        return portal.run(self.embed_documents(texts, **settings))
-
-    def _embedder(self) -> Any:
-        embed = getattr(self.model, "embed", None)
-        if embed is None:
-            msg = f"{self.model.name} has no embeddings"
-            raise ConfigError(msg)
-        return embed
-
     # --- a run
 
     def _stream(
@@ -436,7 +438,7 @@ class Agent(Generic[DepsT_contra, OutT_co]):
         given = _given(options)
         history, deps = given.pop("history", None), given.pop("deps", None)
         deps = overrides(self._key).get("deps", deps)
-        parent = run_of(given.pop("within", None))
+        parent, call = run_of(given.pop("within", None))
         beginning = Beginning(
             prompt_of(content), given.pop("approvals", EMPTY), given.pop("results", EMPTY)
         )
@@ -445,12 +447,19 @@ class Agent(Generic[DepsT_contra, OutT_co]):
         if setup.approve is None and parent is not None:
             setup = replace(setup, approve=parent.setup.approve)
         expect_price(setup)
+        if deps is None:
+            expect_no_deps_wanted(setup)
         conversation = conversation_of(history, setup.history_hooks)
-        run = Run(setup, conversation, deps=deps, streams=streams, parent=parent)
+        run = Run(setup, conversation, deps=deps, streams=streams, parent=parent, call=call)
         return AgentStream(run, lambda: play(run, beginning))
 
     def _setup_now(self) -> Setup:
         """How it works here: tests may have put something else in place."""
+        if self._may_declare_output:  # `typing` says so when `__init__` has returned
+            kind = declared_output(getattr(self, "__orig_class__", type(self)), Agent)
+            output = TypedOutput.of(kind, self._output_mode)
+            self._setup = replace(self._setup, output=output)
+            self._may_declare_output = False
         changes = {name: each for name, each in overrides(self._key).items() if name != "deps"}
         return replace(self._setup, **changes) if changes else self._setup
 

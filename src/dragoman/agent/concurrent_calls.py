@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter, OrderedDict, deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from time import perf_counter
 from typing import NamedTuple, Protocol
 
 from dragoman.agent import failures
-from dragoman.agent.events import ToolFinished, ToolStarted
+from dragoman.agent.events import AgentEvent, ToolFinished, ToolStarted
 from dragoman.agent.tool_job import Job, Jobs
 from dragoman.model.tools import ToolCall, ToolResult
 
@@ -23,6 +24,32 @@ class Listener(Protocol):
 
     async def finished(self, events: Sequence[ToolFinished], batch: Iterable[ToolCall]) -> None:
         """Tools have ended, or could not be run; the batch begins next."""
+
+
+class Inbox:
+    """Events of agents that tools ask, on their way into the run; from any task or thread."""
+
+    def __init__(self, emit: Callable[[AgentEvent], Awaitable[None]]) -> None:
+        self._emit = emit
+        self.wake: Callable[[], None] | None = None
+        """Called on the loop of the run when there is something new."""
+        self._loop = asyncio.get_running_loop()
+        self._events: deque[AgentEvent] = deque()
+
+    def put(self, event: AgentEvent) -> None:
+        """Add an event; it is emitted as soon as whoever follows the run has taken those before."""
+        self._events.append(event)
+        with suppress(RuntimeError):  # a thread that was left behind: the loop has ended
+            self._loop.call_soon_threadsafe(self._tell)
+
+    def _tell(self) -> None:
+        if self.wake is not None:
+            self.wake()
+
+    async def emit(self) -> None:
+        """Emit all that is there, in order; to be awaited by the run itself."""
+        while self._events:
+            await self._emit(self._events.popleft())
 
 
 async def one_by_one(calls: Sequence[ToolCall], jobs: Jobs, listener: Listener) -> None:
@@ -55,7 +82,12 @@ class Batch:
     """Calls that run side by side, as many at a time as there may be."""
 
     def __init__(
-        self, calls: Sequence[ToolCall], jobs: Jobs, limit: int | None, listener: Listener
+        self,
+        calls: Sequence[ToolCall],
+        jobs: Jobs,
+        limit: int | None,
+        listener: Listener,
+        inbox: Inbox | None = None,
     ) -> None:
         self._jobs = jobs
         self._limit = len(calls) if limit is None else limit
@@ -67,11 +99,16 @@ class Batch:
         self._finished: list[ToolFinished] = []
         self._fatal: BaseException | None = None
         self._news: asyncio.Future[None] | None = None
+        self._inbox = inbox
+        if inbox is not None:
+            inbox.wake = self._wake
 
     async def run(self) -> None:
         """Run them all. What ends while the listener is busy is told in one go."""
         try:
             while True:
+                if self._inbox is not None:
+                    await self._inbox.emit()
                 if self._finished:
                     events, self._finished = self._finished, []
                     await self._listener.finished(events, self._next())
@@ -138,11 +175,14 @@ class Batch:
             self._fatal = outcome.error
         else:
             self._finished.append(ToolFinished(call, outcome, perf_counter() - begun))
+        self._wake()
+
+    def _wake(self) -> None:
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
 
     async def _wait(self) -> None:
-        """Until a task has ended."""
+        """Until a task has ended, or there is something in the inbox."""
         self._news = asyncio.get_running_loop().create_future()
         await self._news
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic
 
-from dragoman.agent.reprs import Shown
+from dragoman.agent.reprs import Shown, made_by_alias
 from dragoman.model.collection import Messages
 from dragoman.model.functions.injection import Injected
 from dragoman.model.tools import ToolCall
@@ -16,6 +16,7 @@ from dragoman.model.usage import Usage
 DepsT_co = TypeVar("DepsT_co", default=Any, covariant=True)
 
 
+@made_by_alias
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class RunContext(Shown, Injected, Generic[DepsT_co]):
     """The run that a tool, a hook or a system prompt is called in.

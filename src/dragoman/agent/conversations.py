@@ -20,11 +20,12 @@ from dragoman.history.chat import ChatHistory
 from dragoman.history.config import ChatHistoryConfig
 from dragoman.history.hooks import check as check_hooks
 from dragoman.history.model_lookups import window_of
+from dragoman.history.stored_session import BEGUN
 from dragoman.model import portal
 from dragoman.model.collection import Messages
 from dragoman.model.content import parts_from
 from dragoman.model.conversation import ConversationHistory
-from dragoman.model.frozen import EMPTY
+from dragoman.model.frozen import EMPTY, freeze_mapping
 from dragoman.model.messages import Message
 from dragoman.model.requests import AnyTool
 from dragoman.model.roles import Role
@@ -50,7 +51,7 @@ class Conversation(Protocol):
 
     @property
     def keeps_rounds(self) -> bool:
-        """Whether a tool message is written before its tools run, and replaced as they end."""
+        """Whether a round is written down before its tools run, and as they end."""
         ...
 
     async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:
@@ -164,8 +165,8 @@ class GrowingConversation:
 class SharedConversation(ABC):
     """A conversation in a store, where other runs, and other programs, may be at it as well.
 
-    Results are written down before their tools run, and no call is anybody's twice: who comes
-    second with a result for it is told so, and nothing is run.
+    That a call begins is written down before its tool runs, and no call is anybody's twice: who
+    comes second with a result for it is told so, and nothing is run.
     """
 
     __slots__ = ("_seen",)
@@ -182,12 +183,13 @@ class SharedConversation(ABC):
         Raises `Conflict` where another run has written down a result for one of its calls.
         """
         before = self._version
-        added = await (self._claimed(message) if message.tool_results else self._added(message))
-        self._note(before + 1)
+        claims = message.tool_results or begun_in(message)
+        added = await (self._claimed(message) if claims else self._added(message))
+        self._note(before + 1 if self._version > before else before)  # as before: it is saved later
         return added
 
     async def _claimed(self, message: Message) -> Message:
-        """Add results, unless there is one for the same call; decided by the store."""
+        """Add results, or begin calls, unless somebody else has; decided by the store."""
         version = self._seen
         for _ in range(_ATTEMPTS):
             if version is not None:
@@ -336,25 +338,45 @@ def _waiting(messages: Sequence[Message]) -> tuple[ToolCall, ...] | None:
                 return tuple(call for call in calls if call.id not in answered)
             if place and messages[place - 1].role is not Role.ASSISTANT:  # else: one answer in two
                 return ()
-        elif not message.tool_results:
+        elif not message.tool_results and not begun_in(message):
             return ()
         answered.update(result.call_id for result in message.tool_results)
     return None
 
 
+# --- calls that were begun
+
+
+def begun_in(message: Message) -> tuple[str, ...]:
+    """The ids of the calls that a tool message says were begun when it was written."""
+    if message.role is not Role.TOOL or not message.metadata:
+        return ()
+    found = message.metadata.get(BEGUN, ())
+    ids = found if isinstance(found, (list, tuple)) else ()  # anybody may write such a thing
+    return tuple(id for id in ids if isinstance(id, str))
+
+
+def with_begun(message: Message, ids: Sequence[str]) -> Message:
+    """A tool message that says of these calls that they begin now."""
+    return message.replace_unchecked(metadata=freeze_mapping({**message.metadata, BEGUN: ids}))
+
+
 # --- what the adapters have in common
 
 
-def _expect_first(results: Message, messages: Sequence[Message]) -> None:
-    """Raise where one of these results is for a call that has one.
+def _expect_first(new: Message, messages: Sequence[Message]) -> None:
+    """Raise where a result is for a call that has one, or a call begins that has begun.
 
     Some models use an id again: as many results as calls have it, then all of them are answered.
     """
     asked = Counter(call.id for message in messages for call in message.tool_calls)
     answered = Counter(result.call_id for message in messages for result in message.tool_results)
-    for result in results.tool_results:
-        if answered[result.call_id] >= max(asked[result.call_id], 1):
-            raise Conflict(_TAKEN)
+    begun = Counter(id for message in messages for id in begun_in(message))
+    taken = [answered[result.call_id] >= max(asked[result.call_id], 1)
+             for result in new.tool_results]  # fmt: skip
+    taken += [max(answered[id], begun[id]) >= max(asked[id], 1) for id in begun_in(new)]
+    if any(taken):
+        raise Conflict(_TAKEN)
 
 
 def _replaced(messages: Messages, message: Message) -> Messages:

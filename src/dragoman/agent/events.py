@@ -130,6 +130,20 @@ class RunFinished(Shown, Emittable):
         yield repr(self.result)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class SubAgentEvent(Shown, Emittable):
+    """Something happens in an agent that a tool asks: one made by `as_tool`, or with `within=`."""
+
+    call: ToolCall
+    """The call, of the run that is followed, which the tool answers."""
+    event: AgentEvent
+    """What happens there; again a `SubAgentEvent`, where that agent's tool asks another one."""
+
+    def _sizes(self) -> Iterator[str]:
+        yield repr(self.call)
+        yield repr(self.event)
+
+
 AgentEvent = (
     StepStarted
     | TextDelta
@@ -142,5 +156,6 @@ AgentEvent = (
     | AskedAgain
     | HandedOver
     | RunFinished
+    | SubAgentEvent
 )
 """All that can happen."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from dragoman.agent.concurrent_calls import Batch, Listener, one_by_one
+from dragoman.agent.concurrent_calls import Batch, Inbox, Listener, one_by_one
 from dragoman.agent.context import RunContext
 from dragoman.agent.emitting import emitted, events_of
 from dragoman.agent.events import ToolFinished, ToolStarted
@@ -79,9 +80,9 @@ class ToolExecutor:
         waits for its end.
         """
         _check(calls, tools, context)
-        return events_of(
-            lambda: self.run(calls, tools, context, _Telling(partial(self.bounded, tools=tools)))
-        )
+        run = self._run if self._is_executed_elsewhere else self.run
+        telling = _Telling(partial(self.bounded, tools=tools))
+        return events_of(lambda: run(calls, tools, context, telling))
 
     async def execute_batch(
         self,
@@ -104,13 +105,32 @@ class ToolExecutor:
     ) -> None:
         """Run the calls; the listener is told what happens. It is what agents call.
 
-        Results are as they are: `bounded` is for who has looked at them.
+        Results are as they are: `bounded` is for who has looked at them. An executor of one's own
+        overrides this, or `execute`.
         """
+        if self._is_executed_elsewhere:
+            await _listened(self.execute(calls, tools, context), listener)
+        else:
+            await self._run(calls, tools, context, listener)
+
+    @property
+    def _is_executed_elsewhere(self) -> bool:
+        """Whether somebody has written an `execute` of their own, which agents are to use."""
+        return type(self).execute is not ToolExecutor.execute
+
+    async def _run(
+        self,
+        calls: Sequence[ToolCall],
+        tools: Mapping[str, Tool[..., Any]],
+        context: RunContext[Any] | None,
+        listener: Listener,
+    ) -> None:
         jobs = Jobs(tools, context, self.timeout)
-        if self.limit == 1 or len(calls) == 1:
+        inbox: Inbox | None = getattr(listener, "inbox", None)  # of a run: tools may ask agents
+        if inbox is None and (self.limit == 1 or len(calls) == 1):
             await one_by_one(calls, jobs, listener)
         elif calls:
-            await Batch(calls, jobs, self.limit, listener).run()
+            await Batch(calls, jobs, self.limit, listener, inbox).run()
 
     def bounded(
         self, call: ToolCall, result: ToolResult, tools: Mapping[str, Tool[..., Any]]
@@ -121,6 +141,16 @@ class ToolExecutor:
 
     def __repr__(self) -> str:
         return f"ToolExecutor(limit={self.limit}, timeout={self.timeout})"
+
+
+async def _listened(events: AsyncGenerator[ToolStarted | ToolFinished], listener: Listener) -> None:
+    """Tell a listener of events, one at a time."""
+    async with aclosing(events):
+        async for event in events:
+            if isinstance(event, ToolStarted):
+                await listener.starting(event, (event.call,))
+            else:
+                await listener.finished((event,), ())
 
 
 class _Telling:

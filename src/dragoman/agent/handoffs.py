@@ -15,6 +15,7 @@ from dragoman.model.type_parameters import TypeVar
 if TYPE_CHECKING:
     from dragoman.agent.agent import Agent
     from dragoman.agent.results import Result
+    from dragoman.agent.runs import Run
     from dragoman.agent.setup import Setup
 
 DepsT_contra = TypeVar("DepsT_contra", default=Any, contravariant=True)
@@ -82,18 +83,31 @@ def handed_over(first: Setup, other: Setup) -> Setup:
     )
 
 
+def _streams(context: RunContext[Any]) -> bool:
+    """Whether somebody follows what the run says, as it is said."""
+    run: Run | None = context.run
+    return run is not None and run.streams and run.is_heard
+
+
 def as_tool(
     agent: Agent[DepsT_contra, OutT_co], name: str, description: str
 ) -> Tool[..., Coroutine[Any, Any, Result[OutT_co]], RunContext[DepsT_contra]]:
     """A tool that asks an agent, and gives what it answers."""
+    from dragoman.agent.checks import wanting_deps  # it has to do with agents as a whole
 
     @tool(name=name, description=description)
     async def ask(prompt: str, run: RunContext[DepsT_contra]) -> Result[OutT_co]:
-        result = await agent.send(prompt, deps=run.deps, within=run)
+        if _streams(run):
+            result = await agent.stream(prompt, deps=run.deps, within=run).collect()
+        else:
+            result = await agent.send(prompt, deps=run.deps, within=run)
         if result.deferred:
             names = ", ".join(f"`{call.name}`" for call in result.deferred)
             msg = f"it needs somebody to decide about its calls of {names}, and nobody was asked"
             raise ToolError(msg)
         return result
 
+    wanting = wanting_deps(agent._setup)  # pyright: ignore[reportPrivateUsage]  # ours
+    if wanting is not None:  # it can't work without what that agent can't work without
+        ask.context = RunContext[wanting[1]]  # type: ignore[valid-type]  # made when the program runs
     return ask

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, fields
 from inspect import isawaitable
 from typing import Any, Generic, TypeAlias
 
 from dragoman.agent.context import RunContext
 from dragoman.agent.events import AgentEvent
+from dragoman.agent.reprs import made_by_alias
 from dragoman.agent.results import Result
 from dragoman.errors import InvalidInputError
 from dragoman.model.messages import Message
@@ -26,6 +27,7 @@ Soon: TypeAlias = T | Awaitable[T]
 """What a function, plain or async, returns."""
 
 
+@made_by_alias
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Hooks(Generic[DepsT_contra]):
     """Functions, plain or async, that are called on the way, each with the `RunContext` last.
@@ -70,9 +72,15 @@ class Hooks(Generic[DepsT_contra]):
                 msg = f"Hooks.{each.name} must be callable, not {type(hook).__name__}"
                 raise InvalidInputError(msg)
 
+    def given(self) -> Iterator[tuple[str, Hook]]:
+        """The hooks that there are, by name."""
+        for name in self.__slots__:
+            hook = getattr(self, name)
+            if hook is not None:
+                yield name, hook
+
     def __repr__(self) -> str:
-        given = [each.name for each in fields(self) if getattr(self, each.name) is not None]
-        return f"Hooks({', '.join(given)})"
+        return f"Hooks({', '.join(name for name, _ in self.given())})"
 
 
 async def hooked(

@@ -70,11 +70,10 @@ class Settings(TypedDict, total=False):
     extras: Mapping[str, Any]
 
 
-class ChatOptions(Settings, Generic[DepsT], total=False):
-    """What a call of a chat may be told, besides what to say and the `output`."""
+class _AnyCallOptions(Settings, Generic[DepsT], total=False):
+    """What every call may be told."""
 
     output_mode: OutputMode | None
-    deps: DepsT
     approve: Approve[DepsT] | None
     approvals: Mapping[str, Decision]
     results: Mapping[str, Any]
@@ -82,8 +81,20 @@ class ChatOptions(Settings, Generic[DepsT], total=False):
     within: RunContext[Any] | None
 
 
+class ChatOptions(_AnyCallOptions[DepsT], Generic[DepsT], total=False):
+    """What a call of a chat may be told, besides what to say and the `output`."""
+
+    deps: DepsT
+
+
 class CallOptions(ChatOptions[DepsT], Generic[DepsT], total=False):
     """What a call of an agent may be told, besides what to say and the `output`."""
+
+    history: Any
+
+
+class CallOptionsBesideDeps(_AnyCallOptions[DepsT], Generic[DepsT], total=False):
+    """As `CallOptions`, without the `deps`: where these must be given, they are a parameter."""
 
     history: Any
 
@@ -106,6 +117,9 @@ class AgentOptions(Settings, Generic[DepsT], total=False):
     links_responses: bool
 
 
+_FIRST = ("history", "deps")
+
+
 def with_options(options: type) -> Callable[[F], F]:
     """Make a function's signature show the options that it takes as `**options`."""
 
@@ -125,10 +139,12 @@ def with_options(options: type) -> Callable[[F], F]:
 
 
 def _keywords(options: type) -> dict[str, str]:
-    """The names, those of its own before the settings, and the types as they are written."""
+    """The names, the most used first and settings last, and the types as they are written."""
     kinds = {name: _written(kind) for name, kind in options.__annotations__.items()}
     settings = Settings.__annotations__
-    return dict(sorted(kinds.items(), key=lambda named: named[0] in settings))
+    return dict(
+        sorted(kinds.items(), key=lambda each: (each[0] in settings, each[0] not in _FIRST))
+    )
 
 
 def _written(kind: Any) -> str:

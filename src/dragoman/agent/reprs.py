@@ -3,11 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
-from typing import Any
+from dataclasses import FrozenInstanceError, fields, is_dataclass
+from typing import Any, TypeVar
 
 from dragoman._reveal import is_revealed
 from dragoman.model.value import clipped
+
+T = TypeVar("T")
+
+
+def made_by_alias(kind: type[T]) -> type[T]:
+    """Let `Hooks[Database](…)` make one.
+
+    `typing` then tries to set an attribute, and takes it well if it can't; but what frozen
+    dataclasses with slots raise is a TypeError (Python 3.11 to 3.13).
+    """
+    kind.__setattr__ = _refuse  # type: ignore[method-assign]  # pyright: ignore[reportAttributeAccessIssue]
+    return kind
+
+
+def _refuse(_value: object, name: str, _given: object) -> None:
+    msg = f"cannot assign to field {name!r}"
+    raise FrozenInstanceError(msg)
 
 
 class Shown:

@@ -9,7 +9,7 @@ from typing import Any, Generic
 
 from msgspec import UNSET
 
-from dragoman.agent.reprs import Shown
+from dragoman.agent.reprs import Shown, made_by_alias
 from dragoman.model.collection import Messages
 from dragoman.model.frozen import EMPTY
 from dragoman.model.tools import ToolCall
@@ -20,6 +20,7 @@ from dragoman.model.value import name_shown
 OutT_co = TypeVar("OutT_co", default=Any, covariant=True)
 
 
+@made_by_alias
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class Result(Shown, Generic[OutT_co]):
     """What came of a call: its output, and everything that is new in the conversation."""

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from dragoman.agent.approvals import Decision, decide
-from dragoman.agent.conversations import last_round, unanswered
+from dragoman.agent.conversations import begun_in, last_round, unanswered
 from dragoman.agent.orchestrator import Orchestrator, ToolOrchestrator, refusals
+from dragoman.agent.round_records import unknown
 from dragoman.agent.runs import Run
 from dragoman.agent.tool_results import result_of
 from dragoman.agent.tool_round import Round
@@ -46,18 +47,21 @@ class Beginning(NamedTuple):
 async def begin(run: Run, beginning: Beginning, orchestrator: Orchestrator) -> None:
     """Answer the calls that wait, as far as can be; then say what is to be said."""
     earlier = await last_round(run.conversation, run.setup.model.name)
-    waiting = unanswered(earlier)
+    unsettled = unanswered(earlier)
+    begun = {id for message in earlier for id in begun_in(message)}
+    waiting = [call for call in unsettled if call.id not in begun]
     _expect_waiting(beginning, waiting)
     prompt = beginning.prompt
-    if waiting and (prompt is None or beginning.approvals or beginning.results):
+    if unsettled and (prompt is None or beginning.approvals or beginning.results):
         given, approvals = beginning.results, beginning.approvals
-        known = {call.id: result_of(call, given[call.id]) for call in waiting if call.id in given}
+        known = {call.id: unknown(call) for call in unsettled if call.id in begun}
+        known |= {call.id: result_of(call, given[call.id]) for call in waiting if call.id in given}
         refused = {id for id, decision in approvals.items() if isinstance(decision, (bool, str))
                    and decision is not True}  # fmt: skip
         rest = [call for call in waiting if call.id not in known and call.id not in refused]
         foreseen = await _foreseen(run, rest, earlier, orchestrator)
         known.update(foreseen)
-        await _answer(run, beginning, waiting, known)
+        await _answer(run, beginning, unsettled, known)
         if isinstance(orchestrator, ToolOrchestrator):
             good = [call for call in rest if call.id in foreseen and not foreseen[call.id].is_error]
             await orchestrator.hand_over(run, good)
@@ -70,10 +74,10 @@ async def begin(run: Run, beginning: Beginning, orchestrator: Orchestrator) -> N
 
 
 async def _answer(
-    run: Run, beginning: Beginning, waiting: Sequence[ToolCall], known: Mapping[str, ToolResult]
+    run: Run, beginning: Beginning, calls: Sequence[ToolCall], known: Mapping[str, ToolResult]
 ) -> None:
-    """Run what may be run of the calls that wait; what is still to be decided ends the run."""
-    decided = await decide(run, waiting, known, beginning.approvals)
+    """Run what may be run of the calls without results; what is to be decided ends the run."""
+    decided = await decide(run, calls, known, beginning.approvals)
     if decided.mine:
         await Round(run, decided).play()
     if decided.waiting or (run.output is not UNSET and beginning.prompt is None):

@@ -11,12 +11,14 @@ from typing import Any
 
 from msgspec import UNSET
 
+from dragoman.agent.concurrent_calls import Inbox
 from dragoman.agent.context import RunContext
 from dragoman.agent.conversations import Conversation
 from dragoman.agent.events import (
     AgentEvent,
     HandedOver,
     MessageAdded,
+    SubAgentEvent,
     TextDelta,
     ThinkingDelta,
 )
@@ -60,6 +62,7 @@ class Run:
         deps: Any = None,
         streams: bool = False,
         parent: Run | None = None,
+        call: ToolCall | None = None,
     ) -> None:
         self.id = new_id("run_")
         self.setup = setup
@@ -71,6 +74,10 @@ class Run:
         """Whether somebody goes through the events."""
         self.parent = parent
         """The run that this one is part of; what is used here is used there as well."""
+        self.call = call
+        """The call of that run which this one is made for."""
+        self.inbox: Inbox | None = None
+        """Where events of runs that are part of this one come in, while tools are run."""
         self.tools = Toolbox()
         """The tools that the agent at work has just now."""
         self.tally: Tally = Tally(setup.limits, None if parent is None else parent.tally)
@@ -117,6 +124,13 @@ class Run:
         """The session that the conversation is kept in; None: it is kept in none."""
         found = getattr(self.conversation, "session", None)
         return found if isinstance(found, str) else None
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether anybody wants to know what happens, here or in the run that this is part of."""
+        if self.is_followed or self.setup.hooks.on_event is not None:
+            return True
+        return self.parent is not None and self.parent.is_heard
 
     @property
     def context(self) -> RunContext[Any]:
@@ -166,6 +180,13 @@ class Run:
             yield from self._tell(event).__await__()
         if self.is_followed:
             yield event  # to `events_of`: this is called often enough to spare an `emitted`
+        if self.parent is not None:
+            self._pass_on(event, self.parent)
+
+    def _pass_on(self, event: AgentEvent, parent: Run) -> None:
+        """Tell the run that this one is part of."""
+        if parent.inbox is not None and self.call is not None:
+            parent.inbox.put(SubAgentEvent(self.call, event))
 
     async def _tell(self, event: AgentEvent) -> None:
         hook = self.setup.hooks.on_event
@@ -295,8 +316,9 @@ class Run:
         return found
 
 
-def run_of(context: Any) -> Run | None:
-    """The run that a context is about, for another one that is part of it."""
+def run_of(context: Any) -> tuple[Run | None, ToolCall | None]:
+    """The run that a context is about, and the call, for another run that is part of it."""
     expect(context, (RunContext, type(None)), "within")
-    found = None if context is None else context.run
-    return found if isinstance(found, Run) else None
+    if context is None or not isinstance(context.run, Run):
+        return None, None
+    return context.run, context.call

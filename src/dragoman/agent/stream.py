@@ -62,6 +62,17 @@ class AgentStream(Generic[OutT_co]):
         """Whether the run came to its end."""
         return self._is_complete
 
+    def __repr__(self) -> str:
+        return f"AgentStream({self._run.setup.model.name}, {self._stage})"
+
+    @property
+    def _stage(self) -> str:
+        if self._is_complete:
+            return "complete"
+        if self._is_closed:
+            return "closed"
+        return "begun" if self._is_taken else "not begun: `async for`, or `await collect()`"
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -219,6 +230,9 @@ class BlockingAgentStream(Generic[OutT_co]):
     def is_complete(self) -> bool:
         """Whether the run came to its end."""
         return self._stream.is_complete
+
+    def __repr__(self) -> str:
+        return f"Blocking{self._stream!r}".replace("async for", "for").replace("await ", "")
 
     def __enter__(self) -> Self:
         return self

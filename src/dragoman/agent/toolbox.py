@@ -9,6 +9,7 @@ from types import CodeType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from dragoman.agent.context import RunContext
+from dragoman.agent.declared_types import wanted_deps
 from dragoman.agent.handoffs import Handoff
 from dragoman.errors import InvalidInputError
 from dragoman.model.functions.tool import Tool, tool
@@ -55,6 +56,8 @@ class Toolbox(NamedTuple):
     """What all this was made of."""
     is_fixed: bool = True
     """Whether all of them are there at every step of every run."""
+    wanting: tuple[str, Any] | None = None
+    """A tool that can't work without `deps`, and of what type they are."""
 
     @classmethod
     def of(cls, tools: Iterable[AgentTool[Any]]) -> Toolbox:
@@ -88,7 +91,8 @@ class Toolbox(NamedTuple):
             runnable.setdefault(name, made)
         callers.update(name for name in known if name not in runnable)
         return cls(tuple(definitions), runnable, frozenset(callers), handoffs, given,
-                   is_fixed=all(made.enabled is True for made in runnable.values()))  # fmt: skip
+                   is_fixed=all(made.enabled is True for made in runnable.values()),
+                   wanting=_wanting(runnable))  # fmt: skip
 
     async def enabled(self, context: RunContext[Any]) -> Toolbox:
         """Those of the tools that the model may be told of now."""
@@ -141,6 +145,11 @@ async def _is_enabled(each: object, context: RunContext[Any]) -> bool:
         return not isinstance(each, Tool) or each.enabled is True
     answer = each.enabled(context)
     return bool(await answer if isawaitable(answer) else answer)
+
+
+def _wanting(tools: Mapping[str, Tool[..., Any]]) -> tuple[str, Any] | None:
+    wanted = ((name, wanted_deps(each.context)) for name, each in tools.items() if each.context)
+    return next((each for each in wanted if each[1] is not None), None)
 
 
 def _made(each: Any) -> Tool[..., Any] | Handoff[Any] | AnyTool:

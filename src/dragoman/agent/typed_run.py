@@ -11,7 +11,7 @@ from msgspec import UNSET
 from dragoman.agent.events import AskedAgain
 from dragoman.agent.orchestrator import ToolOrchestrator
 from dragoman.agent.output.modes import Mode
-from dragoman.agent.output.typed import Misfit, Missing, TypedOutput
+from dragoman.agent.output.typed import Misfit, Missing, SentBack, TypedOutput
 from dragoman.agent.output.wording import (
     PHASE_TWO,
     RECEIVED,
@@ -135,6 +135,7 @@ class TypedOrchestrator(ToolOrchestrator):
         try:
             run.output = await _accepted(run, _spec(run).read_call(call))
         except Misfit as misfit:
+            _asking(run).note(misfit)
             told = tool_feedback(str(misfit), call.name)
             return ToolResult.error(call.id, told, tool_name=call.name)
         return ToolResult.success(call.id, RECEIVED, tool_name=call.name)
@@ -152,6 +153,7 @@ class TypedOrchestrator(ToolOrchestrator):
         try:
             run.output = await _accepted(run, _spec(run).read(message.text))
         except Misfit as misfit:
+            asking.note(misfit)
             told = _objection(asking, misfit)
         else:
             run.finish()
@@ -164,7 +166,11 @@ class TypedOrchestrator(ToolOrchestrator):
         """Another attempt; raises where there were enough."""
         most = run.setup.output_retries
         if not run.may_retry("output", most):
-            msg = f"the model's answer did not fit the type, in {most + 1} attempts"
+            msg = (
+                f"the model's answer did not fit the type, in {most + 1} attempts"
+                f"{_asking(run).problem}; `error.partial.messages` has what it said: allow more"
+                " output_retries, or try another output_mode or model"
+            )
             raise LimitExceeded(msg)
         return AskedAgain("the answer did not fit the type")
 
@@ -176,6 +182,12 @@ class _Asking:
     mode: Mode
     tool: ToolDefinition
     is_second_phase: bool = False
+    problem: str = ""
+    """What was wrong with the last attempt, where we have found it, in words that quote nothing."""
+
+    def note(self, misfit: Misfit) -> None:
+        """Remember what was wrong."""
+        self.problem = "" if isinstance(misfit, SentBack) else f" ({misfit})"
 
     @property
     def is_held_to_schema(self) -> bool:
@@ -213,4 +225,4 @@ async def _accepted(run: Run, value: Any) -> Any:
         return await run.hooked(run.setup.hooks.before_output, value, kinds=object)
     except ToolRetry as retry:
         advice = str(retry)
-    raise Misfit(advice)
+    raise SentBack(advice)

@@ -8,16 +8,15 @@ from copy import copy
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from dragoman.errors import InvalidInputError, NotFound, StoreError
-from dragoman.history import arguments, model_lookups
-from dragoman.history.branch_paths import read_path, stretches
-from dragoman.history.branches import Branch, branches_of
+from dragoman.errors import NotFound, StoreError
+from dragoman.history import arguments
+from dragoman.history.branching import Branching
 from dragoman.history.config import ChatHistoryConfig, Hook
 from dragoman.history.hooks import with_hooks as joined_hooks
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import message_in
 from dragoman.history.save_lock import Turns
-from dragoman.history.sent_window import Window
+from dragoman.history.sending import Sending
 from dragoman.history.state import State
 from dragoman.history.storage.protocol import NO_MESSAGE, Filter, Storage, conflict
 from dragoman.history.storage_urls import StoragePlace, storage_at
@@ -26,10 +25,8 @@ from dragoman.history.trimming import Trimmer
 from dragoman.history.unsaved_changes import Pending
 from dragoman.history.user_callbacks import Calls
 from dragoman.model.collection import Messages
-from dragoman.model.content import AnyPart
 from dragoman.model.ids import new_id
 from dragoman.model.messages import Message
-from dragoman.model.requests import AnyTool, Request
 from dragoman.model.usage import Usage
 from dragoman.model.value import expect
 
@@ -41,7 +38,7 @@ _NOT_REPLACED = (
 )
 
 
-class ChatHistory:
+class ChatHistory(Branching, Sending):
     """The messages of one session, in order, on one of its branches.
 
     ```python
@@ -486,159 +483,3 @@ class ChatHistory:
         await self._after_write()
         if lost:
             raise NotFound(_NOT_REPLACED)
-
-    # --- branches
-
-    async def fork(self, at_message: str) -> Branch:
-        """Go on from an earlier message on a branch of its own; what came after it is kept.
-
-        This history moves to the new branch, and so do those opened from now on.
-        """
-        arguments.id_of(at_message)
-        await self.save()
-        row = await self._keeper.row(at_message)
-        before = self.branch
-        try:
-            number = await self._forked(row.branch, row.seq)
-        except GeneratorExit:
-            raise
-        except BaseException:  # cancelled as well: the branch may have been made
-            await self._back_to(before)
-            raise
-        return Branch(number, at_message, at_message, is_active=True)
-
-    async def edit(self, id: str, message: Any) -> Message:
-        """Say something else in the place of a message, on a new branch that goes on from there."""
-        arguments.id_of(id)
-        new = Message.from_any(message)
-        new = new if new.id != id else new.with_id("")
-        await self.save()
-        row = await self._keeper.row(id)
-        await self._before_add([new])  # a veto leaves no branch behind
-        await self._before_adding()
-        before = self.branch
-        try:
-            await self._forked(row.branch, row.seq - 1)
-            added = await self._kept([new], None)
-        except GeneratorExit:
-            raise
-        except BaseException:
-            await self._back_to(before)
-            raise
-        await self._after_adding(added)
-        await self._after_add(added)
-        return added[0]
-
-    async def _forked(self, parent: int, at: int) -> int:
-        number = await self._keeper.storage.fork(self.identity, parent=parent, at=at)
-        self._move(number)
-        await self._keeper.session()  # it is a version later
-        return number
-
-    async def _back_to(self, branch: int) -> None:
-        """Leave a branch that was made in vain; it stays, empty."""
-        self._move(branch)
-        with suppress(StoreError):
-            await self._keeper.storage.activate(self.identity, branch)
-
-    async def branches(self) -> list[Branch]:
-        """All branches, the first first."""
-        session = await self._keeper.session()
-        return (
-            []
-            if session is None
-            else await branches_of(self._keeper.storage, self.identity, session)
-        )
-
-    async def path(self, leaf: str) -> Messages:
-        """The messages from the first to this one, whichever branch it is on."""
-        arguments.id_of(leaf)
-        pending = self._pending
-        if leaf in pending.added:
-            messages = await self.messages()
-            place = next(i for i, message in enumerate(messages) if message.id == leaf)
-            return messages[: place + 1]
-        if leaf in pending.removed or pending.cleared:
-            raise NotFound(NO_MESSAGE)
-        row = await self._keeper.row(leaf)
-        path = stretches(await self._keeper.session(), row.branch, row.seq)
-        rows = await read_path(self._keeper.storage, self.identity, path)
-        return Messages.wrapping(pending.of_stored(self._keeper.decoded(rows)))
-
-    async def switch(self, branch: int | Branch) -> None:
-        """Go to another branch; histories opened from now on open there."""
-        number = arguments.branch_of(branch)
-        await self.save()
-        await self._keeper.storage.activate(self.identity, number)
-        self._move(number)
-        await self._keeper.session()  # under encryption it is a version later
-
-    def _move(self, branch: int) -> None:
-        self._keeper.move(branch)
-        self._trimmer.forget()
-
-    # --- what to send
-
-    async def window(
-        self,
-        model: str | int | model_lookups.HasContextWindow | None = None,
-        *,
-        tools: Iterable[AnyTool] = (),
-        system: Iterable[AnyPart] = (),
-    ) -> Window:
-        """The messages to send: all that fit, whole turns, from the latest back.
-
-        `model` says how many tokens fit: its name, a number, or anything with a
-        `context_window`; the config's otherwise. Tools and system instructions that are sent
-        beside the messages take their share. `window.omitted` says how many messages are left
-        out. What is cut for one model and limit is out of no other's window. Raises
-        `ContextTooSmall` where not even the last turn fits.
-        """
-        size = model_lookups.window_of(model) or self._config.context_window
-        sent = arguments.tools_of(tools), arguments.parts_of(system)
-        return await self._trimmer.window(self._pending, model, size, *sent)
-
-    async def to_wire(
-        self,
-        dialect: str | model_lookups.EncodesRequests,
-        *,
-        model: str | None = None,
-        tools: Iterable[AnyTool] = (),
-        system: Iterable[AnyPart] = (),
-        **settings: Any,
-    ) -> Any:
-        """The window as a request: an `Encoded`, with its losses.
-
-        `dialect` is a dialect, a provider or `provider:model`, as `translate` takes them; a model
-        that is named there counts. `settings` are further fields of `Request`, or of its
-        `Sampling`: `max_tokens=500`. Messages that are left out are one of its `repairs`, of the
-        rule `window`.
-        """
-        expect(model, (str, type(None)), "the model's name")
-        recipient = model_lookups.recipient_of(dialect, model)
-        request = _request(settings).replace(
-            model=recipient.model,
-            tools=arguments.tools_of(tools),
-            system=arguments.parts_of(system),
-        )
-        window = await self.window(recipient.spoken, tools=request.tools, system=request.system)
-        encoded = recipient.encoded(request.replace(messages=tuple(window)))
-        _report(encoded, window)
-        return encoded
-
-
-def _report(encoded: Any, window: Window) -> None:
-    """Say in a request what of the history is not in it; a dialect of one's own may not have it."""
-    if not window.omitted or not isinstance(getattr(encoded, "repairs", None), tuple):
-        return
-    they = "message of the history is" if window.omitted == 1 else "messages of the history are"
-    reason = f"{window.omitted} earlier {they} left out before this one: they do not fit"
-    repair = model_lookups.omission(f"messages[{window.omitted_at}]", reason)
-    encoded.repairs = (repair, *encoded.repairs)
-
-
-def _request(settings: dict[str, Any]) -> Request:
-    if "messages" in settings:
-        msg = "the messages of a request are the history's"
-        raise InvalidInputError(msg)
-    return Request().with_settings(**settings)

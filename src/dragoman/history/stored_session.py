@@ -32,6 +32,9 @@ from dragoman.model.messages import Message
 
 _log = logging.getLogger("dragoman.history")
 PINNED = "pinned"
+BEGUN = "begun"
+"""In the metadata of tool messages: the ids of calls that were begun, and may have no result."""
+_ALWAYS_KEPT = (PINNED, BEGUN)
 _MISSING = 0  # in place of a number: the first message has 1
 _SEALED = "the conversation is encrypted: open its store through a SealedStorage, with its keys"
 
@@ -383,11 +386,11 @@ class Keeper:
         return Entry(message.id, body_of(message), time(), model, counts)
 
     def as_stored(self, message: Message) -> Message:
-        """The message as it is stored: usage is kept in any case, and so is that it is pinned."""
+        """The message as it is stored: usage, and what we go by ourselves, is kept."""
         if self._store_meta or not message.metadata:
             return message
         usage = usage_of(message)
-        kept = {PINNED: True} if message.metadata.get(PINNED) else {}
+        kept = {key: value for key in _ALWAYS_KEPT if (value := message.metadata.get(key))}
         return message.replace(metadata=kept, usage=usage)
 
 

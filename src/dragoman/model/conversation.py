@@ -301,6 +301,12 @@ class ConversationHistory:
                 type(self), self._messages, self._policy, self._order.system_first,
             )  # fmt: skip
 
+    def _repr_markdown_(self) -> str:
+        """What was said, for notebooks."""
+        from dragoman.model.markdown import markdown
+
+        return markdown(self.messages)
+
     def __repr__(self) -> str:
         return f"ConversationHistory({self.policy.value}, {len(self)} messages)"
 

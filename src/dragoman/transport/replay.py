@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from threading import Lock
 from typing import Literal
 
 from dragoman.errors import InvalidInputError, NotRecorded, StreamInterrupted, TransportError
-from dragoman.transport.headers import Headers
 from dragoman.transport.matching import Asked, asked, differences, steps_of
 from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport
 from dragoman.transport.recordings import (
@@ -168,7 +167,7 @@ class _Played:
 
     def __init__(self, reply: RecordedReply) -> None:
         self._reply = reply
-        self.headers: Mapping[str, str] = Headers(reply.headers)
+        self.headers: Mapping[str, str] = _Headers(reply.headers)
 
     @property
     def status(self) -> int:
@@ -244,3 +243,26 @@ class _Listening:
             end=self._end,
         )
         write(Exchange(number=self._exchange.number, request=self._exchange.request, reply=reply))
+
+
+class _Headers(Mapping[str, str]):
+    """Headers of a reply that did not come over the network, found whatever their case.
+
+    >>> _Headers({"Retry-After": "1"})["retry-after"]
+    '1'
+    """
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        self._named = {name.lower(): value for name, value in headers.items()}
+
+    def __getitem__(self, name: str) -> str:
+        return self._named[name.lower()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._named)
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    def __repr__(self) -> str:
+        return f"Headers({len(self)} of them)"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dragoman.history.truncation.groups import grouped, pairs, rounds
+from dragoman.model.messages import make_message
+from dragoman.model.roles import Role
 from tests.history.truncation.talks import talk
 
 
@@ -67,3 +69,11 @@ def test_rounds(script: str, starts: list[int]) -> None:
 def test_pairs() -> None:
     """Each result goes with the latest call of its id."""
     assert list(pairs(talk("u a+x+y t+y u t+x t+x"))) == [(1, 2), (1, 4)]
+
+
+def test_a_note_of_calls_that_were_begun_is_no_end() -> None:
+    """Agents write one in long rounds: what counts is that calls wait for their results."""
+    plain = talk("u! a+x u a")
+    noted = [*plain[:2], make_message(Role.TOOL).with_metadata("begun", ["x"]), *plain[2:]]
+    assert [group.stays for group in grouped(noted)] == [group.stays for group in grouped(plain)]
+    assert [group.stays for group in grouped(noted)] == [True, True]

@@ -38,6 +38,10 @@ class Missing(Misfit):
     """There is nothing in the answer that could be the value."""
 
 
+class SentBack(Misfit):
+    """The user's own function or hook has refused the value, in words of its own."""
+
+
 class TypedOutput(Shown):
     """A type that the model's answer is to be of.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
@@ -23,7 +24,6 @@ from dragoman.agent import (
     ToolStarted,
 )
 from dragoman.cli.chat.calls import call_line, result_line
-from dragoman.cli.chat.echoing import silenced
 from dragoman.cli.chat.flow import Flow
 from dragoman.cli.chat.prose import Prose, settled
 from dragoman.cli.screen import harmless, print_table
@@ -58,7 +58,7 @@ class TerminalScreen:
         """Show that something is going on."""
         self.end()
         self._is_waiting, self._has_shown = True, False
-        self._unsilence = silenced()
+        self._unsilence = _silenced()
         self._mark_pastes(is_on=True)
         self._live = Live(
             _Tail(self._tail),
@@ -252,3 +252,33 @@ def _finished(event: ToolFinished) -> Text:
         ("⚙ ", "yellow"), (call_line(event.call), "yellow"), (arrow, style or "dim"),
         (result_line(result), style), (took, "dim"),
     )  # fmt: skip
+
+
+def _silenced() -> Callable[[], None]:
+    """Have the terminal keep what is typed to itself; returns what undoes that.
+
+    What is typed ahead would land in the middle of what is drawn. It is not lost: the next line
+    that is read has it, key by key, since no line of it is longer than the terminal can hold.
+    Ctrl-C goes on working, and throws away nothing that is on its way to a slow screen: what is
+    drawn next counts on it.
+    """
+    try:
+        import termios
+    except ImportError:  # Windows
+        return lambda: None
+    try:
+        handle = sys.stdin.fileno()
+        before = termios.tcgetattr(handle)
+    except (OSError, ValueError, termios.error):  # it is no terminal
+        return lambda: None
+    quiet = [*before]
+    quiet[0] &= ~termios.ICRNL  # its input modes: Enter stays what the editor takes for it
+    quiet[3] = quiet[3] & ~(termios.ECHO | termios.ICANON) | termios.NOFLSH  # its local modes
+    with suppress(termios.error):
+        termios.tcsetattr(handle, termios.TCSANOW, quiet)
+
+    def undo() -> None:
+        with suppress(termios.error):  # the terminal may be gone
+            termios.tcsetattr(handle, termios.TCSANOW, before)
+
+    return undo

@@ -252,6 +252,9 @@ class Backend(ABC, Generic[S]):
 def expect_open(opened: T | None, name: str) -> T:
     """The open store; raises where it is not open."""
     if opened is None:
-        msg = f"the store {name} is not open"
+        msg = (
+            f"the store {name} is not open: `async with ChatHistory(…)` opens it, or `await"
+            " ChatHistory.open(…)`; one that you have made yourself, `await storage.open()`"
+        )
         raise StoreError(msg)
     return opened

@@ -14,7 +14,7 @@ from dragoman.model.messages import Message
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 
-_ASSISTANT, _USER = Role.ASSISTANT, Role.USER
+_ASSISTANT, _TOOL, _USER = Role.ASSISTANT, Role.TOOL, Role.USER
 _CALLING = frozenset({ToolCall, ToolResult})
 
 
@@ -114,8 +114,13 @@ def _resumed(messages: Sequence[Message]) -> Iterator[int]:
 
 def _ends_amid_calls(messages: Sequence[Message], stop: int) -> bool:
     spoken = (messages[place] for place in range(stop - 1, -1, -1))
-    last = next((message for message in spoken if not is_instruction(message)), None)
+    last = next((each for each in spoken if not is_instruction(each) and not _is_note(each)), None)
     return last is not None and any(type(part) in _CALLING for part in last.parts)
+
+
+def _is_note(message: Message) -> bool:
+    """Whether it only says which calls were begun: agents write such messages in long rounds."""
+    return message.role is _TOOL and not message.parts
 
 
 def _is_pinned(message: Message) -> bool:

@@ -30,6 +30,8 @@ class Signature(NamedTuple):
     """The parameters that can't be given by name."""
     injected: tuple[str, ...] = ()
     """The parameters that the caller fills in; the model does not hear of them."""
+    context: Any = None
+    """The type of the first of these."""
 
     def schema(self, *, closed: bool) -> dict[str, Any]:
         """The JSON Schema of the parameters."""
@@ -65,7 +67,18 @@ def signature_of(function: Any) -> Signature:
     fields = [_field(each, hints, said) for each in parameters if each.name not in injected]
     positional = tuple(each.name for each in parameters if each.kind is each.POSITIONAL_ONLY)
     shape = shape_of_layout(Layout(tuple(fields)), dict, name)
-    return Signature(name, said.description, shape, positional, injected)
+    context = hints[injected[0]] if injected else None
+    return Signature(name, said.description, shape, positional, injected, context)
+
+
+def context_of(function: Any) -> Any:
+    """The type of the parameter that is filled in, of any function; None where nobody can tell."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+        hints = _hints(function, parameters, "")
+    except (TypeError, ValueError, InvalidInputError):
+        return None
+    return next((hint for hint in hints.values() if is_injected(hint)), None)
 
 
 def _plain(function: Any) -> Any:

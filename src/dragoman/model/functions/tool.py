@@ -81,6 +81,8 @@ class Tool(Generic[P, R_co, C_contra]):
         self.implements = implements
         """The provider's tool that it is, where the provider has it: its calls are run by this."""
         self._signature = signature_of(function)
+        self.context = self._signature.context
+        """The type of what whoever runs it fills in; None: nothing."""
         self._fits = plain_check(definition.parameters)
         functools.update_wrapper(self, function)
 

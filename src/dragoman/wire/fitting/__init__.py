@@ -17,7 +17,11 @@ from dragoman.model.requests import Request
 from dragoman.wire.context import NOTHING, CallForm, Context
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.cache_hints import has_hints_outside, with_accepted_hints
-from dragoman.wire.fitting.content import with_accepted_media, without_blank_texts
+from dragoman.wire.fitting.content import (
+    with_accepted_media,
+    without_blank_texts,
+    without_empty_results,
+)
 from dragoman.wire.fitting.foreign_settings import with_foreign_settings
 from dragoman.wire.fitting.identifiers import with_accepted_ids, with_accepted_names
 from dragoman.wire.fitting.mapping import (
@@ -106,6 +110,7 @@ MESSAGES: tuple[Step[Messages], ...] = (
         ("media.kinds", "media.takes_image_urls"),
         lambda seen, _: seen.has_media,
     ),
+    Step(without_empty_results, (), lambda seen, _: seen.has_blanks),
     Step(
         without_blank_texts,
         ("turns.refuses_empty_text", "turns.refuses_blank_text", "turns.refuses_empty_messages"),

@@ -51,6 +51,20 @@ def without_blank_texts(messages: Messages, target: Target, notes: list[Note]) -
     return unless_same(kept, messages)
 
 
+def without_empty_results(messages: Messages, target: Target, notes: list[Note]) -> Messages:  # noqa: ARG001 - a step's
+    """Messages without those of tools that hold no result: nobody has said anything there.
+
+    An agent that runs many tools writes such a message down, to know later which it has begun.
+    """
+    is_empty = [message.role is Role.TOOL and not message.parts for message in messages]
+    notes.extend(
+        Repair(f"messages[{place}]", "W46", "dropped", "a tool message without a result")
+        for place, drops in enumerate(is_empty) if drops
+    )  # fmt: skip
+    kept = [message for message, drops in zip(messages, is_empty, strict=True) if not drops]
+    return unless_same(kept, messages)
+
+
 def _refused_texts(target: Target) -> Callable[[AnyPart], bool] | None:
     """What tells whether a part is a text that the target refuses; None: it minds nothing."""
     if target.turns.refuses_blank_text:

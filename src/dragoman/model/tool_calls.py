@@ -1,0 +1,437 @@
+"""Tool calls, whole and in pieces, and their results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, overload
+
+from msgspec import UNSET, UnsetType
+from msgspec.structs import force_setattr
+
+from dragoman.errors import InvalidInputError
+from dragoman.model.frozen import EMPTY, MAX_DEPTH, FrozenDict, freeze_mapping
+from dragoman.model.ids import new_id
+from dragoman.model.jsontext import convert, dumps, loads
+from dragoman.model.media import Audio, File, Image, Video
+from dragoman.model.parts import CacheHint, Opaque, Origin, Part, Refusal, Text
+from dragoman.model.value import (
+    Checked,
+    Value,
+    expect,
+    expect_fields,
+    name_shown,
+    own,
+    own_mapping,
+    own_tuple,
+    unchecked,
+)
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+_is_name = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII).fullmatch
+
+_KINDS = ("function", "custom")
+
+ResultPart = Text | Image | Audio | Video | File | Refusal | Opaque
+"""What a tool result's content may be made of."""
+_RESULT_PARTS = (Text, Image, Audio, Video, File, Refusal, Opaque)
+
+
+def check_tool_name(name: object, what: str) -> None:
+    """The rule for names that people make: letters, digits and underscores, 1 to 64 of them."""
+    if type(name) is str and _is_name(name):
+        return
+    expect(name, str, what)
+    if not name:
+        msg = f"{what} is empty"
+        raise InvalidInputError(msg)
+    if not _is_name(str(name)):
+        msg = f"{what} may have letters, digits and underscores only, 64 at the most"
+        raise InvalidInputError(msg)
+
+
+_ARGUMENTS = frozenset({"raw", "input", "kind"})
+_BOTH = "a tool call takes its arguments as a text or as a mapping, not as both"
+_CALL_OF_RESULT = "the call id of a tool result"
+
+
+def _check_call_id(id: object, what: str) -> None:
+    if id.__class__ is str and id:
+        return
+    expect(id, str, what)
+    if not id:
+        msg = f"{what} is empty; it pairs the call with its result"
+        raise InvalidInputError(msg)
+
+
+class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass=Checked):
+    """The model asks for a tool to be run.
+
+    Either `raw` (the model's own text, kept byte for byte) or `input` (where a wire has an object)
+    is set; `raw_arguments` and `arguments` give both forms, each made at most once. What people
+    make is checked; what decoders make is kept as it came.
+    """
+
+    schema_excludes: ClassVar[frozenset[str]] = Part.schema_excludes | {"wire_id"}
+
+    id: str
+    """Pairs the call with its result; unique within a conversation."""
+    name: str
+    raw: str | None = None
+    input: Mapping[str, Any] | None = None
+    kind: Literal["function", "custom"] = "function"
+    wire_id: str | UnsetType | None = UNSET
+    """The id that the wire had, where that is not `id`; None where it had none."""
+
+    if TYPE_CHECKING:  # the constructor takes more than the fields hold
+
+        def __init__(  # noqa: PLR0913 - the fields in their order
+            self,
+            id: str,
+            name: str,
+            raw: str | Mapping[str, Any] | None = None,
+            input: Mapping[str, Any] | None = None,  # noqa: A002 - the field's name
+            kind: Literal["function", "custom"] = "function",
+            wire_id: str | UnsetType | None = UNSET,
+            *,
+            item_id: str | None = None,
+            origin: Origin | None = None,
+            cache: CacheHint | None = None,
+            signature: str | None = None,
+            extras: Mapping[str, Any] = EMPTY,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        if self.id.__class__ is not str or self.name.__class__ is not str:
+            expect(self.id, str, "ToolCall.id")
+            expect(self.name, str, "ToolCall.name")
+        if self.raw.__class__ is not str:
+            if self.raw is not None:
+                self._take_mapping()
+            own_mapping(self, "input")
+        elif self.input is not None:
+            own_mapping(self, "input")
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
+
+    def _take_mapping(self) -> None:
+        """Arguments given as a mapping in the place of their text are the `input`."""
+        given: object = self.raw
+        expect(given, (str, Mapping), "the arguments of a tool call")
+        if self.input is not None:
+            raise InvalidInputError(_BOTH)
+        force_setattr(self, "input", given)
+        force_setattr(self, "raw", None)
+
+    def check_made(self) -> None:
+        """Raise where people could not have meant this: a call without id, name or arguments."""
+        _check_call_id(self.id, "the id of a tool call")
+        check_tool_name(self.name, "the name of a tool call")
+        self.check()
+        if self.raw is not None:
+            self._check_arguments()
+
+    def _check_arguments(self) -> None:
+        if self.raw is None or self.kind == "custom":
+            return
+        if self.input is not None:
+            raise InvalidInputError(_BOTH)
+        self.arguments  # noqa: B018 - raises if the text is not an object
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with these fields changed; they alone are checked."""
+        if "raw" in changes and "input" not in changes:
+            changes["input"] = None  # the other form of the same arguments
+        elif "input" in changes and "raw" not in changes:
+            changes["raw"] = None
+        made = super().replace(**changes)
+        if "id" in changes:
+            _check_call_id(made.id, "the id of a tool call")
+        if "name" in changes:
+            check_tool_name(made.name, "the name of a tool call")
+        if not changes.keys().isdisjoint(_ARGUMENTS):
+            made._check_arguments()
+        return made
+
+    def check(self) -> None:
+        """As every part; the kind must be a known one, and a custom call has a text."""
+        if self.kind not in _KINDS:
+            msg = "ToolCall.kind must be function or custom"
+            raise InvalidInputError(msg)
+        if self.kind == "custom":
+            expect(self.raw, str, "ToolCall.raw of a custom call")
+        if self.wire_id is not UNSET:
+            expect_fields(self, wire_id=str)
+        Part.check(self)
+
+    @classmethod
+    def create(
+        cls,
+        id: str | None,
+        name: str,
+        arguments: Mapping[str, Any] | str | None = None,
+        *,
+        kind: Literal["function", "custom"] = "function",
+    ) -> ToolCall:
+        """A call made by hand, checked: name, id, and arguments that are a JSON object.
+
+        >>> ToolCall.create("call_1", "weather", {"city": "Basel"}).raw_arguments
+        '{"city":"Basel"}'
+
+        Without an id one is made. A `custom` tool takes any text.
+        """
+        if id is None:
+            id = new_id("call_")
+        if kind != "function" or arguments.__class__ is str:
+            return cls(id, name, arguments, None, kind)
+        # The same checks without the detour: most calls that people make are this.
+        _check_call_id(id, "the id of a tool call")
+        check_tool_name(name, "the name of a tool call")
+        make = make_call if cls is ToolCall else unchecked(cls)
+        return make(id, name, None, freeze_mapping(arguments, "the arguments of a tool call"))
+
+    @cached_property
+    def _parsed(self) -> FrozenDict | None:
+        """The arguments, or None where the text is not a JSON object."""
+        if self.input is not None:
+            return freeze_mapping(self.input)
+        if self.raw is None or not self.raw.strip():
+            return EMPTY  # a tool without parameters: I6
+        try:
+            parsed = loads(self.raw)
+            return freeze_mapping(parsed) if isinstance(parsed, dict) else None
+        except InvalidInputError:
+            return None
+
+    def object_arguments(self) -> Mapping[str, Any] | None:
+        """The arguments of a function call for a wire that has an object; None where they are none.
+
+        As `arguments`, but nothing is kept: a writer asks once, and freezing costs as much as
+        parsing.
+        """
+        raw = self.raw
+        if raw is None or self.kind == "custom":
+            return None if self.kind == "custom" else self._parsed
+        if not raw or raw.isspace():
+            return EMPTY
+        if len(raw) > MAX_DEPTH and raw.count("{") + raw.count("[") > MAX_DEPTH:
+            return self._parsed  # it may be nested too deeply
+        try:
+            parsed = loads(raw)
+        except InvalidInputError:
+            return None
+        return parsed if isinstance(parsed, dict) else None
+
+    @property
+    def has_valid_arguments(self) -> bool:
+        """Whether the arguments are an object, or the tool is custom and takes any text."""
+        return self.kind == "custom" or self._parsed is not None
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """The arguments as a mapping, parsed once; raises where the text is not an object."""
+        if self._parsed is None or self.kind == "custom":
+            msg = "the arguments of this tool call are not a JSON object; see raw_arguments"
+            raise InvalidInputError(msg)
+        return self._parsed
+
+    @cached_property
+    def raw_arguments(self) -> str:
+        """The arguments as text: what the model wrote, or the object as compact JSON."""
+        return self.raw if self.raw is not None else dumps(self.input).decode("utf-8")
+
+    @overload
+    def argument(self, name: str) -> Any: ...
+    @overload
+    def argument(self, name: str, kind: type[T]) -> T | None: ...
+    @overload
+    def argument(self, name: str, kind: type[T], default: D) -> T | D: ...
+    def argument(self, name: str, kind: Any = Any, default: Any = None) -> Any:
+        """One argument as that type, or the default where it is absent.
+
+        >>> call = ToolCall.create("call_1", "weather", {"city": "Basel", "days": 3})
+        >>> call.argument("days", int), call.argument("unit", str, "C")
+        (3, 'C')
+        """
+        expect(name, str, "the name of an argument")
+        if name not in self.arguments:
+            return default
+        value = self.arguments[name]
+        return value if kind is Any else convert(value, kind)
+
+    def arguments_as(self, kind: type[T]) -> T:
+        """All arguments as a type: a dataclass, TypedDict, NamedTuple, Struct or pydantic model."""
+        from dragoman.model.functions.reading import read_as
+
+        read: T = read_as(kind, self.arguments, "the tool call's arguments")
+        return read
+
+    def _said(self) -> tuple[Any, ...]:
+        if self.kind == "custom" or self._parsed is None:
+            # Free text: each of its characters counts.
+            return (self.id, self.name, self.kind, self.raw)
+        return (self.id, self.name, self.kind, self._parsed)
+
+    def _sizes(self) -> Iterator[str]:
+        yield from name_shown(self.name)
+        yield from name_shown(self.id)
+        size = len(self.raw) if self.raw is not None else len(self.input or ())
+        yield f"{size} {'chars' if self.raw is not None else 'arguments'}"
+
+
+class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
+    """What a tool returned: text, or parts where there are media, or data where a wire has JSON."""
+
+    call_id: str
+    content: str | tuple[ResultPart, ...] = ""
+    data: Any = UNSET
+    """The result as JSON, where it came as JSON and not as text (Gemini); unset otherwise."""
+    tool_name: str | None = None
+    is_error: bool | None = None
+    """None where the wire does not say; False unless given where people make the result."""
+    kind: Literal["function", "custom"] = "function"
+    """The kind of tool that was called; it counts where the call itself is with the provider."""
+
+    def __post_init__(self) -> None:
+        if self.call_id.__class__ is not str:
+            expect(self.call_id, str, "ToolResult.call_id")
+        if self.content.__class__ is not str:
+            own_tuple(self, "content", _RESULT_PARTS)
+        if self.data is not UNSET:
+            own(self, "data")
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
+
+    def check_made(self) -> None:
+        """Raise unless it names its call; a result that does not say otherwise is no error."""
+        _check_call_id(self.call_id, _CALL_OF_RESULT)
+        self.check()
+        if self.is_error is None:
+            force_setattr(self, "is_error", False)  # noqa: FBT003 - the field's value
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with these fields changed; they alone are checked."""
+        if changes.get("content") and "data" not in changes:
+            changes["data"] = UNSET  # the other form of what the tool returned
+        elif "data" in changes and "content" not in changes:
+            content = self.content
+            rest = "" if isinstance(content, str) else [p for p in content if type(p) is not Text]
+            changes["content"] = rest  # the words for the old data
+        made = super().replace(**changes)
+        if "call_id" in changes:
+            _check_call_id(made.call_id, _CALL_OF_RESULT)
+        return made
+
+    def check(self) -> None:
+        """As every part; the kind must be a known one, and the parts of the content are checked."""
+        if self.tool_name is not None or self.is_error.__class__ is not bool:
+            expect_fields(self, tool_name=str, is_error=bool)
+        if self.kind not in _KINDS:
+            msg = "ToolResult.kind must be function or custom"
+            raise InvalidInputError(msg)
+        if not isinstance(self.content, str):
+            for part in self.content:
+                part.check()
+        Part.check(self)
+
+    @classmethod
+    def success(
+        cls, call_id: str, result: str | Iterable[ResultPart], *, tool_name: str | None = None
+    ) -> ToolResult:
+        """The result of a call that worked; the empty text is a result."""
+        return cls._made(call_id, result, tool_name, is_error=False)
+
+    @classmethod
+    def error(cls, call_id: str, message: str, *, tool_name: str | None = None) -> ToolResult:
+        """The result of a call that failed, with what the model should know about it."""
+        return cls._made(call_id, message, tool_name, is_error=True)
+
+    @classmethod
+    def _made(
+        cls,
+        call_id: str,
+        content: str | Iterable[ResultPart],
+        tool_name: str | None,
+        *,
+        is_error: bool,
+    ) -> ToolResult:
+        if content.__class__ is not str:  # an ABC costs a microsecond to ask
+            expect(content, (str, Iterable), "the content of a tool result (or the empty text)")
+        parts = content if isinstance(content, str) else tuple(content)
+        return cls(call_id, parts, UNSET, tool_name, is_error)
+
+    @property
+    def text(self) -> str:
+        """The result as text: its text parts joined, or its data as JSON."""
+        if isinstance(self.content, str):
+            if not self.content and self.data is not UNSET:
+                return dumps(self.data).decode("utf-8")
+            return self.content
+        return "\n".join(part.text for part in self.content if isinstance(part, (Text, Refusal)))
+
+    @property
+    def parts(self) -> tuple[ResultPart, ...]:
+        """The content as parts, whichever way it is held."""
+        return (Text(self.content),) if isinstance(self.content, str) else self.content
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _said(self) -> tuple[Any, ...]:
+        content = self.content
+        if type(content) is tuple and len(content) == 1 and type(content[0]) is Text:
+            content = content[0].text  # one text part and a plain text say the same
+        return (self.call_id, content, self.data, self.tool_name, bool(self.is_error))
+
+    def _sizes(self) -> Iterator[str]:
+        yield from name_shown(self.tool_name)
+        yield from name_shown(self.call_id)
+        yield "error" if self.is_error else "ok"
+        if self.content or self.data is UNSET:
+            yield f"{len(self.content)} {'chars' if isinstance(self.content, str) else 'parts'}"
+        if self.data is not UNSET:
+            has_fields = isinstance(self.data, (Mapping, list, tuple))
+            yield f"data of {len(self.data)} fields" if has_fields else "data"
+
+
+_NO_HEADS = (None, None, None)
+
+
+class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call_delta"):
+    """A piece of a tool call out of a stream.
+
+    Servers differ in what they send (W7, W8): the index may be missing, always 0, or drift; id
+    and name mostly come with the first piece only. `MessageAccumulator` makes sense of them.
+    """
+
+    index: int | None = None
+    id: str | None = None
+    name: str | None = None
+    arguments_delta: str | None = None
+    choice: int = 0
+    kind: Literal["function", "custom"] = "function"
+    signature: str | None = None
+    extras: Mapping[str, Any] = EMPTY
+
+    def __post_init__(self) -> None:
+        heads = (self.id, self.name, self.signature)
+        if self.arguments_delta.__class__ is not str or heads != _NO_HEADS:
+            expect_fields(self, id=str, name=str, arguments_delta=str, signature=str)
+        if self.index.__class__ is not int:
+            expect_fields(self, index=int)
+        elif (self.index or 0) < 0:
+            msg = "ToolCallDelta.index must not be negative"
+            raise InvalidInputError(msg)
+        if self.extras is not EMPTY:
+            own_mapping(self, "extras")
+
+    def _sizes(self) -> Iterator[str]:
+        yield from name_shown(self.name)
+        yield f"{len(self.arguments_delta or '')} chars"
+
+
+make_call, make_result = unchecked(ToolCall), unchecked(ToolResult)
+"""What decoders, fitting and stores make, as it came; see `unchecked`."""
