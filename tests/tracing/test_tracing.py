@@ -18,8 +18,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from opentelemetry.trace import SpanKind, StatusCode
 
-from dragoman import Agent, Message, Usage, tool
+from dragoman import Agent, ChatHistory, Message, SessionIdentity, Usage, tool
 from dragoman.errors import DragomanError
+from dragoman.history import MemoryStorage
 from dragoman.model.media import Image
 from dragoman.model.parts import Thinking
 from dragoman.model.tools import make_call
@@ -309,6 +310,25 @@ def test_blocking_calls_are_part_of_the_callers_span(spans: InMemorySpanExporter
         Agent(EchoModel()).send_sync("Hi")
     run = named(spans)["invoke_agent"][0]
     assert parent(run) == mine.get_span_context().span_id
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_kept_run_shows_its_history(spans: InMemorySpanExporter, streams: bool) -> None:
+    """Its reads and writes are spans within the run, under the session that the run has as well."""
+    async with ChatHistory(SessionIdentity("test", "user", "s-1"), MemoryStorage()) as history:
+        agent = Agent(EchoModel())
+        await (agent.stream("Hi", history=history).collect() if streams
+               else agent.send("Hi", history=history))  # fmt: skip
+        digest = history.identity.digest
+    found = named(spans)
+    (run,) = found["invoke_agent"]
+    steps = [span for span in spans.get_finished_spans() if span.name.startswith("history")]
+    assert {"history append"} <= {span.name for span in steps}
+    inner = [span for span in steps if parent(span) == run.context.span_id]
+    assert len(inner) >= 2
+    for span in (run, *inner):
+        assert fields(span)["gen_ai.conversation.id"] == digest
+    assert fields(steps[0])["dragoman.history.storage"] == "MemoryStorage"
 
 
 # --- metrics

@@ -224,6 +224,11 @@ class KeptConversation(SharedConversation):
         super().__init__()
         self._history = history
 
+    @property
+    def session(self) -> str:
+        """Which session it is."""
+        return self._history.identity.digest
+
     async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:
         """The messages that fit."""
         before, room = self._version, _room(model, self._history.config)
@@ -266,6 +271,11 @@ class BlockingConversation(SharedConversation):
         super().__init__()
         self._history = history
         self._cut_off: dict[str, asyncio.Future[Message]] = {}
+
+    @property
+    def session(self) -> str:
+        """Which session it is."""
+        return self._history.identity.digest
 
     async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:
         """The messages that fit."""

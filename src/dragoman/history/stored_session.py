@@ -29,6 +29,7 @@ from dragoman.history.storage.protocol import (
 from dragoman.model.collection import Messages
 from dragoman.model.ids import new_id
 from dragoman.model.messages import Message
+from dragoman.tracing.spans import history_step
 
 _log = logging.getLogger("dragoman.history")
 PINNED = "pinned"
@@ -148,6 +149,7 @@ class Keeper:
             and held.created_at == session.created_at
         )
 
+    @history_step("read")
     async def stored(self, session: Session | None) -> Messages:
         """All messages of the branch, read anew where somebody wrote in the meantime."""
         if session is None:
@@ -177,6 +179,7 @@ class Keeper:
         if len(self._changes) > _MOST_CHANGES:
             del self._changes[next(iter(self._changes))]
 
+    @history_step("read the end")
     async def tail(self, count: int) -> list[Message]:
         """The last messages of the branch."""
         return self.decoded(await read_tail(self.storage, self.identity, await self.path(), count))
@@ -243,6 +246,7 @@ class Keeper:
 
     # --- writing
 
+    @history_step("append")
     async def append(self, messages: Iterable[Message], expected: int | None) -> list[Message]:
         """Store messages at the end of the branch; returns them as stored.
 
@@ -319,6 +323,7 @@ class Keeper:
         """Whether adding a message of this id again would mean the same message."""
         return id in self._uncertain
 
+    @history_step("rewrite")
     async def rewrite(
         self, replaced: Mapping[str, Message], removed: Collection[str], expected: int | None
     ) -> set[str]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, wraps
 from time import perf_counter
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from dragoman.errors import ProviderError
@@ -36,6 +36,8 @@ PROVIDERS = {
 }
 """What the conventions call our providers, where they have another name for them."""
 Cost = Callable[[Response], Decimal | None]
+T = TypeVar("T")
+P = ParamSpec("P")
 _SETTINGS = {
     "max_tokens": "max_tokens",
     "temperature": "temperature",
@@ -225,16 +227,45 @@ def tool_run(
         yield told
 
 
-@contextmanager
-def history_step(step: str, session: str, storage: str) -> Generator[None, None, None]:
-    """Something that a history does with its store."""
-    making = tracer()
-    if making is None:
-        yield
-        return
-    attributes = {"gen_ai.conversation.id": session, "dragoman.history.storage": storage}
-    with _span(making, f"history {step}", attributes):
-        yield
+class _Kept(Protocol):
+    """What keeps a session in a store."""
+
+    @property
+    def identity(self) -> Any: ...
+    @property
+    def storage(self) -> object: ...
+
+
+_K = TypeVar("_K", bound=_Kept)
+
+
+def history_step(
+    step: str,
+) -> Callable[
+    [Callable[Concatenate[_K, P], Awaitable[T]]], Callable[Concatenate[_K, P], Awaitable[T]]
+]:
+    """A method that reads or writes a session in its store, as a span."""
+
+    def traced(
+        method: Callable[Concatenate[_K, P], Awaitable[T]],
+    ) -> Callable[Concatenate[_K, P], Awaitable[T]]:
+        @wraps(method)
+        def called(keeper: _K, /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
+            done = method(keeper, *args, **kwargs)
+            return done if tracer() is None else _stepped(step, keeper, done)
+
+        return called
+
+    return traced
+
+
+async def _stepped(step: str, keeper: _Kept, done: Awaitable[T]) -> T:
+    attributes = {
+        "gen_ai.conversation.id": keeper.identity.digest,
+        "dragoman.history.storage": type(keeper.storage).__name__,
+    }
+    with _span(tracer(), f"history {step}", attributes):
+        return await done
 
 
 # --- spans that are current while they last
