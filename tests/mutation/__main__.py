@@ -71,7 +71,8 @@ def stopping(pool: Pool) -> Generator[None]:
 
 
 def _try_all(mutants: list[Mutant], options: argparse.Namespace) -> list[Trial]:
-    pool = Pool(ROOT, budget=options.budget)
+    layers = sorted({mutant.package.partition("/")[0] for mutant in mutants})
+    pool = Pool(ROOT, budget=options.budget, layers=layers)
     until = monotonic() + 60 * options.minutes
     trials: list[Trial] = []
 

@@ -49,7 +49,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]  # as it was
+        threading.settrace(None)
         _seconds[item.nodeid] = round(process_time() - start, 4)
         _reached[item.nodeid] = _functions()
 

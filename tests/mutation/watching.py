@@ -1,4 +1,7 @@
-"""A pytest plugin for a run on a mutant: no test hangs, the run ends in time, and says why."""
+"""A pytest plugin for a run on a mutant: no test hangs, the run ends in time, and says why.
+
+With a list of tests (`DRAGOMAN_TEST_WANTED`), these are run in its order and no others.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,34 @@ import os
 import signal
 from collections.abc import Generator
 from pathlib import Path
-from time import process_time
 from types import FrameType
 from typing import Never
 
 import pytest
 
 _PER_TEST = 300  # seconds: a busy machine takes its time
-_outcome: dict[str, str | None] = {"failed": None, "stopped": None}
+_outcome: dict[str, str | float | None] = {"failed": None, "stopped": None}
 
 
 def _hangs(_number: int, _frame: FrameType | None) -> Never:
     msg = "the test hangs"
     raise TimeoutError(msg)
+
+
+def _spent() -> float:
+    """Seconds of CPU time, those of ended children included: some tests are all children."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Choose what is wanted."""
+    wanted = os.environ.get("DRAGOMAN_TEST_WANTED")
+    if wanted:
+        order = {test: n for n, test in enumerate(json.loads(Path(wanted).read_text()))}
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in order])
+        items[:] = [item for item in items if item.nodeid in order]
+        items.sort(key=lambda item: order[item.nodeid])
 
 
 @pytest.hookimpl(wrapper=True)
@@ -31,7 +49,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     finally:
         signal.alarm(0)
-        if process_time() > float(os.environ["DRAGOMAN_TEST_BUDGET"]):
+        if _spent() > float(os.environ["DRAGOMAN_TEST_BUDGET"]):
             _outcome["stopped"] = item.nodeid
             item.session.shouldstop = "the time is up"
 
@@ -50,4 +68,5 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish() -> None:
     """Say how it ended."""
+    _outcome["spent"] = _spent()
     Path(os.environ["DRAGOMAN_TEST_OUTCOME"]).write_text(json.dumps(_outcome))
