@@ -71,8 +71,7 @@ def stopping(pool: Pool) -> Generator[None]:
 
 
 def _try_all(mutants: list[Mutant], options: argparse.Namespace) -> list[Trial]:
-    layers = sorted({mutant.package.partition("/")[0] for mutant in mutants})
-    pool = Pool(ROOT, budget=options.budget, layers=layers)
+    pool = Pool(ROOT, budget=options.budget)
     until = monotonic() + 60 * options.minutes
     trials: list[Trial] = []
 

@@ -1,24 +1,27 @@
 """Which tests call which functions: found out once for each test file, and kept between runs.
 
-What is kept goes by the content of the test files alone: it says which tests to run first, and is
-no less useful where the source has changed a little since.
+Only of the files that speak of a changed source file most: running all tests takes too long. What
+is kept goes by the content of the test files alone: it says which tests to run first, and is no
+less useful where the source has changed a little since.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import os
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from tests.mutation.selection import SOURCE, TESTS, likely_tests
+from tests.mutation.selection import SOURCE, likely_tests
 from tests.mutation.sites import Site
 
 FOLDER = ".mutants"
 _FIRST = 120  # tests of the files that speak of the source most
 _FILES = 4
+_WATCHED = 8  # files that are looked at for each source file
 
 
 class Reach:
@@ -26,10 +29,6 @@ class Reach:
 
     def __init__(self, root: Path, layer: str) -> None:
         self._root = root
-        self._files = [
-            file.relative_to(root).as_posix()
-            for file in sorted((root / TESTS / layer).rglob("test_*.py"))
-        ]
         self._place = root / FOLDER / f"{layer}.json"
         told: dict[str, Any] = json.loads(self._place.read_text()) if self._place.exists() else {}
         self._hashes: dict[str, str] = told.get("hashes", {})
@@ -37,26 +36,31 @@ class Reach:
         self._calls: dict[str, list[int]] = told.get("tests", {})
         self._numbers = {name: n for n, name in enumerate(told.get("functions", []))}
 
-    def complete(self, run: Callable[[list[str]], dict[str, Any] | None]) -> None:
-        """Find out about the files that are new or have changed, by running their tests."""
-        now = {file: _hash(self._root / file) for file in self._files}
-        new = [file for file in self._files if now[file] != self._hashes.get(file)]
+    def learn(self, source: Path, run: Callable[[list[str]], dict[str, Any] | None]) -> None:
+        """Find out about the likeliest tests of a source file, by running those not known yet."""
+        likely = [path.as_posix() for path in likely_tests(self._root, source)[:_WATCHED]]
+        now = {file: _hash(self._root / file) for file in likely}
+        new = [file for file in likely if now[file] != self._hashes.get(file)]
         told = run(new) if new else None
         if told is None:
             return
-        stale = {*new, *(self._hashes.keys() - now.keys())}
-        for test in [test for test in self._calls if _file_of(test) in stale]:
+        for test in [test for test in self._calls if _file_of(test) in new]:
             del self._calls[test], self._seconds[test]
         numbers = [self._numbers.setdefault(f, len(self._numbers)) for f in told["functions"]]
         self._calls |= {t: [numbers[n] for n in called] for t, called in told["tests"].items()}
         self._seconds |= told["seconds"]
-        self._hashes = now
+        self._hashes |= now
+        self._keep()
+
+    def _keep(self) -> None:
         kept = {
-            "hashes": now, "functions": list(self._numbers), "tests": self._calls,
+            "hashes": self._hashes, "functions": list(self._numbers), "tests": self._calls,
             "seconds": self._seconds,
         }  # fmt: skip
         self._place.parent.mkdir(exist_ok=True)
-        self._place.write_text(json.dumps(kept))
+        unfinished = self._place.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(json.dumps(kept))
+        unfinished.replace(self._place)
 
     def batches(self, source: Path, site: Site) -> list[list[str]]:
         """The tests that call the function that a change is in: the likeliest few, then the rest.

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -92,8 +91,7 @@ class Workshop:
     def tried(self, mutant: Mutant) -> Trial:
         """Run tests on a mutant until one fails, all have passed, or the time is up."""
         source = (self.copy / mutant.file).read_text()
-        reach = self._reach_of(mutant.file)
-        known = [] if reach is None else reach.batches(mutant.file, mutant.site)
+        known = self._known_tests(mutant)
         everything = [str(path) for path in likely_tests(self.copy, mutant.file)]
         self._left, is_unfinished, failed = self._budget, False, None
         for batch in [*known, None]:
@@ -120,14 +118,12 @@ class Workshop:
                 return failed
             broken.append(failed)  # it fails whatever the source: it has noticed nothing
 
-    def know(self, layers: Iterable[str]) -> None:
-        """Find out which tests of these layers call what, as far as that is not known."""
-        for layer in layers:
-            self._reach[layer] = Reach(self._root, layer)
-            self._reach[layer].complete(self._watched)
-
-    def _reach_of(self, file: Path) -> Reach | None:
-        return self._reach.get(file.relative_to(SOURCE).parts[0])
+    def _known_tests(self, mutant: Mutant) -> list[list[str]]:
+        """The tests that call what was changed, likeliest first, as far as they are known."""
+        layer = mutant.file.relative_to(SOURCE).parts[0]
+        reach = self._reach.setdefault(layer, Reach(self._root, layer))
+        reach.learn(mutant.file, self._watched)
+        return reach.batches(mutant.file, mutant.site)
 
     def _watched(self, files: list[str]) -> dict[str, Any] | None:
         try:
@@ -223,9 +219,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 class Pool:
     """Workshops for several trials at once."""
 
-    def __init__(self, root: Path, *, budget: float, layers: Iterable[str] = ()) -> None:
+    def __init__(self, root: Path, *, budget: float) -> None:
         self._root, self._budget = root, budget
-        self._layers = list(layers)
         self._idle: list[Workshop] = []
         self._all: list[Workshop] = []
         self._lock = Lock()
@@ -237,7 +232,6 @@ class Pool:
             if not self._idle:
                 self._all.append(Workshop(self._root, budget=self._budget))
                 self._idle.append(self._all[-1])
-                self._all[-1].know(self._layers)  # one after the other: the next one has it ready
             workshop = self._idle.pop()
         try:
             return workshop.tried(mutant)
