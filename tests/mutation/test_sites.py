@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.mutation.__main__ import chosen, summed_up, told
-from tests.mutation.reach import Reach, function_at
 from tests.mutation.selection import likely_tests, packages
 from tests.mutation.sites import sites
 from tests.mutation.trials import Mutant, Trial, Workshop
@@ -140,22 +138,6 @@ def test_the_tests_that_speak_of_a_file_come_first() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("word", "function"),
-    [("first", None), ("second", None), ("third", "A.f"), ("fourth", "A.f.<locals>.g"),
-     ("fifth", "A.f"), ("sixth", "A.f"), ("seventh", None)],
-)  # fmt: skip
-def test_the_function_that_a_change_is_in(word: str, function: str | None) -> None:
-    """As Python calls it; what runs when a module is loaded is in none."""
-    source = (
-        "x = 'first'\nclass A:\n    y = 'second'\n    def f(self, z='third'):\n"
-        "        def g():\n            return 'fourth'\n        a = lambda: 'fifth'\n"
-        "        return [a() for _ in 'sixth']\nb = 'seventh'\n"
-    )
-    (site,) = (site for site in sites(source) if site.text == f"'{word}XX'")
-    assert function_at(source, site) == function
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A small tree: a function that is tested for one of its two lines."""
@@ -175,7 +157,7 @@ def project(tmp_path: Path) -> Path:
     )
     mutation = Path(__file__).parent
     (root / "tests/mutation").mkdir()
-    for name in ("__init__.py", "watching.py", "reaching.py"):
+    for name in ("__init__.py", "watching.py"):
         (root / "tests/mutation" / name).write_text((mutation / name).read_text())
     return root
 
@@ -198,36 +180,6 @@ def test_mutants_are_tried_on_a_copy(project: Path) -> None:
     assert survived.described()["noticed_by"] is None
     workshop.close()
     assert not workshop.copy.exists()
-
-
-@pytest.mark.slow
-def test_the_tests_that_call_a_function_are_known(project: Path) -> None:
-    """They are run first, the quick ones before the slow; only what has changed is run again."""
-    tests, file = project / "tests/model/test_sums.py", Path("src/dragoman/model/sums.py")
-    tests.write_text(
-        tests.read_text() + "\ndef test_often():\n    assert [less(n) for n in range(200000)]\n"
-    )
-    (project / "tests/model/test_other.py").write_text("def test_nothing():\n    pass\n")
-    site = next(s for s in sites((project / file).read_text()) if s.line == 5)
-    ran: list[list[str]] = []
-
-    def watched(files: list[str]) -> dict[str, Any] | None:
-        ran.append(files)
-        workshop = Workshop(project, budget=60)  # with the files as they are now
-        told = workshop._watched(files)
-        workshop.close()
-        return told
-
-    Reach(project, "model").learn(file, watched)
-    name = "tests/model/test_sums.py::test_"
-    assert Reach(project, "model").batches(file, site) == [[f"{name}less", f"{name}often"]]
-    reach = Reach(project, "model")
-    tests.write_text(tests.read_text().replace("def test_often", "def test_much"))
-    reach.learn(file, watched)
-    reach.learn(file, watched)
-    assert reach.batches(file, site) == [[f"{name}less", f"{name}much"]]
-    both = ["tests/model/test_sums.py", "tests/model/test_other.py"]
-    assert ran == [both, both[:1]]
 
 
 @pytest.mark.slow

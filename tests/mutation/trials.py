@@ -1,7 +1,6 @@
 """Trying mutants: each in a copy of the tree, with the tests that are likely to notice first.
 
-First those that call the changed function, as far as that is known, then the others of its layer:
-what runs in other processes, or was called once for several tests, is not known of.
+Loading all tests of a layer takes longer than most mutants live: a few files are tried, then more.
 """
 
 from __future__ import annotations
@@ -14,18 +13,17 @@ import subprocess
 import sys
 import tempfile
 from contextlib import suppress
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
 
-from tests.mutation.reach import Reach, files_of
-from tests.mutation.selection import SOURCE, likely_tests
+from tests.mutation.selection import likely_tests
 from tests.mutation.sites import Site
 
 _COPIED = ("src", "tests", "docs", "pyproject.toml", "README.md", "Makefile", "CHANGELOG.md")
 _IGNORED = shutil.ignore_patterns("__pycache__", ".*_cache", ".hypothesis")
-_HOUR = 3600.0
+_BATCHES = (0, 4, 16, None)  # files that are tried one after the other
 _PATIENCE = 10  # times its budget of CPU time, after which a run is ended from outside
 
 
@@ -69,7 +67,6 @@ class Workshop:
         self._clean: dict[str, bool] = {}
         self._was_stopped = False
         self._left = budget  # of the mutant that is being tried
-        self._reach: dict[str, Reach] = {}
         self._times = count(1_500_000_000)
         for name in _COPIED:
             place = root / name
@@ -91,46 +88,30 @@ class Workshop:
     def tried(self, mutant: Mutant) -> Trial:
         """Run tests on a mutant until one fails, all have passed, or the time is up."""
         source = (self.copy / mutant.file).read_text()
-        known = self._known_tests(mutant)
-        everything = [str(path) for path in likely_tests(self.copy, mutant.file)]
-        self._left, is_unfinished, failed = self._budget, False, None
-        for batch in [*known, None]:
-            if failed is not None or self._left <= 0:
-                break
-            files = everything if batch is None else files_of(batch)
-            failed = self._failing(mutant, source, files, batch)
-            is_unfinished = self._was_stopped and (batch is not None or not known)
+        likely = [str(path) for path in likely_tests(self.copy, mutant.file)]
+        self._left, self._was_stopped = self._budget, False
+        is_unfinished, failed = False, None
+        for first, last in pairwise(_BATCHES):
+            files = likely[first:last]
+            if failed is None and files:
+                is_unfinished = self._left <= 0
+                failed = None if is_unfinished else self._failing(mutant, source, files)
         before, after = mutant.site.shown(source)
+        is_unfinished |= self._was_stopped
         return Trial(mutant, failed, before, after, failed is None and is_unfinished)
 
-    def _failing(
-        self, mutant: Mutant, source: str, files: list[str], wanted: list[str] | None
-    ) -> str | None:
-        """The test that notices a mutant, of these; None where none does."""
+    def _failing(self, mutant: Mutant, source: str, files: list[str]) -> str | None:
+        """The test in these files that notices a mutant; None where none does."""
         broken: list[str] = []
         while True:
             self._write(mutant.file, mutant.site.applied(source))
             try:
-                failed = self._run(files, wanted, broken)
+                failed = self._run(files, broken)
             finally:
                 self._write(mutant.file, source)
             if failed is None or failed in broken or self._passes_clean(failed):
                 return failed
             broken.append(failed)  # it fails whatever the source: it has noticed nothing
-
-    def _known_tests(self, mutant: Mutant) -> list[list[str]]:
-        """The tests that call what was changed, likeliest first, as far as they are known."""
-        layer = mutant.file.relative_to(SOURCE).parts[0]
-        reach = self._reach.setdefault(layer, Reach(self._root, layer))
-        reach.learn(mutant.file, self._watched)
-        return reach.batches(mutant.file, mutant.site)
-
-    def _watched(self, files: list[str]) -> dict[str, Any] | None:
-        try:
-            told = self._started("tests.mutation.reaching", files, {}, _HOUR)
-        except subprocess.TimeoutExpired:
-            return None
-        return None if told is None else json.loads(told)
 
     def _write(self, file: Path, source: str) -> None:
         """Write a file under a time of its own: bytecode goes by that and by the size."""
@@ -143,62 +124,47 @@ class Workshop:
         """Whether a test passes on the source as it is."""
         if failed not in self._clean:
             left, self._left = self._left, self._budget
-            self._clean[failed] = failed == _LOADING or self._run([failed], None, []) is None
+            is_known = failed in {_LOADING, _HANGS}  # no test, of which that could be asked
+            self._clean[failed] = is_known or self._run([failed], []) is None
             self._left = left
         return self._clean[failed]
 
-    def _run(self, tests: list[str], wanted: list[str] | None, deselected: list[str]) -> str | None:
+    def _run(self, tests: list[str], deselected: list[str]) -> str | None:
         """The test that fails; None where all pass."""
-        listed = self.copy / "wanted.json"
-        listed.write_text(json.dumps([test for test in wanted or () if test not in deselected]))
-        options = [] if wanted is not None else [f"--deselect={test}" for test in deselected]
-        environment = {
-            "DRAGOMAN_TEST_BUDGET": str(self._left),
-            "DRAGOMAN_TEST_WANTED": str(listed) if wanted is not None else "",
-        }
-        patience = self._budget * _PATIENCE
-        try:
-            told = self._started(
-                "tests.mutation.watching", ["-x", *options, *tests], environment, patience
-            )
-        except subprocess.TimeoutExpired:
-            return _HANGS
-        if told is None:
-            return _LOADING
-        outcome: dict[str, Any] = json.loads(told)
-        self._left -= outcome["spent"]
-        self._was_stopped = outcome["stopped"] is not None
-        return outcome["failed"]  # type: ignore[no-any-return]  # a test, or None
-
-    def _started(
-        self, plugin: str, arguments: list[str], environment: dict[str, str], patience: float
-    ) -> str | None:
-        """What a run says of itself; None where it did not come so far."""
         outcome = self.copy / "outcome.json"
         outcome.unlink(missing_ok=True)
+        without = [f"--deselect={test}" for test in deselected]
         command = [
-            sys.executable, "-m", "pytest", "-q", "-n0", "-p", plugin, "-p", "no:cacheprovider",
-            "--ignore=tests/mutation", *arguments,
+            sys.executable, "-m", "pytest", "-x", "-q", "-n0", "-p", "tests.mutation.watching",
+            "-p", "no:cacheprovider", "--ignore=tests/mutation", *without, *tests,
         ]  # fmt: skip
         process = subprocess.Popen(
-            command, cwd=self.copy, env=self._environment(outcome) | environment,
-            start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            stdin=subprocess.DEVNULL,
+            command, cwd=self.copy, env=self._environment(outcome), start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         self._running = process
         try:
-            process.wait(patience)
+            process.wait(self._budget * _PATIENCE)
+        except subprocess.TimeoutExpired:
+            return _HANGS
         finally:
             self._running = None
             _end(process)
-        return outcome.read_text() if outcome.exists() else None
+        if not outcome.exists():
+            return _LOADING
+        told: dict[str, Any] = json.loads(outcome.read_text())
+        self._left -= told["spent"]
+        self._was_stopped = told["stopped"] is not None
+        failed: str | None = told["failed"]
+        return failed
 
     def _environment(self, outcome: Path) -> dict[str, str]:
         corpus = os.environ.get("DRAGOMAN_CORPUS", str(self._root.parent / "shared" / "corpus"))
         path = os.pathsep.join(map(str, (self.copy / "src", self.copy)))
         ours = {
             "PYTHONPATH": path, "DRAGOMAN_PROFILE": "quick", "DRAGOMAN_TIER": "core",
-            "DRAGOMAN_CORPUS": corpus, "DRAGOMAN_TEST_OUTCOME": str(outcome),
+            "DRAGOMAN_CORPUS": corpus, "DRAGOMAN_TEST_BUDGET": str(self._left),
+            "DRAGOMAN_TEST_OUTCOME": str(outcome),
         }  # fmt: skip
         kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
         kept.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -1,7 +1,4 @@
-"""A pytest plugin for a run on a mutant: no test hangs, the run ends in time, and says why.
-
-With a list of tests (`DRAGOMAN_TEST_WANTED`), these are run in its order and no others.
-"""
+"""A pytest plugin for a run on a mutant: no test hangs, the run ends in time, and says why."""
 
 from __future__ import annotations
 
@@ -27,17 +24,6 @@ def _hangs(_number: int, _frame: FrameType | None) -> Never:
 def _spent() -> float:
     """Seconds of CPU time, those of ended children included: some tests are all children."""
     return sum(os.times()[:4])
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose what is wanted."""
-    wanted = os.environ.get("DRAGOMAN_TEST_WANTED")
-    if wanted:
-        order = {test: n for n, test in enumerate(json.loads(Path(wanted).read_text()))}
-        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in order])
-        items[:] = [item for item in items if item.nodeid in order]
-        items.sort(key=lambda item: order[item.nodeid])
 
 
 @pytest.hookimpl(wrapper=True)
