@@ -88,7 +88,7 @@ class Workshop:
     def tried(self, mutant: Mutant) -> Trial:
         """Run tests on a mutant until one fails, all have passed, or the time is up."""
         source = (self.copy / mutant.file).read_text()
-        likely = [str(path) for path in likely_tests(self.copy, mutant.file)]
+        likely = [str(path) for path in likely_tests(self.copy, mutant.file, mutant.site.line)]
         self._left, self._was_stopped = self._budget, False
         is_unfinished, failed = False, None
         for first, last in pairwise(_BATCHES):
