@@ -13,6 +13,7 @@ _SHORT = 4
 _LIBRARY = re.compile(r'\blibrary\("(\w+)')
 # Folders within a layer that count as packages of their own.
 _INNER = ("history/storage", "wire/*")
+_ELSEWHERE = {"wire/peers": "interop"}  # packages that another layer's tests are about, too
 
 
 def packages(root: Path) -> dict[str, list[Path]]:
@@ -45,9 +46,10 @@ def _package(inside: Path) -> str:
 
 def likely_tests(root: Path, source: Path, line: int | None = None) -> list[Path]:
     """The test files of a layer, those first that speak of this source file, and its line, most."""
-    layer = source.relative_to(SOURCE).parts[0]
+    inside = source.relative_to(SOURCE)
+    layers = filter(None, (inside.parts[0], _ELSEWHERE.get(_package(inside))))
     about = _About(root / source, line)
-    files = sorted((root / TESTS / layer).rglob("test_*.py"))
+    files = [file for each in layers for file in sorted((root / TESTS / each).rglob("test_*.py"))]
     scored = [(-_score(root, file, source, about), file) for file in files]
     return [file.relative_to(root) for _, file in sorted(scored)]
 
