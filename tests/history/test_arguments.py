@@ -13,12 +13,13 @@ import pytest
 from rich.pretty import pretty_repr
 
 from dragoman import ChatHistory, ChatHistoryConfig, Message, SessionIdentity
-from dragoman.errors import DragomanError, InvalidInputError, StoreError
+from dragoman.errors import Conflict, DragomanError, InvalidInputError, StoreError
 from dragoman.history import MemoryStorage, Retention, import_lines, sweep
 from dragoman.history.branches import Branch
 from dragoman.history.storage.protocol import Entry
 from dragoman.history.stored_session import Damaged
 from dragoman.model import portal
+from tests.history.conftest import Backend
 
 SECRET = "zqzq-the-secret"
 ONE = SessionIdentity(agent="guide", chat="7", user=SECRET)
@@ -141,6 +142,19 @@ async def test_a_number_of_messages_is_a_number(count: Any) -> None:
     with pytest.raises(InvalidInputError):
         await history.tail(count)
     assert not await history.tail(10**12)
+
+
+@pytest.mark.parametrize("number", [2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**30])
+async def test_numbers_beyond_what_a_store_counts_are_only_large(
+    backend: Backend, number: int
+) -> None:
+    """A version that no session can have is not the session's; so many messages are all."""
+    async with backend.opened() as storage:
+        history = await ChatHistory.open(ONE, storage)
+        await history.add("x")
+        with pytest.raises(Conflict):
+            await history.add("y", expected_version=number)
+        assert [message.text for message in await history.tail(number)] == ["x"]
 
 
 @pytest.mark.parametrize("size", [0, -1, True, 1.5, "", nan])

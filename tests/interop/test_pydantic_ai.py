@@ -622,3 +622,22 @@ class TestGenerated:
         texts = [part for m in messages for part in m.parts if type(part) is Text]
         found = [part.text for m in again for part in m.parts if type(part) is Text]
         assert len(found) >= len(texts) - len(exported.losses)
+
+
+@pytest.mark.parametrize("finish", FinishReason)
+def test_every_way_to_end_is_one_that_the_library_knows(finish: FinishReason) -> None:
+    """What it has no word for goes as the nearest, or is left out, and that is told."""
+    call = ToolCall("c1", "f", raw="{}")
+    messages = Messages(
+        Message.assistant("Hi", call, finish=finish),
+        Message.tool(ToolResult("c1", "no", is_error=True)),
+        Message.assistant(call.replace(id="c2")),
+        Message.tool(ToolResult("c2", "yes")),
+    )
+    exported = to_pydantic_ai(messages)
+    assert reloaded(exported.messages) == exported.messages
+    again = from_pydantic_ai(exported.messages)
+    assert [each.tool_results[0].is_error for each in again if each.tool_results] == [True, False]
+    assert again[0].finish is finish or [fact.path for fact in exported.omitted] == [
+        "messages[0].finish"
+    ]

@@ -53,6 +53,8 @@ _SPEAKING = {
 }  # fmt: skip
 # Names that hold what people read.
 _SPOKEN = {"msg", "message", "problem", "reason", "hint", "help", "metavar", "epilog", "doc"}
+# Functions that take what their errors call a value, and as which argument.
+_LABELS = {"expect": 2, "expect_number": 1}
 # Keywords that make no difference to a result.
 _IDLE_KEYWORDS = {"gc", "maxsize", "stacklevel", "slots", "weakref"}
 _UNNOTICED_METHODS = {"__repr__", "__rich_repr__", "_sizes", "__str__"}
@@ -135,7 +137,8 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
         case ast.arguments():
             yield from filter(None, [*node.defaults, *node.kw_defaults])
         case ast.Call():
-            yield from node.args
+            label = _LABELS.get(_name(node.func) or "")
+            yield from (each for n, each in enumerate(node.args) if n != label)
             yield from (each for each in node.keywords if each.arg not in _IDLE_KEYWORDS | _SPOKEN)
         case ast.JoinedStr():
             return  # mostly for people; those that are not are parts of a whole that is compared

@@ -84,6 +84,11 @@ def test_the_text_of_an_error_is_left_alone_but_not_the_error() -> None:
     assert mutants("raise E('text', 3)") == {"pass"}
 
 
+def test_what_an_error_calls_a_value_is_left_alone() -> None:
+    """Whether the value is looked at is noticed, and whose it is."""
+    assert mutants("expect(x, str, 'name')") == {"pass", "expect(str, x, 'name')"}
+
+
 @pytest.mark.parametrize(
     "file",
     ["history/stored_session.py", "providers/registry.py", "wire/framing.py", "cli/splitting.py"],

@@ -1,4 +1,7 @@
-"""Trying mutants: each in a copy of the tree, with the tests that are likely to notice first."""
+"""Trying mutants: each in a copy of the tree, with the tests that are likely to notice first.
+
+Loading all tests of a layer takes longer than most mutants live: a few files are tried, then more.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
 from contextlib import suppress
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -21,6 +23,7 @@ from tests.mutation.sites import Site
 
 _COPIED = ("src", "tests", "docs", "pyproject.toml", "README.md", "Makefile", "CHANGELOG.md")
 _IGNORED = shutil.ignore_patterns("__pycache__", ".*_cache", ".hypothesis")
+_BATCHES = (0, 4, 16, None)  # files that are tried one after the other
 _PATIENCE = 10  # times its budget of CPU time, after which a run is ended from outside
 
 
@@ -62,7 +65,8 @@ class Workshop:
         self.copy = Path(self._folder.name) / root.name
         self._running: subprocess.Popen[bytes] | None = None
         self._clean: dict[str, bool] = {}
-        self._is_unfinished = False
+        self._was_stopped = False
+        self._left = budget  # of the mutant that is being tried
         self._times = count(1_500_000_000)
         for name in _COPIED:
             place = root / name
@@ -83,20 +87,31 @@ class Workshop:
 
     def tried(self, mutant: Mutant) -> Trial:
         """Run tests on a mutant until one fails, all have passed, or the time is up."""
-        source = (self._root / mutant.file).read_text()
-        tests = [str(path) for path in likely_tests(self._root, mutant.file)]
+        source = (self.copy / mutant.file).read_text()
+        likely = [str(path) for path in likely_tests(self.copy, mutant.file, mutant.site.line)]
+        self._left, self._was_stopped = self._budget, False
+        is_unfinished, failed = False, None
+        for first, last in pairwise(_BATCHES):
+            files = likely[first:last]
+            if failed is None and files:
+                is_unfinished = self._left <= 0
+                failed = None if is_unfinished else self._failing(mutant, source, files)
+        before, after = mutant.site.shown(source)
+        is_unfinished |= self._was_stopped
+        return Trial(mutant, failed, before, after, failed is None and is_unfinished)
+
+    def _failing(self, mutant: Mutant, source: str, files: list[str]) -> str | None:
+        """The test in these files that notices a mutant; None where none does."""
         broken: list[str] = []
         while True:
             self._write(mutant.file, mutant.site.applied(source))
             try:
-                failed = self._run(tests, broken)
+                failed = self._run(files, broken)
             finally:
                 self._write(mutant.file, source)
             if failed is None or failed in broken or self._passes_clean(failed):
-                break
+                return failed
             broken.append(failed)  # it fails whatever the source: it has noticed nothing
-        before, after = mutant.site.shown(source)
-        return Trial(mutant, failed, before, after, failed is None and self._is_unfinished)
 
     def _write(self, file: Path, source: str) -> None:
         """Write a file under a time of its own: bytecode goes by that and by the size."""
@@ -108,10 +123,13 @@ class Workshop:
     def _passes_clean(self, failed: str) -> bool:
         """Whether a test passes on the source as it is."""
         if failed not in self._clean:
-            self._clean[failed] = failed == _LOADING or self._run([failed], []) is None
+            left, self._left = self._left, self._budget
+            is_known = failed in {_LOADING, _HANGS}  # no test, of which that could be asked
+            self._clean[failed] = is_known or self._run([failed], []) is None
+            self._left = left
         return self._clean[failed]
 
-    def _run(self, tests: list[str], deselected: Iterable[str]) -> str | None:
+    def _run(self, tests: list[str], deselected: list[str]) -> str | None:
         """The test that fails; None where all pass."""
         outcome = self.copy / "outcome.json"
         outcome.unlink(missing_ok=True)
@@ -134,16 +152,18 @@ class Workshop:
             _end(process)
         if not outcome.exists():
             return _LOADING
-        told: dict[str, str | None] = json.loads(outcome.read_text())
-        self._is_unfinished = told["stopped"] is not None
-        return told["failed"]
+        told: dict[str, Any] = json.loads(outcome.read_text())
+        self._left -= told["spent"]
+        self._was_stopped = told["stopped"] is not None
+        failed: str | None = told["failed"]
+        return failed
 
     def _environment(self, outcome: Path) -> dict[str, str]:
         corpus = os.environ.get("DRAGOMAN_CORPUS", str(self._root.parent / "shared" / "corpus"))
         path = os.pathsep.join(map(str, (self.copy / "src", self.copy)))
         ours = {
             "PYTHONPATH": path, "DRAGOMAN_PROFILE": "quick", "DRAGOMAN_TIER": "core",
-            "DRAGOMAN_CORPUS": corpus, "DRAGOMAN_TEST_BUDGET": str(self._budget),
+            "DRAGOMAN_CORPUS": corpus, "DRAGOMAN_TEST_BUDGET": str(self._left),
             "DRAGOMAN_TEST_OUTCOME": str(outcome),
         }  # fmt: skip
         kept = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
-from time import process_time
 from types import FrameType
 from typing import Never
 
 import pytest
 
 _PER_TEST = 300  # seconds: a busy machine takes its time
-_outcome: dict[str, str | None] = {"failed": None, "stopped": None}
+_SHARES = 6  # of the whole time, of which a file gets one at most
+_in_file: defaultdict[Path, float] = defaultdict(float)
+_outcome: dict[str, str | float | None] = {"failed": None, "stopped": None}
 
 
 def _hangs(_number: int, _frame: FrameType | None) -> Never:
@@ -22,18 +24,33 @@ def _hangs(_number: int, _frame: FrameType | None) -> Never:
     raise TimeoutError(msg)
 
 
+def _spent() -> float:
+    """Seconds of CPU time, those of ended children included: some tests are all children."""
+    return sum(os.times()[:4])
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Give each test its time."""
+    start = _spent()
     signal.signal(signal.SIGALRM, _hangs)
     signal.alarm(_PER_TEST)
     try:
         return (yield)
     finally:
         signal.alarm(0)
-        if process_time() > float(os.environ["DRAGOMAN_TEST_BUDGET"]):
+        _in_file[item.path] += _spent() - start
+        if _spent() > float(os.environ["DRAGOMAN_TEST_BUDGET"]):
             _outcome["stopped"] = item.nodeid
             item.session.shouldstop = "the time is up"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let no file take the time of all others: what is left of it is not run."""
+    if _in_file[item.path] > float(os.environ["DRAGOMAN_TEST_BUDGET"]) / _SHARES:
+        _outcome["stopped"] = item.nodeid
+        pytest.skip("its file has had its time")
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
@@ -50,4 +67,5 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish() -> None:
     """Say how it ended."""
+    _outcome["spent"] = _spent()
     Path(os.environ["DRAGOMAN_TEST_OUTCOME"]).write_text(json.dumps(_outcome))

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman import Request, Text
+from dragoman import Message, Request, Text
+from dragoman.errors import WireError
 from dragoman.model.requests import Output, ThinkingConfig
 from dragoman.model.tools import ToolChoice
 from tests.corpus import Corpus, CorpusNotFoundError
@@ -186,3 +187,83 @@ def test_what_an_answer_lacked_can_be_set() -> None:
     body = chat.encode_response(edited).body
     assert (body["model"], body["id"]) == ("m", "r")
     assert body["choices"][0]["message"]["content"] == "No."
+
+
+_ODD = {"odd": ["odd"]}
+_OFF = {"thinking": ThinkingConfig(effort="none"), "output": Output()}  # mostly said elsewhere
+_SAID = ("messages", "contents", "input")  # what people say: it has parts of its own
+
+
+def misspelled(wire: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """The body with one of its settings, or of the fields inside one, turned into nonsense.
+
+    An object with an unknown field is none in the place of another.
+    """
+    for key, value in wire.items():
+        if key in _SAID or not says(value):
+            continue
+        if not isinstance(value, dict):
+            yield (key,), {**wire, key: _ODD}
+            continue
+        for name, inner in value.items():
+            if says(inner) and not isinstance(inner, dict):
+                yield (key, name), {**wire, key: {**value, name: _ODD}}
+
+
+def says(value: Any) -> bool:
+    """Whether there is anything but nulls in a value."""
+    return any(map(says, value.values())) if isinstance(value, dict) else value is not None
+
+
+def at(body: Any, place: tuple[str, ...]) -> Any:
+    """What a body says in a place; None where it says nothing."""
+    for key in place:
+        body = body.get(key) if isinstance(body, dict) else None
+    return body
+
+
+_ALL = Request(model="m", messages=(Message.user("Hello"),)).with_settings(
+    max_tokens=7, temperature=0.5, top_p=0.5, top_k=3, stop=("END",), seed=5,
+    presence_penalty=0.5, frequency_penalty=0.5, stream=True, tool_choice=ToolChoice("auto"),
+    thinking=ThinkingConfig(effort="low"), output=Output(schema={"type": "object"}),
+)  # fmt: skip
+
+
+def all_settings() -> list[Any]:
+    """A body of each dialect that says all that can be set."""
+    bodies = {name: dragoman.dialect(name).encode_request(_ALL, repair=False) for name in DIALECTS}
+    return [
+        pytest.param(dialect, encoded.body, None, id=f"{dialect}-all settings")
+        for dialect, encoded in bodies.items()
+    ]
+
+
+@pytest.mark.parametrize(("dialect", "wire", "path"), [*params("request"), *all_settings()])
+def test_nonsense_in_a_setting_gives_way_to_what_is_set(
+    dialect: str, wire: dict[str, Any], path: str | None
+) -> None:
+    """Whichever setting it stands for: once that says something, the nonsense is not sent.
+
+    Settings that several dialects share may stay unsaid, if that is told.
+    """
+    speaker = dragoman.dialect(dialect)
+    usual = speaker.decode_request(wire, path=path)
+    for place, body in misspelled(wire):
+        try:
+            odd = speaker.decode_request(body, path=path)
+        except WireError:
+            continue  # it is refused
+        assert at(normal(speaker.encode_request(odd, repair=False).body), place) == _ODD
+        settings = [
+            name for name in Request.__struct_fields__ if name not in {"extras", "messages"}
+        ]
+        hidden = {
+            name: getattr(usual, name)
+            for name in settings
+            if getattr(usual, name) != getattr(odd, name)
+        }
+        for changes in (hidden, {name: _OFF[name] for name in hidden if name in _OFF}):
+            if changes:  # otherwise nobody understands it anyhow
+                edited = speaker.encode_request(odd.replace(**changes), repair=False)
+                is_told = any(loss.path.startswith(tuple(changes)) for loss in edited.losses)
+                assert at(normal(edited.body), place) != _ODD or is_told, (place, list(changes))

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+
 import pytest
 
 import dragoman
@@ -17,6 +22,7 @@ from dragoman.model.events import (
     StreamError,
 )
 from dragoman.model.parts import Text
+from dragoman.wire.lane import switch
 from dragoman.wire.stream_decoding import PartEvents, stream_error
 
 NAMES = dragoman.dialects()
@@ -110,3 +116,36 @@ def test_an_error_holds_what_is_of_the_right_type() -> None:
     assert stream_error("m", "c", 500, {}) == StreamError("m", "c", 500)
     assert stream_error(["m"], 5, "500", {}) == StreamError("")
     assert stream_error("m", None, True, {}).status is None
+
+
+def _calls(work: Callable[[], object]) -> int:
+    """How many functions Python calls."""
+    number = 0
+
+    def count(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal number
+        number += event == "call"
+
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return number
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_repeats_is_not_read_anew(name: str, is_whole: bool) -> None:
+    """A text that grows word by word takes a fraction of the work, in one read or in many."""
+    encoder = dragoman.dialect(name).stream_encoder()
+    begun = b"".join(map(encoder.feed, [*SAID, PartDelta(0, "!")]))
+    words = [encoder.feed(PartDelta(0, f" {n}")) for n in range(100)]
+    pieces = [b"".join(words)] if is_whole else words
+    taken: list[int] = []
+    for way in (switch.on, switch.off):
+        with way():
+            decoder = dragoman.dialect(name).stream_decoder()
+            decoder.feed(begun)
+            taken.append(_calls(partial(list, map(decoder.feed, pieces))))
+    assert 3 * taken[0] < 2 * taken[1]

@@ -41,7 +41,7 @@ def version_of(version: Any) -> int | None:
         return None
     if type(version) is not int or version < 0:
         _refuse("an expected version is a history's version", version)
-    return min(version, 2**63 - 1)
+    return int(version)
 
 
 def branch_of(branch: Any) -> int:

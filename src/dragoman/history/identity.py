@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property
 from hashlib import blake2b
 from urllib.parse import unquote_to_bytes
 
@@ -18,7 +18,7 @@ _MOST = 64 * 1024
 _UNSAFE = re.compile(rb"[^a-z0-9_-]")
 
 
-class SessionIdentity(Value, frozen=True):
+class SessionIdentity(Value, frozen=True, dict=True, gc=True):
     """The names that a conversation is kept under. Two different identities never share a key.
 
     >>> SessionIdentity(agent="support", chat="7", user="Ana").key
@@ -43,20 +43,24 @@ class SessionIdentity(Value, frozen=True):
         for name in names:
             escaped(name)
 
-    @property
+    # A handle asks for these several times at every write: they are worked out once.
+
+    @cached_property
     def key(self) -> str:
         """All names, escaped, in plain ASCII: equal for equal identities only, and reversible."""
-        return _key(self)
+        pairs = zip(FIELDS, self.columns, strict=True)
+        return "&".join(f"{field}={column}" for field, column in pairs if column is not None)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The key in 40 hexadecimal digits: what stores use, whatever the names' lengths."""
-        return _digest(self)
+        return blake2b(self.key.encode(), digest_size=20).hexdigest()
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str | None, ...]:
         """The names, escaped, as stores keep them: no database chokes on a NUL or folds case."""
-        return _columns(self)
+        names = (getattr(self, field) for field in FIELDS)
+        return tuple(None if name is None else escaped(name) for name in names)
 
     @classmethod
     def from_columns(cls, columns: tuple[str | None, ...]) -> SessionIdentity:
@@ -99,21 +103,3 @@ def unescaped(column: str | None) -> str | None:
 
 def _percent(match: re.Match[bytes]) -> bytes:
     return b"%%%02X" % match[0][0]
-
-
-# A handle asks for these at every write.
-@lru_cache(1024)
-def _columns(identity: SessionIdentity) -> tuple[str | None, ...]:
-    names = (getattr(identity, field) for field in FIELDS)
-    return tuple(None if name is None else escaped(name) for name in names)
-
-
-@lru_cache(1024)
-def _key(identity: SessionIdentity) -> str:
-    pairs = zip(FIELDS, identity.columns, strict=True)
-    return "&".join(f"{field}={column}" for field, column in pairs if column is not None)
-
-
-@lru_cache(1024)
-def _digest(identity: SessionIdentity) -> str:
-    return blake2b(identity.key.encode(), digest_size=20).hexdigest()

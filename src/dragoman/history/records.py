@@ -190,30 +190,39 @@ def body_of(message: Message) -> bytes:
     return message.to_json()
 
 
-def message_in(row: Row) -> Message:
-    """The message in a row; raises `Corrupt` where it is none, or not as it was written."""
-    problem = damage_to(row)
-    if problem is not None:
-        raise Corrupt(problem)
-    return message_of(row.body)
-
-
 class _MessageDocument(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     dragoman: Annotated[int, msgspec.Meta(ge=document.OLDEST, le=document.VERSION)]
     kind: Literal["Message"]
     value: Message
 
 
-_messages = msgspec.json.Decoder(_MessageDocument, dec_hook=frozen_hook)
+# A history is loaded message by message: as they mostly are, they are read in one step.
+_read_message = msgspec.json.Decoder(_MessageDocument, dec_hook=frozen_hook).decode
+_UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
+
+
+def message_in(row: Row) -> Message:
+    """The message in a row; raises `Corrupt` where it is none, or not as it was written."""
+    problem = damage_to(row)
+    if problem is not None:
+        raise Corrupt(problem)
+    try:
+        return _read_message(row.body).value
+    except _UNREADABLE:
+        pass  # it is read again, with its reasons
+    return _read_with_reasons(row.body)
 
 
 def message_of(body: bytes) -> Message:
     """The message in a body; raises `Corrupt` where it is none."""
-    # A history is loaded message by message: as they mostly are, they are read in one step.
     try:
-        return _messages.decode(body).value
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        pass  # it is read again, with its reasons
+        return _read_message(body).value
+    except _UNREADABLE:
+        pass  # as above
+    return _read_with_reasons(body)
+
+
+def _read_with_reasons(body: bytes) -> Message:
     try:
         return Message.from_json(body)
     except InvalidInputError as error:

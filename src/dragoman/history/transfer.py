@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.errors import Conflict, Corrupt, InvalidInputError
 from dragoman.history.records import read_line, row_line, session_line
-from dragoman.history.storage.integrity import missing_rows, tally_of
+from dragoman.history.storage.integrity import missing_rows, protected, tally_of
 from dragoman.history.storage.protocol import EVERYTHING, MAIN, Filter, Fork, Row, Session, Storage
 from dragoman.model.jsontext import JsonText, loads
 from dragoman.model.value import expect
@@ -66,7 +66,7 @@ async def export(storage: Storage, which: Filter = EVERYTHING) -> AsyncIterator[
         yield session_line(_with_sound_windows(session))
         async for row in every_row(storage, session):
             if row.seq <= session.last_seq:  # later ones belong to a later version
-                yield row_line(row)
+                yield row_line(protected(row))
 
 
 def _with_sound_windows(session: Session) -> Session:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from dragoman.errors import Conflict, Corrupt, NotFound
-from dragoman.history.records import message_of
+from dragoman.history.records import message_in, message_of
 from dragoman.history.storage.protocol import (
     MAIN,
     Entry,
@@ -188,3 +188,21 @@ async def test_a_damaged_record_is_returned_as_it_is(backend: Backend) -> None:
             message_of(rows[1].body)
         assert await storage.set_aside(ONE, [2], "unknown role") == 1
         assert texts(await storage.rows(ONE)) == ["a", "c"]
+
+
+async def test_setting_aside_leaves_the_branches_as_they_are(backend: Backend) -> None:
+    """Where each begins, which is the active one, and all other messages; also when it is none."""
+    async with backend.opened() as storage:
+        await storage.append(ONE, [entry(f"m{n}") for n in range(4)])
+        await storage.fork(ONE, parent=MAIN, at=3)
+        await storage.append(ONE, [entry("a"), entry("b")], branch=1)
+        await storage.fork(ONE, parent=1, at=5)
+        await storage.append(ONE, [entry("c"), entry("d")], branch=2)
+        before = await head(storage)
+        for gone, left in (((), ["c", "d"]), ((8,), ["c"])):
+            assert await storage.set_aside(ONE, gone, "damaged") == len(gone)
+            now = await head(storage)
+            assert (now.forks, now.active) == (before.forks, before.active)
+            assert [message_in(row).text for row in await storage.rows(ONE, branch=2)] == left
+            assert len(await storage.rows(ONE)) == 4
+        assert await storage.verify() == []

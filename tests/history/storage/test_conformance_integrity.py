@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from zlib import crc32
+
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import UNSET
 
 from dragoman.errors import Corrupt
 from dragoman.history.records import message_in
 from dragoman.history.storage.integrity import checksum_of, damage_to, tally_of
-from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
+from dragoman.history.storage.protocol import MAIN, Entry, Row, Session, Storage, placed
+from dragoman.model.usage import Usage
 from tests.history.conftest import Backend
 from tests.history.storage.making import NOON, ONE, copy_of, entry, fill, head
 
@@ -82,11 +87,35 @@ def test_a_checksum_covers_all_that_is_stored() -> None:
     assert checksum_of(entry("a", id="x", at=NOON, model=None)) != checksum_of(first)
 
 
+_COUNTS = st.integers(0, 2**53)
+
+
+@given(
+    id=st.text(),
+    at=st.floats(allow_nan=False, allow_infinity=False) | st.integers(0, 2**40),
+    model=st.none() | st.text(),
+    usage=st.none() | st.builds(Usage, *[_COUNTS] * 5, st.none() | _COUNTS),
+    body=st.binary(),
+)
+def test_a_checksum_is_the_one_that_was_written_at_first(
+    id: str, at: float, model: str | None, usage: Usage | None, body: bytes
+) -> None:
+    """Its form is frozen: what stores hold would be damaged if it were made in another way."""
+    counts = () if usage is None else (
+        usage.input, usage.output, usage.cache_read, usage.cache_write, usage.thinking,
+        usage.reported_total,
+    )  # fmt: skip
+    text = ascii((id, float(at), model, counts)).encode()
+    written = Entry(id, body, at, model, usage)
+    assert checksum_of(written) == f"c1-{crc32(text + body):08x}"
+    assert damage_to(placed(written, 3, 1)) is None
+
+
 @pytest.mark.parametrize("change", [{"seq": 2}, {"branch": 1}, {"body": b"{}"}, {"at": NOON}])
 def test_a_changed_row_is_damaged(change: dict[str, object]) -> None:
     """Whether it moved or its content changed; without a checksum nothing can be told."""
-    given = entry("a")
-    row = Row(given.id, given.body, given.at, seq=1, checksum=checksum_of(given), chain="p1-0.1")
+    first = entry("a")
+    row = Row(first.id, first.body, first.at, seq=1, checksum=checksum_of(first), chain="p1-0.1")
     assert damage_to(row) is None
     changed = msgspec.structs.replace(row, **change)
     assert damage_to(changed) is not None

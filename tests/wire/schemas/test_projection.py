@@ -345,3 +345,29 @@ def test_what_is_fine_stays_as_it_is() -> None:
         assert not made.changes_values
         assert "losses" in repr(made)
         assert "An a" not in repr(made)
+
+
+_PLACES = {
+    "items": {"type": "array"},
+    "contains": {"type": "array"},
+    "additionalProperties": {"type": "object"},
+    "propertyNames": {"type": "object"},
+}
+_TEXT = {"type": "string", "maxLength": 3}
+
+
+@pytest.mark.parametrize("profile", [STRICT, OPENAPI])  # those that have no `allOf`
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(("key", "around"), _PLACES.items())
+@pytest.mark.parametrize(
+    ("flag", "other", "both"),
+    [(True, _TEXT, _TEXT), (False, _TEXT, False), (True, False, False), (True, True, True)],
+)
+def test_a_schema_and_a_yes_or_no_that_must_both_hold(
+    profile: str, is_first: bool, key: str, around: dict[str, Any], flag: bool, other: Any,
+    both: Any,
+) -> None:  # fmt: skip
+    """Wherever a schema may stand: `true` gives way to it and `false` does not, in any order."""
+    pair = [flag, other] if is_first else [other, flag]
+    made = _of({"allOf": [{**around, key: each} for each in pair]}, profile)
+    assert made.schema == _of({**around, key: both}, profile).schema

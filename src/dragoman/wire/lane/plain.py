@@ -31,7 +31,7 @@ class Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=
     text: str
 
 
-class _Impossible(Struct, tag_field="type", tag="impossible", gc=False):
+class _Impossible(Struct, tag_field="type", tag="impossible", gc=False):  # pragma: no mutate
     """Nothing is this. In a union the tag has to be there; a type alone does without it."""
 
     never: Annotated[int, Meta(gt=0, lt=0)]

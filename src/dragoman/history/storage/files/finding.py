@@ -98,9 +98,10 @@ def _looked_for(log: Log, covered: int, wanted: Iterable[str]) -> dict[str, Line
     start = log.begin + covered
     likely = set(wanted)
     if log.end - start <= 2 * ids.SMALL:
-        # Looking for the bytes first is far quicker than reading every line.
+        # Looking for the bytes first is far quicker than reading every line, and from the end it is
+        # quicker still: Python's search forwards stumbles over the many quotes.
         raw = os.pread(log.fd, log.end - start, start)
-        likely = {id for id in likely if _quoted(id) in raw}
+        likely = {id for id in likely if raw.rfind(_quoted(id)) >= 0}
     lines = log.lines(start) if likely else ()
     return {line.row.id: line for line in lines if line.row is not None and line.row.id in likely}
 

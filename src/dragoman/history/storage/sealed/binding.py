@@ -54,7 +54,5 @@ CHECKPOINT = _FORM + b"checkpoint"
 def weight(salt: bytes, entry: Entry, branch: int, seq: int) -> int:
     """A stored message's part in the sum of its session; without the salt nobody can foresee it."""
     about = b"%d.%d|%b" % (branch, seq, described(entry))
-    digest = blake2b(b"%d:" % len(about), digest_size=32, key=salt)
-    digest.update(about)
-    digest.update(entry.body)
-    return int.from_bytes(digest.digest())
+    hashed = blake2b(b"%d:%b%b" % (len(about), about, entry.body), digest_size=32, key=salt)
+    return int.from_bytes(hashed.digest())

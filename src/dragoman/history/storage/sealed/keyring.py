@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal, Never
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Never
 
 import msgspec
 
@@ -51,6 +51,13 @@ class Sealed(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=
         return f"Sealed({len(self.data)} bytes)"
 
 
+class _Document(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    dragoman: Annotated[int, msgspec.Meta(ge=document.OLDEST, le=document.VERSION)]
+    kind: str
+    value: Sealed
+
+
+_read = msgspec.json.Decoder(_Document).decode
 document.register("SealedMessage", Sealed)
 document.register("SealedWindow", Sealed)
 document.register("SealedHead", Sealed)
@@ -60,11 +67,12 @@ document.register("SealedCheckpoint", Sealed)
 class Keyring:
     """The keys by their ids; the `current` one seals, all of them open."""
 
-    __slots__ = ("_checks", "_ciphers", "current")
+    __slots__ = ("_checks", "_ciphers", "_refusals", "current")
 
     def __init__(self, keys: Mapping[str, bytes], current: str) -> None:
-        cipher = _cipher()
+        cipher, altered = _cipher()
         self.current = current
+        self._refusals = (altered, ValueError)  # the latter for a nonce of another length
         self._ciphers = {id: cipher(_checked(id, key)) for id, key in keys.items()}
         self._checks = {id: _check(key) for id, key in keys.items()}
         if current not in self._ciphers:
@@ -92,14 +100,12 @@ class Keyring:
 
         Raises `ConfigError` where its key is missing, or another than the one given.
         """
-        from cryptography.exceptions import InvalidTag
-
         problem = self.problem_with(sealed)
         if problem is not None:
             raise ConfigError(problem)
         try:
             return self._ciphers[sealed.key].decrypt(sealed.nonce, sealed.data, bound)
-        except (InvalidTag, ValueError):  # the latter for a nonce of another length
+        except self._refusals:
             return None
 
     def problem_with(self, sealed: Sealed) -> str | None:
@@ -118,6 +124,12 @@ class Keyring:
 
 def read_sealed(kind: Kind, raw: bytes) -> Sealed | None:
     """The sealed record in a document of that kind; None where it is none, or damaged."""
+    try:
+        found = _read(raw)  # as they mostly are, in one step
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        found = None
+    if found is not None and found.kind == kind:
+        return found.value
     try:
         sealed: Sealed = document.read(raw, kind)
     except InvalidInputError:
@@ -144,11 +156,13 @@ def _check(key: bytes) -> str:
     return blake2b(key, digest_size=4, person=b"dragoman-check").hexdigest()
 
 
-def _cipher() -> type[AESGCM]:
+def _cipher() -> tuple[type[AESGCM], type[Exception]]:
+    """The cipher, and what it raises where something was altered."""
     try:
+        from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError:
         msg = "encryption needs the package cryptography: pip install 'dragoman[encryption]'"
     else:
-        return AESGCM
+        return AESGCM, InvalidTag
     raise ConfigError(msg)

@@ -9,8 +9,8 @@ import msgspec
 from dragoman.errors import ConfigError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import is_sealed
-from dragoman.history.storage.integrity import damage_to
-from dragoman.history.storage.protocol import Entry, Row, Session, placed
+from dragoman.history.storage.integrity import damage_to, described
+from dragoman.history.storage.protocol import Entry, Row, Session
 from dragoman.history.storage.sealed.binding import (
     head_bound,
     life_in,
@@ -66,7 +66,7 @@ class Records:
 
         Without a state, the row has to prove itself. Raises `ConfigError` where a key is missing.
         """
-        if damage_to(row) is not None:
+        if damage_to(row, described(row)) is not None:
             return None
         if not is_sealed(row.body):
             is_accepted = self.accept_plain and (state is None or not state.bound)
@@ -164,10 +164,11 @@ class Records:
 
 
 def _with_body(row: Row, body: bytes) -> Row:
-    """A row that says something else; a checksum of another form, or none, is left as it is."""
-    if row.checksum is None or not row.checksum.startswith("c1-"):
-        return msgspec.structs.replace(row, body=body)
-    return placed(msgspec.structs.replace(row, body=body), row.seq, row.branch)
+    """A row in plain text. It has just been authenticated: no checksum tells more.
+
+    Its own was that of what is sealed; whoever stores it again gives it another.
+    """
+    return Row(row.id, body, row.at, row.model, row.usage, seq=row.seq, branch=row.branch)
 
 
 def _is_placed(sealed: Sealed, row: Row, state: State | None) -> bool:

@@ -17,7 +17,8 @@ from dragoman.model.usage import Usage
 ROW = """m.seq, m.branch, m.id, m.at, m.model, m.input, m.output, m.cache_read, m.cache_write,
 m.thinking, m.reported_total, m.checksum, m.chain, m.body"""
 SESSION = """s.id, s.agent, s.chat, s.user, s."group", s.scope, s.version, s.last_seq,
-s.created_at, s.updated_at, s.active, s.window, s.windows, s.chain, s.seal"""
+s.created_at, s.updated_at, s.active, s.window, s.windows, s.chain, s.seal,
+EXISTS (SELECT 1 FROM forks WHERE session = s.id)"""
 NUMBERED = "typeof(m.seq) = 'integer'"  # no other row has a place among others
 _NO_USAGE = (None,) * 6
 _PATHS = "/f1-"  # behind a tally: a hash of the branches, which nothing else repeats
@@ -101,8 +102,11 @@ def session_of(
 
     Nor may its names be others than those it is `named` by, where that is given.
     """
-    id, *columns, version, last, created, updated, active, window, windows, chain, seal = found
-    forks = forks_of(connection, id)
+    (
+        id, *columns, version, last, created, updated, active, window, windows, chain, seal,
+        has_forks,
+    ) = found  # fmt: skip
+    forks = forks_of(connection, id) if has_forks else []
     identity = _identity(tuple(columns), named)
     numbers = [version, last, active]
     for fork in forks:

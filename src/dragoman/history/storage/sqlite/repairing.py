@@ -64,7 +64,7 @@ def _head(connection: sqlite3.Connection, identity: SessionIdentity, found: Any)
     try:
         head = session_of(connection, found, identity)
     except Corrupt:
-        id, *_, version, _, created, updated, active, window, windows, chain, seal = found
+        id, *_, version, _, created, updated, active, window, windows, chain, seal, _ = found
     else:
         return head
     forks = [Fork(*each) for each in forks_of(connection, id) if _is_number(each[0])]
