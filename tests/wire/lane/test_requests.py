@@ -403,7 +403,13 @@ def test_the_lane_can_be_switched_off() -> None:
     with switch.off():
         assert not lanes.outcome(_raw(_HI), "openai-chat", "anthropic").took_lane
     code = "from dragoman.wire.lane.switch import is_on; print(is_on())"
-    for value, shown in (("0", "False"), ("1", "True")):
+    for value, shown in (
+        ("0", "False"),
+        ("off", "False"),
+        ("OFF", "False"),
+        ("1", "True"),
+        ("", "True"),
+    ):
         variables = {"DRAGOMAN_LANE": value, "PYTHONPATH": ":".join(sys.path)}
         done = subprocess.run(
             [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True
