@@ -249,10 +249,12 @@ def _read_answer(message: _Assistant, number: int, marks: list[Mark]) -> Turn:
 
 
 def _write(turns: Turns, _names: Names) -> list[Any]:
+    if _WITHIN.isdisjoint(map(type, turns)):
+        return turns
     return [_written(turn) if type(turn) in _WITHIN else turn for turn in turns]
 
 
-_WITHIN = (UserBesideResults, FailedResult)
+_WITHIN = frozenset((UserBesideResults, FailedResult))
 """What says more than a message of this dialect."""
 
 
