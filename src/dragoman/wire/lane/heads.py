@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, NamedTuple
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from dragoman.model.frozen import FrozenDict
 from dragoman.model.messages import Message
@@ -72,13 +72,40 @@ Leading = Turns | Sequence[Raw]
 """What stands before a plain conversation: instructions, or items as they came (`beginnings`)."""
 
 
+_SAMPLE = 256
+_Sample = bytes | tuple[int, bytes, bytes, bytes]
+
+
+def sample_of(fields: bytes) -> _Sample:
+    """What to look a head up by: to hash 100 KB of tools would take as long as all the rest."""
+    if len(fields) < _SAMPLE * 4:
+        return fields
+    middle = len(fields) // 2
+    return len(fields), fields[:_SAMPLE], fields[middle : middle + _SAMPLE], fields[-_SAMPLE:]
+
+
+class Given(Struct, gc=False):
+    """All fields of a body but its conversation."""
+
+    fields: dict[str, Raw]
+    known: bytes
+    """The fields as bytes: a head is found by them."""
+    sample: _Sample
+
+
+def given_in(fields: dict[str, Raw]) -> Given:
+    """The fields, with what they are found by."""
+    known = encode(fields)
+    return Given(fields, known, sample_of(known))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
     """What decides a translation besides the body."""
 
     source: Lane
-    key: Hashable
-    """The same for the same dialect, target and options, and for nothing else."""
+    key: object
+    """Equal to nothing else: stands for the dialect, the target and the options."""
     repair: bool
     general: General
     """Translates any body with the same head."""
@@ -128,7 +155,7 @@ class Head:
 
 
 def made_head(
-    fields: Mapping[str, Raw],
+    given: Given,
     leading: Leading,
     shape: int,
     forms: tuple[Form, ...],
@@ -148,7 +175,7 @@ def made_head(
     try:
         before = _items(leading, source)
         items = _given(turns, names, marks, forms, source)
-        done = asked.general(encode({**fields, source.field: [*before, *items]}))
+        done = asked.general(encode({**given.fields, source.field: [*before, *items]}))
         said = messages_in(turns, groups_results=source.groups_results)
         first = len(done.request.messages) - said
         if not _used_ids(done.request.messages[:first]).isdisjoint(names):
@@ -174,9 +201,9 @@ def made_head(
         return None
 
 
-def called_first(names: Names, fields: Mapping[str, Raw]) -> Sequence[str]:
+def called_first(names: Names, given: Given) -> Sequence[str]:
     """A function to show calls with: the first one that is called, if possible a declared one."""
-    declared = bytes(fields.get("tools", b""))
+    declared = bytes(given.fields.get("tools", b""))
     for name in names.values():
         if encode(name) in declared:
             return (name,)
@@ -312,18 +339,6 @@ def _first(written: Any, items: list[Any]) -> list[Any] | None:
     if not isinstance(written, list):
         return None
     return written[: -len(items)] if written[-len(items) :] == items else None
-
-
-_SAMPLE = 256
-_Sample = bytes | tuple[int, bytes, bytes, bytes]
-
-
-def sample_of(fields: bytes) -> _Sample:
-    """What to look a head up by: to hash 100 KB of tools would take as long as all the rest."""
-    if len(fields) < _SAMPLE * 4:
-        return fields
-    middle = len(fields) // 2
-    return len(fields), fields[:_SAMPLE], fields[middle : middle + _SAMPLE], fields[-_SAMPLE:]
 
 
 @dataclass(slots=True, eq=False)

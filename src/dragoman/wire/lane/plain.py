@@ -205,7 +205,7 @@ def hints_in(shape: int) -> int | None:
     return hints if hints < _MOST_HINTS else None
 
 
-class Lane(NamedTuple):
+class Lane(Struct, frozen=True, eq=False):
     """How a dialect reads and writes plain conversations."""
 
     field: str

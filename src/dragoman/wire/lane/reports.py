@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from dragoman.wire.lane.plain import ABOUT_MESSAGES, SPELLED, Mark, Marks
@@ -40,7 +41,7 @@ class _Pass(NamedTuple, Generic[N]):
     by_kind: dict[int, tuple[_Report[N], ...]]
 
 
-class Reports(NamedTuple, Generic[N]):
+class Reports(Struct, Generic[N], frozen=True, eq=False):
     """What is said of all."""
 
     fixed: tuple[N, ...]
