@@ -40,6 +40,8 @@ def with_odd_messages(body: Body, field: str, rng: random.Random) -> Body:
 
 
 def _anthropic(body: Body, rng: random.Random) -> None:
+    if rng.random() < 0.1:
+        body["messages"] = [each for one in body.get("messages", ()) for each in _split(one)]
     if rng.random() < 0.2:
         hint = {"type": "ephemeral", **rng.choice(({}, {}, {"ttl": "1h"}))}
         body["system"] = [{"type": "text", "text": "Brief.", "cache_control": hint}] * 2
@@ -54,6 +56,13 @@ def _anthropic(body: Body, rng: random.Random) -> None:
             for _ in range(rng.choice((1, 1, 2))):
                 thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
                 message["content"].insert(0, thought)
+
+
+def _split(message: Body) -> list[Body]:
+    """A message whose blocks are one each, if they are a user's."""
+    if message["role"] != "user" or isinstance(message["content"], str):
+        return [message]
+    return [{**message, "content": [block]} for block in message["content"]]
 
 
 def _spice_block(block: Body, rng: random.Random) -> None:
@@ -74,6 +83,11 @@ def _contents(dialect: str, rng: random.Random) -> list[Any]:
     return rng.sample(made, rng.randint(1, 3))
 
 
+_RESPONSES: tuple[Body, ...] = (
+    {"error": "E"}, {"error": "E"}, {"error": ""}, {"error": {}}, {"x": 1}, {"result": "R"},
+)  # fmt: skip
+
+
 def _gemini(body: Body, rng: random.Random) -> None:
     has_ids = rng.random() < 0.5
     for content in body.get("contents", ()):
@@ -81,11 +95,8 @@ def _gemini(body: Body, rng: random.Random) -> None:
             called = part.get("functionCall") or part.get("functionResponse")
             if called and not has_ids and rng.random() < 0.95:
                 called.pop("id", None)
-            if "functionResponse" in part and rng.random() < 0.2:
-                failed: Body = rng.choice(
-                    ({"error": "E"}, {"error": "E"}, {"error": ""}, {"error": {}})
-                )
-                part["functionResponse"]["response"] = failed
+            if "functionResponse" in part and rng.random() < 0.3:
+                part["functionResponse"]["response"] = rng.choice(_RESPONSES)
             if rng.random() < 0.1:
                 part["thought"] = False
             if content["role"] == "model" and rng.random() < 0.2:
