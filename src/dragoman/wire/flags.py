@@ -81,7 +81,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
-def _is_word(text: str) -> bool:
+def is_word(text: str) -> bool:
     """As `WORDS` has it; most are identifiers, which is sooner told."""
     is_name = text.isidentifier() and text.isascii()
     return is_name or _compiled(WORDS).fullmatch(text) is not None
@@ -111,12 +111,12 @@ class IdFlags(Flags, frozen=True, kw_only=True):
     def _matches(self) -> Callable[[str], object]:
         if self.pattern == ANYTHING:
             return lambda _: True
-        return _is_word if self.pattern == WORDS else self._pattern.fullmatch
+        return is_word if self.pattern == WORDS else self._pattern.fullmatch
 
     def accepts_all(self, tool_ids: Collection[str]) -> bool:
         """Whether tool calls may have all of these."""
         matches, longest = self._matches, self.max_length
-        if len(tool_ids) > _MANY and matches is _is_word:  # all at once: four times as fast
+        if len(tool_ids) > _MANY and matches is is_word:  # all at once: four times as fast
             lengths = [*map(len, tool_ids)]
             joined = "".join(tool_ids)
             is_fitting = min(lengths) > 0 and max(lengths) <= longest and joined.isascii()

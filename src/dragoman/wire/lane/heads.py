@@ -7,8 +7,8 @@ head is noted as one that has no lane.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -21,6 +21,8 @@ from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.cache_hints import hints_of
+from dragoman.wire.flags import IdFlags
+from dragoman.wire.lane.adapting import renamed_marks, vouched_marks, with_renamed_ids
 from dragoman.wire.lane.attachments import (
     NO_TEMPLATES,
     Templates,
@@ -32,6 +34,7 @@ from dragoman.wire.lane.plain import (
     CACHED,
     FIRST_FORM,
     MARKS,
+    REFUSED,
     SPELLED,
     SPELLED_OTHERWISE,
     UNSHOWN,
@@ -135,8 +138,8 @@ class Head:
     """Whether the conversation stays as it came."""
     is_named: bool
     """Whether the target is known."""
-    takes_ids: Callable[[Collection[str]], bool]
-    """Whether the target takes these ids of calls."""
+    ids: IdFlags
+    """What ids of calls the target takes."""
     reads_arguments: bool
     """Whether the target has to read the arguments of calls, and nobody else does."""
     functions: frozenset[str]
@@ -147,6 +150,8 @@ class Head:
     """The number of messages before those that it was made for."""
     used_ids: frozenset[str]
     """Those of calls and results before them."""
+    vouch: Callable[[list[Any]], None] | None = None
+    """`Lane.vouch`, where the target demands it."""
 
     @property
     def size(self) -> int:
@@ -178,11 +183,10 @@ def made_head(
         done = asked.general(encode({**given.fields, source.field: [*before, *items]}))
         said = messages_in(turns, groups_results=source.groups_results)
         first = len(done.request.messages) - said
-        if not _used_ids(done.request.messages[:first]).isdisjoint(names):
-            return None
         marks = [(kind, message + first, part) for kind, message, part in marks]
         lane = asked.lane_of(done.target.dialect)
-        if lane is None or not _may_pass(shape, forms, marks, done):
+        is_shown = _may_pass(shape, forms, marks, done) and _has_such_ids(names, first, shape, done)
+        if lane is None or not is_shown:
             return None
         read = items if before is leading else [*before, *items]
         if lane is source:
@@ -193,10 +197,20 @@ def made_head(
             turns = source.read(Raw(encode(read)))[0]
             _, names, instructions = surveyed(turns)
             turns = turns[len(instructions) :]
+        if shape & REFUSED:
+            marks = renamed_marks(turns, marks, first, groups=source.groups_results)
+            names = with_renamed_ids(turns, names, done.target.ids)
         shown = done.encoded.body.get(lane.field)
         templates = learned(turns, names, lane, shown) if forms else NO_TEMPLATES
         written = lane.write(filled(turns, templates) if forms else turns, names)
-        return _head(done, lane, loads(encode(written)), marks, first, called, templates)
+        made = _head(done, lane, loads(encode(written)), marks, first, called, templates)
+        is_vouched = lane is not source and done.target.thinking.signs_calls
+        if made is not None or lane.vouch is None or not is_vouched:
+            return made
+        lane.vouch(written)
+        marks = vouched_marks(turns, marks, first, groups=source.groups_results)
+        made = _head(done, lane, loads(encode(written)), marks, first, called, templates)
+        return None if made is None else replace(made, vouch=lane.vouch)
     except Exception:  # noqa: BLE001 - whatever is wrong, the general path says it of the body itself
         return None
 
@@ -239,6 +253,12 @@ def _places(marks: Marks) -> list[Mark]:
         for kind, number, part in marks
         if not kind & UNSHOWN
     )
+
+
+def _has_such_ids(names: Names, first: int, shape: int, done: Translated) -> bool:
+    """Whether the ids in a skeleton are new ones, and refused if they are to be."""
+    is_refused = not any(map(done.target.ids.accepts, names)) if shape & REFUSED else True
+    return is_refused and _used_ids(done.request.messages[:first]).isdisjoint(names)
 
 
 def _may_pass(shape: int, forms: tuple[Form, ...], marks: Marks, done: Translated) -> bool:
@@ -293,7 +313,7 @@ def _head(
         lane,
         passes,
         done.is_named,
-        done.target.ids.accepts_all,
+        done.target.ids,
         done.target.tools.parses_arguments and (passes or not lane.reads_arguments),
         (functions | called) - aliased,
         templates,

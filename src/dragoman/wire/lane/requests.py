@@ -18,6 +18,12 @@ from msgspec import Raw
 
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.envelope import PREFIX, is_signing
+from dragoman.wire.lane.adapting import (
+    refused_form,
+    renamed_marks,
+    vouched_marks,
+    with_renamed_ids,
+)
 from dragoman.wire.lane.attachments import filled, forms_in
 from dragoman.wire.lane.beginnings import Odd, plain_ending
 from dragoman.wire.lane.heads import (
@@ -117,8 +123,12 @@ def _translated_ending(given: Given, raw: Raw, asked: Asked, odd: Odd) -> Encode
         forms, marks = forms_in(turns, marks)
     shape = with_marks(shape, marks) | BEHIND
     head = _head(given, beginning, shape, forms, names, asked, 0)
-    if head is None or not _are_taken(turns, names, head):
+    if head is None or not _takes_ids(names, head):
         return None
+    if head.reads_arguments:
+        _check_arguments(turns)
+    if head.vouch is not None:
+        marks = vouched_marks(turns, marks, 0, groups=asked.source.groups_results)
     marks = [(kind, message + head.first, part) for kind, message, part in marks]
     if not head.passes:
         ending = _written(turns, [], names, head)
@@ -164,10 +174,24 @@ def _translated(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
     if marks:
         shape = with_marks(shape, marks)
     head = _head(given, leading, shape, forms, names, asked, len(raw))
-    if head is None or (names and not _are_taken(turns, names, head)):
+    if head is None:
         return None
+    if names and not _takes_ids(names, head):
+        shape |= refused_form(names, head.ids)
+        head = _head(given, leading, shape, forms, names, asked, len(raw))
+        if head is None:
+            return None
+        if not head.passes:
+            said = turns[len(leading) :]
+            marks = renamed_marks(said, marks, head.first, groups=asked.source.groups_results)
+            names = with_renamed_ids(said, names, head.ids)
+    if head.reads_arguments and names:
+        _check_arguments(turns)
     if head.passes:
         return _encoded(memoryview(raw), head, marks)
+    if head.vouch is not None:
+        said = turns[len(leading) :]
+        marks = vouched_marks(said, marks, head.first, groups=asked.source.groups_results)
     return _encoded(_written(turns, leading, names, head), head, marks)
 
 
@@ -187,8 +211,12 @@ def _translated_growth(
     if shape & (ATTACHMENTS | OPENINGS):
         return _translated(given, Raw(raw), asked)
     head = _head(given, leading, with_marks(shape, marks), (), names, asked, len(raw))
-    if head is None or (fresh and not _are_taken(turns, fresh, head)):
+    if head is None:
         return None
+    if head.vouch is not None or (fresh and not _takes_ids(fresh, head)):
+        return _translated(given, Raw(raw), asked)
+    if fresh and head.reads_arguments:
+        _check_arguments(turns)
     if head.passes:
         return _encoded(raw, head, marks)
     if head.is_text:
@@ -240,7 +268,12 @@ def _written(turns: Turns, leading: Turns, names: Names, head: Head) -> bytes:
         said = filled(said, head.attachments)
         if head.lane.takes_text and len(said) == 1 and type(said[0].content) is str:
             raise NotPlain  # a text, which may be written otherwise where it is alone
-    return encode(said[0].content if head.is_text else head.lane.write(said, names))
+    if head.is_text:
+        return encode(said[0].content)
+    items = head.lane.write(said, names)
+    if head.vouch is not None:
+        head.vouch(items)
+    return encode(items)
 
 
 def _passed(body: bytes, given: Given, raw: Raw, asked: Asked) -> Encoded | None:
@@ -274,15 +307,16 @@ def _is_ours(body: bytes, lane: Lane) -> bool:
     return is_signing() and _ESCAPED.search(body) is not None
 
 
-def _are_taken(turns: Turns, names: Names, head: Head) -> bool:
-    """Whether the target takes the ids and the arguments of the calls as they are."""
-    if not head.takes_ids(names) or not head.used_ids.isdisjoint(names):
-        return False
-    if head.reads_arguments:
-        for turn in turns:
-            for call in getattr(turn, "tool_calls", None) or ():
-                arguments_of(call)
-    return True
+def _takes_ids(names: Names, head: Head) -> bool:
+    """Whether the target takes the ids of the calls as they are."""
+    return head.ids.accepts_all(names) and head.used_ids.isdisjoint(names)
+
+
+def _check_arguments(turns: Turns) -> None:
+    """Raise where the arguments of some call are no object."""
+    for turn in turns:
+        for call in getattr(turn, "tool_calls", None) or ():
+            arguments_of(call)
 
 
 def _encoded(items: bytes | memoryview, head: Head, marks: Marks) -> Encoded:
