@@ -143,6 +143,17 @@ def _ollama(body: Body, rng: random.Random) -> None:
                 call["type"] = "function"
 
 
+_DETAILS: tuple[Body, ...] = (
+    {"type": "reasoning.text", "text": "Hm.", "format": "unknown", "index": 0},
+    {"type": "reasoning.text", "text": "Hm.", "signature": "c2ln", "format": "anthropic-claude-v1"},
+    {"type": "reasoning.encrypted", "data": "c2VhbA==", "id": "call_1", "index": 0},
+    {"type": "reasoning.encrypted", "data": "c2VhbA==", "format": None, "id": None},
+    {"type": "reasoning.text", "text": ""},
+    {"type": "reasoning.summary", "summary": "Hm."},
+    {"type": "reasoning.text", "index": 0},
+)
+
+
 def _chat(body: Body, rng: random.Random) -> None:
     for message in body.get("messages", ()):
         if rng.random() < 0.04:
@@ -152,6 +163,14 @@ def _chat(body: Body, rng: random.Random) -> None:
         for number, call in enumerate(message.get("tool_calls") or ()):
             if rng.random() < 0.1:
                 call["index"] = number
+            if rng.random() < 0.1:
+                call["cache_control"] = rng.choice(({"type": "ephemeral"}, {"ttl": 1}))
+        if message["role"] == "assistant" and rng.random() < 0.15:
+            details = [dict(rng.choice(_DETAILS)) for _ in range(rng.choice((1, 1, 2)))]
+            message["reasoning_details"] = details
+            if rng.random() < 0.3:
+                texts = [detail.get("text") or "" for detail in details]
+                message["reasoning"] = rng.choice(("".join(texts), "".join(texts), "Hm", ""))
 
 
 def _responses(body: Body, rng: random.Random) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import dragoman
+from dragoman.wire.envelope import PREFIX
 from dragoman.wire.lane import requests as lane
 from tests.wire.lane import requests as lanes
 
@@ -137,3 +138,47 @@ def test_gemini_s_own_results_stay_as_they_came(response: Any) -> None:
     ]
     body = {"contents": contents, "tools": [{"functionDeclarations": [{"name": "f"}]}]}
     _took_lane(json.dumps(body).encode(), _GEMINI_3, "gemini")
+
+
+_DETAILS = {
+    "text": {"type": "reasoning.text", "text": "Hm.", "format": "unknown", "index": 0},
+    "signed": {"type": "reasoning.text", "text": "Hm.", "signature": "c2ln", "id": None},
+    "sealed": {"type": "reasoning.encrypted", "data": "c2VhbA==", "id": "rs_1", "index": 1},
+    "summary": {"type": "reasoning.summary", "summary": "Hm."},
+    "empty": {"type": "reasoning.text", "text": ""},
+    "unsaid": {"type": "reasoning.text", "index": 0},
+}
+
+
+@pytest.mark.parametrize("kinds", [("text",), ("signed",), ("sealed",), ("text", "sealed"),
+                                   ("summary",), ("empty", "text"), ("unsaid",)])  # fmt: skip
+@pytest.mark.parametrize("target", lanes.TARGETS)
+def test_thoughts_in_detail_fare_alike(kinds: tuple[str, ...], target: str) -> None:
+    """OpenRouter's, with their words beside them or without, before calls and texts."""
+    details = [_DETAILS[kind] for kind in kinds]
+    words = "".join(str(detail.get("text", "")) for detail in details)
+    for beside in ({}, {"reasoning": words}, {"reasoning": "x"}, {"reasoning_content": words}):
+        said = {"reasoning_details": details, **beside}
+        _took_lane(_raw(_HI, *_round("a", **said), {**_ANSWER, **said}, _HI), target)
+
+
+def test_thoughts_in_detail_take_the_lane() -> None:
+    """Each is reported as one part; an envelope is another matter."""
+    said = {"reasoning_details": [_DETAILS["text"], _DETAILS["sealed"]], "reasoning": "Hm."}
+    raw = _raw(_HI, *_round("a", **said), _ANSWER, _HI)
+    assert _took_lane(raw, "anthropic")
+    losses = dragoman.translate(raw, source="openai-chat", target="anthropic").losses
+    assert [loss.path for loss in losses] == ["messages[1].parts[0]", "messages[1].parts[1]"]
+    sealed = {**_DETAILS["sealed"], "data": f"{PREFIX}x"}
+    raw = _raw(_HI, *_round("a", reasoning_details=[sealed]), _ANSWER, _HI)
+    assert not _took_lane(raw, "anthropic")
+
+
+def test_cache_hints_on_calls_take_the_lane() -> None:
+    """As some clients of routers have them, behind whatever stands before the call."""
+    for said in ({}, {"content": "T"}, {"content": "", "reasoning_content": "Hm."}):
+        answer, *results = _round("a", "b", **said)
+        answer["tool_calls"][1]["cache_control"] = {"type": "ephemeral"}
+        for target in lanes.DIALECTS:
+            _took_lane(_raw(_HI, answer, *results, _ANSWER, _HI), target)
+        assert _took_lane(_raw(_HI, answer, *results, _ANSWER, _HI), "anthropic")
