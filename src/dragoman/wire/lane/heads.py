@@ -29,6 +29,7 @@ from dragoman.wire.lane.attachments import (
     as_given,
     filled,
 )
+from dragoman.wire.lane.labels import NO_LABELS, Labels, fare_alike, with_others, with_samples
 from dragoman.wire.lane.plain import (
     ATTACHED,
     CACHED,
@@ -94,12 +95,15 @@ class Given(Struct, gc=False):
     known: bytes
     """The fields as bytes: a head is found by them."""
     sample: _Sample
+    labels: Labels
 
 
-def given_in(fields: dict[str, Raw]) -> Given:
-    """The fields, with what they are found by."""
+def given_in(fields: dict[str, Raw], lane: Lane) -> Given:
+    """The fields, with what they are found by; samples stand in the place of labels."""
+    is_labelled = not lane.labels.isdisjoint(fields)
+    labels = with_samples(fields, lane.labels) if is_labelled else NO_LABELS
     known = encode(fields)
-    return Given(fields, known, sample_of(known))
+    return Given(fields, known, sample_of(known), labels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,9 +184,10 @@ def made_head(
     try:
         before = _items(leading, source)
         items = _given(turns, names, marks, forms, source)
-        done = asked.general(encode({**given.fields, source.field: [*before, *items]}))
-        said = messages_in(turns, groups_results=source.groups_results)
-        first = len(done.request.messages) - said
+        done = _done(given, {source.field: [*before, *items]}, asked)
+        first = len(done.request.messages) - messages_in(
+            turns, groups_results=source.groups_results
+        )
         marks = [(kind, message + first, part) for kind, message, part in marks]
         lane = asked.lane_of(done.target.dialect)
         is_shown = _may_pass(shape, forms, marks, done) and _has_such_ids(names, first, shape, done)
@@ -213,6 +218,16 @@ def made_head(
         return None if made is None else replace(made, vouch=lane.vouch)
     except Exception:  # noqa: BLE001 - whatever is wrong, the general path says it of the body itself
         return None
+
+
+def _done(given: Given, said: dict[str, Any], asked: Asked) -> Translated:
+    """What the general path makes of it; raises where that depends on labels."""
+    done = asked.general(encode({**given.fields, **said}))
+    if given.labels:
+        other = asked.general(encode({**with_others(given.fields, given.labels), **said}))
+        if not fare_alike(done.encoded, other.encoded, given.labels):
+            raise NotPlain
+    return done
 
 
 def called_first(names: Names, given: Given) -> Sequence[str]:

@@ -234,6 +234,8 @@ class Lane(Struct, frozen=True, eq=False):
     """Whether its writer reads the arguments of calls, and so raises where they are none."""
     has_places: bool = False
     """Whether what a message means may depend on its place: ids that are derived from it."""
+    labels: frozenset[str] = frozenset()
+    """Fields of a body that only tell requests apart: who asks, which cache to look in."""
     vouch: Callable[[list[Any]], None] | None = None
     """Puts words for signatures into what `write` has made, where some targets demand them."""
 

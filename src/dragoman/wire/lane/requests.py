@@ -37,6 +37,7 @@ from dragoman.wire.lane.heads import (
     made_head,
     sample_of,
 )
+from dragoman.wire.lane.labels import Labels, labelled
 from dragoman.wire.lane.patience import Patience
 from dragoman.wire.lane.plain import (
     Form,
@@ -82,7 +83,7 @@ def translated(body: Any, asked: Asked) -> Encoded | None:
         raw = fields.pop(asked.source.field)
     except (*_ODD, KeyError):
         return None
-    given = given_in(fields)
+    given = given_in(fields, asked.source)
     try:
         if not asked.repair and (passed := _passed(body, given, raw, asked)) is not None:
             return passed
@@ -132,7 +133,7 @@ def _translated_ending(given: Given, raw: Raw, asked: Asked, odd: Odd) -> Encode
     marks = [(kind, message + head.first, part) for kind, message, part in marks]
     if not head.passes:
         ending = _written(turns, [], names, head)
-    return _encoded(ending, head, marks)
+    return _encoded(ending, head, marks, given.labels)
 
 
 def _ends_odd(raw: Raw, lane: Lane) -> bool:
@@ -188,11 +189,11 @@ def _translated(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
     if head.reads_arguments and names:
         _check_arguments(turns)
     if head.passes:
-        return _encoded(memoryview(raw), head, marks)
+        return _encoded(memoryview(raw), head, marks, given.labels)
     if head.vouch is not None:
         said = turns[len(leading) :]
         marks = vouched_marks(said, marks, head.first, groups=asked.source.groups_results)
-    return _encoded(_written(turns, leading, names, head), head, marks)
+    return _encoded(_written(turns, leading, names, head), head, marks, given.labels)
 
 
 def _translated_growth(
@@ -218,9 +219,9 @@ def _translated_growth(
     if fresh and head.reads_arguments:
         _check_arguments(turns)
     if head.passes:
-        return _encoded(raw, head, marks)
+        return _encoded(raw, head, marks, given.labels)
     if head.is_text:
-        return _encoded(_written(turns, leading, names, head), head, marks)
+        return _encoded(_written(turns, leading, names, head), head, marks, given.labels)
     if before is None or grown is None:
         items = _written(turns, leading, names, head)
         found = Known(raw[:-1].rstrip(), items, shape & ~ENDINGS, names, leading, marks, len(turns))
@@ -229,7 +230,7 @@ def _translated_growth(
         items = b"".join((memoryview(before.items)[:-1], b",", memoryview(more)[1:]))
         found = grown.known(raw[:-1].rstrip(), items)
     kept.keep(asked.key, given.known, found, before)
-    return _encoded(items, head, marks)
+    return _encoded(items, head, marks, given.labels)
 
 
 def _head(
@@ -297,7 +298,7 @@ def _passed(body: bytes, given: Given, raw: Raw, asked: Asked) -> Encoded | None
         return None
     if not body.isascii():
         body.decode()  # raises where it is no text
-    return _encoded(memoryview(raw), head, ())
+    return _encoded(memoryview(raw), head, (), given.labels)
 
 
 def _is_ours(body: bytes, lane: Lane) -> bool:
@@ -319,13 +320,16 @@ def _check_arguments(turns: Turns) -> None:
             arguments_of(call)
 
 
-def _encoded(items: bytes | memoryview, head: Head, marks: Marks) -> Encoded:
+def _encoded(items: bytes | memoryview, head: Head, marks: Marks, labels: Labels) -> Encoded:
     """What is sent, with a head of its own: what is shared is never given away to be changed."""
     if head.is_begun:
         items = items[1:]
     headers = head.headers
+    before, after = head.before, head.after
+    if labels:
+        before, after = labelled(before, labels), labelled(after, labels)
     return Encoded.of_bytes(
-        b"".join((head.before, items, head.after)),
+        b"".join((before, items, after)),
         head.path,
         headers.copy() if type(headers) is dict else headers,
         head.losses.of(marks) if marks else head.losses.fixed,

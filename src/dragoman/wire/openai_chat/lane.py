@@ -385,4 +385,10 @@ _FIELDS: dict[int, dict[str, Any]] = {
 """What stands in a message that is marked so."""
 
 
-LANE = Lane("messages", _read, _write, _mark)
+LANE = Lane(
+    "messages",
+    _read,
+    _write,
+    _mark,
+    labels=frozenset(("user", "safety_identifier", "prompt_cache_key")),
+)
