@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import dragoman
-from dragoman.model.tools import ToolDefinition
+from dragoman.model.tools import ToolDefinition, make_definition
 from dragoman.wire.known_tools import KnownTools
 
 _SCHEMA = {"type": "object", "properties": {"n": {"type": "number", "minimum": 1}}}
@@ -23,7 +23,7 @@ def _tool(minimum: Any = 1) -> dict[str, Any]:
 
 
 def _known() -> KnownTools:
-    return KnownTools(lambda wire: ToolDefinition(wire["name"], "F.", wire["parameters"]))
+    return KnownTools(lambda wire: make_definition(**wire))
 
 
 def test_the_same_tools_are_the_same_objects() -> None:
