@@ -53,10 +53,10 @@ def _theirs(raw: bytes) -> dict[str, Job]:
     return {name: partial(way, raw) for name, way in peers.to_anthropic().items()}
 
 
-def _new_heads(body: dict[str, Any]) -> Job:
-    """Each time with a head that nobody has seen."""
+def _new_heads(body: dict[str, Any], **fields: Any) -> Job:
+    """Each time with another number in these fields: by default in such as make a new head."""
     numbers = count()
-    raw = _bytes({**body, "user": "u-NUMBER"})
+    raw = _bytes({**body, **(fields or {"metadata": {"trace": "NUMBER"}})})
     return lambda: dragoman.translate(
         raw.replace(b"NUMBER", str(next(numbers)).encode(), 1), source="openai-chat", target=_TO
     ).to_bytes()
@@ -78,7 +78,12 @@ def _small() -> list[Ratio]:
     """Five messages and a tool: what most requests are like."""
     body = conversations.chat(1)
     raw = _bytes(body)
-    times = _timed(raw, {"head known": _ours(raw), "head new": _new_heads(body), **_theirs(raw)})
+    jobs = {
+        "head known": _ours(raw),
+        "another user": _new_heads(body, user="u-NUMBER"),
+        "head new": _new_heads(body),
+    }
+    times = _timed(raw, {**jobs, **_theirs(raw)})
     ratios = _against(times, {"head known": 3, "head new": 35})
     show(f"Five messages and a tool ({len(raw):,} bytes)", times, ratios)
     return ratios

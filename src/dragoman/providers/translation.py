@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from threading import Lock
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from dragoman.errors import ConfigError
 from dragoman.providers.provider import Provider
@@ -68,7 +69,7 @@ def _general(
     return Translated(request, encoded, found, is_named=True)
 
 
-class _Kept(NamedTuple):
+class _Kept(Struct, frozen=True, eq=False):
     """What was asked for, and what it was asked for with."""
 
     asked: Asked
@@ -98,11 +99,10 @@ def _asked(
         return None
     # A dialect of ours is always the same; what else a name means may change.
     is_fixed = not isinstance(target, str) or is_own_dialect(target)
-    key: Hashable = place if isinstance(target, str) and is_fixed else object()
     general = partial(
         _general, source=source, target=target, path=path, headers=None, repair=repair
     )
-    asked = Asked(lane, key, bool(repair), general, lane_of)
+    asked = Asked(lane, object(), bool(repair), general, lane_of)
     with _keeping:
         while len(_kept) >= _MOST_KEPT:
             del _kept[next(iter(_kept))]

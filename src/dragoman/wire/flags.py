@@ -10,7 +10,7 @@ from __future__ import annotations
 
 # ruff: noqa: FBT003 - the default of a flag stands beside its name
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import cached_property, lru_cache
 from string import ascii_letters, digits
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -81,6 +81,12 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.ASCII)
 
 
+def is_word(text: str) -> bool:
+    """As `WORDS` has it; most are identifiers, which is sooner told."""
+    is_name = text.isidentifier() and text.isascii()
+    return is_name or _compiled(WORDS).fullmatch(text) is not None
+
+
 class IdFlags(Flags, frozen=True, kw_only=True):
     """What the ids of tool calls look like."""
 
@@ -101,18 +107,22 @@ class IdFlags(Flags, frozen=True, kw_only=True):
         """Whether a tool call may have this id."""
         return len(tool_id) <= self.max_length and self._pattern.fullmatch(tool_id) is not None
 
+    @cached_property
+    def _matches(self) -> Callable[[str], object]:
+        if self.pattern == ANYTHING:
+            return lambda _: True
+        return is_word if self.pattern == WORDS else self._pattern.fullmatch
+
     def accepts_all(self, tool_ids: Collection[str]) -> bool:
         """Whether tool calls may have all of these."""
-        if self.pattern == ANYTHING:
-            return max(map(len, tool_ids), default=0) <= self.max_length
-        fullmatch, longest = self._pattern.fullmatch, self.max_length
-        if self.pattern == WORDS and len(tool_ids) > _MANY:  # all at once: four times as fast
+        matches, longest = self._matches, self.max_length
+        if len(tool_ids) > _MANY and matches is is_word:  # all at once: four times as fast
             lengths = [*map(len, tool_ids)]
             joined = "".join(tool_ids)
             is_fitting = min(lengths) > 0 and max(lengths) <= longest and joined.isascii()
             return is_fitting and not joined.encode().translate(None, _OF_WORDS)
-        for tool_id in tool_ids:
-            if len(tool_id) > longest or fullmatch(tool_id) is None:
+        for tool_id in tool_ids:  # noqa: SIM110 - mostly one: to begin a generator takes longer
+            if len(tool_id) > longest or not matches(tool_id):
                 return False
         return True
 

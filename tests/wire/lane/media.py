@@ -63,6 +63,7 @@ def _chat(rng: random.Random) -> Part:
             picture,
             {"type": "image_url", "image_url": _address(rng)},
             {"type": "input_audio", "input_audio": sound},
+            {"type": "input_audio", "input_audio": rng.choice((_data(rng), _address(rng)))},
             {"type": "video_url", "video_url": {"url": _address(rng)}},
             {"type": "file", "file": {"file_data": _address(rng), **named}},
             {"type": "file", "file": {"file_data": _data(rng), **named}},

@@ -104,6 +104,8 @@ _ARGUMENTS = (
     '{ "n": 1e2 }',
     '{"a":1,"a":2}',
 )
+_IDS = ("toolu_{:018}", "functions.f:{}", "abc{:06}", "x{}", "{:070}", "{:064}.", "c.{}", "a b{}")
+"""Of all calls of a conversation: many targets refuse some of these."""
 _ODD_TEXTS = ("", " ", "\n\t", "\u2028", "\x00")
 _ODD_ARGUMENTS = (
     "",
@@ -124,6 +126,7 @@ class _Maker:
 
     def __init__(self, rng: random.Random, odds: float) -> None:
         self.rng, self.odds, self.count = rng, odds, 0
+        self.call_id = "call_{}" if rng.random() < 0.6 else rng.choice(_IDS)
 
     def some(self, plain: tuple[str, ...], odd: tuple[str, ...]) -> str:
         return self.rng.choice(odd if self.rng.random() < self.odds else plain)
@@ -149,7 +152,7 @@ class _Maker:
         for _ in range(rng.choice((1, 1, 2, 3))):
             self.count += 1
             name = (
-                f"call_{self.count}"
+                self.call_id.format(self.count)
                 if rng.random() > self.odds
                 else rng.choice(("", "call_1", "x" * 70, "a.b:1"))
             )

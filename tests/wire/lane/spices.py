@@ -40,6 +40,8 @@ def with_odd_messages(body: Body, field: str, rng: random.Random) -> Body:
 
 
 def _anthropic(body: Body, rng: random.Random) -> None:
+    if rng.random() < 0.1:
+        body["messages"] = [each for one in body.get("messages", ()) for each in _split(one)]
     if rng.random() < 0.2:
         hint = {"type": "ephemeral", **rng.choice(({}, {}, {"ttl": "1h"}))}
         body["system"] = [{"type": "text", "text": "Brief.", "cache_control": hint}] * 2
@@ -54,6 +56,13 @@ def _anthropic(body: Body, rng: random.Random) -> None:
             for _ in range(rng.choice((1, 1, 2))):
                 thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
                 message["content"].insert(0, thought)
+
+
+def _split(message: Body) -> list[Body]:
+    """A message whose blocks are one each, if they are a user's."""
+    if message["role"] != "user" or isinstance(message["content"], str):
+        return [message]
+    return [{**message, "content": [block]} for block in message["content"]]
 
 
 def _spice_block(block: Body, rng: random.Random) -> None:
@@ -74,6 +83,11 @@ def _contents(dialect: str, rng: random.Random) -> list[Any]:
     return rng.sample(made, rng.randint(1, 3))
 
 
+_RESPONSES: tuple[Body, ...] = (
+    {"error": "E"}, {"error": "E"}, {"error": ""}, {"error": {}}, {"x": 1}, {"result": "R"},
+)  # fmt: skip
+
+
 def _gemini(body: Body, rng: random.Random) -> None:
     has_ids = rng.random() < 0.5
     for content in body.get("contents", ()):
@@ -81,11 +95,8 @@ def _gemini(body: Body, rng: random.Random) -> None:
             called = part.get("functionCall") or part.get("functionResponse")
             if called and not has_ids and rng.random() < 0.95:
                 called.pop("id", None)
-            if "functionResponse" in part and rng.random() < 0.2:
-                failed: Body = rng.choice(
-                    ({"error": "E"}, {"error": "E"}, {"error": ""}, {"error": {}})
-                )
-                part["functionResponse"]["response"] = failed
+            if "functionResponse" in part and rng.random() < 0.3:
+                part["functionResponse"]["response"] = rng.choice(_RESPONSES)
             if rng.random() < 0.1:
                 part["thought"] = False
             if content["role"] == "model" and rng.random() < 0.2:
@@ -132,6 +143,17 @@ def _ollama(body: Body, rng: random.Random) -> None:
                 call["type"] = "function"
 
 
+_DETAILS: tuple[Body, ...] = (
+    {"type": "reasoning.text", "text": "Hm.", "format": "unknown", "index": 0},
+    {"type": "reasoning.text", "text": "Hm.", "signature": "c2ln", "format": "anthropic-claude-v1"},
+    {"type": "reasoning.encrypted", "data": "c2VhbA==", "id": "call_1", "index": 0},
+    {"type": "reasoning.encrypted", "data": "c2VhbA==", "format": None, "id": None},
+    {"type": "reasoning.text", "text": ""},
+    {"type": "reasoning.summary", "summary": "Hm."},
+    {"type": "reasoning.text", "index": 0},
+)
+
+
 def _chat(body: Body, rng: random.Random) -> None:
     for message in body.get("messages", ()):
         if rng.random() < 0.04:
@@ -141,6 +163,14 @@ def _chat(body: Body, rng: random.Random) -> None:
         for number, call in enumerate(message.get("tool_calls") or ()):
             if rng.random() < 0.1:
                 call["index"] = number
+            if rng.random() < 0.1:
+                call["cache_control"] = rng.choice(({"type": "ephemeral"}, {"ttl": 1}))
+        if message["role"] == "assistant" and rng.random() < 0.15:
+            details = [dict(rng.choice(_DETAILS)) for _ in range(rng.choice((1, 1, 2)))]
+            message["reasoning_details"] = details
+            if rng.random() < 0.3:
+                texts = [detail.get("text") or "" for detail in details]
+                message["reasoning"] = rng.choice(("".join(texts), "".join(texts), "Hm", ""))
 
 
 def _responses(body: Body, rng: random.Random) -> None:

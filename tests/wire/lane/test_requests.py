@@ -175,6 +175,30 @@ def test_two_things_that_stand_in_one_place_are_told_apart() -> None:
     assert "messages[4].parts[0].is_error" in {loss.path for loss in losses}
 
 
+@pytest.mark.parametrize("target", lanes.TARGETS)
+def test_results_of_one_round_in_two_messages_fare_alike(target: str) -> None:
+    """Claude takes them in one message only: nobody passes them on as they came."""
+    calls = [{"type": "tool_use", "id": each, "name": "f", "input": {}} for each in "ab"]
+    results = [{"type": "tool_result", "tool_use_id": each, "content": "R"} for each in "ab"]
+    raw = _raw(
+        _HI,
+        {"role": "assistant", "content": calls},
+        *({"role": "user", "content": [result]} for result in results),
+        tools=[{"name": "f", "input_schema": {"type": "object"}}],
+    )
+    _took_lane(raw, "anthropic", target)
+    parts = [{"functionCall": {"name": "f", "id": each, "args": {}}} for each in "ab"]
+    answer = {"name": "f", "response": {"output": "R"}}
+    contents = [
+        {"role": "user", "parts": [{"text": "Hi"}]},
+        {"role": "model", "parts": parts},
+        *({"role": "user", "parts": [{"functionResponse": {**answer, "id": n}}]} for n in "ab"),
+    ]
+    declared = [{"functionDeclarations": [{"name": "f"}]}]
+    raw = json.dumps({"contents": contents, "tools": declared}).encode()
+    _took_lane(raw, "gemini", target)
+
+
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_calls_without_ids_take_the_lane(count: int) -> None:
     """They get the ids that the general path derives from their places."""
@@ -365,11 +389,11 @@ def test_heads_are_bounded() -> None:
 
 
 def test_a_head_that_comes_once_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short conversations take the lane from the third time on: most heads never come again."""
+    """Short conversations take the lane from the second time on: most heads never come again."""
     monkeypatch.setattr(lane, "LONG", 10**9)
     raw = _raw(_HI, user="once")
     took = [lanes.outcome(raw, "openai-chat", "anthropic").took_lane for _ in range(3)]
-    assert took == [False, False, True]
+    assert took == [False, True, True]
 
 
 def test_facts_and_providers_of_ones_own_are_heeded_at_once() -> None:
@@ -403,7 +427,13 @@ def test_the_lane_can_be_switched_off() -> None:
     with switch.off():
         assert not lanes.outcome(_raw(_HI), "openai-chat", "anthropic").took_lane
     code = "from dragoman.wire.lane.switch import is_on; print(is_on())"
-    for value, shown in (("0", "False"), ("1", "True")):
+    for value, shown in (
+        ("0", "False"),
+        ("off", "False"),
+        ("OFF", "False"),
+        ("1", "True"),
+        ("", "True"),
+    ):
         variables = {"DRAGOMAN_LANE": value, "PYTHONPATH": ":".join(sys.path)}
         done = subprocess.run(
             [sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True

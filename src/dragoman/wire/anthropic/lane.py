@@ -117,13 +117,10 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
     marks: list[Mark] = []
     for number, message in enumerate(_decode(raw)):
         content: Any = message.content
-        if type(message) is _FromUser:
-            if type(content) is str:
-                turns.append(User(content))
-            else:
-                _read_user(content, turns, number, marks)
-        elif type(content) is str:
-            turns.append(Assistant(content))
+        if type(content) is str:
+            turns.append(User(content) if type(message) is _FromUser else Assistant(content))
+        elif type(message) is _FromUser:
+            _read_user(content, turns, number, marks)
         else:
             turns.append(_read_answer(content, number, marks))
     return turns, marks
@@ -134,9 +131,12 @@ def _read_user(blocks: list[Any], turns: Turns, number: int, marks: list[Mark]) 
     texts: list[Text | Attachment] = []
     for place, block in enumerate(blocks):
         if type(block) is _ToolResult:
-            if texts:
-                raise NotPlain
-            turns.append(_read_result(block, number, place, marks))
+            if texts or (not place and turns and isinstance(turns[-1], Result)):
+                raise NotPlain  # the latter: those of one round in two messages (W40)
+            if block.is_error is block.cache_control is UNSET and type(block.content) is str:
+                turns.append(Result(block.tool_use_id, block.content))
+            else:
+                turns.append(_read_result(block, number, place, marks))
         elif type(block) is _Text:
             texts.append(Text(block.text))
             if block.cache_control:
@@ -204,51 +204,54 @@ def _read_answer(blocks: list[Any], number: int, marks: list[Mark]) -> Assistant
         if type(block) is _ToolUse:
             arguments = encode(block.input).decode()
             calls.append(Call(block.id, "function", Function(block.name, arguments)))
-            kind, spelled = CACHED_CALL, SPELLED_CALL
+            if block.cache_control is not UNSET:
+                cached.append((CACHED_CALL if block.cache_control else SPELLED_CALL, number, place))
         elif calls:
             raise NotPlain
         elif type(block) is _Text:
             texts.append(block.text)
-            kind, spelled = CACHED_ANSWER, SPELLED_ANSWER
-        elif texts or not block.thinking or not block.signature:
+            if block.cache_control:
+                cached.append((CACHED_ANSWER, number, place))
+            elif block.cache_control is None or block.citations is None:
+                cached.append((SPELLED_ANSWER, number, place))
+        elif texts or not block.thinking or not _is_signed(block):
             raise NotPlain
-        elif block.signature.startswith(PREFIX):
-            raise NotPlain  # an envelope
         else:
             thoughts += 1
-            continue
-        if block.cache_control:
-            cached.append((kind, number, place))
-        elif block.cache_control is None or (type(block) is _Text and block.citations is None):
-            cached.append((spelled, number, place))
-    thinking = THINKING_BEFORE_CALLS if calls else THINKING_BEFORE_TEXT
-    marks += [(thinking, number, place) for place in range(thoughts)]
+    if thoughts:
+        thinking = THINKING_BEFORE_CALLS if calls else THINKING_BEFORE_TEXT
+        marks += [(thinking, number, place) for place in range(thoughts)]
     marks += cached
     return Assistant(text_or_texts(texts) if texts else UNSET, calls or UNSET)
 
 
+def _is_signed(block: _Thinking) -> bool:
+    """Whether its provider has signed it: an envelope is another matter."""
+    return bool(block.signature) and not block.signature.startswith(PREFIX)
+
+
 def _write(turns: list[Any], _names: Names) -> list[Any]:
     items: list[Any] = []
-    results: list[Any] = []
+    results: list[Any] | None = None
     """Those of the round that is being written, which are one message (W40)."""
     for turn in turns:
         kind = type(turn)
-        if kind is Result or kind is FailedResult:
-            if not results:
+        if kind is Assistant:
+            results = None
+            items.append(_written_calls(turn) if turn.tool_calls else turn)
+        elif kind is User:
+            results = None
+            items.append(turn)
+        elif kind is Result or kind is FailedResult:
+            if results is None:
+                results = []
                 items.append(_FromUser(results))
             failed = UNSET if kind is Result else True
             results.append(_ToolResult(turn.tool_call_id, turn.content, failed))
-            continue
-        if kind is UserBesideResults:
+        elif kind is UserBesideResults and results is not None:
             content = turn.content
             results += [Text(content)] if type(content) is str else content
-            results = []
-            continue
-        results = []
-        if kind is Assistant and turn.tool_calls:
-            items.append(_written_calls(turn))
-        elif kind is User or kind is Assistant:
-            items.append(turn)
+            results = None
         else:
             raise NotPlain
     return items

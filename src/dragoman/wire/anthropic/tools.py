@@ -11,6 +11,7 @@ from dragoman.wire.anthropic.content_blocks import decode_cache, encode_cache
 from dragoman.wire.anthropic.dialect import HERE, NAME, Block, is_ours
 from dragoman.wire.anthropic.tools_calls import TEXT_ARGUMENT
 from dragoman.wire.anthropic.tools_schemas import StrictSchemaLimits, anthropic_profiles
+from dragoman.wire.known_tools import KnownTools
 from dragoman.wire.overlay import overlay_of, with_overlay
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.settings_table import flag, text
@@ -38,7 +39,7 @@ _TEXT_PARAMETERS: Mapping[str, Any] = {
 
 def decode_tools(wire: Any) -> tuple[AnyTool, ...]:
     """The tools of a request; what is no list stays in its extras."""
-    return tuple([_decode_tool(tool) for tool in wire]) if isinstance(wire, list) else ()
+    return _known.read(wire) if isinstance(wire, list) else ()
 
 
 def encode_tools(request: Request, body: Block, writing: Writing) -> list[Any]:
@@ -77,6 +78,9 @@ def _decode_tool(wire: Any) -> AnyTool:
     )
     extras = overlay_of(wire, (), NAME, _definition(tool))
     return tool.replace(extras=extras) if extras else tool
+
+
+_known = KnownTools(_decode_tool)
 
 
 def _encode_tool(

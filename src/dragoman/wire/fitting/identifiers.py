@@ -8,7 +8,7 @@ is undone in the answer.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from hashlib import sha256
 from typing import Any
 
@@ -19,9 +19,12 @@ from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.wire.context import NOTHING, Context
 from dragoman.wire.fitting.steps import Messages, with_changed_parts
+from dragoman.wire.flags import IdFlags
 from dragoman.wire.losses import Note, Repair
 from dragoman.wire.target import Target
 
+RENAMED_IDS = "I4"
+"""The rule that ids are renamed by."""
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _PREFIX = "call_"
 _DIGITS = 24  # of base 36: 124 bits, no two ids alike
@@ -73,33 +76,39 @@ class _Projection:
             if accepted != part.call_id:
                 changed = part.replace_unchecked(call_id=accepted)
         if changed is not part:
-            self._notes.append(Repair(path, "I4", "renamed", "an id that is accepted"))
+            self._notes.append(Repair(path, RENAMED_IDS, "renamed", "an id that is accepted"))
         return changed
 
     def _accepted(self, tool_id: str) -> str:
         """An id for the next call that has this one; results that follow are for it."""
         if tool_id in self._kept:
             return tool_id
-        found = tool_id
-        attempt = 0
-        is_taken = self._used if self._target.ids.must_be_unique else frozenset[str]()
-        while not self._target.ids.accepts(found) or found in is_taken:
-            found = _hashed(f"{tool_id}\0{attempt}", self._target)
-            attempt += 1
+        ids = self._target.ids
+        found = accepted_id(tool_id, ids, self._used if ids.must_be_unique else frozenset())
         self._used.add(found)
         self._current[tool_id] = found
         return found
 
 
-def _hashed(text: str, target: Target) -> str:
+def accepted_id(tool_id: str, ids: IdFlags, used: Collection[str] = ()) -> str:
+    """The id that stands for this one: itself where it is accepted and nobody has used it."""
+    found = tool_id
+    attempt = 0
+    while not ids.accepts(found) or found in used:
+        found = _hashed(f"{tool_id}\0{attempt}", ids)
+        attempt += 1
+    return found
+
+
+def _hashed(text: str, ids: IdFlags) -> str:
     number = int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest(), "big")
     digits = ""
     for _ in range(_DIGITS):
         number, digit = divmod(number, len(_ALPHABET))
         digits += _ALPHABET[digit]
     # A target whose ids are short and plain (Mistral's have nine characters) gets no prefix.
-    candidate = f"{_PREFIX}{digits}"[: target.ids.max_length]
-    return candidate if target.ids.accepts(candidate) else digits[: target.ids.max_length]
+    candidate = f"{_PREFIX}{digits}"[: ids.max_length]
+    return candidate if ids.accepts(candidate) else digits[: ids.max_length]
 
 
 _REFUSED = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)

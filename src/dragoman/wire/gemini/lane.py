@@ -10,7 +10,7 @@ from msgspec.json import Decoder
 
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.envelope import PREFIX
-from dragoman.wire.gemini.dialect import STAND_INS
+from dragoman.wire.gemini.dialect import SENTINEL, STAND_INS
 from dragoman.wire.gemini.tools_calls import holds_references
 from dragoman.wire.lane.attachments import attachment, inlined, linked
 from dragoman.wire.lane.plain import (
@@ -102,6 +102,11 @@ class _TextPart(Struct, gc=False):
 
 class _CallPart(Struct, gc=False, rename="camel"):
     function_call: _Called
+
+
+class _VouchedPart(Struct, gc=False, rename="camel"):
+    function_call: _Called
+    thought_signature: str
 
 
 class _ResponsePart(Struct, gc=False, rename="camel"):
@@ -276,6 +281,8 @@ def _read_user(
             continue
         if said or not _has_one(part) or part.thought is True:
             raise NotPlain
+        if not place and turns and isinstance(turns[-1], Result):
+            raise NotPlain  # those of one round in two contents (W78)
         result = _read_result(answered, ids, names)
         turns.append(result)
         kind = _kind_of_result(result, is_spelled=answered.id is UNSET or part.thought is False)
@@ -382,6 +389,30 @@ def _write(turns: list[Any], names: Names) -> list[Any]:
     return items
 
 
+def _vouch(items: list[Any]) -> None:
+    """With a word on the first call of each step since the user last spoke (W83).
+
+    Raises where the steps are not plain to see.
+    """
+    after: type[Any] | None = None
+    for number in range(len(items) - 1, -1, -1):
+        item = items[number]
+        if type(item) is after:
+            raise NotPlain  # two in a row may be joined
+        after = type(item)
+        kinds = [type(part) for part in item.parts]
+        if after is _FromModel and _CallPart in kinds:
+            first = kinds.index(_CallPart)
+            item.parts[first] = _VouchedPart(item.parts[first].function_call, SENTINEL)
+        elif after is _FromUser and _ResponsePart not in kinds:
+            if number and type(items[number - 1]) is _FromUser:
+                raise NotPlain
+            return
+        elif after is _FromUser and kinds[-1] is not _ResponsePart:
+            raise NotPlain  # whose words may begin a turn
+    raise NotPlain
+
+
 def _texts(content: Any) -> list[Any]:
     if type(content) is str:
         return [_TextPart(content)]
@@ -427,4 +458,5 @@ LANE = Lane(
     shows_calls=True,
     reads_arguments=True,
     has_places=True,
+    vouch=_vouch,
 )

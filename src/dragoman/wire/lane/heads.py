@@ -7,12 +7,12 @@ head is noted as one that has no lane.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, NamedTuple
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from dragoman.model.frozen import FrozenDict
 from dragoman.model.messages import Message
@@ -21,17 +21,21 @@ from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.cache_hints import hints_of
+from dragoman.wire.flags import IdFlags
+from dragoman.wire.lane.adapting import renamed_marks, vouched_marks, with_renamed_ids
 from dragoman.wire.lane.attachments import (
     NO_TEMPLATES,
     Templates,
     as_given,
     filled,
 )
+from dragoman.wire.lane.labels import NO_LABELS, Labels, fare_alike, with_others, with_samples
 from dragoman.wire.lane.plain import (
     ATTACHED,
     CACHED,
     FIRST_FORM,
     MARKS,
+    REFUSED,
     SPELLED,
     SPELLED_OTHERWISE,
     UNSHOWN,
@@ -72,13 +76,43 @@ Leading = Turns | Sequence[Raw]
 """What stands before a plain conversation: instructions, or items as they came (`beginnings`)."""
 
 
+_SAMPLE = 256
+_Sample = bytes | tuple[int, bytes, bytes, bytes]
+
+
+def sample_of(fields: bytes) -> _Sample:
+    """What to look a head up by: to hash 100 KB of tools would take as long as all the rest."""
+    if len(fields) < _SAMPLE * 4:
+        return fields
+    middle = len(fields) // 2
+    return len(fields), fields[:_SAMPLE], fields[middle : middle + _SAMPLE], fields[-_SAMPLE:]
+
+
+class Given(Struct, gc=False):
+    """All fields of a body but its conversation."""
+
+    fields: dict[str, Raw]
+    known: bytes
+    """The fields as bytes: a head is found by them."""
+    sample: _Sample
+    labels: Labels
+
+
+def given_in(fields: dict[str, Raw], lane: Lane) -> Given:
+    """The fields, with what they are found by; samples stand in the place of labels."""
+    is_labelled = not lane.labels.isdisjoint(fields)
+    labels = with_samples(fields, lane.labels) if is_labelled else NO_LABELS
+    known = encode(fields)
+    return Given(fields, known, sample_of(known), labels)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
     """What decides a translation besides the body."""
 
     source: Lane
-    key: Hashable
-    """The same for the same dialect, target and options, and for nothing else."""
+    key: object
+    """Equal to nothing else: stands for the dialect, the target and the options."""
     repair: bool
     general: General
     """Translates any body with the same head."""
@@ -108,8 +142,8 @@ class Head:
     """Whether the conversation stays as it came."""
     is_named: bool
     """Whether the target is known."""
-    takes_ids: Callable[[Collection[str]], bool]
-    """Whether the target takes these ids of calls."""
+    ids: IdFlags
+    """What ids of calls the target takes."""
     reads_arguments: bool
     """Whether the target has to read the arguments of calls, and nobody else does."""
     functions: frozenset[str]
@@ -120,6 +154,8 @@ class Head:
     """The number of messages before those that it was made for."""
     used_ids: frozenset[str]
     """Those of calls and results before them."""
+    vouch: Callable[[list[Any]], None] | None = None
+    """`Lane.vouch`, where the target demands it."""
 
     @property
     def size(self) -> int:
@@ -128,7 +164,7 @@ class Head:
 
 
 def made_head(
-    fields: Mapping[str, Raw],
+    given: Given,
     leading: Leading,
     shape: int,
     forms: tuple[Form, ...],
@@ -148,14 +184,14 @@ def made_head(
     try:
         before = _items(leading, source)
         items = _given(turns, names, marks, forms, source)
-        done = asked.general(encode({**fields, source.field: [*before, *items]}))
-        said = messages_in(turns, groups_results=source.groups_results)
-        first = len(done.request.messages) - said
-        if not _used_ids(done.request.messages[:first]).isdisjoint(names):
-            return None
+        done = _done(given, {source.field: [*before, *items]}, asked)
+        first = len(done.request.messages) - messages_in(
+            turns, groups_results=source.groups_results
+        )
         marks = [(kind, message + first, part) for kind, message, part in marks]
         lane = asked.lane_of(done.target.dialect)
-        if lane is None or not _may_pass(shape, forms, marks, done):
+        is_shown = _may_pass(shape, forms, marks, done) and _has_such_ids(names, first, shape, done)
+        if lane is None or not is_shown:
             return None
         read = items if before is leading else [*before, *items]
         if lane is source:
@@ -166,17 +202,37 @@ def made_head(
             turns = source.read(Raw(encode(read)))[0]
             _, names, instructions = surveyed(turns)
             turns = turns[len(instructions) :]
+        if shape & REFUSED:
+            marks = renamed_marks(turns, marks, first, groups=source.groups_results)
+            names = with_renamed_ids(turns, names, done.target.ids)
         shown = done.encoded.body.get(lane.field)
         templates = learned(turns, names, lane, shown) if forms else NO_TEMPLATES
         written = lane.write(filled(turns, templates) if forms else turns, names)
-        return _head(done, lane, loads(encode(written)), marks, first, called, templates)
+        made = _head(done, lane, loads(encode(written)), marks, first, called, templates)
+        is_vouched = lane is not source and done.target.thinking.signs_calls
+        if made is not None or lane.vouch is None or not is_vouched:
+            return made
+        lane.vouch(written)
+        marks = vouched_marks(turns, marks, first, groups=source.groups_results)
+        made = _head(done, lane, loads(encode(written)), marks, first, called, templates)
+        return None if made is None else replace(made, vouch=lane.vouch)
     except Exception:  # noqa: BLE001 - whatever is wrong, the general path says it of the body itself
         return None
 
 
-def called_first(names: Names, fields: Mapping[str, Raw]) -> Sequence[str]:
+def _done(given: Given, said: dict[str, Any], asked: Asked) -> Translated:
+    """What the general path makes of it; raises where that depends on labels."""
+    done = asked.general(encode({**given.fields, **said}))
+    if given.labels:
+        other = asked.general(encode({**with_others(given.fields, given.labels), **said}))
+        if not fare_alike(done.encoded, other.encoded, given.labels):
+            raise NotPlain
+    return done
+
+
+def called_first(names: Names, given: Given) -> Sequence[str]:
     """A function to show calls with: the first one that is called, if possible a declared one."""
-    declared = bytes(fields.get("tools", b""))
+    declared = bytes(given.fields.get("tools", b""))
     for name in names.values():
         if encode(name) in declared:
             return (name,)
@@ -212,6 +268,12 @@ def _places(marks: Marks) -> list[Mark]:
         for kind, number, part in marks
         if not kind & UNSHOWN
     )
+
+
+def _has_such_ids(names: Names, first: int, shape: int, done: Translated) -> bool:
+    """Whether the ids in a skeleton are new ones, and refused if they are to be."""
+    is_refused = not any(map(done.target.ids.accepts, names)) if shape & REFUSED else True
+    return is_refused and _used_ids(done.request.messages[:first]).isdisjoint(names)
 
 
 def _may_pass(shape: int, forms: tuple[Form, ...], marks: Marks, done: Translated) -> bool:
@@ -266,7 +328,7 @@ def _head(
         lane,
         passes,
         done.is_named,
-        done.target.ids.accepts_all,
+        done.target.ids,
         done.target.tools.parses_arguments and (passes or not lane.reads_arguments),
         (functions | called) - aliased,
         templates,
@@ -312,18 +374,6 @@ def _first(written: Any, items: list[Any]) -> list[Any] | None:
     if not isinstance(written, list):
         return None
     return written[: -len(items)] if written[-len(items) :] == items else None
-
-
-_SAMPLE = 256
-_Sample = bytes | tuple[int, bytes, bytes, bytes]
-
-
-def sample_of(fields: bytes) -> _Sample:
-    """What to look a head up by: to hash 100 KB of tools would take as long as all the rest."""
-    if len(fields) < _SAMPLE * 4:
-        return fields
-    middle = len(fields) // 2
-    return len(fields), fields[:_SAMPLE], fields[middle : middle + _SAMPLE], fields[-_SAMPLE:]
 
 
 @dataclass(slots=True, eq=False)

@@ -178,7 +178,15 @@ ATTACHED = 1 << 39
 """A picture, a sound or a file. What is known by then is which one it is (`FIRST_FORM`)."""
 FIRST_FORM = 1 << 48
 """The first of the forms that occur; the others follow. No shape has these: see `hints_in`."""
-ABOUT_MESSAGES = NAMED_RESULT | PREFIX | NAMED_USER | HINTED_USER
+RENAMED = 1 << 56
+"""A call or a result that gets another id. No reader knows that: it is the target that decides."""
+REFUSED = 1 << 57
+"""Of a shape: the target refuses the ids of all calls, which are all of this form."""
+LONG_IDS = 1 << 58
+ODD_IDS = 1 << 59
+VOUCHED = 1 << 60
+"""A message of calls that gets a word in the place of a signature, as the target demands."""
+ABOUT_MESSAGES = NAMED_RESULT | PREFIX | NAMED_USER | HINTED_USER | VOUCHED
 """Those of which something is reported for the whole message."""
 
 Mark = tuple[int, int, int]
@@ -201,11 +209,11 @@ def with_marks(shape: int, marks: Marks) -> int:
 
 def hints_in(shape: int) -> int | None:
     """How many cache hints there are in a conversation of this shape; None: nobody knows."""
-    hints = shape >> _HINTS
+    hints = shape >> _HINTS & _MOST_HINTS
     return hints if hints < _MOST_HINTS else None
 
 
-class Lane(NamedTuple):
+class Lane(Struct, frozen=True, eq=False):
     """How a dialect reads and writes plain conversations."""
 
     field: str
@@ -226,6 +234,10 @@ class Lane(NamedTuple):
     """Whether its writer reads the arguments of calls, and so raises where they are none."""
     has_places: bool = False
     """Whether what a message means may depend on its place: ids that are derived from it."""
+    labels: frozenset[str] = frozenset()
+    """Fields of a body that only tell requests apart: who asks, which cache to look in."""
+    vouch: Callable[[list[Any]], None] | None = None
+    """Puts words for signatures into what `write` has made, where some targets demand them."""
 
 
 DEEP = 2 * MAX_DEPTH

@@ -8,12 +8,14 @@ many passes it makes over the conversation.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from dragoman.wire.lane.plain import ABOUT_MESSAGES, SPELLED, Mark, Marks
+from dragoman.wire.fitting.identifiers import RENAMED_IDS
+from dragoman.wire.lane.plain import ABOUT_MESSAGES, RENAMED, SPELLED, Mark, Marks, NotPlain
 from dragoman.wire.losses import Loss, Repair
 
 N = TypeVar("N", bound=Loss | Repair)
@@ -40,7 +42,7 @@ class _Pass(NamedTuple, Generic[N]):
     by_kind: dict[int, tuple[_Report[N], ...]]
 
 
-class Reports(NamedTuple, Generic[N]):
+class Reports(Struct, Generic[N], frozen=True, eq=False):
     """What is said of all."""
 
     fixed: tuple[N, ...]
@@ -60,39 +62,48 @@ class Reports(NamedTuple, Generic[N]):
 
 def reports_of(notes: Sequence[N], marks: Marks, leading: int) -> Reports[N] | None:
     """What notes say of a skeleton, of which these are the marks; None where it can't be told."""
-    kinds = _kinds(marks)
-    passes: list[_Pass[N]] = []
-    found: list[tuple[N, Mark, _Report[N]]] = []
+    try:
+        runs = list(_runs(notes, marks, leading))
+        if len(runs) == 1 and not runs[0][1]:
+            return Reports(tuple(runs[0][0]))
+        reports = Reports((), tuple(_pass(fixed, found, marks) for fixed, found in runs))
+    except NotPlain:
+        return None
+    return reports if reports.of(marks) == tuple(notes) else None
+
+
+_Found = tuple[Mark, _Report[N]]
+
+
+def _runs(
+    notes: Sequence[N], marks: Marks, leading: int
+) -> Iterator[tuple[list[N], list[_Found[N]]]]:
+    """Notes of the request, and those of the conversation that follow, as long as they go on."""
+    kinds = _kinds(mark for mark in marks if mark[0] != RENAMED)
+    renamed = {(message, part) for kind, message, part in marks if kind == RENAMED}
     fixed: list[N] = []
+    found: list[_Found[N]] = []
     for note in notes:
         place = _PLACE.match(note.path)
         if place is None and note.path.startswith("messages") and note.path != "messages":
-            return None
+            raise NotPlain
         if place is None or int(place[1]) < leading:
             if found:
-                done = _pass(fixed, found, marks)
-                if done is None:
-                    return None
-                passes.append(done)
+                yield fixed, found
                 fixed, found = [], []
             fixed.append(note)
             continue
         message, part = int(place[1]), -1 if place[2] is None else int(place[2])
-        kind = kinds.get((message, part))
+        is_of_id = isinstance(note, Repair) and note.rule == RENAMED_IDS
+        kind = RENAMED if is_of_id and (message, part) in renamed else kinds.get((message, part))
         if kind is None or note.path.startswith(".content[", place.end()):
-            return None  # of the latter, not which one it is
-        mark = (kind, message, part)
-        if found and (message, part) < found[-1][1][1:]:
-            done = _pass(fixed, found, marks)
-            if done is None:
-                return None
-            passes.append(done)
+            raise NotPlain  # of the latter, not which one it is
+        if found and (message, part) < found[-1][0][1:]:
+            yield fixed, found
             fixed, found = [], []
-        found.append((note, mark, _Report(note, part >= 0, note.path[place.end() :])))
-    if not passes and not found:
-        return Reports(tuple(fixed))
-    last = _pass(fixed, found, marks)
-    return None if last is None else Reports((), (*passes, last))
+        report = _Report(note, part >= 0, note.path[place.end() :])
+        found.append(((kind, message, part), report))
+    yield fixed, found
 
 
 def _kinds(marks: Iterable[Mark]) -> dict[tuple[int, int], int | None]:
@@ -104,19 +115,19 @@ def _kinds(marks: Iterable[Mark]) -> dict[tuple[int, int], int | None]:
     return kinds
 
 
-def _pass(fixed: list[N], found: list[tuple[N, Mark, _Report[N]]], marks: Marks) -> _Pass[N] | None:
-    """The pass in which these notes were made; None where not all of a kind fare alike."""
-    by_mark: dict[tuple[int, int, int], list[_Report[N]]] = {}
-    for _, mark, report in found:
+def _pass(fixed: list[N], found: list[_Found[N]], marks: Marks) -> _Pass[N]:
+    """The pass in which these notes were made; raises where not all of a kind fare alike."""
+    by_mark: dict[Mark, list[_Report[N]]] = {}
+    for mark, report in found:
         by_mark.setdefault(mark, []).append(report)
     by_kind: dict[int, tuple[_Report[N], ...]] = {}
     for kind, message, part in marks:
         place = (kind, message, -1 if kind & ABOUT_MESSAGES else part)
         reports = tuple(by_mark.get(place, ()))
         if reports and kind & SPELLED:
-            return None  # it was to say nothing
+            raise NotPlain  # it was to say nothing
         said = [report.at(0, 0) for report in reports]
         if kind in by_kind and [report.at(0, 0) for report in by_kind[kind]] != said:
-            return None
+            raise NotPlain
         by_kind[kind] = reports
     return _Pass(tuple(fixed), {kind: reports for kind, reports in by_kind.items() if reports})

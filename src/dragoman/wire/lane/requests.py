@@ -18,9 +18,27 @@ from msgspec import Raw
 
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.envelope import PREFIX, is_signing
+from dragoman.wire.lane.adapting import (
+    refused_form,
+    renamed_marks,
+    vouched_marks,
+    with_renamed_ids,
+)
 from dragoman.wire.lane.attachments import filled, forms_in
 from dragoman.wire.lane.beginnings import Odd, plain_ending
-from dragoman.wire.lane.heads import Asked, Head, Heads, Leading, called_first, made_head, sample_of
+from dragoman.wire.lane.heads import (
+    Asked,
+    Given,
+    Head,
+    Heads,
+    Leading,
+    called_first,
+    given_in,
+    made_head,
+    sample_of,
+)
+from dragoman.wire.lane.labels import Labels, labelled
+from dragoman.wire.lane.patience import Patience
 from dragoman.wire.lane.plain import (
     Form,
     Lane,
@@ -38,6 +56,7 @@ from dragoman.wire.lane.switch import is_on
 from dragoman.wire.shown_calls import MARK
 
 HEADS = Heads()
+PATIENCE = Patience()
 """Those of this process."""
 LONG = 8 * 1024
 """From so many bytes on, a conversation takes the lane though its head is new."""
@@ -61,43 +80,42 @@ def translated(body: Any, asked: Asked) -> Encoded | None:
         return None
     try:
         fields = _split(body)
-        raw = fields.pop(asked.source.field, None)
-        if raw is None:
-            return None
-        known = encode(fields)
-        if not asked.repair and (passed := _passed(body, fields, known, raw, asked)) is not None:
-            return passed
-        if len(raw) < LONG:  # what has never come before, and what is odd, is not read at all
-            may_pass = HEADS.was_seen(sample_of(known))
-        else:
-            may_pass = not _ends_odd(raw, asked.source)
-        return _of_conversation(fields, known, raw, asked) if may_pass else None
-    except _ODD:
+        raw = fields.pop(asked.source.field)
+    except (*_ODD, KeyError):
         return None
+    given = given_in(fields, asked.source)
+    try:
+        if not asked.repair and (passed := _passed(body, given, raw, asked)) is not None:
+            return passed
+        if _ends_odd(raw, asked.source) if len(raw) >= LONG else PATIENCE.is_over(given.sample):
+            return None
+        made = _of_conversation(given, raw, asked)
+    except _ODD:
+        PATIENCE.note_odd(given.sample)
+        return None
+    if made is not None:
+        PATIENCE.note_plain(given.sample)
+    return made
 
 
-def _of_conversation(
-    fields: dict[str, Raw], known: bytes, raw: Raw, asked: Asked
-) -> Encoded | None:
+def _of_conversation(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
     kept = conversations()
     try:
         if kept is None or asked.source.has_places:
-            return _translated(fields, known, raw, asked)
-        return _translated_growth(fields, known, bytes(raw).strip(), asked, kept)
+            return _translated(given, raw, asked)
+        return _translated_growth(given, bytes(raw).strip(), asked, kept)
     except (NotPlain, msgspec.ValidationError) as odd:
-        return _translated_ending(fields, known, raw, asked, odd)
+        return _translated_ending(given, raw, asked, odd)
 
 
-def _translated_ending(
-    fields: dict[str, Raw], known: bytes, raw: Raw, asked: Asked, odd: Odd
-) -> Encoded | None:
+def _translated_ending(given: Given, raw: Raw, asked: Asked, odd: Odd) -> Encoded | None:
     """As `_translated`, of a conversation that is plain only from some message on.
 
     What stands before is worth a head only where it comes again.
     """
     opening = bytes(memoryview(raw)[:_OPENING])
-    if len(opening) < LONG and not HEADS.was_seen((sample_of(known), opening)):
-        return None
+    if len(opening) < LONG and not HEADS.was_seen((given.sample, opening)):
+        raise NotPlain
     beginning, ending, turns, marks, (shape, names, _) = plain_ending(raw, asked.source, odd)
     if _is_ours(b",".join(beginning), asked.source):
         return None  # what it says when it is opened may depend on more than its bytes
@@ -105,13 +123,17 @@ def _translated_ending(
     if shape & ATTACHMENTS:
         forms, marks = forms_in(turns, marks)
     shape = with_marks(shape, marks) | BEHIND
-    head = _head(fields, known, beginning, shape, forms, names, asked, 0)
-    if head is None or not _are_taken(turns, names, head):
+    head = _head(given, beginning, shape, forms, names, asked, 0)
+    if head is None or not _takes_ids(names, head):
         return None
+    if head.reads_arguments:
+        _check_arguments(turns)
+    if head.vouch is not None:
+        marks = vouched_marks(turns, marks, 0, groups=asked.source.groups_results)
     marks = [(kind, message + head.first, part) for kind, message, part in marks]
     if not head.passes:
         ending = _written(turns, [], names, head)
-    return _encoded(ending, head, marks)
+    return _encoded(ending, head, marks, given.labels)
 
 
 def _ends_odd(raw: Raw, lane: Lane) -> bool:
@@ -144,7 +166,7 @@ def _is_odd(raw: Raw, lane: Lane) -> bool:
     return False
 
 
-def _translated(fields: dict[str, Raw], known: bytes, raw: Raw, asked: Asked) -> Encoded | None:
+def _translated(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
     turns, marks = asked.source.read(raw)
     shape, names, leading = surveyed(turns)
     forms: Forms = ()
@@ -152,19 +174,33 @@ def _translated(fields: dict[str, Raw], known: bytes, raw: Raw, asked: Asked) ->
         forms, marks = forms_in(turns, marks)
     if marks:
         shape = with_marks(shape, marks)
-    head = _head(fields, known, leading, shape, forms, names, asked, len(raw))
-    if head is None or (names and not _are_taken(turns, names, head)):
+    head = _head(given, leading, shape, forms, names, asked, len(raw))
+    if head is None:
         return None
+    if names and not _takes_ids(names, head):
+        shape |= refused_form(names, head.ids)
+        head = _head(given, leading, shape, forms, names, asked, len(raw))
+        if head is None:
+            return None
+        if not head.passes:
+            said = turns[len(leading) :]
+            marks = renamed_marks(said, marks, head.first, groups=asked.source.groups_results)
+            names = with_renamed_ids(said, names, head.ids)
+    if head.reads_arguments and names:
+        _check_arguments(turns)
     if head.passes:
-        return _encoded(memoryview(raw), head, marks)
-    return _encoded(_written(turns, leading, names, head), head, marks)
+        return _encoded(memoryview(raw), head, marks, given.labels)
+    if head.vouch is not None:
+        said = turns[len(leading) :]
+        marks = vouched_marks(said, marks, head.first, groups=asked.source.groups_results)
+    return _encoded(_written(turns, leading, names, head), head, marks, given.labels)
 
 
 def _translated_growth(
-    fields: dict[str, Raw], known: bytes, raw: bytes, asked: Asked, kept: Conversations
+    given: Given, raw: bytes, asked: Asked, kept: Conversations
 ) -> Encoded | None:
     """As `_translated`, of a conversation that is remembered, or of which the beginning is."""
-    before = kept.find(asked.key, known, raw)
+    before = kept.find(asked.key, given.known, raw)
     grown = None if before is None else growth(raw, before, asked.source)
     if before is None or grown is None:
         turns, marks = asked.source.read(Raw(raw))
@@ -174,14 +210,18 @@ def _translated_growth(
         turns, marks, names, leading = grown.turns, grown.marks, grown.names, before.leading
         shape, fresh = grown.shape, grown.fresh
     if shape & (ATTACHMENTS | OPENINGS):
-        return _translated(fields, known, Raw(raw), asked)
-    head = _head(fields, known, leading, with_marks(shape, marks), (), names, asked, len(raw))
-    if head is None or (fresh and not _are_taken(turns, fresh, head)):
+        return _translated(given, Raw(raw), asked)
+    head = _head(given, leading, with_marks(shape, marks), (), names, asked, len(raw))
+    if head is None:
         return None
+    if head.vouch is not None or (fresh and not _takes_ids(fresh, head)):
+        return _translated(given, Raw(raw), asked)
+    if fresh and head.reads_arguments:
+        _check_arguments(turns)
     if head.passes:
-        return _encoded(raw, head, marks)
+        return _encoded(raw, head, marks, given.labels)
     if head.is_text:
-        return _encoded(_written(turns, leading, names, head), head, marks)
+        return _encoded(_written(turns, leading, names, head), head, marks, given.labels)
     if before is None or grown is None:
         items = _written(turns, leading, names, head)
         found = Known(raw[:-1].rstrip(), items, shape & ~ENDINGS, names, leading, marks, len(turns))
@@ -189,13 +229,12 @@ def _translated_growth(
         more = encode(head.lane.write(turns, names))
         items = b"".join((memoryview(before.items)[:-1], b",", memoryview(more)[1:]))
         found = grown.known(raw[:-1].rstrip(), items)
-    kept.keep(asked.key, known, found, before)
-    return _encoded(items, head, marks)
+    kept.keep(asked.key, given.known, found, before)
+    return _encoded(items, head, marks, given.labels)
 
 
 def _head(
-    fields: dict[str, Raw],
-    known: bytes,
+    given: Given,
     leading: Leading,
     shape: int,
     forms: Forms,
@@ -205,21 +244,22 @@ def _head(
 ) -> Head | None:
     """The head of a request whose conversation has this shape; None where it has no lane."""
     before = encode(leading) if leading else b""
-    key: tuple[Hashable, ...] = (sample_of(known), sample_of(before), shape, forms, asked.key)
-    head, is_known = HEADS.find(key, known, before)
+    led = sample_of(before) if leading else b""
+    key: tuple[Hashable, ...] = (given.sample, led, shape, forms, asked.key)
+    head, is_known = HEADS.find(key, given.known, before)
     if not is_known:
         if length < LONG and not HEADS.was_seen(key):
             return None
-        head = made_head(fields, leading, shape, forms, called_first(names, fields), asked)
-        HEADS.keep(key, known, head, before)
+        head = made_head(given, leading, shape, forms, called_first(names, given), asked)
+        HEADS.keep(key, given.known, head, before)
     if head is None or not names or head.functions.issuperset(names.values()):
         return head
     functions = tuple(sorted(set(names.values())))  # some are not declared
     key = (*key, functions)
-    head, is_known = HEADS.find(key, known, before)
+    head, is_known = HEADS.find(key, given.known, before)
     if not is_known:
-        head = made_head(fields, leading, shape, forms, functions, asked)
-        HEADS.keep(key, known, head, before)
+        head = made_head(given, leading, shape, forms, functions, asked)
+        HEADS.keep(key, given.known, head, before)
     return head
 
 
@@ -229,23 +269,26 @@ def _written(turns: Turns, leading: Turns, names: Names, head: Head) -> bytes:
         said = filled(said, head.attachments)
         if head.lane.takes_text and len(said) == 1 and type(said[0].content) is str:
             raise NotPlain  # a text, which may be written otherwise where it is alone
-    return encode(said[0].content if head.is_text else head.lane.write(said, names))
+    if head.is_text:
+        return encode(said[0].content)
+    items = head.lane.write(said, names)
+    if head.vouch is not None:
+        head.vouch(items)
+    return encode(items)
 
 
-def _passed(
-    body: bytes, fields: dict[str, Raw], known: bytes, raw: Raw, asked: Asked
-) -> Encoded | None:
+def _passed(body: bytes, given: Given, raw: Raw, asked: Asked) -> Encoded | None:
     """What stays in its dialect, for a host that nobody knows: the conversation as it came.
 
     Nothing of it is looked at: numbers that no float can hold, and values that nest deeper than the
     model allows, are passed on as well. So is an envelope that somebody has hidden by escapes,
     unless they are signed.
     """
-    key = (sample_of(known), PASSING, asked.key)
-    head, is_known = HEADS.find(key, known)
+    key = (given.sample, PASSING, asked.key)
+    head, is_known = HEADS.find(key, given.known)
     if not is_known:
-        head = made_head(fields, [], 0, (), (), asked)
-        HEADS.keep(key, known, head)
+        head = made_head(given, [], 0, (), (), asked)
+        HEADS.keep(key, given.known, head)
     if head is None or not head.passes or head.is_named:
         return None
     opening = bytes(memoryview(raw)[:1])
@@ -255,7 +298,7 @@ def _passed(
         return None
     if not body.isascii():
         body.decode()  # raises where it is no text
-    return _encoded(memoryview(raw), head, ())
+    return _encoded(memoryview(raw), head, (), given.labels)
 
 
 def _is_ours(body: bytes, lane: Lane) -> bool:
@@ -265,24 +308,28 @@ def _is_ours(body: bytes, lane: Lane) -> bool:
     return is_signing() and _ESCAPED.search(body) is not None
 
 
-def _are_taken(turns: Turns, names: Names, head: Head) -> bool:
-    """Whether the target takes the ids and the arguments of the calls as they are."""
-    if not head.takes_ids(names.keys()) or not head.used_ids.isdisjoint(names):
-        return False
-    if head.reads_arguments:
-        for turn in turns:
-            for call in getattr(turn, "tool_calls", None) or ():
-                arguments_of(call)
-    return True
+def _takes_ids(names: Names, head: Head) -> bool:
+    """Whether the target takes the ids of the calls as they are."""
+    return head.ids.accepts_all(names) and head.used_ids.isdisjoint(names)
 
 
-def _encoded(items: bytes | memoryview, head: Head, marks: Marks) -> Encoded:
+def _check_arguments(turns: Turns) -> None:
+    """Raise where the arguments of some call are no object."""
+    for turn in turns:
+        for call in getattr(turn, "tool_calls", None) or ():
+            arguments_of(call)
+
+
+def _encoded(items: bytes | memoryview, head: Head, marks: Marks, labels: Labels) -> Encoded:
     """What is sent, with a head of its own: what is shared is never given away to be changed."""
     if head.is_begun:
         items = items[1:]
     headers = head.headers
+    before, after = head.before, head.after
+    if labels:
+        before, after = labelled(before, labels), labelled(after, labels)
     return Encoded.of_bytes(
-        b"".join((head.before, items, head.after)),
+        b"".join((before, items, after)),
         head.path,
         headers.copy() if type(headers) is dict else headers,
         head.losses.of(marks) if marks else head.losses.fixed,

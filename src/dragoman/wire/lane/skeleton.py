@@ -22,9 +22,12 @@ from dragoman.wire.lane.plain import (
     FAILED_RESULT,
     FIRST_FORM,
     HINTED_USER,
+    LONG_IDS,
     MARKS,
     NAMED_RESULT,
     NAMED_USER,
+    ODD_IDS,
+    REFUSED,
     SIGNED_CALL,
     SPELLED,
     SPELLED_CALL,
@@ -172,9 +175,9 @@ class _Skeleton:
             turns += [Assistant("9"), User("0")]
 
     def _add_round(self, kind: type[Result] | None = None, result: str | Contents = "0") -> None:
-        """Calls and their results, which have failed if any have; all hosts take the ids."""
+        """Calls and their results, which have failed if any have."""
         first = len(self.names)
-        ids = [f"lane{first + n:05}" for n in range(2 if self.shape & SEVERAL_CALLS else 1)]
+        ids = [_id(first + n, self.shape) for n in range(2 if self.shape & SEVERAL_CALLS else 1)]
         self.names.update(zip(ids, self._functions, strict=False))
         calls = [Call(each, "function", Function(self.names[each], "{}")) for each in ids]
         said = self._answer if self.shape & TEXT_BEFORE_CALLS else UNSET
@@ -195,7 +198,7 @@ class _Skeleton:
                 fitting = list(dict.fromkeys((fitting[0], fitting[-1])))
             for number in fitting:
                 chosen.setdefault(number, []).append(kind)
-        places = _places(self.turns, groups_results=groups_results)
+        places = places_of(self.turns, groups_results=groups_results)
         marks: list[Mark] = []
         for number, (message, part) in enumerate(places):
             turn, having = self.turns[number], chosen.get(number, ())
@@ -209,6 +212,13 @@ class _Skeleton:
             if type(part) is Attachment:
                 is_result = isinstance(turn, Result)
                 yield FIRST_FORM << self._forms.index(part.form), 0 if is_result else place
+
+
+def _id(number: int, shape: int) -> str:
+    """An id that every target takes, or one of a form that some refuse."""
+    if not shape & REFUSED:
+        return f"lane{number:05}"
+    return f"l{'.' if shape & ODD_IDS else ''}{number:05}{'x' * 64 if shape & LONG_IDS else ''}"
 
 
 def _may_have(turn: Turn, kind: int) -> bool:
@@ -241,10 +251,10 @@ def _part(turn: Turn, kind: int, having: Sequence[int]) -> int:
 
 def messages_in(turns: Turns, *, groups_results: bool) -> int:
     """How many messages a skeleton has."""
-    return _places(turns, groups_results=groups_results)[-1][0] + 1
+    return places_of(turns, groups_results=groups_results)[-1][0] + 1
 
 
-def _places(turns: Turns, *, groups_results: bool) -> list[tuple[int, int]]:
+def places_of(turns: Turns, *, groups_results: bool) -> list[tuple[int, int]]:
     """The number of the message that each turn is in, and of its first part there."""
     places: list[tuple[int, int]] = []
     message, part = -1, 0

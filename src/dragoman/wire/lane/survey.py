@@ -132,7 +132,7 @@ def _leading(turns: Turns) -> Turns:
     return leading
 
 
-def _shape(turns: Iterator[Any], names: Names) -> int:  # noqa: C901, PLR0912, PLR0915 - one pass, for speed
+def _shape(turns: Iterator[Any], names: Names) -> int:  # noqa: C901, PLR0912 - one pass, for speed
     shape = 0
     waiting: list[str] = []
     """The ids of calls whose results are to come, the next one last."""
@@ -150,15 +150,15 @@ def _shape(turns: Iterator[Any], names: Names) -> int:  # noqa: C901, PLR0912, P
                 shape |= _of_result(turn)
             before, ending = Result, ENDS_WITH_USER_AFTER_RESULTS
             continue
+        if type(content) is str and (not content or content.isspace()):
+            raise NotPlain
         if kind is Assistant:
             ending = 0
-            if type(content) is str:
-                if not content or content.isspace():
-                    raise NotPlain
-            elif type(content) is list and type(_settle(turn)) is list:
+            if type(content) is list and type(_settle(turn)) is list:
                 shape |= ANSWER_LISTS
-            if turn.tool_calls is not UNSET:
-                waiting = _called(turn.tool_calls, names)
+            calls = turn.tool_calls
+            if calls is not UNSET:
+                waiting = _called(calls, names)
                 shape |= CALLS if len(waiting) == 1 else CALLS | SEVERAL_CALLS
                 if content is not None and content is not UNSET:
                     shape |= TEXT_BEFORE_CALLS
@@ -169,10 +169,7 @@ def _shape(turns: Iterator[Any], names: Names) -> int:  # noqa: C901, PLR0912, P
             if before is Assistant:
                 shape |= ANSWERS_IN_A_ROW
         elif kind is User:
-            if type(content) is str:
-                if not content or content.isspace():
-                    raise NotPlain
-            elif type(_settle(turn)) is list:
+            if type(content) is not str and type(_settle(turn)) is list:
                 shape |= _of_list(turn)
             if before is Result:
                 shape |= USER_AFTER_RESULTS
@@ -197,7 +194,7 @@ def _called(calls: list[Call], names: Names) -> list[str]:
     for call in calls:
         called, function = call.id, call.function
         arguments = function.arguments
-        if not called or called in names or arguments[:1] != "{":
+        if not called or called in names or not arguments or arguments[0] != "{":
             raise NotPlain  # among others blank arguments, which stand for none
         if len(arguments) > DEEP:
             check_depth(arguments)

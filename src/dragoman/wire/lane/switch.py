@@ -10,7 +10,7 @@ from contextlib import contextmanager
 class _Switch:
     """One for the process; for debugging and for tests."""
 
-    is_on = os.environ.get("DRAGOMAN_LANE", "1") != "0"
+    is_on = os.environ.get("DRAGOMAN_LANE", "").strip().lower() not in ("0", "off")
 
 
 def is_on() -> bool:

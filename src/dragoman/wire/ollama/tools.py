@@ -22,6 +22,7 @@ from dragoman.model.tools import (
 )
 from dragoman.wire.fitting.tools import NOT_AN_OBJECT, TEXT_ARGUMENT, is_forced
 from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.known_tools import KnownTools
 from dragoman.wire.ollama.dialect import NAME, OWN, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.overlay import Overlay, overlay_of, with_overlay
 from dragoman.wire.schemas import Profile, Profiles
@@ -151,7 +152,7 @@ def decode_tools(wire: Any, known: set[str]) -> tuple[AnyTool, ...]:
     if not is_list(wire) or not wire:
         return ()
     known.add("tools")
-    return tuple([_decode_tool(tool) for tool in wire])
+    return _known.read(wire)
 
 
 def _decode_tool(wire: Any) -> AnyTool:
@@ -168,6 +169,9 @@ def _decode_tool(wire: Any) -> AnyTool:
         outer["function"] = inner
     extras = overlay_of(outer, (), NAME, {"type": "function"})
     return make_definition(**fields, origin=OWN, extras=extras)
+
+
+_known = KnownTools(_decode_tool)
 
 
 def encode_tools(request: Request, writing: Writing) -> list[Any]:

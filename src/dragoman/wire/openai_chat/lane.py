@@ -7,9 +7,11 @@ from typing import Any, Literal
 from msgspec import UNSET, Raw, Struct, UnsetType, ValidationError
 from msgspec.json import Decoder
 
-from dragoman.wire.lane.attachments import addressed, attachment, inlined, worded
+from dragoman.wire.envelope import PREFIX as ENVELOPE
+from dragoman.wire.lane.attachments import addressed, attachment, inlined, linked, worded
 from dragoman.wire.lane.plain import (
     ATTACHED,
+    CACHED_CALL,
     CACHED_USER,
     EMPTY_BEFORE_CALLS,
     HINTED_USER,
@@ -18,6 +20,12 @@ from dragoman.wire.lane.plain import (
     PREFIX,
     SPELLED_ANSWER,
     SPELLED_CALL,
+    STORED_BEFORE_CALLS,
+    STORED_BEFORE_TEXT,
+    STORED_SUMMARY_BEFORE_CALLS,
+    STORED_SUMMARY_BEFORE_TEXT,
+    SUMMARY_BEFORE_CALLS,
+    SUMMARY_BEFORE_TEXT,
     THINKING_BEFORE_CALLS,
     THINKING_BEFORE_TEXT,
     Assistant,
@@ -39,6 +47,8 @@ from dragoman.wire.lane.plain import (
     Turns,
     User,
     UserBesideResults,
+    encode,
+    loads,
 )
 
 _decode = Decoder(list[System | Developer | User | Assistant | Result]).decode
@@ -70,6 +80,7 @@ class _Call(Struct, forbid_unknown_fields=True, gc=False):
     type: Literal["function"]
     function: Function
     index: int | UnsetType = UNSET
+    cache_control: _Ephemeral | UnsetType = UNSET
 
 
 class _Address(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
@@ -78,7 +89,8 @@ class _Address(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False)
 
 
 class _Picture(Struct, tag_field="type", tag="image_url", forbid_unknown_fields=True, gc=False):
-    image_url: _Address
+    image_url: _Address | str
+    """The latter as Mistral has it."""
 
 
 class _Sample(Struct, forbid_unknown_fields=True, gc=False):
@@ -87,7 +99,8 @@ class _Sample(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Sound(Struct, tag_field="type", tag="input_audio", forbid_unknown_fields=True, gc=False):
-    input_audio: _Sample
+    input_audio: _Sample | str
+    """The latter as Mistral has it: the data, or an address."""
 
 
 class _Film(Struct, tag_field="type", tag="video_url", forbid_unknown_fields=True, gc=False):
@@ -134,10 +147,29 @@ class _Developer(
     cache_control: Any = UNSET
 
 
+class _Detail(Struct, forbid_unknown_fields=True, gc=False):
+    """What may be said of any thought, as OpenRouter has them."""
+
+    id: str | UnsetType | None = UNSET
+    format: str | UnsetType | None = UNSET
+    index: int | UnsetType = UNSET
+
+
+class _TextDetail(_Detail, tag_field="type", tag="reasoning.text", kw_only=True, gc=False):
+    text: str
+    signature: str | UnsetType = UNSET
+
+
+class _SealedDetail(_Detail, tag_field="type", tag="reasoning.encrypted", kw_only=True, gc=False):
+    data: str
+
+
 class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
     content: str | Texts | UnsetType | None = UNSET
     tool_calls: list[_Call] | UnsetType = UNSET
     reasoning_content: str | UnsetType | None = UNSET
+    reasoning: str | UnsetType = UNSET
+    reasoning_details: list[_TextDetail | _SealedDetail] | UnsetType = UNSET
     refusal: UnsetType | None = UNSET
     annotations: list[None] | UnsetType = UNSET
     prefix: bool | UnsetType = UNSET
@@ -208,8 +240,7 @@ def _has_more(part: _Text) -> bool:
 
 def _read_attachment(part: _Picture | _Sound | _Film | _File | _Document) -> Attachment:
     if isinstance(part, _Sound):
-        data, sample = part.input_audio.data, inlined(part.input_audio.data)
-        part.input_audio.data = sample
+        data, sample = _read_sound(part)
     elif isinstance(part, _File):
         before, sample, data = addressed(part.file.file_data)
         part.file.file_data = before + sample
@@ -218,23 +249,33 @@ def _read_attachment(part: _Picture | _Sound | _Film | _File | _Document) -> Att
         part.document_url = before + sample
     else:
         at = part.image_url if isinstance(part, _Picture) else part.video_url
-        before, sample, data = addressed(at.url)
-        at.url = before + sample
+        before, sample, data = addressed(at if isinstance(at, str) else at.url)
+        if isinstance(at, _Address):
+            at.url = before + sample
+        elif isinstance(part, _Picture):
+            part.image_url = before + sample
     return attachment(part, sample, data)
+
+
+def _read_sound(part: _Sound) -> tuple[str, str]:
+    """The data, and a sample that stands in its place."""
+    given = part.input_audio
+    if isinstance(given, _Sample):
+        data, given.data = given.data, inlined(given.data)
+        return data, given.data
+    part.input_audio = linked(given) if given.startswith("http") else inlined(given)
+    return given, part.input_audio
 
 
 def _read_answer(message: _Assistant, number: int, marks: list[Mark]) -> Turn:
     calls, content = message.tool_calls, message.content
     if message.annotations or (calls is not UNSET and not calls):
         raise NotPlain
-    if message.reasoning_content:
-        kind = THINKING_BEFORE_TEXT if calls is UNSET else THINKING_BEFORE_CALLS
-        marks.append((kind, number, 0))
-    elif message.reasoning_content is not UNSET:
-        raise NotPlain
+    thoughts = [_BEFORE[each][calls is not UNSET] for each in _thoughts(message)]
+    marks += [(kind, number, place) for place, kind in enumerate(thoughts)]
     if content == "":
         content = UNSET
-        marks.append((EMPTY_BEFORE_CALLS, number, 1 if message.reasoning_content else 0))
+        marks.append((EMPTY_BEFORE_CALLS, number, len(thoughts)))
     if message.prefix is not UNSET:
         if message.prefix:
             raise NotPlain
@@ -245,14 +286,64 @@ def _read_answer(message: _Assistant, number: int, marks: list[Mark]) -> Turn:
         return Assistant(content)
     if any(call.index is not UNSET for call in calls):
         marks.append((SPELLED_CALL, number, 0))
+    first = len(thoughts) + _parts_of(message.content)
+    marks += [(CACHED_CALL, number, first + place)
+              for place, call in enumerate(calls) if call.cache_control is not UNSET]  # fmt: skip
     return Assistant(content, [Call(call.id, "function", call.function) for call in calls])
 
 
+def _parts_of(content: Any) -> int:
+    """Of how many parts a message's content is; an empty text is one."""
+    return len(content) if type(content) is list else int(type(content) is str)
+
+
+_BEFORE = {
+    "text": (THINKING_BEFORE_TEXT, THINKING_BEFORE_CALLS),
+    "detail": (SUMMARY_BEFORE_TEXT, SUMMARY_BEFORE_CALLS),
+    "sealed": (STORED_BEFORE_TEXT, STORED_BEFORE_CALLS),
+    "signed": (STORED_SUMMARY_BEFORE_TEXT, STORED_SUMMARY_BEFORE_CALLS),
+}
+"""By what there is of a thought: before a text, and before calls."""
+_DETAILS: dict[str, dict[str, Any]] = {
+    "detail": {"type": "reasoning.text", "text": "1", "format": "unknown", "index": 0},
+    "sealed": {"type": "reasoning.encrypted", "data": "MQ==", "id": "1", "index": 0},
+    "signed": {"type": "reasoning.text", "text": "1", "signature": "MQ==", "index": 0},
+}
+_SAMPLES = {kind: detail for name, detail in _DETAILS.items() for kind in _BEFORE[name]}
+
+
+def _thoughts(message: _Assistant) -> list[str]:
+    """What there is of each; raises where it is not plain to see what they are."""
+    details = message.reasoning_details
+    if not details:
+        is_odd = details is not UNSET or message.reasoning is not UNSET
+        if is_odd or message.reasoning_content in (None, ""):
+            raise NotPlain
+        return ["text"] if message.reasoning_content else []
+    words = "".join(detail.text for detail in details if isinstance(detail, _TextDetail))
+    if message.reasoning_content is not UNSET or message.reasoning not in (UNSET, words):
+        raise NotPlain
+    return [_detailed(detail) for detail in details]
+
+
+def _detailed(detail: _TextDetail | _SealedDetail) -> str:
+    seal = detail.signature if isinstance(detail, _TextDetail) else detail.data
+    if seal == "" or (isinstance(seal, str) and seal.startswith(ENVELOPE)):
+        raise NotPlain
+    if isinstance(detail, _SealedDetail):
+        return "sealed"
+    if not detail.text:
+        raise NotPlain
+    return "detail" if seal is UNSET else "signed"
+
+
 def _write(turns: Turns, _names: Names) -> list[Any]:
+    if _WITHIN.isdisjoint(map(type, turns)):
+        return turns
     return [_written(turn) if type(turn) in _WITHIN else turn for turn in turns]
 
 
-_WITHIN = (UserBesideResults, FailedResult)
+_WITHIN = frozenset((UserBesideResults, FailedResult))
 """What says more than a message of this dialect."""
 
 
@@ -269,22 +360,35 @@ def _mark(items: list[Any], mark: Mark) -> None:
         if isinstance(message["content"], str):
             message["content"] = [{"type": "text", "text": message["content"]}]
         message["content"][place]["cache_control"] = {"type": "ephemeral"}
-    elif kind in (THINKING_BEFORE_TEXT, THINKING_BEFORE_CALLS):
-        message["reasoning_content"] = "1"
-    elif kind == EMPTY_BEFORE_CALLS:
-        message["content"] = ""
-    elif kind in (NAMED_RESULT, NAMED_USER):
-        message["name"] = "f"
-    elif kind == HINTED_USER:
-        message["cache_control"] = {"type": "ephemeral"}
-    elif kind == PREFIX:
-        message["prefix"] = False
-    elif kind == SPELLED_ANSWER:
-        message |= {"refusal": None, "annotations": []}
+    elif kind in _SAMPLES:
+        message.setdefault("reasoning_details", []).insert(place, dict(_SAMPLES[kind]))
+    elif kind == CACHED_CALL:
+        message["tool_calls"][0]["cache_control"] = {"type": "ephemeral"}
     elif kind == SPELLED_CALL:
         message["tool_calls"][0]["index"] = 0
+    elif kind in _FIELDS:
+        message |= loads(encode(_FIELDS[kind]))
     else:
         raise NotPlain
 
 
-LANE = Lane("messages", _read, _write, _mark)
+_FIELDS: dict[int, dict[str, Any]] = {
+    THINKING_BEFORE_TEXT: {"reasoning_content": "1"},
+    THINKING_BEFORE_CALLS: {"reasoning_content": "1"},
+    EMPTY_BEFORE_CALLS: {"content": ""},
+    NAMED_RESULT: {"name": "f"},
+    NAMED_USER: {"name": "f"},
+    HINTED_USER: {"cache_control": {"type": "ephemeral"}},
+    PREFIX: {"prefix": False},
+    SPELLED_ANSWER: {"refusal": None, "annotations": []},
+}
+"""What stands in a message that is marked so."""
+
+
+LANE = Lane(
+    "messages",
+    _read,
+    _write,
+    _mark,
+    labels=frozenset(("user", "safety_identifier", "prompt_cache_key")),
+)

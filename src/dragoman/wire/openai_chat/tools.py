@@ -22,6 +22,7 @@ from dragoman.model.tools import (
 from dragoman.wire.envelope import PREFIX
 from dragoman.wire.fitting.tools import NO_ARGUMENTS, is_blank
 from dragoman.wire.json_values import is_list, is_object
+from dragoman.wire.known_tools import KnownTools
 from dragoman.wire.openai_chat.content import decode_cache, encode_cache
 from dragoman.wire.openai_chat.dialect import NAME, OWN, ChatWriting, is_own
 from dragoman.wire.openai_strict_schemas import openai_profiles
@@ -46,7 +47,7 @@ def decode_tools(wire: dict[str, Any], used: set[str]) -> tuple[AnyTool, ...]:
     listed = wire.get("tools")
     if is_list(listed) and listed:
         used.add("tools")
-        tools += [_decode_tool(tool) for tool in listed]
+        tools += _known.read(listed)
     functions = _decode_functions(wire.get("functions"))
     if functions:
         used.add("functions")
@@ -99,6 +100,9 @@ def _decode_tool(wire: Any) -> AnyTool:
         outer[key] = left
     fields |= {"kind": key, "cache": cache, "extras": extras_of(outer, NAME, words)}
     return make_definition(**fields, origin=OWN)
+
+
+_known = KnownTools(_decode_tool)
 
 
 def _decode_plain_tool(wire: dict[str, Any]) -> ToolDefinition | None:

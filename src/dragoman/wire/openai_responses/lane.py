@@ -373,4 +373,12 @@ def _place(items: list[Any], number: int) -> int:
 
 
 _OF_MODEL = ("function_call", "reasoning")
-LANE = Lane("input", _read, _write, _mark, takes_text=True, shows_calls=True)
+LANE = Lane(
+    "input",
+    _read,
+    _write,
+    _mark,
+    takes_text=True,
+    shows_calls=True,
+    labels=frozenset(("user", "safety_identifier", "prompt_cache_key")),
+)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
+from dragoman.wire.known_tools import KnownTools
 from dragoman.wire.openai_responses.content_forms import (
     decode_form,
     encode_form,
@@ -41,7 +42,7 @@ _FIELDS: dict[str, dict[str, type]] = {
 
 def decode_tools(wire: list[Any]) -> tuple[AnyTool, ...]:
     """The tools on offer."""
-    return tuple(map(_decode_tool, wire))
+    return _known.read(wire)
 
 
 def _decode_tool(wire: Any) -> AnyTool:
@@ -54,6 +55,9 @@ def _decode_tool(wire: Any) -> AnyTool:
     found: dict[str, Any] = {key: taken(fields, key, type_) for key, type_ in _FIELDS[kind].items()}
     found["kind"] = "function" if kind == "function" else "custom"  # ours: defaults aren't stored
     return make_definition(name, **found, origin=ORIGIN, extras=decode_form(fields, EMPTY))
+
+
+_known = KnownTools(_decode_tool)
 
 
 def encode_tools(tools: Sequence[AnyTool], writing: Writing) -> list[Any]:

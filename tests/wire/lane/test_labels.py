@@ -1,0 +1,80 @@
+"""Each user has a label of their own: the head comes again all the same."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman.wire.lane import requests as lane
+from tests.wire.lane import requests as lanes
+
+_LABELS = ("user", "safety_identifier", "prompt_cache_key")
+_VALUES: tuple[Any, ...] = (
+    "u-1", "u-1", "5551234567", "x" * 64, "x" * 65, "", "a b", "me@example.com", "é", '"', None, 5,
+    "dragoman-label-0", "dragoman-label-1", "0" * 64, {"a": 1}, "0000_-", "%d",
+)  # fmt: skip
+_SOURCES = {"openai-chat": "messages", "openai-responses": "input"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known() -> Iterator[None]:
+    lane.HEADS.clear()
+    lane.PATIENCE.clear()
+    yield
+    lane.HEADS.clear()
+
+
+def _raw(source: str, said: str, **fields: Any) -> bytes:
+    messages = [{"role": "user", "content": said}]
+    return json.dumps({"model": "m", _SOURCES[source]: messages, **fields}).encode()
+
+
+@pytest.mark.parametrize("source", _SOURCES)
+@pytest.mark.parametrize("target", lanes.TARGETS)
+def test_labels_fare_alike(source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain ones and odd ones, several at once, and words that look like our samples."""
+    monkeypatch.setattr(lane, "LONG", 0)
+    rng = random.Random(target)
+    for number in range(60):
+        fields = {name: rng.choice(_VALUES) for name in _LABELS if rng.random() < 0.5}
+        if rng.random() < 0.3:
+            fields["metadata"] = {"x": rng.choice(("dragoman-label-0", "0" * 64))}
+        if rng.random() < 0.2:
+            fields["service_tier"] = rng.choice(("dragoman-label-0", "0" * 64, "u-1"))
+        raw = _raw(source, rng.choice(("Hi", '"dragoman-label-0"', "0" * 64)), **fields)
+        found = lanes.difference(raw, source, target, repair=rng.random() < 0.8)
+        assert not isinstance(found, str), (number, fields, found)
+
+
+@pytest.mark.parametrize("source", _SOURCES)
+@pytest.mark.parametrize("label", _LABELS)
+def test_another_user_s_request_takes_the_lane(source: str, label: str) -> None:
+    """From the second one on, whoever asks, and each is sent as their own."""
+    for target in ("anthropic", "openai-responses", "gemini", "openai:gpt-5.1"):
+        took: list[bool] = []
+        for number in range(5):
+            raw = _raw(source, "Hi", **{label: f"user-{number}"})
+            found = lanes.difference(raw, source, target)
+            assert not isinstance(found, str), found
+            took.append(found.took_lane)
+        assert took == [False] + [True] * 4
+    assert len(lane.HEADS) == 4
+
+
+def test_nobody_is_taken_for_another() -> None:
+    """Many users at once, in threads."""
+
+    def sent(number: int) -> bool:
+        raw = _raw("openai-chat", f"I am {number}.", user=f"user-{number}")
+        made = dragoman.translate(raw, source="openai-chat", target="anthropic").body
+        is_theirs = made["metadata"]["user_id"] == f"user-{number}"
+        return is_theirs and made["messages"][0]["content"] == f"I am {number}."
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(sent, range(400)))

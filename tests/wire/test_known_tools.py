@@ -1,0 +1,106 @@
+"""Tools that come with every request are read once, and never taken for others."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman.model.tools import ToolDefinition, make_definition
+from dragoman.wire.known_tools import KnownTools
+
+_SCHEMA = {"type": "object", "properties": {"n": {"type": "number", "minimum": 1}}}
+
+
+def _tool(minimum: Any = 1) -> dict[str, Any]:
+    schema = deepcopy(_SCHEMA)
+    schema["properties"]["n"]["minimum"] = minimum  # type: ignore[index]  # it is one
+    return {"name": "f", "parameters": schema}
+
+
+def _known() -> KnownTools:
+    return KnownTools(lambda wire: make_definition(**wire))
+
+
+def test_the_same_tools_are_the_same_objects() -> None:
+    """Whoever sends them, with the fields in the same order."""
+    known = _known()
+    first = known.read([_tool()])
+    assert known.read([_tool()]) is first
+    other = {"parameters": _tool()["parameters"], "name": "f"}
+    assert known.read([other]) is not first
+
+
+def test_tools_that_look_alike_are_told_apart() -> None:
+    """Numbers of other types, texts, and values that JSON does not have."""
+    known = _known()
+    for value in (1, 1.0, True, "1", None, 1, -0.0, 0.0, 0):
+        (tool,) = known.read([_tool(value)])
+        assert isinstance(tool, ToolDefinition)
+        found = tool.parameters["properties"]["n"]["minimum"]
+        assert repr(found) == repr(value)
+    known.read([_tool("1.5")])
+    for odd in (Decimal("1.5"), float("nan"), object(), {1}):
+        with pytest.raises(dragoman.DragomanError):
+            known.read([_tool(odd)])
+
+
+def test_a_list_that_is_changed_later_changes_nothing() -> None:
+    """What is remembered is nobody's own."""
+    known = _known()
+    wire = [_tool()]
+    first = known.read(wire)
+    wire[0]["parameters"]["properties"]["n"]["minimum"] = 2
+    assert known.read([_tool()]) is first
+    (changed,) = known.read(wire)
+    assert isinstance(changed, ToolDefinition)
+    assert changed.parameters["properties"]["n"]["minimum"] == 2
+
+
+def test_known_tools_are_bounded() -> None:
+    """In number, and none that takes a large part of all the room."""
+    known = _known()
+    for number in range(1_000):
+        known.read([_tool(number)])
+        assert len(known) <= 256
+    before = len(known)
+    known.read([_tool("x" * 2**21)])
+    assert len(known) == before
+
+
+@pytest.mark.parametrize("depth", [50, 300, 900, 5_000])
+def test_deep_tools_fare_as_before(depth: int) -> None:
+    """Each time anew: what nests too deeply is refused, the second time too."""
+    parameters = '{"a":' * depth + "1" + "}" * depth
+    tool = '{"type":"function","function":{"name":"f","parameters":' + parameters + "}}"
+    raw = ('{"messages":[{"role":"user","content":"Hi"}],"tools":[' + tool + "]}").encode()
+    found: list[Any] = []
+    for _ in range(2):
+        try:
+            dragoman.dialect("openai-chat").decode_request(raw)
+        except dragoman.DragomanError as error:
+            found.append(str(error))
+        else:
+            found.append(None)
+    assert found[0] == found[1]
+    assert (found[0] is None) == (depth <= 50)
+
+
+def test_tools_of_requests_are_read_once() -> None:
+    """From bytes and from dicts, in each dialect that has a list of them."""
+    function = {"name": "f", "parameters": _SCHEMA}
+    bodies: dict[str, Any] = {
+        "openai-chat": ("messages", {"type": "function", "function": function}),
+        "ollama": ("messages", {"type": "function", "function": function}),
+        "anthropic": ("messages", {"name": "f", "input_schema": _SCHEMA}),
+        "openai-responses": ("input", {"type": "function", **function}),
+    }
+    for name, (field, tool) in bodies.items():
+        body = {"model": "m", field: [{"role": "user", "content": "Hi"}], "tools": [tool]}
+        some = dragoman.dialect(name).decode_request(body)
+        other = dragoman.dialect(name).decode_request(json.dumps(body).encode())
+        assert some.tools[0] is other.tools[0]
