@@ -165,6 +165,9 @@ def encode_messages(messages: Iterable[Message], writing: Writing) -> list[dict[
 def _split(message: Message, writing: Writing) -> list[Message]:
     """The message, or its results one by one and what else it holds after them."""
     results = message.tool_results
+    if message.role is Role.TOOL and not message.parts:  # an agent's note of what it has begun
+        writing.lose_field("role", "a tool's message without a result is left out")
+        return []
     if not results and message.role is Role.TOOL:
         writing.lose_field("role", "without a result, a tool's message is written as the user's")
         return [replace(message, role=Role.USER)]

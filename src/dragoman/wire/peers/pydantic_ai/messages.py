@@ -296,6 +296,8 @@ class _Requests:
             elif _IN_FORCE in message.extras:
                 self._close()
                 self._instructions = message.text
+            elif message.role is Role.TOOL and not message.parts:  # a note of what was begun
+                self._writing.lose_field("role", "a tool's message without a result is left out")
             else:
                 self._add(message)
             self._note_facts(message)
