@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dragoman.cli.exit_codes import EXIT_CODES, USAGE, Ending, clean_ending, complain
 from dragoman.cli.history.stores import store_options
-from dragoman.cli.model_opening import address_asked, opened, settings_of
+from dragoman.cli.model_opening import address_asked, model_meant, opened, settings_of
 from dragoman.cli.model_options import given_settings, given_template, model_options
 
 if TYPE_CHECKING:
@@ -56,9 +57,10 @@ def ask(words: tuple[str, ...], **options: Any) -> None:
         from dragoman.cli.ask_options import Options, model_and_words, names_model
 
         is_saved = options["saved_as"] is not None
-        has_model = is_saved or bool(words and names_model(words[0]))
+        is_named = is_saved or options["named_model"] is not None
+        has_model = is_named or bool(words and names_model(words[0]))
         template = given_template(options, has_model=has_model)
-        is_theirs = template is not None and not has_model and not options["named_model"]
+        is_theirs = template is not None and not has_model
         if template is not None and is_theirs and options["base_url"] is None:
             options["base_url"] = template.base_url
         settings = given_settings(options, template)
@@ -78,8 +80,10 @@ def _ask(name: str | None, words: tuple[str, ...], given: Options) -> None:
 
     if name is None:
         raise Ending(USAGE, "which model? Name it first, as in `dragoman ask openai:gpt-5 …`, with"
-                     " -m, or in $DRAGOMAN_MODEL")  # fmt: skip
+                     " -m, or for good: `dragoman aliases set default openai:gpt-5`")  # fmt: skip
     # What is wrong with the model is said before all else.
+    name, base_url = model_meant(name)
+    given = replace(given, base_url=given.base_url or base_url)
     settings = settings_of(
         name, base_url=given.base_url, dialect=given.dialect, timeout=given.timeout
     )

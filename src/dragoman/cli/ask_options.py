@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dragoman.cli.exit_codes import BROKEN, FILES, USAGE, Ending
+from dragoman.cli.model_aliases import aliases, default_model
 from dragoman.cli.model_options import MODEL_VARIABLE
 
 if TYPE_CHECKING:
@@ -86,26 +87,27 @@ def model_and_words(
     """The model, and what is left of the arguments.
 
     The first argument is the model, unless one is named elsewhere (with -m, in the template, by
-    the chat that is continued, in the environment) and this names none.
+    the chat that is continued, in the environment, as the default) and this names none.
     """
     if named is not None:
         return named, words
-    usual = (
-        (template.model if template is not None else None) or last or os.environ.get(MODEL_VARIABLE)
-    )
+    theirs = None if template is None else template.model
+    usual = theirs or last or os.environ.get(MODEL_VARIABLE) or default_model()
     if words and (usual is None or names_model(words[0])) and words != ("-",):
         return words[0], words[1:]
     return usual, words
 
 
 def names_model(word: str) -> bool:
-    """Whether a word is `provider:model`, of a provider that there is."""
+    """Whether a word is `provider:model`, of a provider that there is, or an alias."""
     from dragoman.cli.provider_status import own_model
     from dragoman.errors import DragomanError
     from dragoman.providers.registry import provider
 
     place, colon, _ = word.partition(":")
-    if not colon or (any(map(str.isspace, word)) and not word.endswith(".gguf")):
+    if not colon:
+        return word in aliases()
+    if any(map(str.isspace, word)) and not word.endswith(".gguf"):
         return False
     try:
         return own_model(word) is not None or provider(place) is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from dragoman import __version__
+from dragoman.cli.aliases import aliases
 from dragoman.cli.ask import ask
 from dragoman.cli.chat import chat
 from dragoman.cli.check import check
@@ -42,7 +43,7 @@ def tour(*, watch: bool) -> None:
 
 
 for command in (
-    ask, chat, check, completion, convert, dialects, doctor, history, models, providers, schema,
-    show, templates,
+    aliases, ask, chat, check, completion, convert, dialects, doctor, history, models, providers,
+    schema, show, templates,
 ):  # fmt: skip
     dragoman.add_command(command)

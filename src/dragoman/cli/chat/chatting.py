@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dragoman.agent import Agent
-from dragoman.cli.chat.choosing import Chosen, chosen_model, small_model_line
+from dragoman.cli.chat.choosing import chosen_model, small_model_line
 from dragoman.cli.chat.commands import Quit, completions, is_command, obey
 from dragoman.cli.chat.conversation_commands import show_last
 from dragoman.cli.chat.kept_lines import KeptLines
@@ -23,6 +23,7 @@ from dragoman.cli.chat.toolset import BUILT_IN, tools_named
 from dragoman.cli.chat.typed import Lines, PipedLines, PlainLines
 from dragoman.cli.exit_codes import TERMINATED, USAGE, Ending, fault
 from dragoman.cli.history.stores import USUAL, Place, code_of
+from dragoman.cli.model_aliases import Chosen
 from dragoman.cli.model_opening import opened, settings_of
 from dragoman.cli.provider_status import own_model
 from dragoman.errors import DragomanError

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import click
 
 from dragoman.cli.exit_codes import INTERRUPTED, USAGE, Ending
+from dragoman.cli.model_aliases import Chosen, default_model
+from dragoman.cli.model_opening import model_meant
 from dragoman.cli.model_options import MODEL_VARIABLE
 from dragoman.cli.provider_status import described, has_llama, own_model
 from dragoman.cli.reachable_models import Found, Place, asked, found_at, places
@@ -30,25 +32,16 @@ _SERVER_SECONDS = 1.0
 _PER_SERVER, _PER_PROVIDER = 12, 4
 
 
-class Chosen(NamedTuple):
-    """A model, and where it is, if not where it usually is."""
-
-    name: str
-    base_url: str | None = None
-
-
 class _Offer(NamedTuple):
     chosen: Chosen
     about: str
 
 
 def chosen_model(given: str | None, last: str | None, *, is_terminal: bool) -> Chosen:
-    """The model: named, in the environment, the one that spoke last, or what the user picks."""
-    from dragoman.cli.reachable_models import address_here
-
-    found = given or os.environ.get(MODEL_VARIABLE) or last
+    """The model: named, the one that spoke last, in the environment, the default, or picked."""
+    found = given or last or os.environ.get(MODEL_VARIABLE) or default_model()
     if found:
-        return Chosen(found, address_here(found.partition(":")[0]))
+        return model_meant(found)
     if not is_terminal:
         raise Ending(USAGE, f"which model? {_NAME_IT}")
     try:

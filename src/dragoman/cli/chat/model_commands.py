@@ -7,9 +7,8 @@ from typing import Any
 from dragoman.cli.chat.completion import Candidate, ModelNames, files, fitting
 from dragoman.cli.chat.talk import Talk
 from dragoman.cli.exit_codes import USAGE, Ending
-from dragoman.cli.model_opening import opened, settings_of
+from dragoman.cli.model_opening import model_meant, opened, settings_of
 from dragoman.cli.provider_status import own_model
-from dragoman.cli.reachable_models import address_here
 from dragoman.cli.request_settings import (
     UNSET,
     known_setting,
@@ -39,7 +38,7 @@ def choose_model(talk: Talk, rest: str) -> None:
         )
         return
     name, _, dialect = rest.partition(" ")
-    base_url = address_here(name.partition(":")[0])
+    name, base_url = model_meant(name)
     settings = settings_of(name, dialect=dialect.strip() or None, base_url=base_url)
     model = opened(name, settings, may_fetch=talk.may_fetch)
     before = talk.agent
