@@ -286,10 +286,13 @@ def test_usage_is_told_on_request() -> None:
     """On standard error; a stream is asked to tell it."""
     with serving(said()) as vendor:
         done = run("openai:m", "Where?", "--usage", "--base-url", vendor.url)
-    assert (done.stdout, done.stderr) == ("In Mostar.\n", "tokens: 9 in, 3 out\n")
+    assert (done.stdout, done.stderr) == ("In Mostar.\n", "tokens: 9 in, 3 out · cost: unknown\n")
     with serving(streamed("In ", "Mostar.")) as vendor:
         done = run("openai:m", "Where?", "--usage", "--stream", "--base-url", vendor.url)
-    assert (done.stdout, done.stderr) == ("In Mostar.\n", "tokens: the provider did not say\n")
+    assert (done.stdout, done.stderr) == (
+        "In Mostar.\n",
+        "tokens: the provider did not say · cost: unknown\n",
+    )
     assert vendor.came[0].json["stream_options"] == {"include_usage": True}
     assert "(estimated)" in run("echo:", "Hi", "--usage").stderr
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,9 +14,14 @@ from dragoman.cli.model_options import given_settings, given_template, model_opt
 
 if TYPE_CHECKING:
     from dragoman.cli.ask_options import Options
+    from dragoman.cli.chat.chat_state import ChatState
     from dragoman.model.requests import Request
     from dragoman.transport.model import Model
 
+_WHICH = (
+    "which model? Name it first, as in `dragoman ask openai:gpt-5 …`, with -m, or for good:"
+    " `dragoman aliases set default openai:gpt-5`"
+)
 _SECONDS = click.FloatRange(0, min_open=True)
 
 
@@ -31,9 +35,9 @@ _SECONDS = click.FloatRange(0, min_open=True)
                    " fields such as 'name, age int'.")  # fmt: skip
 @click.option("-x", "--extract", is_flag=True, help="Print only the first code block.")
 @click.option("-c", "--continue", "is_continued", is_flag=True, help="Continue the latest chat.")
-@click.option("--session", metavar="NAME",
-              help="Keep question and answer in the chat of that name.")  # fmt: skip
+@click.option("--session", metavar="NAME", help="Continue the chat of that name, or start it.")
 @store_options
+@click.option("--no-history", is_flag=True, help="Keep nothing of this.")
 @click.option("--stream/--no-stream", default=None,
               help="Print the answer as it comes; on a terminal that is the default.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the whole response as JSON.")
@@ -66,48 +70,46 @@ def ask(words: tuple[str, ...], **options: Any) -> None:
         settings = given_settings(options, template)
         named = options.pop("named_model")
         given = Options(**options, settings=settings, template=template)
-        model, said = model_and_words(words, named, template, _kept_model(given))
+        if given.is_in_chat and given.no_history:
+            other = "--continue" if given.is_continued else "--session"
+            raise Ending(USAGE, f"{other} is kept, and takes no --no-history")
+        state = _kept_state(given)
+        model, said = model_and_words(words, named, template, state.model)
         if given.saved_as is not None:
             _save(given, model, said)
+        elif model is None:
+            raise Ending(USAGE, _WHICH)
         else:
-            _ask(model, said, given)
+            is_same = named is None and model == state.model
+            _ask(model, said, given.with_state(state, is_same_model=is_same))
 
 
-def _ask(name: str | None, words: tuple[str, ...], given: Options) -> None:
-    from dragoman.cli.answer_output import Printer, answer
+def _ask(named: str, words: tuple[str, ...], given: Options) -> None:
+    from dragoman.cli.answer_output import Printer
+    from dragoman.cli.ask_agent import answer_alone, answer_with_tools
     from dragoman.cli.ask_options import request_of
     from dragoman.cli.provider_errors import run
 
-    if name is None:
-        raise Ending(USAGE, "which model? Name it first, as in `dragoman ask openai:gpt-5 …`, with"
-                     " -m, or for good: `dragoman aliases set default openai:gpt-5`")  # fmt: skip
     # What is wrong with the model is said before all else.
-    name, base_url = model_meant(name)
-    given = replace(given, base_url=given.base_url or base_url)
-    settings = settings_of(
-        name, base_url=given.base_url, dialect=given.dialect, timeout=given.timeout
-    )
+    name, usual_url = model_meant(named)
+    base_url = given.base_url or usual_url
+    settings = settings_of(name, base_url=base_url, dialect=given.dialect, timeout=given.timeout)
     request, files = request_of(words, given)
     there = opened(name, settings, may_fetch=given.yes)
     _tell_losses(there, request, files)
     printer = Printer(given, sys.stdout)
-    if given.is_agent:
-        from dragoman.cli.ask_agent import answer_with_tools
-
-        work = answer_with_tools(there, request, printer, given)
-    else:
-        work = answer(there, request, printer)
-    run(work, there.name, address_asked(there, given.base_url))
+    answer = answer_with_tools if given.is_agent else answer_alone
+    work = answer(there, request, printer, given, given.state(named))
+    run(work, there.name, address_asked(there, base_url))
 
 
-def _kept_model(given: Options) -> str | None:
-    """The model that spoke last in the chat that is continued."""
-    if not given.is_kept:
-        return None
-    from dragoman.cli.ask_agent import kept_model
+def _kept_state(given: Options) -> ChatState:
+    """What the chat that is continued was held with."""
+    from dragoman.cli.ask_agent import kept_state
+    from dragoman.cli.chat.chat_state import ChatState
     from dragoman.cli.provider_errors import run
 
-    return run(kept_model(given), "the store")
+    return run(kept_state(given), "the store") if given.is_in_chat else ChatState()
 
 
 def _save(given: Options, model: str | None, words: tuple[str, ...]) -> None:

@@ -7,7 +7,7 @@ import re
 import stat
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from dragoman.cli.model_aliases import aliases, default_model
 from dragoman.cli.model_options import MODEL_VARIABLE
 
 if TYPE_CHECKING:
+    from dragoman.cli.chat.chat_state import ChatState
     from dragoman.cli.history.stores import Place
     from dragoman.cli.prompt_template import Template
     from dragoman.model.content import AnyPart
@@ -47,6 +48,7 @@ class Options:
     is_continued: bool
     session: str | None
     store: Place
+    no_history: bool
     saved_as: str | None
     dialect: str | None
     base_url: str | None
@@ -71,14 +73,40 @@ class Options:
         return self.schema is not None or theirs is not None
 
     @property
-    def is_kept(self) -> bool:
-        """Whether question and answer are part of a chat."""
+    def is_in_chat(self) -> bool:
+        """Whether question and answer are part of a chat that is named, or the latest."""
         return self.is_continued or self.session is not None
 
     @property
     def is_agent(self) -> bool:
-        """Whether it takes more than one request to one model."""
-        return bool(self.tool_names) or self.is_kept
+        """Whether it takes more than one request to one model, or what was said before."""
+        return bool(self.tool_names) or self.is_in_chat
+
+    def with_state(self, state: ChatState, *, is_same_model: bool) -> Options:
+        """With what the chat was held with, where the command line says nothing else.
+
+        Where the history says so that somebody else has written, an address elsewhere and tools
+        have to be named again.
+        """
+        system = self.instructions
+        changes: dict[str, Any] = {"system": state.system if system is None else system}
+        if state.is_ours:
+            changes["tools"] = self.tool_names or state.tools
+        if is_same_model:
+            changes["dialect"] = self.dialect or state.dialect
+            changes["base_url"] = self.base_url or (
+                state.base_url if state.is_ours or state.is_here else None
+            )
+        return replace(self, settings={**state.settings, **self.settings}, **changes)
+
+    def state(self, model: str) -> ChatState:
+        """What the question is asked with, as it is kept with it."""
+        from dragoman.cli.chat.chat_state import ChatState
+
+        return ChatState(
+            model=model, base_url=self.base_url, dialect=self.dialect, system=self.instructions,
+            settings=self.settings, tools=self.tool_names,
+        )  # fmt: skip
 
 
 def model_and_words(

@@ -33,7 +33,8 @@ def chat(**options: Any) -> None:
     message, and the answers go to standard output, as plain text.
     """
     with clean_ending():
-        from dragoman.cli.chat.chatting import Options, hold
+        from dragoman.cli.chat.chatting import hold
+        from dragoman.cli.chat.options import Options
 
         template = given_template(options, has_model=bool(options["model"]))
         settings = given_settings(options, template)

@@ -37,16 +37,23 @@ def choose_model(talk: Talk, rest: str) -> None:
             " is: /model anthropic:claude-sonnet-4-5",
         )
         return
-    name, _, dialect = rest.partition(" ")
-    name, base_url = model_meant(name)
-    settings = settings_of(name, dialect=dialect.strip() or None, base_url=base_url)
+    named, _, dialect = rest.partition(" ")
+    switch_model(talk, named, dialect.strip() or None, None)
+    spoken = f" in {dialect.strip()}" if dialect.strip() else ""
+    talk.screen.note(f"from here on with {talk.agent.model.name}{spoken}")
+    tell_losses(talk)
+
+
+def switch_model(talk: Talk, named: str, dialect: str | None, given_url: str | None) -> None:
+    """Go on with another model; ends the command where it can't be had."""
+    name, usual_url = model_meant(named)
+    base_url = given_url or usual_url
+    settings = settings_of(name, dialect=dialect, base_url=base_url)
     model = opened(name, settings, may_fetch=talk.may_fetch)
     before = talk.agent
     talk.agent, talk.base_url = before.with_model(model), base_url
+    talk.named, talk.dialect, talk.given_url = named, dialect, given_url
     talk.chooses_tools = chooses_tools(name)
-    spoken = f" in {dialect.strip()}" if dialect.strip() else ""
-    talk.screen.note(f"from here on with {model.name}{spoken}")
-    tell_losses(talk)
     if before.model.name == model.name:
         talk.retired.append(before.model)  # its server is ours, and takes a while to start
     else:
@@ -181,9 +188,11 @@ def tools(talk: Talk, rest: str) -> None:
 def _load(talk: Talk, source: str) -> None:
     from dragoman.cli.chat.toolset import tools_named
 
-    loaded = tools_named((source.strip("'\""),))
+    named = source.strip("'\"")
+    loaded = tools_named((named,))
     names = {each.name for each in loaded}
     talk.change(tools=[*(each for each in talk.tools if each.name not in names), *loaded])
+    talk.tool_names = (*(each for each in talk.tool_names if each != named), named)
 
 
 def call_tool(talk: Talk, rest: str) -> None:

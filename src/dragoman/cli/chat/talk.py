@@ -9,18 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dragoman.agent import Agent, Result
+from dragoman.cli.chat.chat_state import KEY, ChatState
 from dragoman.cli.chat.partial import Heard
 from dragoman.cli.chat.screens import Screen
 from dragoman.cli.chat.sessions import waiting_calls
-from dragoman.cli.chat.spending import Spending, usage_line
+from dragoman.cli.chat.spending import Spending
 from dragoman.cli.chat.typed import Lines
+from dragoman.cli.costs import usage_line
 from dragoman.cli.exit_codes import INTERRUPTED, Ending
 from dragoman.cli.history.stores import USUAL, Place
 from dragoman.cli.model_opening import address_asked
 from dragoman.cli.provider_errors import ending_of, explained
 from dragoman.errors import DragomanError
 from dragoman.history.chat import ChatHistory
-from dragoman.model.messages import make_message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
 from dragoman.model.usage import FinishReason
@@ -55,8 +57,15 @@ class Talk:
     lines: Lines
     runner: asyncio.Runner
     tools: Sequence[Tool[..., Any]] = ()
+    tool_names: tuple[str, ...] = ()
+    """Where the tools come from, as the user named it."""
+    named: str | None = None
+    """The model or alias that the user named."""
+    dialect: str | None = None
     base_url: str | None = None
     """Where the model is, if not where it usually is."""
+    given_url: str | None = None
+    """The same, where the user gave it beside the model."""
     shows_usage: bool = False
     shows_thinking: bool = False
     may_fetch: bool = False
@@ -76,6 +85,8 @@ class Talk:
     saved_as: Path | None = None
     retired: list[Model] = field(default_factory=list["Model"])
     """Models that were left, and are closed at the end: they share what the new one needs."""
+    kept_state: ChatState | None = None
+    """What the session says it is held with; None: that is not known, and said again."""
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What the work returns, on the chat's own loop; ctrl-C cancels it."""
@@ -97,7 +108,7 @@ class Talk:
     async def move_to(self, history: ChatHistory) -> None:
         """Go on in another session."""
         before, self.history = self.history, history
-        self.saved_as = None
+        self.saved_as = self.kept_state = None
         await before.close()  # its store stays open: the new one is there too
 
     # --- a turn
@@ -107,7 +118,19 @@ class Talk:
         said = text if self.template is None else self.template.filled(text)
         content = [*self.attached, *([said] if said else [])]
         self.attached.clear()
+        state = self.state
+        if content and state != self.kept_state:
+            content = [Message.user(*content, metadata={KEY: state.to_metadata()})]
+            self.kept_state = state
         self.go_on(*content, **{**self._usual(), **options})
+
+    @property
+    def state(self) -> ChatState:
+        """What the chat is held with."""
+        return ChatState(
+            model=self.named, base_url=self.given_url, dialect=self.dialect, system=self.system,
+            settings=self.settings, tools=self.tool_names, template=self.template,
+        )  # fmt: skip
 
     def retry(self) -> None:
         """Have an answer to what was said last."""
@@ -165,6 +188,7 @@ class Talk:
 
     async def _break_off(self, heard: Heard, failure: DragomanError | None) -> None:
         """Keep what was heard, and say why there is no more."""
+        self.kept_state = None  # the message that said it may not have been stored
         finish = FinishReason.CANCELLED if failure is None else FinishReason.ERROR
         is_kept = await heard.keep(self.history, finish)
         if failure is None and not self.is_patient:
@@ -188,7 +212,7 @@ class Talk:
         elif not result.text and not result.deferred:
             self.screen.note("(the model said nothing)")
         if self.shows_usage and not result.deferred:
-            self.screen.note(usage_line(result))
+            self.screen.note(usage_line(result.usage, result.cost))
 
     # --- approval
 
