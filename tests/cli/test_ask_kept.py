@@ -109,3 +109,48 @@ def test_cost_is_told_with_the_tokens() -> None:
         there = ("--base-url", vendor.url, "--dialect", "openai-chat")
         done = run("ask", "openai:gpt-5-mini", "Where?", "--usage", *there)
     assert done.stderr == "tokens: 100,000 in, 10,000 out · cost: $0.0450\n"
+
+
+# --- what was kept, shown
+
+
+def test_the_latest_is_shown_where_none_is_named() -> None:
+    """As Markdown too, and the last answer alone, byte for byte."""
+    Path("play.json").write_text('["Read *this*:\\n\\n```\\nx\\n```\\n"]')
+    run("ask", "echo:", "Before")
+    run("ask", "scripted:play.json", "What?")
+    assert run("history", "show", "--answer").stdout == "Read *this*:\n\n```\nx\n```\n"
+    shown = run("history", "show", "--markdown").stdout
+    assert shown.startswith("## user\n\nWhat?\n\n## assistant")
+    assert "\n\nRead *this*:\n" in shown
+    assert "What?" in run("history", "show", "--table").stdout
+
+
+def test_no_session_is_told() -> None:
+    """With what to do."""
+    run("ask", "echo:", "One", "--session", "s")
+    run("history", "delete", "s", "--yes")
+    done = run("history", "show")
+    assert (done.exit_code, "there is no session yet" in done.stderr) == (2, True)
+
+
+# --- lists, and functions on the command line
+
+
+def test_a_list_of_a_schema_can_be_asked_for() -> None:
+    """Of fields, or of a schema; the answer is checked."""
+    done = run("ask", "echo:", '{"items": [{"n": 1}, {"n": 2}]}', "--schema-multi", "n int")
+    assert (done.exit_code, done.stdout) == (0, '{"items":[{"n":1},{"n":2}]}\n'), done.stderr
+    assert run("ask", "echo:", '{"items": [{"n": "x"}]}', "--schema-multi", "n int").exit_code == 3
+    assert run("ask", "echo:", "x", "--schema-multi", "n", "--schema", "n").exit_code == 2
+
+
+def test_a_tool_can_be_written_on_the_command_line() -> None:
+    """A function, with its types; what is wrong with it is told by its line."""
+    text = "def weather(city: str) -> str:\n    'Of a city.'\n    return f'rain in {city}'\n"
+    play = script(call("weather", city="Basel"), "An umbrella.")
+    assert run("ask", "-T", text, play, "Weather?", "--session", "s").stdout == "An umbrella.\n"
+    shown = run("history", "show", "s", "--markdown").stdout
+    assert "rain in Basel" in shown
+    broken = run("ask", "-T", "def weather(city: str -> str: pass", play, "Weather?")
+    assert (broken.exit_code, "is not Python (line 1)" in broken.stderr) == (2, True)

@@ -28,11 +28,14 @@ _SECONDS = click.FloatRange(0, min_open=True)
 @click.command(epilog=EXIT_CODES)
 @click.argument("words", nargs=-1, metavar="MODEL [PROMPT]...")
 @model_options
-@click.option("-a", "--attach", multiple=True, metavar="FILE",
-              help="Send a file along: pictures, sound, PDF, text. Repeatable.")  # fmt: skip
+@click.option("-a", "--attach", multiple=True, metavar="FILE|URL",
+              help="Send a file along: pictures, sound, PDF, text; - is standard input."
+                   " Repeatable.")  # fmt: skip
 @click.option("--schema", metavar="FILE|FIELDS",
               help="Answer in JSON, checked against a JSON Schema: a file, the schema itself, or"
                    " fields such as 'name, age int'.")  # fmt: skip
+@click.option("--schema-multi", metavar="FILE|FIELDS",
+              help="The same for several: an object whose `items` are a list of that.")  # fmt: skip
 @click.option("-x", "--extract", is_flag=True, help="Print only the first code block.")
 @click.option("-c", "--continue", "is_continued", is_flag=True, help="Continue the latest chat.")
 @click.option("--session", metavar="NAME", help="Continue the chat of that name, or start it.")
@@ -58,8 +61,9 @@ def ask(words: tuple[str, ...], **options: Any) -> None:
     providers` names the variables.
     """
     with clean_ending():
-        from dragoman.cli.ask_options import Options, model_and_words, names_model
+        from dragoman.cli.ask_options import Options, model_and_words, names_model, schema_given
 
+        schema_given(options)
         is_saved = options["saved_as"] is not None
         is_named = is_saved or options["named_model"] is not None
         has_model = is_named or bool(words and names_model(words[0]))

@@ -33,7 +33,8 @@ _OPTIONS = (
     click.option("--thinking", metavar="EFFORT",
                  help="none, low, medium, high, … or a number of tokens."),
     click.option("-T", "--tools", multiple=True, metavar="FILE.py|MODULE:NAME",
-                 help="Functions that the model may call; `builtin` has two. Repeatable."),
+                 help="Functions that the model may call; also 'def f(x: int): …' itself, and"
+                      " `builtin`, which has two. Repeatable."),
     click.option("--usage", is_flag=True, help="Show tokens and cost after each answer."),
     click.option("--dialect", metavar="DIALECT", help="Which of the provider's dialects to use."),
     click.option("--base-url", metavar="URL", help="The provider's address, if not its usual one."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dragoman.cli.attachments import attached, is_address, shown_name
 from dragoman.cli.chat.attaching import attached_files, named_files
 from dragoman.cli.chat.completion import Candidate, fitting
 from dragoman.cli.chat.continuing import take_over
@@ -162,7 +163,13 @@ def attach(talk: Talk, rest: str) -> None:
     """`/attach`: send files along with what is said next."""
     if not rest:
         held = len(talk.attached)
-        raise Ending(USAGE, f"/attach FILE; {held} wait{'s' if held == 1 else ''} to be sent")
+        raise Ending(
+            USAGE, f"/attach FILE or URL; {held} wait{'s' if held == 1 else ''} to be sent"
+        )
+    if is_address(rest):
+        talk.attached.extend(attached((rest,)))
+        talk.screen.note(f"{shown_name(rest)} goes along with your next message")
+        return
     paths = named_files(rest)
     talk.attached.extend(attached_files(paths))
     names = ", ".join(path.name for path in paths)

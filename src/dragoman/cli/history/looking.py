@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dragoman.cli.exit_codes import BROKEN, USAGE, Ending, complain
 from dragoman.cli.history.keys import NEEDED, needs_keys
-from dragoman.cli.history.naming import session_meant
+from dragoman.cli.history.naming import session_shown
 from dragoman.cli.history.stores import (
     Place,
     counted,
@@ -43,13 +44,15 @@ _MOST = 20  # messages that are told of one by one
 @click.option("--last", type=click.IntRange(1), help="Only the last N messages.")
 @click.option("--branch", type=int, help="Show this branch instead of the active one.")
 @click.option("--short", is_flag=True, help="Shorten long texts.")
-@click.option("--ids", is_flag=True, help="Print a line with its id for each message.")
+@click.option("--ids", "form", flag_value="ids", help="Print a line with its id for each message.")
+@click.option("--markdown", "form", flag_value="markdown", help="Print it as Markdown.")
+@click.option("--answer", "form", flag_value="answer", help="Print the text of the last answer.")
 @json_option
 def show(
-    session: str | None, store: Place, last: int | None, branch: int | None, *, short: bool,
-    ids: bool, as_json: bool | None, **names: str | None,
+    session: str | None, store: Place, last: int | None, branch: int | None, form: str | None, *,
+    short: bool, as_json: bool | None, **names: str | None,
 ) -> None:  # fmt: skip
-    """Show a conversation.
+    """Show a conversation; without a SESSION, the latest one.
 
     As JSON it is a document that `dragoman convert` reads.
     """
@@ -59,20 +62,37 @@ def show(
         from dragoman.cli.folding import Screen
         from dragoman.history.stored_session import Keeper
 
-        found = await session_meant(storage, session, names)
+        found = await session_shown(storage, session, names)
         keeper = Keeper(found.identity, storage, store_meta=True)
         keeper.branch = found.active if branch is None else branch
         await _expect_keys(storage, found)
         messages = await _read(keeper, found, last)
-        if wants_json(as_json):
+        if form in {"markdown", "answer"}:
+            _print_text(messages, only_answer=form == "answer")
+        elif wants_json(as_json):
             print_json_text(messages.to_json().decode())
-        elif ids:
+        elif form == "ids":
             print_found(("message", "role", "text"), [_line(message) for message in messages])
         else:
             Screen(short=short).show(Document("canonical", messages), 1)
         await _tell(storage, found, list(keeper.damaged.values()))
 
     with_store(store, work)
+
+
+def _print_text(messages: Messages, *, only_answer: bool) -> None:
+    """As Markdown, or the last answer as it was; harmless where that is a terminal."""
+    from dragoman.cli.markdown import markdown
+    from dragoman.cli.screen import harmless
+    from dragoman.model.roles import Role
+
+    text = markdown(messages)
+    if only_answer:
+        told = [each.text for each in messages if each.role is Role.ASSISTANT and each.text]
+        if not told:
+            raise Ending(USAGE, "there is no answer in it")
+        text = told[-1] if told[-1].endswith("\n") else f"{told[-1]}\n"
+    click.echo(harmless(text) if sys.stdout.isatty() else text, nl=False)
 
 
 async def _read(keeper: Keeper, session: Session, last: int | None) -> Messages:
