@@ -22,10 +22,31 @@ from dragoman.cli.show import show
 from dragoman.cli.templates import templates
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+class _Commands(click.Group):
+    """The commands; a question without one is for `ask`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `ask` before what can't be a command: a sentence, a model, an option of `ask`.
+
+        A single word may be a command that was mistyped, and is never sent to a model.
+        """
+        first = args[0] if args else ""
+        options = {name for each in self.get_params(ctx) for name in each.opts}
+        is_option = first.startswith("-") and first not in {*options, "-", "--"}
+        if is_option or ":" in first or any(map(str.isspace, first)):
+            args = ["ask", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES
+)
 @click.version_option(__version__, message="dragoman %(version)s")
 def dragoman() -> None:
-    """Conversations with language models that belong to their owner."""
+    """Conversations with language models that belong to their owner.
+
+    A question needs no command: `dragoman 'Where is the Old Bridge?'` is `dragoman ask …`.
+    """
 
 
 @dragoman.command(epilog=EXIT_CODES, short_help="Talk with a small model on this machine.")
