@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from dragoman import __version__
@@ -22,6 +24,9 @@ from dragoman.cli.show import show
 from dragoman.cli.templates import templates
 
 
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
 class _Commands(click.Group):
     """The commands; a question without one is for `ask`."""
 
@@ -30,10 +35,8 @@ class _Commands(click.Group):
 
         A single word may be a command that was mistyped, and is never sent to a model.
         """
-        first = args[0] if args else ""
         options = {name for each in self.get_params(ctx) for name in each.opts}
-        is_option = first.startswith("-") and first not in {*options, "-", "--"}
-        if is_option or ":" in first or any(map(str.isspace, first)):
+        if args and args[0] not in {*options, "-", "--", ""} and not _WORD.fullmatch(args[0]):
             args = ["ask", *args]
         return super().parse_args(ctx, args)
 
