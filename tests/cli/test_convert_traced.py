@@ -205,13 +205,13 @@ _CHAINS = st.lists(st.sampled_from(DIALECTS), min_size=2, max_size=4).map(tuple)
 
 
 @pytest.mark.hypothesis
-@given(st.data(), st.sampled_from(DIALECTS), _CHAINS)
+@given(st.integers(0, 99), st.sampled_from(DIALECTS), _CHAINS)
 def test_chains_of_recorded_requests_invent_nothing(
-    corpus: Corpus, data: st.DataObject, source: str, chain: tuple[str, ...]
+    corpus: Corpus, number: int, source: str, chain: tuple[str, ...]
 ) -> None:
     """Over two to four dialects, whatever was sent and to whom."""
     assert corpus is not None
-    first = data.draw(st.sampled_from(recorded(source)))
+    first = recorded(source)[number % len(recorded(source))]
     try:
         last = converted(json.dumps(first).encode(), source, chain)
     except DragomanError:

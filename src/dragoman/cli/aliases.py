@@ -42,7 +42,7 @@ def list_aliases(*, as_json: bool | None = None) -> None:
 @aliases.command("set")
 @click.argument("alias")
 @click.argument("model")
-@click.option("--base-url", metavar="URL", help="The provider's address, if not its usual one.")
+@click.option("--base-url", metavar="URL", help="The provider's address, if not the usual one.")
 def set_alias(alias: str, model: str, base_url: str | None) -> None:
     """Make ALIAS a name for MODEL: provider:model, or another alias."""
     with clean_ending():
@@ -92,7 +92,7 @@ def remove(alias: str) -> None:
 
 @aliases.command()
 def path() -> None:
-    """Print the file that the aliases are in."""
+    """Print the path of the file with the aliases."""
     with clean_ending():
         from dragoman.cli.model_aliases import aliases_path
 

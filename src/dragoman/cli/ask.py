@@ -29,36 +29,37 @@ _SECONDS = click.FloatRange(0, min_open=True)
 @click.argument("words", nargs=-1, metavar="MODEL [PROMPT]...")
 @model_options
 @click.option("-a", "--attach", multiple=True, metavar="FILE|URL",
-              help="Send a file along: pictures, sound, PDF, text; - is standard input."
+              help="Send a file along: image, audio, video, PDF, text; - is standard input."
                    " Repeatable.")  # fmt: skip
 @click.option("--schema", metavar="FILE|FIELDS",
               help="Answer in JSON, checked against a JSON Schema: a file, the schema itself, or"
                    " fields such as 'name, age int'.")  # fmt: skip
 @click.option("--schema-multi", metavar="FILE|FIELDS",
-              help="The same for several: an object whose `items` are a list of that.")  # fmt: skip
+              help="The same for a list: an object with `items` of that schema.")  # fmt: skip
 @click.option("-x", "--extract", is_flag=True, help="Print only the first code block.")
 @click.option("-c", "--continue", "is_continued", is_flag=True, help="Continue the latest chat.")
 @click.option("--session", metavar="NAME", help="Continue the chat of that name, or start it.")
 @store_options
-@click.option("--no-history", is_flag=True, help="Keep nothing of this.")
+@click.option("--no-history", is_flag=True, help="Do not keep question and answer.")
 @click.option("--stream/--no-stream", default=None,
-              help="Print the answer as it comes; on a terminal that is the default.")  # fmt: skip
+              help="Print the answer as it is generated; the default on a terminal.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the whole response as JSON.")
 @click.option("--timeout", type=_SECONDS, metavar="SECONDS",
               help="Time limit for the whole command, retries included.")  # fmt: skip
 @click.option("--save", "saved_as", metavar="NAME",
-              help="Save all this as a template, and ask nothing.")  # fmt: skip
+              help="Save prompt and options as a template instead of asking.")  # fmt: skip
 def ask(words: tuple[str, ...], **options: Any) -> None:
-    """Ask a MODEL something, once.
+    """Ask a MODEL a question.
 
-    A MODEL is provider:model, local:smollm2 or local:FILE.gguf (on this machine, without a key),
-    or echo: (repeats what it is told). It is the first argument, unless -m, a template or
-    $DRAGOMAN_MODEL names one. The prompt is what the arguments say, what is piped in, or both:
-    then what is piped in comes first. A single - reads standard input whatever it is.
+    A MODEL is provider:model, an alias, local:smollm2 or local:FILE.gguf (on this machine, without
+    a key), or echo: (repeats the prompt). It is the first argument, unless -m, a template,
+    $DRAGOMAN_MODEL or the alias `default` names one. The prompt is the other arguments, standard
+    input, or both, standard input first. A single - reads standard input even from a terminal.
 
-    The answer goes to standard output and nothing else does: thinking (where standard error is a
-    terminal), usage and errors go to standard error. Keys come from the environment; `dragoman
-    providers` names the variables.
+    Only the answer is written to standard output. Thinking (if standard error is a terminal),
+    usage and errors go to standard error. API keys come from the environment; `dragoman providers`
+    lists the variables. Question and answer are kept: `dragoman history` shows them, and -c
+    continues the conversation.
     """
     with clean_ending():
         from dragoman.cli.ask_options import Options, model_and_words, names_model, schema_given

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+from typing import Any
 
 import click
 
@@ -15,14 +17,13 @@ from dragoman.cli.completion import completion
 from dragoman.cli.convert import convert
 from dragoman.cli.dialects import dialects
 from dragoman.cli.doctor import doctor
-from dragoman.cli.exit_codes import EXIT_CODES, clean_ending
+from dragoman.cli.exit_codes import EXIT_CODES, INTERRUPTED, clean_ending, complain
 from dragoman.cli.history import history
 from dragoman.cli.models import models
 from dragoman.cli.providers import providers
 from dragoman.cli.schema import schema
 from dragoman.cli.show import show
 from dragoman.cli.templates import templates
-
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
@@ -39,6 +40,14 @@ class _Commands(click.Group):
         if args and args[0] not in {*options, "-", "--", ""} and not _WORD.fullmatch(args[0]):
             args = ["ask", *args]
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; an interrupt before it has begun ends it as one later does."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            complain("interrupted")
+            sys.exit(INTERRUPTED)
 
 
 @click.group(

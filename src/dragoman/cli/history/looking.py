@@ -27,6 +27,7 @@ from dragoman.cli.printing import (
     print_json_text,
     wants_json,
 )
+from dragoman.cli.spinner import waiting
 
 if TYPE_CHECKING:
     from dragoman.history.storage.protocol import Filter, Hit, Session, Storage, Total
@@ -151,13 +152,14 @@ def search(
     words: tuple[str, ...], store: Place, limit: int, *, as_json: bool | None,
     **names: str | None,
 ) -> None:  # fmt: skip
-    """Find the messages that hold all the WORDS, the latest first.
+    """Find messages that contain all the WORDS, the latest first.
 
-    An encrypted store has no index: with its keys, all of its messages are read.
+    An encrypted store has no index: with its keys, every message is read.
     """
 
     async def work(storage: Storage) -> None:
-        hits = await _found(storage, " ".join(words), filter_of(names), limit)
+        with waiting("Searching …", after=1.0):
+            hits = await _found(storage, " ".join(words), filter_of(names), limit)
         if wants_json(as_json):
             print_json([_hit(hit) for hit in hits])
             return
@@ -208,13 +210,14 @@ def _message(hit: Hit) -> Message:
 @store_options
 @filter_options
 @click.option("--by", type=click.Choice(["session", "user", "model", "day"]), default="day",
-              show_default=True, help="Sum up by session, user, model or day.")  # fmt: skip
+              show_default=True, help="What to group by.")  # fmt: skip
 @json_option
 def stats(store: Place, by: str, *, as_json: bool | None, **names: str | None) -> None:
-    """Sum up what models used: tokens by session, user, model or day."""
+    """Show token totals by session, user, model or day."""
 
     async def work(storage: Storage) -> None:
-        totals = await storage.totals(by, filter_of(names))  # type: ignore[arg-type]  # click checked it
+        with waiting("Adding up …", after=1.0):
+            totals = await storage.totals(by, filter_of(names))  # type: ignore[arg-type]  # click checked it
         if wants_json(as_json):
             print_json([_total(by, total) for total in totals])
             return
