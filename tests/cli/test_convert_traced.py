@@ -24,7 +24,7 @@ from dragoman.cli.conversion import Destination
 from dragoman.cli.document_kinds import Reader
 from dragoman.errors import DragomanError
 from dragoman.model.requests import Request
-from tests.corpus import Corpus
+from tests.corpus import Corpus, CorpusNotFoundError
 from tests.wire.recorded import bodies
 from tests.wire.test_matrix_random import histories
 
@@ -36,7 +36,8 @@ _PER_DIALECT = 25
 _WORDS = re.compile(
     r"""\.(
       role | type | mode | object | status         # what a thing is
-    | effort | summary | display | thinkingLevel   # how to think, by each provider's names
+    | (reasoning_)?effort | thinkingLevel          # how to think, by each provider's names
+    | summary | display
     | detail | level                               # how closely to look
     | service_?[tT]ier
     | responseMimeType | mimeType | media_type     # of JSON, of text, of a picture by its bytes
@@ -196,8 +197,12 @@ def invented(first: Any, last: Step) -> list[tuple[str, Any]]:
 
 @cache
 def recorded(name: str) -> list[Any]:
-    """Requests that were really sent, of one dialect."""
-    found = [body.wire for body in bodies(Corpus.open(), name) if body.kind == "request"]
+    """Requests that were really sent, of one dialect; skips the test where there are none."""
+    try:
+        corpus = Corpus.open()
+    except CorpusNotFoundError as reason:
+        pytest.skip(str(reason))
+    found = [body.wire for body in bodies(corpus, name) if body.kind == "request"]
     return found[:: max(len(found) // _PER_DIALECT, 1)]
 
 
@@ -207,10 +212,9 @@ _CHAINS = st.lists(st.sampled_from(DIALECTS), min_size=2, max_size=4).map(tuple)
 @pytest.mark.hypothesis
 @given(st.integers(0, 99), st.sampled_from(DIALECTS), _CHAINS)
 def test_chains_of_recorded_requests_invent_nothing(
-    corpus: Corpus, number: int, source: str, chain: tuple[str, ...]
+    number: int, source: str, chain: tuple[str, ...]
 ) -> None:
     """Over two to four dialects, whatever was sent and to whom."""
-    assert corpus is not None
     first = recorded(source)[number % len(recorded(source))]
     try:
         last = converted(json.dumps(first).encode(), source, chain)
@@ -231,9 +235,8 @@ def test_chains_of_generated_requests_invent_nothing(
 
 
 @pytest.mark.parametrize("source", DIALECTS)
-def test_every_recorded_request_to_every_dialect(corpus: Corpus, source: str) -> None:
+def test_every_recorded_request_to_every_dialect(source: str) -> None:
     """One step, so that each kind of request is seen in each run."""
-    assert corpus is not None
     found = [
         (target, path, value)
         for first in recorded(source)

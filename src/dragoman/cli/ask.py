@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -94,17 +95,21 @@ def _ask(named: str, words: tuple[str, ...], given: Options) -> None:
     from dragoman.cli.ask_agent import answer_alone, answer_with_tools
     from dragoman.cli.ask_options import request_of
     from dragoman.cli.provider_errors import run
+    from dragoman.cli.small_model import SETTINGS, is_small
 
     # What is wrong with the model is said before all else.
-    name, usual_url = model_meant(named)
-    base_url = given.base_url or usual_url
+    meant = model_meant(named)
+    name, base_url = meant.name, given.base_url or meant.base_url
     settings = settings_of(name, base_url=base_url, dialect=given.dialect, timeout=given.timeout)
+    state = given.state(named)
+    if is_small(name):
+        given = replace(given, settings={**SETTINGS, **given.settings})
     request, files = request_of(words, given)
     there = opened(name, settings, may_fetch=given.yes)
     _tell_losses(there, request, files)
     printer = Printer(given, sys.stdout)
     answer = answer_with_tools if given.is_agent else answer_alone
-    work = answer(there, request, printer, given, given.state(named))
+    work = answer(there, request, printer, given, state)
     run(work, there.name, address_asked(there, base_url))
 
 

@@ -25,6 +25,8 @@ class Chosen(NamedTuple):
 
     name: str
     base_url: str | None = None
+    is_agreed: bool = False
+    """Whether the user knows what it is, and has agreed to have it downloaded."""
 
 
 def aliases_path() -> Path:

@@ -73,7 +73,8 @@ def _begun(
     settings = settings_of(chosen.name, base_url=base_url, dialect=options.dialect) if (
         model is None
     ) else {}  # fmt: skip
-    model = model or opened(chosen.name, settings, may_fetch=options.yes)
+    may_fetch = options.yes or chosen.is_agreed
+    model = model or opened(chosen.name, settings, may_fetch=may_fetch)
     screen.shows_thinking = options.show_thinking
     talk = Talk(
         agent=Agent(model, tools=tools, system=options.system or None, **options.settings),
@@ -84,6 +85,7 @@ def _begun(
         template=options.template, shows_usage=options.usage,
         shows_thinking=options.show_thinking, may_fetch=options.yes, is_patient=is_terminal,
         chooses_tools=chooses_tools(chosen.name), is_kept=not options.no_history,
+        is_introduced=chosen.is_agreed or bool(messages),
     )  # fmt: skip
     if is_terminal:
         talk.lines = _typed(talk)
@@ -167,7 +169,7 @@ def _greet(talk: Talk, options: Options) -> None:
     identity = talk.history.identity
     kept = "nothing is kept" if options.no_history else f"kept as {identity.chat}"
     talk.screen.note(f"{talk.agent.model.name} · {kept} · /help lists commands, ctrl-D leaves")
-    if not talk.chooses_tools:
+    if not talk.chooses_tools and not talk.is_introduced:
         talk.screen.note(small_model_line())
     if talk.tools:
         names = ", ".join(each.name for each in talk.tools)
@@ -183,7 +185,7 @@ def _example(talk: Talk) -> str:
     own = own_model(talk.agent.model.name)
     if own is not None and own.kind == "echo":
         return 'calculate {"expression": "6 * 7"}'
-    return "now What time is it in Tokyo?"
+    return "now What time is it?"
 
 
 def _converse(talk: Talk) -> None:

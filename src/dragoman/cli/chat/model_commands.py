@@ -16,6 +16,7 @@ from dragoman.cli.request_settings import (
     setting_value,
     suggested,
 )
+from dragoman.cli.small_model import is_small
 
 SWITCHES = {
     "usage": "tokens and cost after each answer",
@@ -46,8 +47,8 @@ def choose_model(talk: Talk, rest: str) -> None:
 
 def switch_model(talk: Talk, named: str, dialect: str | None, given_url: str | None) -> None:
     """Go on with another model; ends the command where it can't be had."""
-    name, usual_url = model_meant(named)
-    base_url = given_url or usual_url
+    meant = model_meant(named)
+    name, base_url = meant.name, given_url or meant.base_url
     settings = settings_of(name, dialect=dialect, base_url=base_url)
     model = opened(name, settings, may_fetch=talk.may_fetch)
     before = talk.agent
@@ -62,10 +63,7 @@ def switch_model(talk: Talk, named: str, dialect: str | None, given_url: str | N
 
 def chooses_tools(model: str) -> bool:
     """Whether a model can tell when to call a tool; the small one we bring along can't."""
-    from dragoman.transport.local.catalogue import PACKAGED
-
-    own = own_model(model)
-    return own is None or own.kind != "local" or own.rest.lower() not in PACKAGED
+    return not is_small(model)
 
 
 def system(talk: Talk, rest: str) -> None:

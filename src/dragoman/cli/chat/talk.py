@@ -20,6 +20,7 @@ from dragoman.cli.exit_codes import INTERRUPTED, Ending
 from dragoman.cli.history.stores import USUAL, Place
 from dragoman.cli.model_opening import address_asked
 from dragoman.cli.provider_errors import ending_of, explained
+from dragoman.cli.small_model import SETTINGS
 from dragoman.errors import DragomanError
 from dragoman.history.chat import ChatHistory
 from dragoman.model.messages import Message, make_message
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STOPPED = "This call was not run: the user stopped it."
-_ENOUGH = 400  # tokens: what a small model says after that, it has said before
-_SOBER = {"temperature": 0.2, "top_p": 0.9}  # as its makers advise
 _NOBODY = "nobody is here to allow it"
 _ENDS = {
     FinishReason.LENGTH: "the answer is cut off; /set max_tokens allows for more",
@@ -85,12 +84,20 @@ class Talk:
     saved_as: Path | None = None
     retired: list[Model] = field(default_factory=list["Model"])
     """Models that were left, and are closed at the end: they share what the new one needs."""
+    is_introduced: bool = False
+    """Whether the user has been told already what the model can do."""
+    is_over: bool = False
+    """Whether the command ends: what is cancelled then has not been stopped by the user."""
     kept_state: ChatState | None = None
     """What the session says it is held with; None: that is not known, and said again."""
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What the work returns, on the chat's own loop; ctrl-C cancels it."""
-        return self.runner.run(work)
+        try:
+            return self.runner.run(work)
+        except Ending:
+            self.is_over = True
+            raise
 
     # --- what is asked, and how
 
@@ -140,7 +147,7 @@ class Talk:
         """How a model is asked that is too small to choose tools, or to know when it is done."""
         if self.chooses_tools:
             return {}
-        usual: dict[str, Any] = {**_SOBER, "max_tokens": _ENOUGH}
+        usual = {**SETTINGS}
         if self.tools:
             usual["tool_choice"] = "none"
         return {name: value for name, value in usual.items() if name not in self.settings}
@@ -171,7 +178,7 @@ class Talk:
                     heard.hear(event)
                     self.screen.show(event)
         except asyncio.CancelledError:
-            is_stopped = _is_ours()
+            is_stopped = not self.is_over and _is_ours()
             if not is_stopped:
                 raise
         except DragomanError as error:

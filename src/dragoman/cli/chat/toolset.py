@@ -15,7 +15,7 @@ from inspect import isfunction
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from dragoman.cli.exit_codes import USAGE, Ending
 from dragoman.errors import DragomanError, ToolRetry
@@ -35,15 +35,23 @@ def now(timezone: str = "") -> str:
     """The date and the time.
 
     Args:
-        timezone: Where, such as Europe/Zurich; by default here.
+        timezone: Where, such as Europe/Zurich or Tokyo; by default here.
     """
+    there = _zone(timezone.strip()) if timezone.strip() else None
+    moment = datetime.now(there) if there else datetime.now().astimezone()
+    return f"{moment:%A, %d %B %Y, %H:%M:%S} ({moment.tzname()})"
+
+
+def _zone(name: str) -> ZoneInfo:
+    """A time zone by its name, or by that of a city in it, which small models name."""
+    city = name.rpartition(",")[0] or name
+    wanted = city.rpartition("/")[2].strip().replace(" ", "_").lower()
+    named = [each for each in available_timezones() if each.rpartition("/")[2].lower() == wanted]
     try:
-        there = ZoneInfo(timezone) if timezone else None
+        return ZoneInfo(name if name in available_timezones() else min(named, key=len))
     except (KeyError, OSError, ValueError):
         msg = "there is no such time zone; name one as in Europe/Zurich"
         raise ToolRetry(msg) from None
-    moment = datetime.now(there) if there else datetime.now().astimezone()
-    return f"{moment:%A, %d %B %Y, %H:%M:%S} ({moment.tzname()})"
 
 
 @tool
