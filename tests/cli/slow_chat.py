@@ -13,7 +13,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-from dragoman.cli.chat.chatting import Options, hold
+from dragoman.cli.chat.chatting import hold
+from dragoman.cli.chat.options import Options
 from dragoman.cli.exit_codes import clean_ending
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import Event, PartDelta

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from dragoman import Response
-from dragoman.cli import ask_options
+from dragoman.cli import attachments
 from dragoman.cli.commands import dragoman as command
 from dragoman.transport.local.catalogue import PACKAGED
 from dragoman.transport.local.fetching import is_kept
@@ -217,7 +217,7 @@ def test_attachments_are_sent_as_what_they_are() -> None:
 def test_documents_in_archives_go_by_their_name() -> None:
     """A word processor's file is a zip archive, too."""
     Path("a.docx").write_bytes(b"PK\x03\x04\x00\xff")
-    part = ask_options._part(Path("a.docx").read_bytes(), "a.docx")
+    part = attachments._part(Path("a.docx").read_bytes(), "a.docx")
     assert "wordprocessingml" in str(getattr(part, "mime", ""))
 
 
@@ -233,8 +233,7 @@ def test_an_attachment_that_would_be_lost_ends_it() -> None:
 
 def test_attachments_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them together, and none is read further than that."""
-    monkeypatch.setattr(ask_options, "MOST_BYTES", 40)
-    monkeypatch.setattr(ask_options._read, "__defaults__", (40,))
+    monkeypatch.setattr(attachments, "MOST_BYTES", 40)
     Path("a.png").write_bytes(PNG)
     Path("b.png").write_bytes(PNG)
     Path("none.png").touch()
@@ -286,10 +285,13 @@ def test_usage_is_told_on_request() -> None:
     """On standard error; a stream is asked to tell it."""
     with serving(said()) as vendor:
         done = run("openai:m", "Where?", "--usage", "--base-url", vendor.url)
-    assert (done.stdout, done.stderr) == ("In Mostar.\n", "tokens: 9 in, 3 out\n")
+    assert (done.stdout, done.stderr) == ("In Mostar.\n", "tokens: 9 in, 3 out · cost: unknown\n")
     with serving(streamed("In ", "Mostar.")) as vendor:
         done = run("openai:m", "Where?", "--usage", "--stream", "--base-url", vendor.url)
-    assert (done.stdout, done.stderr) == ("In Mostar.\n", "tokens: the provider did not say\n")
+    assert (done.stdout, done.stderr) == (
+        "In Mostar.\n",
+        "tokens: the provider did not say · cost: unknown\n",
+    )
     assert vendor.came[0].json["stream_options"] == {"include_usage": True}
     assert "(estimated)" in run("echo:", "Hi", "--usage").stderr
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +17,11 @@ from dragoman.cli.chat.screens import PipeScreen
 from dragoman.cli.chat.talk import Talk
 from dragoman.cli.chat.toolset import now
 from dragoman.cli.chat.typed import PipedLines
+from dragoman.errors import ToolRetry
 from dragoman.transport.scripted import ScriptedModel
 from tests.cli.loopback import DRAGOMAN, refused, said, serving, streamed
 from tests.cli.samples import SECRET
-from tests.cli.test_chat import own_folder, run, stored
+from tests.cli.test_chat import TOOLS, call, own_folder, run, script, stored
 
 __all__ = ["own_folder"]
 
@@ -162,3 +164,37 @@ def test_a_small_model_is_told_of_a_tool_only_where_one_is_asked_for(has_limit: 
     assert model.requests[1].messages[-1].text == "What time is it?"
     most = None if has_limit else 400
     assert {request.sampling.max_tokens for request in model.requests} == {most}
+
+
+def test_a_chat_in_a_pipe_that_is_terminated_ends_cleanly() -> None:
+    """In mid-answer: one line, and no traceback of what was cancelled."""
+    with serving(streamed("In ", is_whole=False, hangs=True)) as vendor:
+        process = subprocess.Popen(
+            [*DRAGOMAN, "chat", "-m", "openai-compatible:m", "--base-url", vendor.url,
+             "--no-history"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write(b"Where?\n")
+        process.stdin.flush()
+        assert vendor.asked.wait(60)
+        process.terminate()
+        _, told = process.communicate(timeout=60)
+    assert (process.returncode, told) == (143, b"dragoman: terminated\n")
+
+
+def test_going_in_circles_is_told_without_the_library_s_words() -> None:
+    """The limit is an agent's, and there is no option for it here."""
+    Path("mine.py").write_text(TOOLS)
+    play = script(*[call("weather", city="Basel")] * 9)
+    done = run("-T", "mine.py", play, stdin="Weather?\n")
+    assert "the model goes in circles\n" in done.stderr
+    assert "RunLimits" not in done.stderr
+
+
+@pytest.mark.parametrize("place", ["Tokyo", "Asia/Tokyo", "tokyo", "Tokyo, Japan", ""])
+def test_the_time_is_told_by_city(place: str) -> None:
+    """Small models name cities; one that there is not is told as such."""
+    assert ("JST" in now.function(place)) is bool(place)
+    with pytest.raises(ToolRetry):
+        now.function("Atlantis")

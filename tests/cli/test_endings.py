@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import subprocess
+import sys
 
 import pytest
 
@@ -58,3 +60,28 @@ def test_what_ends_well_says_nothing(capsys: pytest.CaptureFixture[str]) -> None
     with clean_ending():
         pass
     assert capsys.readouterr().err == ""
+
+
+_EARLY = """
+import sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Finder())
+sys.argv = ["dragoman", "dialects"]
+from dragoman.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("name", ["dragoman.cli.commands", "dragoman.cli.printing", "click"])
+def test_an_interrupt_while_modules_are_loaded_is_clean(name: str) -> None:
+    """On a slow machine that takes a while."""
+    done = subprocess.run(
+        [sys.executable, "-c", _EARLY.format(name=name)], capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "dragoman: interrupted\n")

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from dragoman import ChatHistory, Image, Message, SessionIdentity
+from dragoman.cli import screen
 from dragoman.cli.cards import Card, print_cards
 from dragoman.cli.commands import dragoman as command
 from dragoman.cli.history.listing import looked_at
@@ -232,3 +233,26 @@ async def test_the_files_of_a_store_are_listed_as_well(tmp_path: Path) -> None:
     (found,) = await looked_at(storage, await storage.sessions())
     assert (found.first_line, found.model, found.messages) == ("Hello", "m", 22)
     await storage.close()
+
+
+def test_a_long_wait_has_a_bar_with_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a second, on a terminal; a short one, a pipe and seen output have none."""
+    shown: list[str] = []
+
+    class Seen(StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    clock = iter(range(0, 1000, 2))
+    monkeypatch.setattr(screen, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("sys.stderr", error := Seen())
+    monkeypatch.setenv("TERM", "xterm")
+    with screen.counting(32, "records") as advance:
+        for _ in range(32):
+            advance()
+    shown.append(error.getvalue())
+    with screen.counting(32, "records", seen=True) as advance:
+        advance()
+    assert error.getvalue() == shown[0]
+    assert "32/32" in shown[0]
+    assert "records" in shown[0]

@@ -42,12 +42,12 @@ def test_dialects_are_json_for_programs() -> None:
 
 def test_types_are_listed() -> None:
     """One on each line, the whole document first."""
-    names = run("schema").stdout.splitlines()
+    names = run("schema", "--table").stdout.splitlines()
     assert names[0] == "document"
     assert {"Message", "Messages", "Request", "Response", "ConversationHistory"} <= set(names)
 
 
-@pytest.mark.parametrize("name", run("schema").stdout.splitlines())
+@pytest.mark.parametrize("name", run("schema", "--table").stdout.splitlines())
 def test_every_type_has_a_schema(name: str) -> None:
     """A valid one, in which nothing is missing."""
     schema = json.loads(run("schema", name).stdout)
@@ -88,3 +88,9 @@ def test_cells_of_a_table_stay_on_their_line(capsys: pytest.CaptureFixture[str])
     """Whatever a file is called."""
     print_table(("a", "b"), [("x\ny\x1b[2J", "z")])
     assert capsys.readouterr().out == "a        b\nx␊y␛[2J  z\n"
+
+
+def test_the_types_are_a_list_in_a_pipe() -> None:
+    """As everything that is listed; on a terminal they are lines."""
+    names = json.loads(run("schema").stdout)
+    assert names == run("schema", "--table").stdout.splitlines()

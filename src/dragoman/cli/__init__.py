@@ -13,4 +13,7 @@ def main() -> None:
         if error.name not in {"click", "rich"}:
             raise
         sys.exit("The dragoman command needs its extra: pip install 'dragoman[cli]'")
+    except KeyboardInterrupt:
+        sys.stderr.write("dragoman: interrupted\n")
+        sys.exit(130)
     dragoman(prog_name="dragoman")

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from dragoman.model.events import Event
     from dragoman.model.requests import Output, Request
     from dragoman.model.responses import Response
-    from dragoman.model.usage import Usage
     from dragoman.transport.model import OpenedModel
 
 UNKNOWN: Any = object()
@@ -93,12 +92,12 @@ class Printer:
 
     def show(
         self, response: Response, output: Output | None, *, value: Any = UNKNOWN,
-        usage: Usage | None = None,
+        took: str = "",
     ) -> None:  # fmt: skip
         """Print a whole answer; of one that was streamed, what that did not show.
 
-        `value` is the JSON that it comes to, where that was found and checked already; `usage` what
-        all requests took, where there were several.
+        `value` is the JSON that it comes to, where that was found and checked already; `took` what
+        it took, on a line, which is shown if that is asked for.
         """
         if not self.streams and response.choices:
             self.say("thinking", response.message.thinking)
@@ -110,7 +109,7 @@ class Printer:
         elif self._options.has_schema and not self.streams:
             self._show_json(_parsed(response) if value is UNKNOWN else value)
         if self._options.usage:
-            click.echo(cost_line(usage or response.usage), err=True)
+            click.echo(took, err=True)
         self._remark(response, output if value is UNKNOWN else None)
 
     def _extracted(self, text: str) -> str:
@@ -143,15 +142,13 @@ class Printer:
             raise Ending(BROKEN, problem)
 
 
-async def answer(model: OpenedModel, request: Request, printer: Printer) -> None:
-    """Ask, and print the answer."""
+async def answered(model: OpenedModel, request: Request, printer: Printer) -> Response:
+    """The answer, printed as it comes if it is streamed."""
     async with model:
         if printer.streams:
-            response = await _streamed(model, request, printer)
-        else:
-            with waiting(f"Asking {model.name} …"):
-                response = await model.send(request)
-    printer.show(response, request.output)
+            return await _streamed(model, request, printer)
+        with waiting(f"Asking {model.name} …"):
+            return await model.send(request)
 
 
 async def _streamed(model: OpenedModel, request: Request, printer: Printer) -> Response:
@@ -220,20 +217,3 @@ def _remarks(response: Response) -> list[str]:
     elif response.finish is not None and response.finish.is_cut_off:
         found.append("the answer is cut off; --max-tokens allows for more")
     return found
-
-
-def cost_line(usage: Usage | None) -> str:
-    """What an answer cost, on a line."""
-    if usage is None:
-        return "tokens: the provider did not say"
-    counts = {
-        "in": usage.input,
-        "read from cache": usage.cache_read,
-        "written to cache": usage.cache_write,
-        "thinking": usage.thinking,
-        "out": usage.output,
-    }
-    always = {"in", "out"}
-    told = [f"{count:,} {name}" for name, count in counts.items() if count or name in always]
-    estimated = usage.extras.get("dragoman", {}).get("estimated")
-    return f"tokens: {', '.join(told)}{' (estimated)' if estimated else ''}"

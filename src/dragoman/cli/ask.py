@@ -3,107 +3,123 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dragoman.cli.exit_codes import EXIT_CODES, USAGE, Ending, clean_ending, complain
 from dragoman.cli.history.stores import store_options
-from dragoman.cli.model_opening import address_asked, opened, settings_of
+from dragoman.cli.model_opening import address_asked, model_meant, opened, settings_of
 from dragoman.cli.model_options import given_settings, given_template, model_options
 
 if TYPE_CHECKING:
     from dragoman.cli.ask_options import Options
+    from dragoman.cli.chat.chat_state import ChatState
     from dragoman.model.requests import Request
     from dragoman.transport.model import Model
 
+_WHICH = (
+    "which model? Name it first, as in `dragoman ask openai:gpt-5 …`, with -m, or for good:"
+    " `dragoman aliases set default openai:gpt-5`"
+)
 _SECONDS = click.FloatRange(0, min_open=True)
 
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("words", nargs=-1, metavar="MODEL [PROMPT]...")
 @model_options
-@click.option("-a", "--attach", multiple=True, metavar="FILE",
-              help="Send a file along: pictures, sound, PDF, text. Repeatable.")  # fmt: skip
+@click.option("-a", "--attach", multiple=True, metavar="FILE|URL",
+              help="Send a file along: image, audio, video, PDF, text; - is standard input."
+                   " Repeatable.")  # fmt: skip
 @click.option("--schema", metavar="FILE|FIELDS",
               help="Answer in JSON, checked against a JSON Schema: a file, the schema itself, or"
                    " fields such as 'name, age int'.")  # fmt: skip
+@click.option("--schema-multi", metavar="FILE|FIELDS",
+              help="The same for a list: an object with `items` of that schema.")  # fmt: skip
 @click.option("-x", "--extract", is_flag=True, help="Print only the first code block.")
 @click.option("-c", "--continue", "is_continued", is_flag=True, help="Continue the latest chat.")
-@click.option("--session", metavar="NAME",
-              help="Keep question and answer in the chat of that name.")  # fmt: skip
+@click.option("--session", metavar="NAME", help="Continue the chat of that name, or start it.")
 @store_options
+@click.option("--no-history", is_flag=True, help="Do not keep question and answer.")
 @click.option("--stream/--no-stream", default=None,
-              help="Print the answer as it comes; on a terminal that is the default.")  # fmt: skip
+              help="Print the answer as it is generated; the default on a terminal.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the whole response as JSON.")
 @click.option("--timeout", type=_SECONDS, metavar="SECONDS",
               help="Time limit for the whole command, retries included.")  # fmt: skip
 @click.option("--save", "saved_as", metavar="NAME",
-              help="Save all this as a template, and ask nothing.")  # fmt: skip
+              help="Save prompt and options as a template instead of asking.")  # fmt: skip
 def ask(words: tuple[str, ...], **options: Any) -> None:
-    """Ask a MODEL something, once.
+    """Ask a MODEL a question.
 
-    A MODEL is provider:model, local:smollm2 or local:FILE.gguf (on this machine, without a key),
-    or echo: (repeats what it is told). It is the first argument, unless -m, a template or
-    $DRAGOMAN_MODEL names one. The prompt is what the arguments say, what is piped in, or both:
-    then what is piped in comes first. A single - reads standard input whatever it is.
+    A MODEL is provider:model, an alias, local:smollm2 or local:FILE.gguf (on this machine, without
+    a key), or echo: (repeats the prompt). It is the first argument, unless -m, a template,
+    $DRAGOMAN_MODEL or the alias `default` names one. The prompt is the other arguments, standard
+    input, or both, standard input first. A single - reads standard input even from a terminal.
 
-    The answer goes to standard output and nothing else does: thinking (where standard error is a
-    terminal), usage and errors go to standard error. Keys come from the environment; `dragoman
-    providers` names the variables.
+    Only the answer is written to standard output. Thinking (if standard error is a terminal),
+    usage and errors go to standard error. API keys come from the environment; `dragoman providers`
+    lists the variables. Question and answer are kept: `dragoman history` shows them, and -c
+    continues the conversation.
     """
     with clean_ending():
-        from dragoman.cli.ask_options import Options, model_and_words, names_model
+        from dragoman.cli.ask_options import Options, model_and_words, names_model, schema_given
 
+        schema_given(options)
         is_saved = options["saved_as"] is not None
-        has_model = is_saved or bool(words and names_model(words[0]))
+        is_named = is_saved or options["named_model"] is not None
+        has_model = is_named or bool(words and names_model(words[0]))
         template = given_template(options, has_model=has_model)
-        is_theirs = template is not None and not has_model and not options["named_model"]
+        is_theirs = template is not None and not has_model
         if template is not None and is_theirs and options["base_url"] is None:
             options["base_url"] = template.base_url
         settings = given_settings(options, template)
         named = options.pop("named_model")
         given = Options(**options, settings=settings, template=template)
-        model, said = model_and_words(words, named, template, _kept_model(given))
+        if given.is_in_chat and given.no_history:
+            other = "--continue" if given.is_continued else "--session"
+            raise Ending(USAGE, f"{other} is kept, and takes no --no-history")
+        state = _kept_state(given)
+        model, said = model_and_words(words, named, template, state.model)
         if given.saved_as is not None:
             _save(given, model, said)
+        elif model is None:
+            raise Ending(USAGE, _WHICH)
         else:
-            _ask(model, said, given)
+            is_same = named is None and model == state.model
+            _ask(model, said, given.with_state(state, is_same_model=is_same))
 
 
-def _ask(name: str | None, words: tuple[str, ...], given: Options) -> None:
-    from dragoman.cli.answer_output import Printer, answer
+def _ask(named: str, words: tuple[str, ...], given: Options) -> None:
+    from dragoman.cli.answer_output import Printer
+    from dragoman.cli.ask_agent import answer_alone, answer_with_tools
     from dragoman.cli.ask_options import request_of
     from dragoman.cli.provider_errors import run
+    from dragoman.cli.small_model import SETTINGS, is_small
 
-    if name is None:
-        raise Ending(USAGE, "which model? Name it first, as in `dragoman ask openai:gpt-5 …`, with"
-                     " -m, or in $DRAGOMAN_MODEL")  # fmt: skip
     # What is wrong with the model is said before all else.
-    settings = settings_of(
-        name, base_url=given.base_url, dialect=given.dialect, timeout=given.timeout
-    )
+    meant = model_meant(named)
+    name, base_url = meant.name, given.base_url or meant.base_url
+    settings = settings_of(name, base_url=base_url, dialect=given.dialect, timeout=given.timeout)
+    state = given.state(named)
+    if is_small(name):
+        given = replace(given, settings={**SETTINGS, **given.settings})
     request, files = request_of(words, given)
     there = opened(name, settings, may_fetch=given.yes)
     _tell_losses(there, request, files)
     printer = Printer(given, sys.stdout)
-    if given.is_agent:
-        from dragoman.cli.ask_agent import answer_with_tools
-
-        work = answer_with_tools(there, request, printer, given)
-    else:
-        work = answer(there, request, printer)
-    run(work, there.name, address_asked(there, given.base_url))
+    answer = answer_with_tools if given.is_agent else answer_alone
+    work = answer(there, request, printer, given, state)
+    run(work, there.name, address_asked(there, base_url))
 
 
-def _kept_model(given: Options) -> str | None:
-    """The model that spoke last in the chat that is continued."""
-    if not given.is_kept:
-        return None
-    from dragoman.cli.ask_agent import kept_model
+def _kept_state(given: Options) -> ChatState:
+    """What the chat that is continued was held with."""
+    from dragoman.cli.ask_agent import kept_state
+    from dragoman.cli.chat.chat_state import ChatState
     from dragoman.cli.provider_errors import run
 
-    return run(kept_model(given), "the store")
+    return run(kept_state(given), "the store") if given.is_in_chat else ChatState()
 
 
 def _save(given: Options, model: str | None, words: tuple[str, ...]) -> None:

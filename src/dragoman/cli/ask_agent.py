@@ -5,21 +5,28 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dragoman.cli.answer_output import UNKNOWN
 from dragoman.cli.chat.calls import call_line, result_line
+from dragoman.cli.chat.chat_state import KEY, state_of
+from dragoman.cli.chat.continuing import is_known
 from dragoman.cli.chat.sessions import last_model, opened_history
 from dragoman.cli.chat.toolset import tools_named
-from dragoman.cli.exit_codes import complain
+from dragoman.cli.costs import usage_line
+from dragoman.cli.exit_codes import Ending, complain
+from dragoman.cli.history.stores import USUAL
 from dragoman.cli.screen import harmless_line
+from dragoman.errors import DragomanError
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent, Result
     from dragoman.cli.answer_output import Printer
     from dragoman.cli.ask_options import Options
+    from dragoman.cli.chat.chat_state import ChatState
     from dragoman.history.chat import ChatHistory
     from dragoman.model.requests import Request
     from dragoman.model.responses import Response
@@ -27,10 +34,40 @@ if TYPE_CHECKING:
     from dragoman.transport.model import OpenedModel
 
 _NOBODY = "nobody is here to allow it"
+_NOT_KEPT = "question and answer are not kept"
+
+
+async def answer_alone(
+    model: OpenedModel, request: Request, printer: Printer, options: Options, state: ChatState
+) -> None:
+    """Ask one question of its own, print the answer, and keep both."""
+    from dragoman.cli.answer_output import answered
+    from dragoman.providers.prices import LISTED
+
+    response = await answered(model, request, printer)
+    cost = LISTED.cost_of_response(response, model.name)
+    try:
+        printer.show(response, request.output, took=usage_line(response.usage, cost))
+    finally:
+        if not options.no_history and response.choices:
+            await _keep(request, response, options, state)
+
+
+async def _keep(request: Request, response: Response, options: Options, state: ChatState) -> None:
+    """Keep question and answer in a chat of their own."""
+    asked = request.messages[0].with_metadata(KEY, state.to_metadata())
+    message = response.message
+    if message.usage is None:
+        message = message.replace(usage=response.usage)
+    async with _history(options) as history:
+        try:
+            await history.extend([asked, message])
+        except (DragomanError, OSError) as error:
+            complain(f"{_NOT_KEPT}: {error}")
 
 
 async def answer_with_tools(
-    model: OpenedModel, request: Request, printer: Printer, options: Options
+    model: OpenedModel, request: Request, printer: Printer, options: Options, state: ChatState
 ) -> None:
     """Ask, run what the model calls, and print the answer."""
     from dragoman.agent import Agent
@@ -42,31 +79,40 @@ async def answer_with_tools(
             system=options.instructions,
             **options.settings,
         )
-        given: dict[str, Any] = {"history": history} if history is not None else {}
+        given: dict[str, Any] = {"history": history}
         if request.output is not None:
             given["output"] = request.output.schema
-        response, result = await _answered(
-            agent, [*request.messages[0].parts], given, printer
-        )  # fmt: skip
+        asked = request.messages[0].with_metadata(KEY, state.to_metadata())
+        response, result = await _answered(agent, [asked], given, printer)
     if response is not None:
         value = UNKNOWN if request.output is None else result.output
-        printer.show(response, request.output, value=value, usage=result.usage)
+        took = usage_line(result.usage, result.cost)
+        printer.show(response, request.output, value=value, took=took)
 
 
-async def kept_model(options: Options) -> str | None:
-    """The model that spoke last in the chat that is continued."""
+async def kept_state(options: Options) -> ChatState:
+    """What the chat that is continued was held with."""
     async with _history(options) as history:
-        return None if history is None else last_model(await history.messages())
+        messages = await history.messages()
+    state = state_of(messages)
+    return state if is_known(state.model) else replace(state, model=last_model(messages))
 
 
 @asynccontextmanager
-async def _history(options: Options) -> AsyncGenerator[ChatHistory | None]:
-    if not options.is_kept:
-        yield None
-        return
-    history = await opened_history(
-        options.store, options.session, is_continued=options.is_continued, is_kept=True
-    )
+async def _history(options: Options) -> AsyncGenerator[ChatHistory]:
+    """The chat that is named, or a new one; an answer of its own counts without being kept."""
+    history: ChatHistory | None = None
+    try:
+        history = await opened_history(
+            options.store, options.session, is_continued=options.is_continued,
+            is_kept=not options.no_history,
+        )  # fmt: skip
+    except (DragomanError, OSError, Ending) as error:
+        if options.is_in_chat:
+            raise
+        complain(f"{_NOT_KEPT}: {error}")
+    if history is None:
+        history = await opened_history(USUAL, None, is_continued=False, is_kept=False)
     try:
         yield history
     finally:

@@ -7,25 +7,28 @@ import re
 import stat
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from dragoman.cli.exit_codes import BROKEN, FILES, USAGE, Ending
+from dragoman.cli.attachments import (
+    STDIN,
+    attached,
+    expect_files,
+    is_there,
+    read,
+    shown_name,
+    text_of,
+)
+from dragoman.cli.exit_codes import BROKEN, USAGE, Ending
+from dragoman.cli.model_aliases import aliases, default_model
 from dragoman.cli.model_options import MODEL_VARIABLE
 
 if TYPE_CHECKING:
+    from dragoman.cli.chat.chat_state import ChatState
     from dragoman.cli.history.stores import Place
     from dragoman.cli.prompt_template import Template
-    from dragoman.model.content import AnyPart
     from dragoman.model.requests import Output, Request
 
-MOST_BYTES = 50_000_000
-"""Of all attachments, or of standard input: more no provider takes in a request."""
-
-_STDIN = "standard input"
 _PART = re.compile(r"messages\[0\]\.parts\[(\d+)\]")
 
 
@@ -35,7 +38,7 @@ class Options:
 
     system: str | None
     attach: tuple[str, ...]
-    schema: str | None
+    schema: str | Mapping[str, Any] | None
     extract: bool
     stream: bool | None
     as_json: bool
@@ -46,6 +49,7 @@ class Options:
     is_continued: bool
     session: str | None
     store: Place
+    no_history: bool
     saved_as: str | None
     dialect: str | None
     base_url: str | None
@@ -70,14 +74,40 @@ class Options:
         return self.schema is not None or theirs is not None
 
     @property
-    def is_kept(self) -> bool:
-        """Whether question and answer are part of a chat."""
+    def is_in_chat(self) -> bool:
+        """Whether question and answer are part of a chat that is named, or the latest."""
         return self.is_continued or self.session is not None
 
     @property
     def is_agent(self) -> bool:
-        """Whether it takes more than one request to one model."""
-        return bool(self.tool_names) or self.is_kept
+        """Whether it takes more than one request to one model, or what was said before."""
+        return bool(self.tool_names) or self.is_in_chat
+
+    def with_state(self, state: ChatState, *, is_same_model: bool) -> Options:
+        """With what the chat was held with, where the command line says nothing else.
+
+        Where the history says so that somebody else has written, an address elsewhere and tools
+        have to be named again.
+        """
+        system = self.instructions
+        changes: dict[str, Any] = {"system": state.system if system is None else system}
+        if state.is_ours:
+            changes["tools"] = self.tool_names or state.tools
+        if is_same_model:
+            changes["dialect"] = self.dialect or state.dialect
+            changes["base_url"] = self.base_url or (
+                state.base_url if state.is_ours or state.is_here else None
+            )
+        return replace(self, settings={**state.settings, **self.settings}, **changes)
+
+    def state(self, model: str) -> ChatState:
+        """What the question is asked with, as it is kept with it."""
+        from dragoman.cli.chat.chat_state import ChatState
+
+        return ChatState(
+            model=model, base_url=self.base_url, dialect=self.dialect, system=self.instructions,
+            settings=self.settings, tools=self.tool_names,
+        )  # fmt: skip
 
 
 def model_and_words(
@@ -86,26 +116,27 @@ def model_and_words(
     """The model, and what is left of the arguments.
 
     The first argument is the model, unless one is named elsewhere (with -m, in the template, by
-    the chat that is continued, in the environment) and this names none.
+    the chat that is continued, in the environment, as the default) and this names none.
     """
     if named is not None:
         return named, words
-    usual = (
-        (template.model if template is not None else None) or last or os.environ.get(MODEL_VARIABLE)
-    )
+    theirs = None if template is None else template.model
+    usual = theirs or last or os.environ.get(MODEL_VARIABLE) or default_model()
     if words and (usual is None or names_model(words[0])) and words != ("-",):
         return words[0], words[1:]
     return usual, words
 
 
 def names_model(word: str) -> bool:
-    """Whether a word is `provider:model`, of a provider that there is."""
+    """Whether a word is `provider:model`, of a provider that there is, or an alias."""
     from dragoman.cli.provider_status import own_model
     from dragoman.errors import DragomanError
     from dragoman.providers.registry import provider
 
     place, colon, _ = word.partition(":")
-    if not colon or (any(map(str.isspace, word)) and not word.endswith(".gguf")):
+    if not colon:
+        return word in aliases()
+    if any(map(str.isspace, word)) and not word.endswith(".gguf"):
         return False
     try:
         return own_model(word) is not None or provider(place) is not None
@@ -122,14 +153,14 @@ def request_of(words: tuple[str, ...], options: Options) -> tuple[Request, list[
 
     names = ["-" in options.attach, options.schema == "-", words == ("-",)]
     if sum(names) > 1 or options.attach.count("-") > 1:
-        raise Ending(USAGE, f"{_STDIN} can be read once: name - in one place")
-    _expect_files(options.attach)
+        raise Ending(USAGE, f"{STDIN} can be read once: name - in one place")
+    expect_files(options.attach)
     said = _prompt(words, is_taken=names[0] or names[1])
     template = options.template
     prompt = said if template is None else template.filled(said)
     files = attached(options.attach)
     if not prompt and not files:
-        raise Ending(USAGE, f"ask what? Give a PROMPT, or pipe it in; - reads {_STDIN}")
+        raise Ending(USAGE, f"ask what? Give a PROMPT, or pipe it in; - reads {STDIN}")
     parts = [*files, *([Text(prompt)] if prompt else [])]
     schema = options.schema if options.schema is not None or template is None else template.schema
     system = options.instructions
@@ -139,22 +170,7 @@ def request_of(words: tuple[str, ...], options: Options) -> tuple[Request, list[
         output=_output(schema),
     )
     settings = request_fields(options.settings)
-    return request.with_settings(**settings), [_named(name) for name in options.attach]
-
-
-def _expect_files(names: tuple[str, ...]) -> None:
-    for name in names:
-        if name != "-" and not _is_there(name):
-            problem = "is a folder" if Path(name).is_dir() else "there is no such file"
-            raise Ending(USAGE, f"{name}: {problem}")
-
-
-def _is_there(name: str) -> bool:
-    """Whether a name is that of something to read: a file, or a pipe that a shell has made."""
-    try:
-        return not stat.S_ISDIR(Path(name).stat().st_mode)
-    except (OSError, ValueError):
-        return False
+    return request.with_settings(**settings), [shown_name(name) for name in options.attach]
 
 
 def attachment_of(path: str, files: list[str]) -> str | None:
@@ -188,72 +204,25 @@ def _is_piped() -> bool:
 
 def _piped() -> str:
     # Without the newline that ends every line in a pipe, as `$(…)` has it.
-    return _text_of(_read("-"), _STDIN).removesuffix("\n").removesuffix("\r")
+    return text_of(read("-"), STDIN).removesuffix("\n").removesuffix("\r")
 
 
-def _text_of(content: bytes, name: str) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        hint = "; --attach - sends it as a file" if name == _STDIN else ""
-    raise Ending(BROKEN, f"{name}: is not text in UTF-8{hint}")
+# --- the form of the answer
 
 
-# --- files
-
-
-def _read(name: str, most: int = MOST_BYTES) -> bytes:
-    """What a file holds, or standard input."""
-    with click.open_file(name, "rb") as file:
-        content: bytes = file.read(most + 1)
-    if len(content) > most:
-        from dragoman.cli.screen import size_of
-
-        limit = f"no more than {size_of(MOST_BYTES)} can be sent"
-        raise Ending(FILES, f"{_named(name)}: {limit}")
-    return content
-
-
-def _named(name: str) -> str:
-    return _STDIN if name == "-" else name
-
-
-def attached(names: tuple[str, ...]) -> list[AnyPart]:
-    """Files as the parts that they are sent as."""
-    left = MOST_BYTES
-    parts: list[AnyPart] = []
-    for name in names:
-        content = _read(name, left)
-        left -= len(content)
-        if not content:
-            raise Ending(USAGE, f"{_named(name)}: is empty")
-        parts.append(_part(content, name))
-    return parts
-
-
-def _part(content: bytes, name: str) -> AnyPart:
-    """A file as what it is: its first bytes tell, or that it is text, or its name."""
-    from dragoman.model.media import Audio, File, Image, Video, mime_of, sniff
-    from dragoman.model.parts import Text
-
-    label = "" if name == "-" else Path(name).name
-    if sniff(content) is None and (text := _as_text(content)) is not None:
-        # As text, which every model takes; as a file only some would.
-        return Text(f"{label}:\n\n{text}" if label else text)
-    mime = mime_of(content, label)
-    kinds: dict[str, Any] = {"image": Image, "audio": Audio, "video": Video}
-    kind = kinds.get((mime or "").partition("/")[0], File)
-    part: AnyPart = kind.from_bytes(content, mime, name=label or None)
-    return part
-
-
-def _as_text(content: bytes) -> str | None:
-    if b"\x00" in content:
-        return None
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return None
+def schema_given(options: dict[str, Any]) -> None:
+    """Make one of --schema and --schema-multi."""
+    several = options.pop("schema_multi")
+    if several is None:
+        return
+    if options["schema"] is not None:
+        raise Ending(USAGE, "--schema and --schema-multi: which of them?")
+    made = _output(several)
+    items = {} if made is None else {"type": "array", "items": made.schema}
+    options["schema"] = {
+        "type": "object", "properties": {"items": items}, "required": ["items"],
+        "additionalProperties": False,
+    }  # fmt: skip
 
 
 def _output(given: str | Mapping[str, Any] | None) -> Output | None:
@@ -268,12 +237,12 @@ def _output(given: str | Mapping[str, Any] | None) -> Output | None:
     if not isinstance(given, str):
         return Output(format="schema", schema=given, strict=True)
     is_inline = given.lstrip().startswith("{")
-    if not is_inline and given != "-" and not _is_there(given):
+    if not is_inline and given != "-" and not is_there(given):
         schema: Any = schema_of_fields(given)
         return Output(format="schema", schema=schema, strict=True)
-    named = "--schema" if is_inline else _named(given)
+    named = "--schema" if is_inline else shown_name(given)
     try:
-        schema = loads(given.encode() if is_inline else _read(given))
+        schema = loads(given.encode() if is_inline else read(given))
     except InvalidInputError as error:
         problem = str(error)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import stat
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from dragoman.cli.exit_codes import USAGE, Ending
+from dragoman.cli.exit_codes import FILES, USAGE, Ending
 
 
 class Output:
@@ -71,6 +72,22 @@ class Output:
             self._stream.close()
         if self._temporary is not None:
             self._temporary.unlink(missing_ok=True)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a text file of the user's for its owner alone, in place of what was there."""
+    from dragoman.history.storage.sqlite.privacy import make_private_folder
+
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        make_private_folder(path.parent)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise Ending(FILES, f"{path}: {error.strerror or type(error).__name__}") from None
 
 
 def refuse_same(inputs: Iterable[str], outputs: Iterable[str | None]) -> None:

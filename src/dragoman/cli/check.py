@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,11 +40,15 @@ def check(files: tuple[str, ...], target: str, *, as_json: bool | None, strict: 
     """
     with clean_ending():
         from dragoman.cli.checking import Checker, checked
-        from dragoman.cli.documents import documents
+        from dragoman.cli.documents import documents, size_of_files
+        from dragoman.cli.screen import progress
 
-        report = _Report(as_json=wants_json(as_json))
-        for found in checked(Checker(target), documents(files)):
-            report.add(found)
+        is_json = wants_json(as_json)
+        report = _Report(as_json=is_json)
+        is_seen = is_json and sys.stdout.isatty()
+        with progress(size_of_files(files), seen=is_seen) as advance:
+            for found in checked(Checker(target), documents(files, advance)):
+                report.add(found)
         report.end()
         code = report.code(strict=strict)
         if code != OK:

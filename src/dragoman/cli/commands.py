@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
+import sys
+from typing import Any
+
 import click
 
 from dragoman import __version__
+from dragoman.cli.aliases import aliases
 from dragoman.cli.ask import ask
 from dragoman.cli.chat import chat
 from dragoman.cli.check import check
@@ -12,7 +17,7 @@ from dragoman.cli.completion import completion
 from dragoman.cli.convert import convert
 from dragoman.cli.dialects import dialects
 from dragoman.cli.doctor import doctor
-from dragoman.cli.exit_codes import EXIT_CODES, clean_ending
+from dragoman.cli.exit_codes import EXIT_CODES, INTERRUPTED, clean_ending, complain
 from dragoman.cli.history import history
 from dragoman.cli.models import models
 from dragoman.cli.providers import providers
@@ -20,11 +25,40 @@ from dragoman.cli.schema import schema
 from dragoman.cli.show import show
 from dragoman.cli.templates import templates
 
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES)
+
+class _Commands(click.Group):
+    """The commands; a question without one is for `ask`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `ask` before what can't be a command: a sentence, a model, an option of `ask`.
+
+        A single word may be a command that was mistyped, and is never sent to a model.
+        """
+        options = {name for each in self.get_params(ctx) for name in each.opts}
+        if args and args[0] not in {*options, "-", "--", ""} and not _WORD.fullmatch(args[0]):
+            args = ["ask", *args]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; an interrupt before it has begun ends it as one later does."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            complain("interrupted")
+            sys.exit(INTERRUPTED)
+
+
+@click.group(
+    cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}, epilog=EXIT_CODES
+)
 @click.version_option(__version__, message="dragoman %(version)s")
 def dragoman() -> None:
-    """Conversations with language models that belong to their owner."""
+    """Conversations with language models that belong to their owner.
+
+    A question needs no command: `dragoman 'Where is the Old Bridge?'` is `dragoman ask …`.
+    """
 
 
 @dragoman.command(epilog=EXIT_CODES, short_help="Talk with a small model on this machine.")
@@ -42,7 +76,7 @@ def tour(*, watch: bool) -> None:
 
 
 for command in (
-    ask, chat, check, completion, convert, dialects, doctor, history, models, providers, schema,
-    show, templates,
+    aliases, ask, chat, check, completion, convert, dialects, doctor, history, models, providers,
+    schema, show, templates,
 ):  # fmt: skip
     dragoman.add_command(command)

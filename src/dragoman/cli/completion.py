@@ -17,7 +17,7 @@ _SHELLS = ("bash", "fish", "zsh")
 @click.argument("shell", required=False, type=click.Choice(_SHELLS))
 @click.option("--install", is_flag=True, help="Write it to where the shell looks for it.")
 def completion(shell: str | None, *, install: bool) -> None:
-    """Print what makes your SHELL complete commands and options with Tab, or install it.
+    """Print or install the script that completes commands and options with Tab in your SHELL.
 
     Without a SHELL, the one in $SHELL is meant. The file that --install writes is named; delete it
     to undo that.

@@ -27,7 +27,7 @@ _SHOWN = 3
               help="How long to wait for each server.")  # fmt: skip
 @json_option
 def doctor(timeout: float, *, as_json: bool | None) -> None:
-    """Say what is installed, which keys, servers, models and stores are found, and what to do next.
+    """Show what is installed, which keys, servers, models and stores are found, and what to do.
 
     No provider on the network is asked: `dragoman providers --check` does that. Keys are never
     shown. Exit code 1 says that something is wrong.

@@ -11,8 +11,9 @@ A file named `….jsonl` or `….ndjson` is read line by line whatever it begins
 
 from __future__ import annotations
 
+import stat
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -85,6 +86,19 @@ def chunks_of(
         if on_read is not None:
             on_read(len(chunk))
         yield chunk
+
+
+def size_of_files(files: Sequence[str]) -> int | None:
+    """How many bytes there are to read, if that is known before."""
+    total = 0
+    for name in files:
+        if name == STDIN:
+            return None
+        found = Path(name).stat()
+        if not stat.S_ISREG(found.st_mode):
+            return None
+        total += found.st_size
+    return total
 
 
 def documents(

@@ -39,7 +39,7 @@ Exit codes:
   4   a file can't be read or written
   5   a provider refused, failed, or could not be reached
   70  a fault of dragoman's own
-  130, 141, 143  interrupted, the reader went away, terminated"""
+  130, 141, 143  interrupted, output closed, terminated"""
 
 
 INPUT = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)

@@ -15,7 +15,17 @@ from dragoman.cli.provider_status import (
 )
 
 if TYPE_CHECKING:
+    from dragoman.cli.model_aliases import Chosen
     from dragoman.transport.model import Model, OpenedModel
+
+
+def model_meant(name: str) -> Chosen:
+    """The model that a name or an alias stands for, and where it is, if not where it usually is."""
+    from dragoman.cli.model_aliases import Chosen, resolved
+    from dragoman.cli.reachable_models import address_here
+
+    chosen = resolved(name)
+    return Chosen(chosen.name, chosen.base_url or address_here(chosen.name.partition(":")[0]))
 
 
 def settings_of(

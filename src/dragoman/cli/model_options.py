@@ -29,14 +29,15 @@ _OPTIONS = (
     click.option("--max-tokens", type=click.IntRange(1), metavar="N",
                  help="Maximum tokens per answer."),
     click.option("--temperature", type=click.FloatRange(0), metavar="X",
-                 help="How much chance there is in the answer; 0 for as little as possible."),
+                 help="Sampling temperature; 0 is the most predictable."),
     click.option("--thinking", metavar="EFFORT",
-                 help="none, low, medium, high, … or a number of tokens."),
+                 help="How long to think first: none, low, medium, high, … or a number of tokens."),
     click.option("-T", "--tools", multiple=True, metavar="FILE.py|MODULE:NAME",
-                 help="Functions that the model may call; `builtin` has two. Repeatable."),
-    click.option("--usage", is_flag=True, help="Show tokens and cost after each answer."),
+                 help="Functions the model may call: a file, a module, Python such as"
+                      " 'def f(x: int): …', or `builtin` (two examples). Repeatable."),
+    click.option("-u", "--usage", is_flag=True, help="Show tokens and cost after each answer."),
     click.option("--dialect", metavar="DIALECT", help="Which of the provider's dialects to use."),
-    click.option("--base-url", metavar="URL", help="The provider's address, if not its usual one."),
+    click.option("--base-url", metavar="URL", help="The provider's address, if not the usual one."),
     click.option("--yes", is_flag=True, help="Download a missing local model without asking."),
 )  # fmt: skip
 

@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 @click.option(
     "--facts",
     is_flag=True,
-    help="Show what is known of models, with its source; of all, of a PROVIDER's, or of one MODEL.",
+    help="Show what is known about models, and the sources: all, a PROVIDER's, or one MODEL.",
 )
-@click.option(
-    "--base-url", metavar="URL", help="The address of the provider, if it is not the usual one."
-)
+@click.option("--base-url", metavar="URL", help="The provider's address, if not the usual one.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), default=30.0,
               show_default=True, metavar="SECONDS",
               help="How long to wait for an answer.")  # fmt: skip
@@ -41,12 +39,12 @@ def models(
 ) -> None:
     """List the models of a provider, or of all that are configured.
 
-    `local` are those on this machine, and those that can be fetched. The first column is what
-    `dragoman ask` takes. The context window is the provider's word where it gives one, else what
-    is known of models of that name.
+    `local` lists the models on this machine, and those that can be downloaded. The first column is
+    the name that `dragoman ask` takes. The context window is what the provider says, or else what
+    Dragoman knows about models of that name.
 
-    With --facts nobody is asked: shown is what Dragoman knows, and what your own file of facts
-    (DRAGOMAN_FACTS) says in its place.
+    --facts makes no requests: it shows what Dragoman knows about models, with your own file of
+    facts (DRAGOMAN_FACTS) taking precedence.
     """
     with clean_ending():
         if facts:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import chain
-from pathlib import Path
 
 from dragoman.cli.atomic_files import Output
 from dragoman.cli.conversion import Job, Outcome
 from dragoman.cli.conversion_report import Tally
-from dragoman.cli.documents import STDIN, Batch, documents
+from dragoman.cli.documents import Batch, documents, size_of_files
 from dragoman.cli.exit_codes import BROKEN, FOUND, OK
 from dragoman.cli.screen import progress
 from dragoman.cli.workers import outcomes
@@ -33,7 +31,7 @@ class Pipeline:
 
     def run(self, files: Sequence[str]) -> int:
         """Convert them all, or up to the first that fails; how that ended, as an exit code."""
-        with progress(_size(files), seen=self._output.is_seen) as advance:
+        with progress(size_of_files(files), seen=self._output.is_seen) as advance:
             batches = documents(files, advance)
             first = next(batches, None)
             if first is not None:
@@ -75,16 +73,3 @@ class Pipeline:
         if self._is_array:
             self._output.write(b"\n]\n" if self._is_begun else b"[]\n")
         self._output.keep()
-
-
-def _size(files: Sequence[str]) -> int | None:
-    """How many bytes there are to read, if that is known before."""
-    total = 0
-    for name in files:
-        if name == STDIN:
-            return None
-        found = Path(name).stat()
-        if not stat.S_ISREG(found.st_mode):
-            return None
-        total += found.st_size
-    return total

@@ -16,8 +16,16 @@ _LONGEST = 500
 
 def explained(error: DragomanError, address: str | None = None) -> str:
     """What went wrong, with what the provider's support would ask for, or where nobody was."""
-    from dragoman.errors import AllFailed, ConnectError, ProviderError, TransportError
+    from dragoman.errors import (
+        AllFailed,
+        ConnectError,
+        LimitExceeded,
+        ProviderError,
+        TransportError,
+    )
 
+    if isinstance(error, LimitExceeded):  # its limits are an agent's, and no option here
+        return str(error).partition(" (RunLimits.")[0]
     if isinstance(error, AllFailed):
         causes = [_cause(cause) for cause in error.causes]
         return "\n  ".join((str(error.args[0]), *causes))
@@ -64,7 +72,7 @@ def ending_of(error: DragomanError, name: str, address: str | None = None) -> En
         case ProviderError() | TransportError() | WireError() | AllFailed():
             return Ending(PROVIDER, f"{name}: {explained(error, address)}")
         case _:
-            return Ending(BROKEN, str(error))
+            return Ending(BROKEN, explained(error))
 
 
 def run(work: Coroutine[Any, Any, T], name: str, address: str | None = None) -> T:

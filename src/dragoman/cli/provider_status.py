@@ -69,7 +69,11 @@ def named_place(name: str, *, has_model: bool = True) -> Provider:
         return provider(name)
     except ConfigError as error:
         problem = f"{error}; and here local: and echo:"
-    form = "" if has_model else ". A model is named provider:model, such as openai:gpt-5"
+    form = (
+        ""
+        if has_model
+        else ". A model is named provider:model, such as openai:gpt-5, or by an alias"
+    )
     raise Ending(USAGE, f"{problem}{form}")
 
 

@@ -23,7 +23,7 @@ Row = dict[str, Any]
               show_default=True, metavar="SECONDS", help="How long to wait for them.")  # fmt: skip
 @json_option
 def providers(names: tuple[str, ...], timeout: float, *, check: bool, as_json: bool | None) -> None:
-    """List the providers: what they speak, where they are, and which variables hold their keys.
+    """List the providers: their dialects, addresses, and the variables that hold their keys.
 
     A provider is configured when all that it needs is set; keys are never shown. With --check
     each of those is asked for its list of models: exit code 1 says that one which is named, or

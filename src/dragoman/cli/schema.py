@@ -8,17 +8,19 @@ from typing import Any
 import click
 
 from dragoman.cli.exit_codes import USAGE, Ending, clean_ending
+from dragoman.cli.printing import json_option, print_json, wants_json
 
 _WHOLE = "document"
 
 
 @click.command()
 @click.argument("kind", required=False, metavar="[TYPE]")
-def schema(kind: str | None) -> None:
+@json_option
+def schema(kind: str | None, *, as_json: bool | None) -> None:
     """Print the JSON Schema of a type of the canonical form.
 
-    Without a TYPE the types are listed. The type "document" is what convert --to canonical and
-    show --json write: any of them, with its version and kind.
+    Without a TYPE, the types are listed. `document` is the schema of what `convert --to canonical`
+    and `show --json` write. A schema is JSON whatever the options say.
     """
     with clean_ending():
         from dragoman.model.schema import document_schema
@@ -26,7 +28,7 @@ def schema(kind: str | None) -> None:
         whole = document_schema()
         roots = {_kind(one): one["properties"]["value"] for one in whole["oneOf"]}
         if kind is None:
-            click.echo("\n".join((_WHOLE, *sorted(roots))))
+            _list([_WHOLE, *sorted(roots)], is_json=wants_json(as_json))
         elif kind == _WHOLE:
             click.echo(json.dumps(whole, indent=2, ensure_ascii=False))
         elif kind in roots:
@@ -34,6 +36,13 @@ def schema(kind: str | None) -> None:
             click.echo(json.dumps(found, indent=2, ensure_ascii=False))
         else:
             raise Ending(USAGE, "there is no such type; `dragoman schema` lists them")
+
+
+def _list(names: list[str], *, is_json: bool) -> None:
+    if is_json:
+        print_json(names)
+    else:
+        click.echo("\n".join(names))
 
 
 def _kind(document: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from time import monotonic
 from typing import TextIO
 
 # Controls but tab and newline, the second set of them, what turns text around or breaks lines
@@ -14,6 +15,8 @@ HARMFUL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _LAST_PICTURED, _DELETE = 0x1F, 0x7F
+_SHORT = 1.0  # seconds that need no bar
+_OFTEN = 16  # steps from one look at the bar to the next
 
 
 def harmless(text: str) -> str:
@@ -105,6 +108,41 @@ def progress(
     with Progress(*columns, console=console, transient=True, redirect_stdout=False) as bar:
         task = bar.add_task("", total=total)
         yield lambda count: bar.advance(task, count)
+
+
+@contextmanager
+def counting(total: int, what: str, *, seen: bool = False) -> Generator[Callable[[], None]]:
+    """How many of all there are, as a bar with the time left on standard error, if on a terminal.
+
+    It appears after a second: what takes less needs none. None where the output is `seen`.
+    """
+    if seen or not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as TimeLeft
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(what), TimeLeft())
+    console = Console(stderr=True)
+    bar = Progress(*columns, console=console, transient=True, redirect_stdout=False)
+    task = bar.add_task("", total=total)
+    begun = monotonic()
+    done = 0
+
+    def advance() -> None:
+        nonlocal done
+        done += 1
+        if not bar.live.is_started and monotonic() - begun > _SHORT:
+            bar.start()
+        if done % _OFTEN == 0 or done == total:
+            bar.update(task, completed=done)
+
+    try:
+        yield advance
+    finally:
+        if bar.live.is_started:
+            bar.stop()
 
 
 def size_of(count: int) -> str:

@@ -109,16 +109,7 @@ def path() -> None:
 
 def write_template(name: str, text: str) -> None:
     """Write a template's file, for its owner alone: a prompt may be private."""
-    import os
-
+    from dragoman.cli.atomic_files import write_private
     from dragoman.cli.prompt_template import template_path
-    from dragoman.history.storage.sqlite.privacy import make_private_folder
 
-    path = template_path(name)
-    try:
-        make_private_folder(path.parent)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise Ending(FILES, f"{path}: {error.strerror or type(error).__name__}") from None
+    write_private(template_path(name), text)

@@ -40,7 +40,8 @@ class Turn(NamedTuple):
 
 def take(*, watches: bool = False) -> None:
     """Chat on a terminal; elsewhere, or to watch, hold a conversation and print it."""
-    from dragoman.cli.chat.chatting import Options, hold
+    from dragoman.cli.chat.chatting import hold
+    from dragoman.cli.chat.options import Options
 
     click.echo(f"Dragoman {__version__}: conversations that belong to their owner.")
     is_here = _is_here()

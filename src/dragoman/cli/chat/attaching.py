@@ -49,7 +49,7 @@ def typed_path(text: str) -> Path:
 
 def attached_files(paths: list[Path]) -> list[AnyPart]:
     """Files as the parts that they are sent as; none of them where one can't be."""
-    from dragoman.cli.ask_options import attached
+    from dragoman.cli.attachments import attached
 
     for path in paths:
         _expect_file(path)

@@ -7,22 +7,27 @@ import logging
 import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import click
 
 from dragoman.agent import Agent
-from dragoman.cli.chat.choosing import Chosen, chosen_model, small_model_line
+from dragoman.cli.chat.chat_state import state_of
+from dragoman.cli.chat.choosing import chosen_model, small_model_line
 from dragoman.cli.chat.commands import Quit, completions, is_command, obey
+from dragoman.cli.chat.continuing import Agree, continued, described
 from dragoman.cli.chat.conversation_commands import show_last
 from dragoman.cli.chat.kept_lines import KeptLines
 from dragoman.cli.chat.model_commands import chooses_tools, tell_losses
+from dragoman.cli.chat.options import Options
 from dragoman.cli.chat.screens import PipeScreen, Screen
 from dragoman.cli.chat.sessions import last_model, opened_history
 from dragoman.cli.chat.talk import Talk
 from dragoman.cli.chat.toolset import BUILT_IN, tools_named
 from dragoman.cli.chat.typed import Lines, PipedLines, PlainLines
-from dragoman.cli.exit_codes import TERMINATED, USAGE, Ending, fault
-from dragoman.cli.history.stores import USUAL, Place, code_of
+from dragoman.cli.exit_codes import INTERRUPTED, TERMINATED, USAGE, Ending, complain, fault
+from dragoman.cli.history.stores import code_of
+from dragoman.cli.model_aliases import Chosen
 from dragoman.cli.model_opening import opened, settings_of
 from dragoman.cli.provider_status import own_model
 from dragoman.errors import DragomanError
@@ -30,30 +35,6 @@ from dragoman.history.chat import ChatHistory
 from dragoman.history.storage_urls import default_file
 from dragoman.model.functions.tool import Tool
 from dragoman.transport.model import Model
-
-if TYPE_CHECKING:
-    from dragoman.cli.prompt_template import Template
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What was said on the command line."""
-
-    model: str | None = None
-    system: str | None = None
-    tools: tuple[str, ...] = ()
-    no_tools: bool = False
-    is_continued: bool = False
-    session: str | None = None
-    store: Place = USUAL
-    no_history: bool = False
-    settings: dict[str, Any] = field(default_factory=dict[str, Any])
-    template: Template | None = None
-    usage: bool = False
-    show_thinking: bool = False
-    dialect: str | None = None
-    base_url: str | None = None
-    yes: bool = False
 
 
 def hold(options: Options, *, is_terminal: bool, model: Model | None = None) -> None:
@@ -82,6 +63,8 @@ def _begun(
 ) -> Talk:  # fmt: skip
     """The chat with all that it has, before anything is said."""
     messages = runner.run(history.messages())
+    state = state_of(messages)
+    options = continued(options, state, _asks(is_terminal=is_terminal))
     chosen = Chosen(model.name) if model is not None else chosen_model(
         options.model, last_model(messages), is_terminal=is_terminal
     )  # fmt: skip
@@ -90,19 +73,38 @@ def _begun(
     settings = settings_of(chosen.name, base_url=base_url, dialect=options.dialect) if (
         model is None
     ) else {}  # fmt: skip
-    model = model or opened(chosen.name, settings, may_fetch=options.yes)
+    may_fetch = options.yes or chosen.is_agreed
+    model = model or opened(chosen.name, settings, may_fetch=may_fetch)
     screen.shows_thinking = options.show_thinking
     talk = Talk(
-        agent=Agent(model, tools=tools, system=options.system, **options.settings),
+        agent=Agent(model, tools=tools, system=options.system or None, **options.settings),
         history=history, screen=screen, lines=PipedLines(), runner=runner, tools=tools,
-        base_url=base_url, system=options.system, settings=dict(options.settings),
+        tool_names=options.tools, named=options.model or chosen.name, dialect=options.dialect,
+        base_url=base_url, given_url=options.base_url, system=options.system or None,
+        settings=dict(options.settings),
         template=options.template, shows_usage=options.usage,
         shows_thinking=options.show_thinking, may_fetch=options.yes, is_patient=is_terminal,
         chooses_tools=chooses_tools(chosen.name), is_kept=not options.no_history,
+        is_introduced=chosen.is_agreed or bool(messages),
     )  # fmt: skip
     if is_terminal:
         talk.lines = _typed(talk)
     return talk
+
+
+def _asks(*, is_terminal: bool) -> Agree:
+    """Whom to ask about what a stored chat would have us do."""
+
+    def agree(question: str) -> bool:
+        if is_terminal:
+            try:
+                return click.confirm(question, default=True)
+            except click.Abort:
+                raise Ending(INTERRUPTED, "interrupted") from None
+        complain(f"{question} Nobody is here to agree: name it on the command line")
+        return False
+
+    return agree
 
 
 def _check(options: Options) -> None:
@@ -167,12 +169,14 @@ def _greet(talk: Talk, options: Options) -> None:
     identity = talk.history.identity
     kept = "nothing is kept" if options.no_history else f"kept as {identity.chat}"
     talk.screen.note(f"{talk.agent.model.name} · {kept} · /help lists commands, ctrl-D leaves")
-    if not talk.chooses_tools:
+    if not talk.chooses_tools and not talk.is_introduced:
         talk.screen.note(small_model_line())
     if talk.tools:
         names = ", ".join(each.name for each in talk.tools)
-        example = "" if options.tools else f"; try /tool {_example(talk)}"
+        example = "" if talk.tool_names else f"; try /tool {_example(talk)}"
         talk.screen.note(f"tools: {names}{example}")
+    for line in described(talk):
+        talk.screen.note(line)
     show_last(talk)
     talk.take_up()
 
@@ -181,7 +185,7 @@ def _example(talk: Talk) -> str:
     own = own_model(talk.agent.model.name)
     if own is not None and own.kind == "echo":
         return 'calculate {"expression": "6 * 7"}'
-    return "now What time is it in Tokyo?"
+    return "now What time is it?"
 
 
 def _converse(talk: Talk) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from shutil import get_terminal_size
 from typing import NamedTuple
 
 import click
 
 from dragoman.cli.exit_codes import INTERRUPTED, USAGE, Ending
+from dragoman.cli.folding import folded
+from dragoman.cli.model_aliases import Chosen, default_model
+from dragoman.cli.model_opening import model_meant
 from dragoman.cli.model_options import MODEL_VARIABLE
 from dragoman.cli.provider_status import described, has_llama, own_model
 from dragoman.cli.reachable_models import Found, Place, asked, found_at, places
@@ -30,25 +34,16 @@ _SERVER_SECONDS = 1.0
 _PER_SERVER, _PER_PROVIDER = 12, 4
 
 
-class Chosen(NamedTuple):
-    """A model, and where it is, if not where it usually is."""
-
-    name: str
-    base_url: str | None = None
-
-
 class _Offer(NamedTuple):
     chosen: Chosen
     about: str
 
 
 def chosen_model(given: str | None, last: str | None, *, is_terminal: bool) -> Chosen:
-    """The model: named, in the environment, the one that spoke last, or what the user picks."""
-    from dragoman.cli.reachable_models import address_here
-
-    found = given or os.environ.get(MODEL_VARIABLE) or last
+    """The model: named, the one that spoke last, in the environment, the default, or picked."""
+    found = given or last or os.environ.get(MODEL_VARIABLE) or default_model()
     if found:
-        return Chosen(found, address_here(found.partition(":")[0]))
+        return model_meant(found)
     if not is_terminal:
         raise Ending(USAGE, f"which model? {_NAME_IT}")
     try:
@@ -156,13 +151,21 @@ def _list(chosen: Chosen) -> None:
 
 def _offered() -> Chosen:
     """The local model, in one keystroke: Enter."""
-    click.echo("No model was named, no provider's key is set, and neither Ollama, LM Studio nor"
-               " llama.cpp answers on this machine.")  # fmt: skip
+    _say("No model was named, no provider's key is set, and neither Ollama, LM Studio nor"
+         " llama.cpp answers on this machine.")  # fmt: skip
     if not has_llama():
-        click.echo("Models can run on this machine, too: pip install 'dragoman[local]'")
+        _say("Models can run on this machine, too: pip install 'dragoman[local]'")
         return _decline()
-    click.echo(local_line())
-    return Chosen(LOCAL) if click.confirm("Chat with it?", default=True) else _decline()
+    _say(local_line())
+    question = "Chat with it?" if is_kept(SMOLLM2) else "Download it and chat with it?"
+    is_wanted = click.confirm(question, default=True)
+    return Chosen(LOCAL, is_agreed=True) if is_wanted else _decline()
+
+
+def _say(text: str) -> None:
+    """Print lines that are folded at blanks, where the terminal would fold in mid-word."""
+    width = get_terminal_size().columns
+    click.echo("\n".join(row for line in text.split("\n") for row in folded(line, width)))
 
 
 def local_line() -> str:
@@ -172,7 +175,7 @@ def local_line() -> str:
     if is_kept(model):
         return f"{about}; it is here already.\n{small_model_line()}"
     return (
-        f"{about}. It is {model.megabytes} MB, fetched once from the package index"
+        f"{about}. It is {model.megabytes} MB, downloaded once from the package index"
         f" ({model.project}).\n{small_model_line()}"
     )
 
@@ -181,8 +184,8 @@ def small_model_line() -> str:
     """What so small a model can do, and what it can't."""
     return (
         "It has 135 million parameters, a thousandth of what the large ones have: it can answer in"
-        " simple English, rephrase, and call a tool that you name; it can't be relied on for facts,"
-        " sums, code or long texts."
+        " simple English, rephrase a sentence, and call a tool that you name if that needs no"
+        " arguments; it can't be relied on for facts, sums, code or long texts."
     )
 
 

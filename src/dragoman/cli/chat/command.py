@@ -16,24 +16,27 @@ from dragoman.cli.model_options import given_settings, given_template, model_opt
 @click.argument("model", required=False)
 @model_options
 @click.option("--no-tools", is_flag=True,
-              help="No tools at all; local: and echo: have `builtin` otherwise.")  # fmt: skip
+              help="No tools, not even the `builtin` ones that local: and echo: have.")  # fmt: skip
 @click.option("-c", "--continue", "is_continued", is_flag=True, help="Continue the latest chat.")
 @click.option("--session", metavar="NAME", help="Continue the chat of that name, or start it.")
 @store_options
-@click.option("--no-history", is_flag=True, help="Keep nothing, your inputs included.")
-@click.option("--show-thinking", is_flag=True, help="Show thinking in full, not folded.")
+@click.option("--no-history", is_flag=True, help="Do not keep the chat, nor what you type.")
+@click.option("--show-thinking", is_flag=True, help="Show thinking in full instead of one line.")
 def chat(**options: Any) -> None:
-    """Talk with a MODEL.
+    """Chat with a MODEL.
 
-    A MODEL is provider:model, local:smollm2 or local:FILE.gguf (on this machine, without a key),
-    or echo: (repeats what it is told). Without one it is $DRAGOMAN_MODEL, that of the chat that is
-    continued, or you choose from what is within reach. /help lists the commands in the chat.
+    A MODEL is provider:model, an alias, local:smollm2 or local:FILE.gguf (on this machine, without
+    a key), or echo: (repeats your messages). Without one it is the model of the chat that is
+    continued, $DRAGOMAN_MODEL, the alias `default`, or you choose from the models that are
+    available. Type /help in the chat for its commands.
 
-    Chats are kept, and `dragoman history` shows them. In a pipe each line of standard input is a
-    message, and the answers go to standard output, as plain text.
+    Chats are kept: `dragoman history` shows them, and --continue goes on with the same model,
+    instructions, settings, tools and template. In a pipe, each line of standard input is a message,
+    and the answers are printed as plain text.
     """
     with clean_ending():
-        from dragoman.cli.chat.chatting import Options, hold
+        from dragoman.cli.chat.chatting import hold
+        from dragoman.cli.chat.options import Options
 
         template = given_template(options, has_model=bool(options["model"]))
         settings = given_settings(options, template)

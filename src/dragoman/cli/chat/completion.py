@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dragoman.cli.exit_codes import Ending
 from dragoman.cli.screen import HARMFUL
 from dragoman.errors import DragomanError
 
@@ -114,12 +115,17 @@ def _dialects(typed: str) -> list[Candidate]:
 
 
 def _places() -> list[tuple[str, str]]:
+    from dragoman.cli.model_aliases import aliases
     from dragoman.cli.model_listing import local_rows
     from dragoman.cli.reachable_models import places
 
+    try:
+        short = [(alias, each.name) for alias, each in aliases().items()]
+    except Ending:  # a file that can't be read: `/model NAME` says so
+        short = []
     here = [(str(row["model"]), "on this machine") for row in local_rows()]
     asked = [(f"{place.name}:", place.about) for place in places()]
-    return [*asked, *here, ("echo:", "repeats what you say")]
+    return [*short, *asked, *here, ("echo:", "repeats what you say")]
 
 
 def _address(talk: Talk, place: str) -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dragoman.cli.attachments import attached, is_address, shown_name
 from dragoman.cli.chat.attaching import attached_files, named_files
 from dragoman.cli.chat.completion import Candidate, fitting
+from dragoman.cli.chat.continuing import take_over
 from dragoman.cli.chat.copying import copied
 from dragoman.cli.chat.saving import save as write
 from dragoman.cli.chat.sessions import (
@@ -30,8 +32,13 @@ def undo(talk: Talk, _rest: str) -> None:
     said = prompts(talk.run(talk.history.messages()))
     if not said:
         raise Ending(USAGE, _NOTHING_YET)
-    talk.run(go_back_before(talk.history, said[-1].id))
+    _go_back(talk, said[-1].id)
     talk.screen.note(f"taken back: “{said[-1].preview(_PREVIEW)}”, and what was answered")
+
+
+def _go_back(talk: Talk, id: str) -> None:
+    talk.run(go_back_before(talk.history, id))
+    talk.kept_state = None  # what said it may be among what was left
 
 
 def fork(talk: Talk, rest: str) -> None:
@@ -49,7 +56,7 @@ def fork(talk: Talk, rest: str) -> None:
     if number is None:
         raise Ending(USAGE, f"/fork takes a number from 1 to {len(said)}; /fork alone lists them")
     chosen = said[number - 1]
-    talk.run(go_back_before(talk.history, chosen.id))
+    _go_back(talk, chosen.id)
     talk.lines.suggest(chosen.text)
     talk.screen.note(
         f"back before “{chosen.preview(_PREVIEW)}”, on branch {talk.history.branch};"
@@ -99,6 +106,7 @@ def sessions(talk: Talk, rest: str) -> None:
         raise Ending(USAGE, f"there is no chat {rest}; /sessions lists them, /new starts one")
     talk.run(talk.move_to(talk.run(opened_beside(talk.history, name))))
     talk.screen.note(f"from here on in the chat {_kept(talk)}")
+    take_over(talk)
     show_last(talk)
     talk.take_up()
 
@@ -155,7 +163,13 @@ def attach(talk: Talk, rest: str) -> None:
     """`/attach`: send files along with what is said next."""
     if not rest:
         held = len(talk.attached)
-        raise Ending(USAGE, f"/attach FILE; {held} wait{'s' if held == 1 else ''} to be sent")
+        raise Ending(
+            USAGE, f"/attach FILE or URL; {held} wait{'s' if held == 1 else ''} to be sent"
+        )
+    if is_address(rest):
+        talk.attached.extend(attached((rest,)))
+        talk.screen.note(f"{shown_name(rest)} goes along with your next message")
+        return
     paths = named_files(rest)
     talk.attached.extend(attached_files(paths))
     names = ", ".join(path.name for path in paths)

@@ -7,9 +7,8 @@ from typing import Any
 from dragoman.cli.chat.completion import Candidate, ModelNames, files, fitting
 from dragoman.cli.chat.talk import Talk
 from dragoman.cli.exit_codes import USAGE, Ending
-from dragoman.cli.model_opening import opened, settings_of
+from dragoman.cli.model_opening import model_meant, opened, settings_of
 from dragoman.cli.provider_status import own_model
-from dragoman.cli.reachable_models import address_here
 from dragoman.cli.request_settings import (
     UNSET,
     known_setting,
@@ -17,6 +16,7 @@ from dragoman.cli.request_settings import (
     setting_value,
     suggested,
 )
+from dragoman.cli.small_model import is_small
 
 SWITCHES = {
     "usage": "tokens and cost after each answer",
@@ -38,16 +38,23 @@ def choose_model(talk: Talk, rest: str) -> None:
             " is: /model anthropic:claude-sonnet-4-5",
         )
         return
-    name, _, dialect = rest.partition(" ")
-    base_url = address_here(name.partition(":")[0])
-    settings = settings_of(name, dialect=dialect.strip() or None, base_url=base_url)
+    named, _, dialect = rest.partition(" ")
+    switch_model(talk, named, dialect.strip() or None, None)
+    spoken = f" in {dialect.strip()}" if dialect.strip() else ""
+    talk.screen.note(f"from here on with {talk.agent.model.name}{spoken}")
+    tell_losses(talk)
+
+
+def switch_model(talk: Talk, named: str, dialect: str | None, given_url: str | None) -> None:
+    """Go on with another model; ends the command where it can't be had."""
+    meant = model_meant(named)
+    name, base_url = meant.name, given_url or meant.base_url
+    settings = settings_of(name, dialect=dialect, base_url=base_url)
     model = opened(name, settings, may_fetch=talk.may_fetch)
     before = talk.agent
     talk.agent, talk.base_url = before.with_model(model), base_url
+    talk.named, talk.dialect, talk.given_url = named, dialect, given_url
     talk.chooses_tools = chooses_tools(name)
-    spoken = f" in {dialect.strip()}" if dialect.strip() else ""
-    talk.screen.note(f"from here on with {model.name}{spoken}")
-    tell_losses(talk)
     if before.model.name == model.name:
         talk.retired.append(before.model)  # its server is ours, and takes a while to start
     else:
@@ -56,10 +63,7 @@ def choose_model(talk: Talk, rest: str) -> None:
 
 def chooses_tools(model: str) -> bool:
     """Whether a model can tell when to call a tool; the small one we bring along can't."""
-    from dragoman.transport.local.catalogue import PACKAGED
-
-    own = own_model(model)
-    return own is None or own.kind != "local" or own.rest.lower() not in PACKAGED
+    return not is_small(model)
 
 
 def system(talk: Talk, rest: str) -> None:
@@ -182,9 +186,11 @@ def tools(talk: Talk, rest: str) -> None:
 def _load(talk: Talk, source: str) -> None:
     from dragoman.cli.chat.toolset import tools_named
 
-    loaded = tools_named((source.strip("'\""),))
+    named = source.strip("'\"")
+    loaded = tools_named((named,))
     names = {each.name for each in loaded}
     talk.change(tools=[*(each for each in talk.tools if each.name not in names), *loaded])
+    talk.tool_names = (*(each for each in talk.tool_names if each != named), named)
 
 
 def call_tool(talk: Talk, rest: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from dragoman.cli.answer_output import cost_line
+from dragoman.cli.costs import dollars, token_line
 from dragoman.model.usage import Usage
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Spending:
         """What it comes to, on a few lines."""
         if not self.answers:
             return ["nothing has been asked yet"]
-        tokens = cost_line(self._usage)
+        tokens = token_line(self._usage)
         if self._uncounted and self._usage is not None:
             tokens += f"; {self._uncounted} of {self.answers} answers were not counted"
         return [tokens, f"cost: {self._dollars()}"]
@@ -49,19 +49,3 @@ class Spending:
         if not self._unknown:
             return known
         return f"{known}, and that of {self._unknown} of {self.answers} answers is unknown"
-
-
-def dollars(cost: Decimal | None) -> str:
-    """A sum as people read it; None is unknown.
-
-    >>> dollars(Decimal("0.00234"))
-    '$0.0023'
-    """
-    if cost is None:
-        return "unknown"
-    return "$0" if not cost else f"${cost:.4f}" if cost >= Decimal("0.0001") else "under $0.0001"
-
-
-def usage_line(result: Result[Any]) -> str:
-    """What one answer took."""
-    return f"{cost_line(result.usage)} · cost: {dollars(result.cost)}"

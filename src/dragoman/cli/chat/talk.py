@@ -9,18 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dragoman.agent import Agent, Result
+from dragoman.cli.chat.chat_state import KEY, ChatState
 from dragoman.cli.chat.partial import Heard
 from dragoman.cli.chat.screens import Screen
 from dragoman.cli.chat.sessions import waiting_calls
-from dragoman.cli.chat.spending import Spending, usage_line
+from dragoman.cli.chat.spending import Spending
 from dragoman.cli.chat.typed import Lines
+from dragoman.cli.costs import usage_line
 from dragoman.cli.exit_codes import INTERRUPTED, Ending
 from dragoman.cli.history.stores import USUAL, Place
 from dragoman.cli.model_opening import address_asked
 from dragoman.cli.provider_errors import ending_of, explained
+from dragoman.cli.small_model import SETTINGS
 from dragoman.errors import DragomanError
 from dragoman.history.chat import ChatHistory
-from dragoman.model.messages import make_message
+from dragoman.model.messages import Message, make_message
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult
 from dragoman.model.usage import FinishReason
@@ -34,8 +37,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STOPPED = "This call was not run: the user stopped it."
-_ENOUGH = 400  # tokens: what a small model says after that, it has said before
-_SOBER = {"temperature": 0.2, "top_p": 0.9}  # as its makers advise
 _NOBODY = "nobody is here to allow it"
 _ENDS = {
     FinishReason.LENGTH: "the answer is cut off; /set max_tokens allows for more",
@@ -55,8 +56,15 @@ class Talk:
     lines: Lines
     runner: asyncio.Runner
     tools: Sequence[Tool[..., Any]] = ()
+    tool_names: tuple[str, ...] = ()
+    """Where the tools come from, as the user named it."""
+    named: str | None = None
+    """The model or alias that the user named."""
+    dialect: str | None = None
     base_url: str | None = None
     """Where the model is, if not where it usually is."""
+    given_url: str | None = None
+    """The same, where the user gave it beside the model."""
     shows_usage: bool = False
     shows_thinking: bool = False
     may_fetch: bool = False
@@ -76,10 +84,20 @@ class Talk:
     saved_as: Path | None = None
     retired: list[Model] = field(default_factory=list["Model"])
     """Models that were left, and are closed at the end: they share what the new one needs."""
+    is_introduced: bool = False
+    """Whether the user has been told already what the model can do."""
+    is_over: bool = False
+    """Whether the command ends: what is cancelled then has not been stopped by the user."""
+    kept_state: ChatState | None = None
+    """What the session says it is held with; None: that is not known, and said again."""
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What the work returns, on the chat's own loop; ctrl-C cancels it."""
-        return self.runner.run(work)
+        try:
+            return self.runner.run(work)
+        except Ending:
+            self.is_over = True
+            raise
 
     # --- what is asked, and how
 
@@ -97,7 +115,7 @@ class Talk:
     async def move_to(self, history: ChatHistory) -> None:
         """Go on in another session."""
         before, self.history = self.history, history
-        self.saved_as = None
+        self.saved_as = self.kept_state = None
         await before.close()  # its store stays open: the new one is there too
 
     # --- a turn
@@ -107,7 +125,19 @@ class Talk:
         said = text if self.template is None else self.template.filled(text)
         content = [*self.attached, *([said] if said else [])]
         self.attached.clear()
+        state = self.state
+        if content and state != self.kept_state:
+            content = [Message.user(*content, metadata={KEY: state.to_metadata()})]
+            self.kept_state = state
         self.go_on(*content, **{**self._usual(), **options})
+
+    @property
+    def state(self) -> ChatState:
+        """What the chat is held with."""
+        return ChatState(
+            model=self.named, base_url=self.given_url, dialect=self.dialect, system=self.system,
+            settings=self.settings, tools=self.tool_names, template=self.template,
+        )  # fmt: skip
 
     def retry(self) -> None:
         """Have an answer to what was said last."""
@@ -117,7 +147,7 @@ class Talk:
         """How a model is asked that is too small to choose tools, or to know when it is done."""
         if self.chooses_tools:
             return {}
-        usual: dict[str, Any] = {**_SOBER, "max_tokens": _ENOUGH}
+        usual = {**SETTINGS}
         if self.tools:
             usual["tool_choice"] = "none"
         return {name: value for name, value in usual.items() if name not in self.settings}
@@ -148,7 +178,7 @@ class Talk:
                     heard.hear(event)
                     self.screen.show(event)
         except asyncio.CancelledError:
-            is_stopped = _is_ours()
+            is_stopped = not self.is_over and _is_ours()
             if not is_stopped:
                 raise
         except DragomanError as error:
@@ -165,6 +195,7 @@ class Talk:
 
     async def _break_off(self, heard: Heard, failure: DragomanError | None) -> None:
         """Keep what was heard, and say why there is no more."""
+        self.kept_state = None  # the message that said it may not have been stored
         finish = FinishReason.CANCELLED if failure is None else FinishReason.ERROR
         is_kept = await heard.keep(self.history, finish)
         if failure is None and not self.is_patient:
@@ -188,7 +219,7 @@ class Talk:
         elif not result.text and not result.deferred:
             self.screen.note("(the model said nothing)")
         if self.shows_usage and not result.deferred:
-            self.screen.note(usage_line(result))
+            self.screen.note(usage_line(result.usage, result.cost))
 
     # --- approval
 

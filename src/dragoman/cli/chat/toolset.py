@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from inspect import isfunction
 from pathlib import Path
 from types import ModuleType
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from dragoman.cli.exit_codes import USAGE, Ending
 from dragoman.errors import DragomanError, ToolRetry
@@ -23,6 +24,8 @@ from dragoman.model.functions.tool import Tool, tool
 BUILT_IN = "builtin"
 _MOST_BITS = 10_000
 _LONGEST = 200
+_DEFINES = re.compile(r"^\s*(?:async\s+)?def\s+\w+\s*\(", re.MULTILINE)
+"""Python that defines functions, and no name of a file or a module."""
 
 # --- our own
 
@@ -32,15 +35,23 @@ def now(timezone: str = "") -> str:
     """The date and the time.
 
     Args:
-        timezone: Where, such as Europe/Zurich; by default here.
+        timezone: Where, such as Europe/Zurich or Tokyo; by default here.
     """
+    there = _zone(timezone.strip()) if timezone.strip() else None
+    moment = datetime.now(there) if there else datetime.now().astimezone()
+    return f"{moment:%A, %d %B %Y, %H:%M:%S} ({moment.tzname()})"
+
+
+def _zone(name: str) -> ZoneInfo:
+    """A time zone by its name, or by that of a city in it, which small models name."""
+    city = name.rpartition(",")[0] or name
+    wanted = city.rpartition("/")[2].strip().replace(" ", "_").lower()
+    named = [each for each in available_timezones() if each.rpartition("/")[2].lower() == wanted]
     try:
-        there = ZoneInfo(timezone) if timezone else None
+        return ZoneInfo(name if name in available_timezones() else min(named, key=len))
     except (KeyError, OSError, ValueError):
         msg = "there is no such time zone; name one as in Europe/Zurich"
         raise ToolRetry(msg) from None
-    moment = datetime.now(there) if there else datetime.now().astimezone()
-    return f"{moment:%A, %d %B %Y, %H:%M:%S} ({moment.tzname()})"
 
 
 @tool
@@ -105,7 +116,7 @@ def _bits(base: float, exponent: float) -> float:
 
 
 def tools_named(names: tuple[str, ...]) -> list[Tool[..., Any]]:
-    """The tools in files (`FILE.py`), in modules (`module:name`), or `builtin`."""
+    """The tools in files (`FILE.py`), in modules (`module:name`), in Python, or `builtin`."""
     found: dict[str, Tool[..., Any]] = {}
     for name in names:
         for each in _tools_of(name):
@@ -119,8 +130,11 @@ def _tools_of(name: str) -> list[Tool[..., Any]]:
     if name == BUILT_IN:
         return [now, calculate]
     is_file = name.endswith(".py")
-    module, _, attribute = (name, "", "") if is_file else name.partition(":")
-    loaded = _loaded(name, _run_file if is_file else _import, module)
+    if _DEFINES.search(name):
+        loaded, name, attribute = _loaded("--tools", _run_text, name), "--tools", ""
+    else:
+        module, _, attribute = (name, "", "") if is_file else name.partition(":")
+        loaded = _loaded(name, _run_file if is_file else _import, module)
     if not attribute:
         made = [_made(name, each) for each in _offered(loaded)]
     else:
@@ -165,6 +179,14 @@ def _run_file(name: str) -> ModuleType:
     sys.modules[spec.name] = module  # annotations are looked up there
     sys.path.insert(0, str(path.parent))  # what lies beside it can be imported, as in a script
     spec.loader.exec_module(module)
+    return module
+
+
+def _run_text(text: str) -> ModuleType:
+    """Functions that are written on the command line itself."""
+    module = ModuleType("dragoman_tools_typed")
+    sys.modules[module.__name__] = module  # annotations are looked up there
+    exec(compile(text, "--tools", "exec"), vars(module))  # noqa: S102 - what the user typed
     return module
 
 

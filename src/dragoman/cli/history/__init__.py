@@ -15,19 +15,19 @@ _EXIT_CODES = """\b
 Exit codes:
   0   done
   1   something is wrong with the store (verify, repair, rotate)
-  2   the command line is wrong, or names what is not there
-  3   what is stored, or a file, can't be read; an import meets a session that is there
+  2   the command line is wrong, or names something that does not exist
+  3   stored data or a file can't be read; an imported session exists already
   4   a file or a store can't be reached, read or written
   70  a fault of dragoman's own
-  130, 141, 143  interrupted, the reader went away, terminated"""
+  130, 141, 143  interrupted, output closed, terminated"""
 
 
 @click.group(epilog=_EXIT_CODES)
 def history() -> None:
-    """Look after stored conversations.
+    """Manage stored conversations.
 
-    A SESSION is what `chat` and `list` call it (2026-11-16-101500-3f2a, chat/first, a digest), or
-    the beginning of that, if it is the only one that begins so.
+    A SESSION is a name as `chat` and `list` show it (2026-11-16-101500-3f2a, chat/first), a digest,
+    or the beginning of one if it is unique.
 
     The store is a URL: sqlite:///file, sqlite:////absolute/file, postgresql://…, redis://…,
     file:///directory; by default $DRAGOMAN_HISTORY, or a file in your data directory. For an

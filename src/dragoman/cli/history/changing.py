@@ -22,7 +22,8 @@ from dragoman.cli.history.stores import (
     with_store,
 )
 from dragoman.cli.printing import json_option, print_found, print_json, wants_json
-from dragoman.cli.screen import clipped, harmless_line
+from dragoman.cli.screen import clipped, counting, harmless_line
+from dragoman.cli.spinner import waiting
 
 if TYPE_CHECKING:
     from dragoman.history.branches import Branch
@@ -37,11 +38,12 @@ yes_option = click.option("--yes", is_flag=True, help="Don't ask for confirmatio
 @click.argument("session")
 @click.argument("message")
 @store_options
-def fork(session: str, message: str, store: Place) -> None:
-    """Make a branch that goes on from an earlier message.
+@json_option
+def fork(session: str, message: str, store: Place, *, as_json: bool | None) -> None:
+    """Start a branch after an earlier message.
 
-    MESSAGE is its id, as `show --ids` tells it. Whoever opens the session from now on is on the
-    new branch; `switch` goes back.
+    MESSAGE is its id, as `show --ids` lists it. The session opens on the new branch from now on;
+    `switch` goes back.
     """
 
     async def work(storage: Storage) -> None:
@@ -50,6 +52,9 @@ def fork(session: str, message: str, store: Place) -> None:
         found = await session_named(storage, session)
         history = await ChatHistory.open(found.identity, storage)
         branch = await history.fork(message)
+        if not wants_json(as_json):
+            click.echo(f"the session opens on branch {branch.number}, which is new", err=True)
+            return
         print_json({
             "session": found.identity.digest,
             "branch": branch.number,
@@ -114,7 +119,7 @@ def switch(session: str, branch: int, store: Place) -> None:
 @filter_options
 @yes_option
 def delete(sessions: tuple[str, ...], store: Place, *, yes: bool, **names: str | None) -> None:
-    """Delete sessions: those named, or all that the options choose."""
+    """Delete sessions: those named, or all that match the options."""
 
     async def work(storage: Storage) -> None:
         from dragoman.history.storage.protocol import EVERYTHING
@@ -126,8 +131,12 @@ def delete(sessions: tuple[str, ...], store: Place, *, yes: bool, **names: str |
         found = list(dict.fromkeys(each.identity for each in named))
         found = found or [each.identity for each in await sessions_of(storage, which)]
         _confirm(f"Delete {_told(found)}?", yes=yes)
-        deleted = [await storage.delete(identity) for identity in found]
-        click.echo(f"{counted(sum(deleted), 'session')} deleted", err=True)
+        deleted = 0
+        with counting(len(found), "sessions") as advance:
+            for identity in found:
+                deleted += await storage.delete(identity)
+                advance()
+        click.echo(f"{counted(deleted, 'session')} deleted", err=True)
 
     with_store(store, work)
 
@@ -137,12 +146,13 @@ def delete(sessions: tuple[str, ...], store: Place, *, yes: bool, **names: str |
 @store_options
 @yes_option
 def forget(user: str, store: Place, *, yes: bool) -> None:
-    """Erase everything of a user, and say what can't be reached."""
+    """Erase all data of a user, and list what could not be reached."""
 
     async def work(storage: Storage) -> None:
         found = await sessions_of(storage, filter_of({"user": user}))
         _confirm(f"Erase {counted(len(found), 'session')} of this user for good?", yes=yes)
-        erased = await storage.forget(user)
+        with waiting("Erasing …", after=1.0):
+            erased = await storage.forget(user)
         print_json({
             "sessions": erased.sessions,
             "messages": erased.messages,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +11,15 @@ import click
 
 from dragoman.cli.exit_codes import FOUND, Ending, complain
 from dragoman.cli.history.keys import NEEDED
-from dragoman.cli.history.stores import Place, called, counted, names_of, store_options, with_store
+from dragoman.cli.history.stores import (
+    Place,
+    called,
+    counted,
+    lines_in,
+    names_of,
+    store_options,
+    with_store,
+)
 from dragoman.cli.printing import json_option, print_json, wants_json
 from dragoman.cli.screen import harmless_line
 
@@ -45,14 +53,14 @@ class Encrypted:
 @store_options
 @json_option
 def verify(store: Place, *, as_json: bool | None) -> None:
-    """Read every record, and say which can't be read.
+    """Read every record, and report those that can't be read.
 
-    Without keys, encrypted records are counted, not read.
+    Without keys, encrypted records are counted but not read.
     """
 
     async def work(storage: Storage) -> None:
         encrypted = Encrypted()
-        found = [problem async for problem in _problems(storage, encrypted)]
+        found = await _looked_for(storage, encrypted)
         _report(found, encrypted, as_json=as_json)
         if found:
             raise Ending(FOUND)
@@ -64,17 +72,17 @@ def verify(store: Place, *, as_json: bool | None) -> None:
 @store_options
 @json_option
 def repair(store: Place, *, as_json: bool | None) -> None:
-    """Set aside the records that can't be read, and count the rest again.
+    """Move unreadable records aside, and recount the rest.
 
-    They are kept, not deleted: in the table `aside` (SQLite, PostgreSQL), in FILE.aside (files),
-    under a key that ends in `aside` (Redis). Without keys, encrypted records stay where they are:
-    there is no telling whether they are sound.
+    They are moved, not deleted: to the table `aside` (SQLite, PostgreSQL), to FILE.aside (files),
+    or to a key that ends in `aside` (Redis). Without keys, encrypted records are left alone, since
+    nobody can tell whether they are intact.
     """
     from dragoman.errors import ConfigError
 
     async def work(storage: Storage) -> None:
         encrypted = Encrypted()
-        found = [problem async for problem in _problems(storage, encrypted)]
+        found = await _looked_for(storage, encrypted)
         broken: dict[SessionIdentity, list[int]] = {}
         for problem in found:
             if problem.identity is not None and problem.is_mendable:
@@ -86,7 +94,7 @@ def repair(store: Place, *, as_json: bool | None) -> None:
                 moved += await storage.set_aside(identity, seqs, "unreadable when repaired")
         click.echo(f"{counted(moved, 'record')} set aside", err=True)
         encrypted = Encrypted()
-        left = [problem async for problem in _problems(storage, encrypted)]
+        left = await _looked_for(storage, encrypted)
         _report(left, encrypted, as_json=as_json)
         if left:
             raise Ending(FOUND)
@@ -94,7 +102,17 @@ def repair(store: Place, *, as_json: bool | None) -> None:
     with_store(store, work)
 
 
-async def _problems(storage: Storage, encrypted: Encrypted) -> AsyncIterator[Problem]:
+async def _looked_for(storage: Storage, encrypted: Encrypted) -> list[Problem]:
+    """All that is wrong, with a bar meanwhile."""
+    from dragoman.cli.screen import counting
+
+    with counting(await lines_in(storage), "records") as advance:
+        return [problem async for problem in _problems(storage, encrypted, advance)]
+
+
+async def _problems(
+    storage: Storage, encrypted: Encrypted, advance: Callable[[], None]
+) -> AsyncIterator[Problem]:
     """What is wrong with the messages, then with the sessions and the store as a whole."""
     from dragoman.errors import NotFound
     from dragoman.history.branch_paths import stretches
@@ -104,6 +122,7 @@ async def _problems(storage: Storage, encrypted: Encrypted) -> AsyncIterator[Pro
     told: set[tuple[str, int | None]] = set()
     sessions: dict[str, SessionIdentity] = {}
     async for session in every_session(storage):
+        advance()
         digest = session.identity.digest
         sessions[digest] = session.identity
         for fork in session.forks:
@@ -111,7 +130,7 @@ async def _problems(storage: Storage, encrypted: Encrypted) -> AsyncIterator[Pro
                 stretches(session, fork.number)
             except NotFound:
                 yield Problem(session.identity, None, f"branch {fork.number} leads nowhere")
-        async for problem in _broken(storage, session, encrypted):
+        async for problem in _broken(storage, session, encrypted, advance):
             told.add((digest, problem.seq))
             yield problem
     for text in await storage.verify():
@@ -135,7 +154,7 @@ def _read(text: str) -> tuple[str, int | None, str]:
 
 
 async def _broken(
-    storage: Storage, session: Session, encrypted: Encrypted
+    storage: Storage, session: Session, encrypted: Encrypted, advance: Callable[[], None]
 ) -> AsyncIterator[Problem]:
     """The messages of a session that can't be read: those that `ChatHistory.damaged` names."""
     from dragoman.cli.history.keyed import NOT_ENCRYPTED, KeyedStorage, is_plain_beneath
@@ -145,6 +164,7 @@ async def _broken(
 
     try:
         async for row in every_row(storage, session):
+            advance()
             try:
                 message_in(row)
             except Corrupt as error:

@@ -57,10 +57,10 @@ class Listed(NamedTuple):
 def list_sessions(
     store: Place, limit: int | None, *, as_json: bool | None, **names: str | None
 ) -> None:
-    """List sessions, the last written to first.
+    """List sessions, the most recent first.
 
-    With the first line of each, the model that answered last, how many messages there are and
-    when the last was written.
+    Shows the first line of each, the last model, the number of messages, and the time of the last
+    one.
     """
 
     async def work(storage: Storage) -> None:
@@ -138,10 +138,15 @@ def _text(listed: Listed) -> str:
 
 async def looked_at(storage: Storage, sessions: Sequence[Session]) -> list[Listed]:
     """What there is to say of each; some at once, since a server may be far away."""
+    from dragoman.cli.screen import counting
+
     found: list[Listed] = []
-    for start in range(0, len(sessions), _AT_ONCE):
-        some = sessions[start : start + _AT_ONCE]
-        found += await asyncio.gather(*(_listed(storage, session) for session in some))
+    with counting(len(sessions), "sessions") as advance:
+        for start in range(0, len(sessions), _AT_ONCE):
+            some = sessions[start : start + _AT_ONCE]
+            found += await asyncio.gather(*(_listed(storage, session) for session in some))
+            for _ in some:
+                advance()
     return found
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from dragoman.cli.exit_codes import BROKEN, USAGE, Ending, complain
 from dragoman.cli.history.keys import NEEDED, needs_keys
-from dragoman.cli.history.naming import session_meant
+from dragoman.cli.history.naming import session_shown
 from dragoman.cli.history.stores import (
     Place,
     counted,
@@ -26,6 +27,7 @@ from dragoman.cli.printing import (
     print_json_text,
     wants_json,
 )
+from dragoman.cli.spinner import waiting
 
 if TYPE_CHECKING:
     from dragoman.history.storage.protocol import Filter, Hit, Session, Storage, Total
@@ -43,13 +45,15 @@ _MOST = 20  # messages that are told of one by one
 @click.option("--last", type=click.IntRange(1), help="Only the last N messages.")
 @click.option("--branch", type=int, help="Show this branch instead of the active one.")
 @click.option("--short", is_flag=True, help="Shorten long texts.")
-@click.option("--ids", is_flag=True, help="Print a line with its id for each message.")
+@click.option("--ids", "form", flag_value="ids", help="Print a line with its id for each message.")
+@click.option("--markdown", "form", flag_value="markdown", help="Print it as Markdown.")
+@click.option("--answer", "form", flag_value="answer", help="Print the text of the last answer.")
 @json_option
 def show(
-    session: str | None, store: Place, last: int | None, branch: int | None, *, short: bool,
-    ids: bool, as_json: bool | None, **names: str | None,
+    session: str | None, store: Place, last: int | None, branch: int | None, form: str | None, *,
+    short: bool, as_json: bool | None, **names: str | None,
 ) -> None:  # fmt: skip
-    """Show a conversation.
+    """Show a conversation; without a SESSION, the latest one.
 
     As JSON it is a document that `dragoman convert` reads.
     """
@@ -59,20 +63,37 @@ def show(
         from dragoman.cli.folding import Screen
         from dragoman.history.stored_session import Keeper
 
-        found = await session_meant(storage, session, names)
+        found = await session_shown(storage, session, names)
         keeper = Keeper(found.identity, storage, store_meta=True)
         keeper.branch = found.active if branch is None else branch
         await _expect_keys(storage, found)
         messages = await _read(keeper, found, last)
-        if wants_json(as_json):
+        if form in {"markdown", "answer"}:
+            _print_text(messages, only_answer=form == "answer")
+        elif wants_json(as_json):
             print_json_text(messages.to_json().decode())
-        elif ids:
+        elif form == "ids":
             print_found(("message", "role", "text"), [_line(message) for message in messages])
         else:
             Screen(short=short).show(Document("canonical", messages), 1)
         await _tell(storage, found, list(keeper.damaged.values()))
 
     with_store(store, work)
+
+
+def _print_text(messages: Messages, *, only_answer: bool) -> None:
+    """As Markdown, or the last answer as it was; harmless where that is a terminal."""
+    from dragoman.cli.markdown import markdown
+    from dragoman.cli.screen import harmless
+    from dragoman.model.roles import Role
+
+    text = markdown(messages)
+    if only_answer:
+        told = [each.text for each in messages if each.role is Role.ASSISTANT and each.text]
+        if not told:
+            raise Ending(USAGE, "there is no answer in it")
+        text = told[-1] if told[-1].endswith("\n") else f"{told[-1]}\n"
+    click.echo(harmless(text) if sys.stdout.isatty() else text, nl=False)
 
 
 async def _read(keeper: Keeper, session: Session, last: int | None) -> Messages:
@@ -131,13 +152,14 @@ def search(
     words: tuple[str, ...], store: Place, limit: int, *, as_json: bool | None,
     **names: str | None,
 ) -> None:  # fmt: skip
-    """Find the messages that hold all the WORDS, the latest first.
+    """Find messages that contain all the WORDS, the latest first.
 
-    An encrypted store has no index: with its keys, all of its messages are read.
+    An encrypted store has no index: with its keys, every message is read.
     """
 
     async def work(storage: Storage) -> None:
-        hits = await _found(storage, " ".join(words), filter_of(names), limit)
+        with waiting("Searching …", after=1.0):
+            hits = await _found(storage, " ".join(words), filter_of(names), limit)
         if wants_json(as_json):
             print_json([_hit(hit) for hit in hits])
             return
@@ -188,13 +210,14 @@ def _message(hit: Hit) -> Message:
 @store_options
 @filter_options
 @click.option("--by", type=click.Choice(["session", "user", "model", "day"]), default="day",
-              show_default=True, help="Sum up by session, user, model or day.")  # fmt: skip
+              show_default=True, help="What to group by.")  # fmt: skip
 @json_option
 def stats(store: Place, by: str, *, as_json: bool | None, **names: str | None) -> None:
-    """Sum up what models used: tokens by session, user, model or day."""
+    """Show token totals by session, user, model or day."""
 
     async def work(storage: Storage) -> None:
-        totals = await storage.totals(by, filter_of(names))  # type: ignore[arg-type]  # click checked it
+        with waiting("Adding up …", after=1.0):
+            totals = await storage.totals(by, filter_of(names))  # type: ignore[arg-type]  # click checked it
         if wants_json(as_json):
             print_json([_total(by, total) for total in totals])
             return

@@ -19,6 +19,7 @@ from dragoman.cli.history.stores import (
     file_of,
     filter_of,
     filter_options,
+    lines_in,
     store_options,
     with_store,
 )
@@ -38,10 +39,10 @@ _MOST = 20  # problems that are told one by one
               type=click.Path(dir_okay=False, writable=True, allow_dash=True),
               help="Write to this file instead of standard output.")  # fmt: skip
 def export(session: str | None, store: Place, output: str, **names: str | None) -> None:
-    """Write sessions as JSONL: one, some or all.
+    """Export sessions as JSONL: one, some or all.
 
-    Each session comes before its messages. A file appears when it is complete. What is encrypted
-    stays so, unless keys are given: then it is written in plain text.
+    Each session precedes its messages. The file appears when it is complete. Encrypted sessions
+    stay encrypted unless keys are given; with keys they are written in plain text.
     """
 
     async def work(storage: Storage) -> None:
@@ -72,12 +73,16 @@ async def _chosen(storage: Storage, session: str | None, names: dict[str, str | 
 
 
 async def _write(storage: Storage, which: Filter, out: Output) -> int:
+    from dragoman.cli.screen import counting
     from dragoman.history.transfer import export as lines
 
     written = 0
-    async for line in lines(storage, which):
-        out.write(line + b"\n")
-        written += 1
+    total = await lines_in(storage, which)
+    with counting(total, "lines", seen=out.is_seen) as advance:
+        async for line in lines(storage, which):
+            out.write(line + b"\n")
+            written += 1
+            advance()
     return written
 
 
@@ -87,9 +92,9 @@ async def _write(storage: Storage, which: Filter, out: Output) -> int:
 @click.option("--on-conflict", type=click.Choice(["fail", "skip", "replace"]), default="fail",
               show_default=True, help="What to do with sessions that exist already.")  # fmt: skip
 def import_sessions(files: tuple[str, ...], store: Place, on_conflict: OnConflict) -> None:
-    """Read sessions that `export` wrote; - is standard input.
+    """Import sessions that `export` wrote; - is standard input.
 
-    Lines that can't be read are named, and the rest comes in.
+    Lines that can't be read are reported, and the rest is imported.
     """
 
     async def work(storage: Storage) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from dragoman.cli.exit_codes import USAGE, Ending
-from dragoman.cli.history.stores import called, filter_of, shown
+from dragoman.cli.history.stores import called, filter_of, sessions_of, shown
 from dragoman.cli.screen import clipped, harmless_line
 
 if TYPE_CHECKING:
@@ -30,6 +30,18 @@ async def session_named(storage: Storage, name: str) -> Session:
     if len(found) == 1:
         return found[0]
     raise Ending(USAGE, _which(found) if found else await _none(storage, name))
+
+
+async def session_shown(storage: Storage, name: str | None, options: dict[str, Any]) -> Session:
+    """The session that is meant; where nothing says which, the one that was last written to."""
+    from dragoman.history.storage.protocol import EVERYTHING
+
+    if name is not None or filter_of(options) != EVERYTHING:
+        return await session_meant(storage, name, options)
+    found = await sessions_of(storage, EVERYTHING)
+    if not found:
+        raise Ending(USAGE, "there is no session yet: `dragoman ask` and `dragoman chat` keep some")
+    return found[0]
 
 
 async def session_meant(storage: Storage, name: str | None, options: dict[str, Any]) -> Session:

@@ -11,6 +11,7 @@ from dragoman.cli.exit_codes import FOUND, USAGE, Ending, clean_ending, complain
 from dragoman.cli.history.keys import NEEDED, SIZE, write_key
 from dragoman.cli.history.stores import Place, counted, store_options, with_store
 from dragoman.cli.printing import json_option, print_json, wants_json
+from dragoman.cli.spinner import waiting
 
 if TYPE_CHECKING:
     from dragoman.history.storage.protocol import Storage
@@ -33,11 +34,11 @@ def keygen(file: str) -> None:
 @store_options
 @json_option
 def rotate(store: Place, *, as_json: bool | None) -> None:
-    """Encrypt everything anew with the current key.
+    """Re-encrypt the store with the current key.
 
-    Give all keys that are in use, and the new one, and say with --current-key which that is.
-    Others may use the store meanwhile, if they have all the keys. It may be interrupted and run
-    again. To encrypt a store that is not, say --accept-plain.
+    Give all keys in use and the new one, and name that with --current-key. The store can be used
+    meanwhile by those who have all the keys. Can be interrupted and run again. --accept-plain
+    encrypts a store that is not encrypted yet.
     """
 
     async def work(storage: Storage) -> None:
@@ -47,7 +48,8 @@ def rotate(store: Place, *, as_json: bool | None) -> None:
 
         if not isinstance(storage, KeyedStorage):
             raise Ending(USAGE, f"there is no key to encrypt with: {NEEDED}")
-        done = await storage.rotate()
+        with waiting("Encrypting …", after=1.0):
+            done = await storage.rotate()
         if wants_json(as_json):
             print_json(msgspec.structs.asdict(done))
         else:

@@ -172,6 +172,15 @@ async def sessions_of(storage: Storage, which: Filter) -> list[Session]:
     return sorted(found, key=lambda session: session.updated_at, reverse=True)
 
 
+async def lines_in(storage: Storage, which: Filter | None = None) -> int:
+    """About how many sessions and messages there are: what was deleted counts as well."""
+    from dragoman.history.storage.protocol import EVERYTHING
+    from dragoman.history.transfer import every_session
+
+    wanted = EVERYTHING if which is None else which
+    return sum([session.last_seq + 1 async for session in every_session(storage, wanted)])
+
+
 def names_of(identity: SessionIdentity) -> dict[str, str]:
     """The names that an identity has."""
     given = {field: getattr(identity, field) for field in FIELDS}

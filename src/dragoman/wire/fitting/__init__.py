@@ -192,7 +192,7 @@ class Fitted(NamedTuple):
     @property
     def repairs(self) -> tuple[Repair, ...]:
         """What was changed so that it is accepted."""
-        return tuple([note for note in self.notes if type(note) is Repair])
+        return _repairs(self.notes)
 
 
 def fitted(
@@ -341,7 +341,7 @@ def encoded_for(
     places = None
     seen = Contents(request.messages)
     if request.tools or seen.has_media:
-        request, places = with_offered_tools(request, target, seen, calls)
+        request, places = with_offered_tools(request, target, seen, calls, mapped)
         request = with_provider_tools(request, target, mapped, calls)
     request = with_settings_of_target(request, target, mapped)
     if request.extras is not EMPTY:
@@ -355,7 +355,7 @@ def encoded_for(
         repairs = restored(renumbered(repairs, done.tools), request.messages, done.placed)
     if mapped or done.notes:
         losses = (*_losses(mapped), *done.losses, *losses)
-        repairs = (*done.repairs, *repairs)
+        repairs = (*_repairs(mapped), *done.repairs, *repairs)
     encoded.losses, encoded.repairs = losses, repairs
     if done.has_extra_fields:
         told = encoded.losses
@@ -369,6 +369,10 @@ def encoded_for(
 
 def _losses(notes: Iterable[Note]) -> tuple[Loss, ...]:
     return tuple([note for note in notes if type(note) is Loss])
+
+
+def _repairs(notes: Iterable[Note]) -> tuple[Repair, ...]:
+    return tuple([note for note in notes if type(note) is Repair])
 
 
 def _way_back(

@@ -17,7 +17,7 @@ from dragoman.model.tools import ServerTool, ToolCall, ToolDefinition, ToolResul
 from dragoman.wire.context import CallForm
 from dragoman.wire.dialect import description_of
 from dragoman.wire.fitting.steps import with_changed_content, with_changed_parts
-from dragoman.wire.losses import Loss, Note
+from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.provider_tools import (
     Form,
     Place,
@@ -36,6 +36,7 @@ from dragoman.wire.shared_settings import (
 from dragoman.wire.target import Target
 
 _KEPT = "another provider keeps what it names"
+_DESCRIBED = "a function, which is described here as its provider's models know it"
 
 
 def with_provider_tools(
@@ -221,6 +222,7 @@ def _as_function(
         return None
     if known.extras:
         notes.append(Loss(f"{path}.extras", f"only {tool.dialect} knows it"))
+    notes.append(Repair(path, "I14", "retyped", _DESCRIBED))
     description = " ".join(filter(None, (function.description, about_screen(known))))
     made = function.replace_unchecked(
         description=description,

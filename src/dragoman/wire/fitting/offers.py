@@ -29,11 +29,13 @@ Places = list[tuple[str, bool]]
 _TOOL = re.compile(r"tools\[(\d+)\]", re.ASCII)
 _SYSTEM, _DEVELOPER = Role.SYSTEM, Role.DEVELOPER
 _BETWEEN = "__"
+_GROUPED = "tools of a group are told by its name and theirs"
 
 
 def with_offered_tools(
-    request: Request, target: Target, seen: Contents, calls: dict[str, CallForm]
-) -> tuple[Request, Places | None]:
+    request: Request, target: Target, seen: Contents, calls: dict[str, CallForm],
+    notes: list[Note],
+) -> tuple[Request, Places | None]:  # fmt: skip
     """With all tools in the list that the model has at the end of the conversation.
 
     `seen` is what there is in its messages; `calls` learns how calls of the tools have to look in
@@ -51,7 +53,7 @@ def with_offered_tools(
         if places is None:
             places = [(f"tools[{index}]", True) for index in range(len(request.tools))]
         flat = _Flat(request, groups, calls)
-        return flat.request(), flat.places(places)
+        return flat.request(notes), flat.places(places)
     return request, places
 
 
@@ -177,13 +179,15 @@ class _Flat:
         self._results: dict[str, str] = {}
         """By the id of a call: the same."""
 
-    def request(self) -> Request:
+    def request(self, notes: list[Note]) -> Request:
+        """The request; what the model is told anew is noted, at the places in its own list."""
         tools: list[AnyTool] = []
         for index, tool in enumerate(self._request.tools):
             group = self._groups.get(index)
             if group is None or not isinstance(tool, ServerTool):
                 tools.append(tool)
             else:
+                notes.append(Repair(f"tools[{len(tools)}]", "I14", "renamed", _GROUPED))
                 tools += [self._told(inner, group, tool.dialect) for inner in group.tools]
         return self._request.replace_trusted(
             tools=tuple(tools),

@@ -17,7 +17,7 @@ from dragoman.model.roles import Role
 from dragoman.wire.description import Description
 from dragoman.wire.dialect import description_of
 from dragoman.wire.fitting.steps import unless_same
-from dragoman.wire.losses import Loss, Note
+from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.provider_calls import (
     CallForms,
     ProviderCall,
@@ -30,6 +30,7 @@ from dragoman.wire.target import Target
 
 _RUN = (ServerToolCall, ServerToolResult)
 _ONLY_TEXT = "only its text can be sent"
+_IN_WORDS = "told in words: no provider takes another's calls"
 _NO_OUTPUT, _NO_SOURCES = "[No output]", "[No sources were given]"
 _GAP = "\n\n"
 
@@ -149,8 +150,12 @@ class _Writer:
             said = result_text(view) or (_NO_SOURCES if view.output is None else _NO_OUTPUT)
         else:
             said = unknown_text(part)
-        if said is not None:  # else it is no JSON: the encoder leaves it out, and says so
-            self._note(known, path)
+        if said is None:  # it is no JSON: the encoder leaves it out, and says so
+            return None
+        if view is not None and not view.is_whole:
+            self._notes.append(Loss(path, _ONLY_TEXT))
+        else:
+            self._notes.append(Repair(path, "I14", "retyped", _IN_WORDS))
         return said
 
 

@@ -1,0 +1,32 @@
+"""What `dragoman chat` was told on the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dragoman.cli.history.stores import USUAL, Place
+
+if TYPE_CHECKING:
+    from dragoman.cli.prompt_template import Template
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What was said on the command line."""
+
+    model: str | None = None
+    system: str | None = None
+    tools: tuple[str, ...] = ()
+    no_tools: bool = False
+    is_continued: bool = False
+    session: str | None = None
+    store: Place = USUAL
+    no_history: bool = False
+    settings: dict[str, Any] = field(default_factory=dict[str, Any])
+    template: Template | None = None
+    usage: bool = False
+    show_thinking: bool = False
+    dialect: str | None = None
+    base_url: str | None = None
+    yes: bool = False

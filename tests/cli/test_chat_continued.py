@@ -1,0 +1,232 @@
+"""What a chat that is continued goes on with: all that it was held with before."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dragoman import Message
+from dragoman.cli.chat.chat_state import KEY, ChatState, state_of
+from dragoman.cli.commands import dragoman as command
+from dragoman.history.chat import ChatHistory
+from dragoman.history.identity import SessionIdentity
+from tests.cli.loopback import Came, Goes, said, serving, streamed
+from tests.cli.terminals import CTRL_D, Terminal, dragoman, terminal
+from tests.cli.test_chat_terminal import own_folder
+
+__all__ = ["own_folder"]
+
+TOOL = """
+import pathlib
+
+def weather(city: str) -> str:
+    '''The weather.'''
+    return "rain"
+
+pathlib.Path("loaded").touch()
+"""
+
+
+def run(*arguments: str, stdin: str = "") -> Result:
+    """Run a command."""
+    return CliRunner().invoke(command, arguments, input=stdin)
+
+
+def answer(came: Came) -> Goes:
+    """Yes, in either form."""
+    return streamed("Yes.") if came.json.get("stream") else said("Yes.")
+
+
+def leave(screen: Terminal) -> None:
+    """Leave the chat."""
+    screen.type(CTRL_D)
+    assert screen.ended() == 0, screen.shown
+
+
+def test_a_chat_goes_on_with_model_instructions_settings_and_tools() -> None:
+    """Those of the command line, and those that were changed in the chat; the screen says so."""
+    Path("mine.py").write_text(TOOL)
+    with serving(answer) as vendor:
+        there = ("--base-url", f"{vendor.url}/v1")
+        begun = dragoman("chat", "-m", "openai-compatible:m", *there, "-s", "Be brief.",
+                         "-o", "seed=7", "-o", 'stop=["END", "."]', "-T", "mine.py")  # fmt: skip
+        with terminal(begun) as screen:
+            screen.until_ready("tools: weather")
+            screen.say("One")
+            screen.until_ready("Yes.")
+            screen.say("/set temperature 0.2")
+            screen.until_ready("temperature: 0.2")
+            screen.say("/system Be kind.")
+            screen.until_ready("from here on with these")
+            screen.say("Two")
+            screen.until_shown("Yes.", count=2)
+            screen.until_ready()
+            leave(screen)
+        Path("loaded").unlink()
+        Path("elsewhere").mkdir()
+        with terminal(dragoman("chat", "--continue")) as screen:
+            screen.until_ready("instructions: Be kind.")
+            greeting = screen.shown
+            assert "openai-compatible:m · kept as" in greeting
+            assert "tools: weather" in greeting
+            assert "settings: seed 7" in greeting
+            assert "temperature 0.2" in greeting
+            assert Path("loaded").exists()
+            screen.say("Three")
+            screen.until_shown("Yes.", count=2)
+            screen.until_ready()
+            leave(screen)
+    sent = [came.json for came in vendor.came]
+    assert [body["messages"][0]["content"] for body in sent] == [
+        "Be brief.",
+        "Be kind.",
+        "Be kind.",
+    ]
+    assert [body.get("temperature") for body in sent] == [None, 0.2, 0.2]
+    assert {body["seed"] for body in sent} == {7}
+    assert sent[0]["stop"] == sent[2]["stop"] == ["END", "."]
+    assert {body["tools"][0]["function"]["name"] for body in sent} == {"weather"}
+    assert all(KEY not in json.dumps(body) for body in sent)
+
+
+def test_a_template_goes_on_around_each_message() -> None:
+    """Even if its file is gone."""
+    run("ask", "-m", "echo:", "$input, in $language!", "--save", "t")
+    run("chat", "-t", "t", "-p", "language", "Turkish", stdin="One\n")
+    Path(run("templates", "path").stdout.strip(), "t.toml").unlink()
+    with terminal(dragoman("chat", "-c")) as screen:
+        screen.until_ready("template: t")
+        screen.say("Two")
+        screen.until("Two, in Turkish!")
+        screen.until_ready()
+        leave(screen)
+
+
+def test_the_command_line_comes_before_what_was_kept() -> None:
+    """Setting by setting; no instructions are `--system ''`."""
+    with serving(said("Yes.")) as vendor:
+        there = ("-m", "openai-compatible:m", "--base-url", f"{vendor.url}/v1")
+        options = ("-o", "seed=7", "-o", "top_p=0.5")
+        run("ask", *there, "-s", "Be brief.", *options, "--session", "s", "One")
+        run("chat", "--session", "s", "-s", "", "-o", "seed=8", stdin="Two\n")
+    first, second = (came.json for came in vendor.came)
+    assert [m["role"] for m in first["messages"]] == ["system", "user"]
+    assert [m["role"] for m in second["messages"]] == ["user", "assistant", "user"]
+    assert (second["seed"], second["top_p"]) == (8, 0.5)
+
+
+def test_the_chat_s_model_comes_before_the_environment_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That one is for new chats."""
+    run("chat", "echo:", "--session", "s", stdin="One\n")
+    monkeypatch.setenv("DRAGOMAN_MODEL", "openai:gpt-5")
+    assert run("chat", "--continue", stdin="Two\n").stdout == "Two\n"
+
+
+def test_what_was_undone_is_not_gone_on_with() -> None:
+    """The state is that of the messages that are still there."""
+    stdin = "One\n/system Be odd.\nTwo\n/undo\n"
+    run("chat", "echo:", "-s", "Be brief.", "--session", "s", stdin=stdin)
+    with terminal(dragoman("chat", "--session", "s")) as screen:
+        screen.until_ready("instructions: Be brief.")
+        leave(screen)
+
+
+def test_another_session_brings_its_own() -> None:
+    """Its model, instructions and settings; /new keeps those there are."""
+    Path("play.json").write_text(json.dumps(["Played."]))
+    run("chat", "scripted:play.json", "-s", "Be brief.", "-o", "seed=7", "--session", "first",
+        stdin="One\n")  # fmt: skip
+    with terminal(dragoman("chat", "echo:", "-s", "Be long.")) as screen:
+        screen.until_ready("instructions: Be long.")
+        screen.say("/sessions first")
+        screen.until_ready("instructions: Be brief.")
+        assert "settings: seed 7" in screen.shown
+        screen.say("Two")
+        screen.until_shown("Played.", count=2)
+        screen.until_ready()
+        leave(screen)
+
+
+# --- histories of somebody else
+
+
+def imported(state: dict[str, Any]) -> None:
+    """A chat in the store that somebody else has written, as being held so."""
+
+    async def write() -> None:
+        async with await ChatHistory.open(SessionIdentity(agent="chat", chat="theirs")) as history:
+            await history.clear()
+            await history.add(Message.user("Hi", metadata={KEY: {**state, "mark": "0" * 64}}))
+            await history.add(Message.assistant("Yes."))
+
+    asyncio.run(write())
+
+
+def test_code_that_an_imported_chat_names_is_not_run_unasked() -> None:
+    """On a terminal that is a question; in a pipe it says what was not done."""
+    Path("evil.py").write_text(TOOL)
+    imported({"model": "echo:", "tools": [str(Path("evil.py").absolute())]})
+    done = run("chat", "--continue", stdin="Two\n")
+    assert (done.stdout, Path("loaded").exists()) == ("Two\n", False), done.stderr
+    assert "evil.py" in done.stderr
+    imported({"model": "echo:", "tools": [str(Path("evil.py").absolute())]})
+    assert run("ask", "-c", "Three").stdout == "Three\n"
+    imported({"model": "echo:", "tools": [str(Path("evil.py").absolute())]})
+    with terminal(dragoman("chat", "--continue")) as screen:
+        screen.until("Load them? [Y/n]")
+        screen.type("n\r")
+        screen.until_ready()
+        assert not Path("loaded").exists()
+        leave(screen)
+
+
+def test_a_key_does_not_go_where_an_imported_chat_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elsewhere than on this machine: in a pipe nobody agrees, and the usual address is asked."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # nothing gets out of here
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    imported({"model": "openai:gpt-5", "base_url": "http://evil.example/v1"})
+    for done in (run("chat", "--continue", stdin="Two\n"), run("ask", "-c", "Two")):
+        assert done.exit_code == 5
+        assert "(http://evil.example" not in done.stderr
+        assert "api.openai.com" in done.stderr
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=8,
+)
+_NAMES = st.sampled_from(
+    ["model", "base_url", "dialect", "system", "settings", "tools", "template", "mark", "x"]
+)
+_SETTINGS = st.dictionaries(st.sampled_from(["seed", "stop", "thinking", "service", "x"]), _JSON)
+
+
+@given(_JSON | st.dictionaries(_NAMES, _JSON | _SETTINGS))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_state_that_says_anything_is_read_and_is_not_ours(state: Any) -> None:
+    """What makes no sense in it counts as not set."""
+    found = state_of([Message.user("Hi", metadata={KEY: state})])
+    assert not found.is_ours
+    assert isinstance(found.settings, dict)
+    assert all(isinstance(each, str) for each in found.tools)
+
+
+def test_a_state_comes_back_as_it_was() -> None:
+    """With structured settings as well."""
+    from dragoman.cli.request_settings import settings_from
+
+    pairs = ["seed=7", "thinking=low", 'service={"user": "u1"}', 'stop=["a", "1"]', "top_p=0.5",
+             "logprobs=on", "thinking=off", "tool_choice=auto"]  # fmt: skip
+    for each in (pairs[:6], pairs[4:]):
+        state = ChatState(model="m", system="S", settings=settings_from(each), tools=("builtin",))
+        back = state_of([Message.user("Hi", metadata={KEY: state.to_metadata()})])
+        assert (back, back.is_ours) == (state, True)

@@ -1,0 +1,103 @@
+"""Attachments by address: fetched here, and sent as what they are."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dragoman.cli import attachments
+from dragoman.cli.commands import dragoman as command
+from tests.cli.loopback import Came, Goes, said, serving
+from tests.cli.terminals import CTRL_D, dragoman, terminal
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder of our own."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments: str) -> Result:
+    """Ask."""
+    return CliRunner().invoke(command, ["ask", *arguments])
+
+
+PAGES = {
+    "/v1/chat/completions": said("Seen."),
+    "/bridge.png": Goes(pieces=[PNG[:9], PNG[9:]]),
+    "/note.txt": Goes(pieces=["Grüezi".encode()]),
+    "/empty": Goes(pieces=[]),
+    "/moved": Goes(pieces=[], status=302, headers={"Location": "/note.txt"}),
+    "/around": Goes(pieces=[], status=302, headers={"Location": "/around"}),
+    "/inside": Goes(pieces=[], status=302, headers={"Location": "file:///etc/passwd"}),
+}
+
+
+def site(came: Came) -> Goes:
+    """A few pages, and a model."""
+    return PAGES.get(came.path.partition("?")[0], Goes({"error": "secret"}, 404))
+
+
+def test_a_picture_and_a_text_are_fetched_and_sent() -> None:
+    """By what they are; a redirect is followed, and no key goes there."""
+    with serving(site) as vendor:
+        done = run("openai:gpt-5", "What?", "-a", f"{vendor.url}/bridge.png",
+                   "-a", f"{vendor.url}/moved?key=1",
+                   "--base-url", f"{vendor.url}/v1", "--dialect", "openai-chat")  # fmt: skip
+    assert (done.exit_code, done.stdout) == (0, "Seen.\n"), done.stderr
+    *fetched, asked = vendor.came
+    assert not any("authorization" in map(str.lower, came.headers) for came in fetched)
+    image, text, prompt = asked.json["messages"][0]["content"]
+    assert base64.b64decode(image["image_url"]["url"].partition(",")[2]) == PNG
+    assert text["text"] == "moved:\n\nGrüezi"
+    assert prompt["text"] == "What?"
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "told"),
+    [
+        ("/gone?key=1", 5, "/gone: the server said 404"),
+        ("/around", 5, "leads from one address to the next"),
+        ("/inside", 5, "leads to somewhere less safe"),
+        ("/empty", 2, "/empty: is empty"),
+        ("/bridge.png", 4, "no more than 10 bytes can be sent"),
+    ],
+)
+def test_what_can_t_be_fetched_ends_the_command(
+    path: str, code: int, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is asked; queries, which may hold keys, are not shown."""
+    monkeypatch.setattr(attachments, "MOST_BYTES", 10)
+    with serving(site) as vendor:
+        done = run("echo:", "What?", "-a", f"{vendor.url}{path}")
+    assert (done.exit_code, done.stdout) == (code, ""), done.stderr
+    assert told in done.stderr
+    assert "key=1" not in done.stderr
+
+
+@pytest.mark.parametrize("address", ["http://", "https://[", "http://127.0.0.1:1/x", "http://a b/"])
+def test_an_address_that_is_none_or_does_not_answer_is_told(address: str) -> None:
+    """Without a fault of our own."""
+    done = run("echo:", "What?", "-a", address)
+    assert done.exit_code in {2, 5}, done.stderr
+
+
+def test_a_chat_attaches_addresses_too() -> None:
+    """One that can't be fetched is a line, and the chat goes on."""
+    with serving(site) as vendor, terminal(dragoman("chat", "echo:")) as screen:
+        screen.until_ready()
+        screen.say(f"/attach {vendor.url}/gone")
+        screen.until_ready("the server said 404")
+        screen.say(f"/attach {vendor.url}/note.txt")
+        screen.until_ready("goes along with your next message")
+        screen.say("This")
+        screen.until_shown("Grüezi")
+        screen.until_ready()
+        screen.type(CTRL_D)
+        assert screen.ended() == 0
