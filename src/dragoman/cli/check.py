@@ -38,8 +38,9 @@ def check(files: tuple[str, ...], target: str, *, as_json: bool | None, strict: 
     standard input. The rules are listed in docs/rules.md. As JSON, each finding is a line (JSONL).
     """
     with clean_ending():
-        from dragoman.cli.checking import Checker, checked
+        from dragoman.cli.checking import checked
         from dragoman.cli.documents import documents
+        from dragoman.providers.documents.checking import Checker
 
         report = _Report(as_json=wants_json(as_json))
         for found in checked(Checker(target), documents(files)):
