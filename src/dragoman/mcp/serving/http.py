@@ -89,7 +89,7 @@ class _Guard:
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._wanted = f"Bearer {token}".encode()
+        self._token = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not self._is_allowed(scope):
@@ -101,7 +101,8 @@ class _Guard:
 
     def _is_allowed(self, scope: Scope) -> bool:
         sent = [value for name, value in scope["headers"] if name == b"authorization"]
-        return len(sent) == 1 and compare_digest(sent[0], self._wanted)
+        scheme, _, token = sent[0].partition(b" ") if len(sent) == 1 else (b"", b"", b"")
+        return scheme.lower() == b"bearer" and compare_digest(token.strip(), self._token)
 
 
 def listening_socket(place: Place) -> tuple[socket.socket, Place]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeVar
@@ -10,7 +11,6 @@ import msgspec
 from msgspec import Meta, Struct
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.jsontext import dumps
 
 S = TypeVar("S", bound=Struct)
 _LARGEST = 2**53 - 1  # what every JSON reader takes for a whole number
@@ -366,5 +366,15 @@ def _mended(value: Any) -> Any:
 
 
 def document_of(body: Any) -> bytes:
-    """The body of a call as JSON text."""
-    return body.encode("utf-8", "surrogatepass") if isinstance(body, str) else dumps(body)
+    """The body of a call as JSON text; raises for numbers that JSON does not have.
+
+    The SDK reads `NaN`, which our own writer would turn into `null` without a word.
+    """
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogatepass")
+    try:
+        return json.dumps(body, allow_nan=False).encode()
+    except (ValueError, RecursionError) as error:
+        is_deep = isinstance(error, RecursionError)
+    msg = "the body nests too deeply" if is_deep else "the body holds a number that is out of range"
+    raise InvalidInputError(msg)
