@@ -422,7 +422,7 @@ async def test_every_dialect_and_provider_is_listed() -> None:
 async def test_a_fault_of_ours_is_told_without_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its text may quote a conversation."""
 
-    async def fails(*_: Any) -> None:
+    async def fails(*_: Any) -> Any:
         raise KeyError(SECRET)
 
     spec = tools.TOOLS[0]._replace(run=fails)

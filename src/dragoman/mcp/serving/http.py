@@ -112,6 +112,7 @@ def listening_socket(place: Place) -> tuple[socket.socket, Place]:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((place.host, place.port))
+        listening.listen()  # whoever reads the address can connect, and waits until we serve
     except BaseException:
         listening.close()
         raise
