@@ -137,7 +137,7 @@ def test_the_inspector_writes(inspector: Inspector, url: str) -> None:
     arguments = ("--tool-arg", "session=chat/one", "text=Thanks.")
     result = inspector("tools/call", "--tool-name", "append_message", *arguments)
     with ChatHistory.open_sync(ONE, url) as history:
-        last = history.last()
+        last = history.last
     assert last is not None
     assert (last.id, last.text) == (result["structuredContent"]["message_id"], "Thanks.")
 
@@ -249,7 +249,7 @@ def test_opencode_adds_to_a_conversation(npm: Npm, url: str, tmp_path: Path) -> 
         )  # fmt: skip
     assert ANSWER in printed
     with ChatHistory.open_sync(ONE, url) as history:
-        last = history.last()
+        last = history.last
     assert last is not None
     assert last.text == "Noted by opencode."
     assert any(last.id in result for result in model.results)
