@@ -34,7 +34,7 @@ Exit codes:
   130, 143  interrupted, terminated"""
 
 
-@click.command(epilog=_EXIT_CODES)
+@click.command(epilog=_EXIT_CODES, short_help="Serve stored conversations to assistants (MCP).")
 @click.option("--session", "sessions", multiple=True, metavar="NAME",
               help="Serve only this session; repeatable. A name (chat or agent/chat), an id, or a"
               " pattern with * and ?, such as 'support/*'.")  # fmt: skip

@@ -87,7 +87,7 @@ class Inspector:
     """Its command line, which sends one request and prints the answer."""
 
     def __init__(self, program: Path, folder: Path, *target: str) -> None:
-        self._command = (program, "--cli", *target)
+        self._command: tuple[str | Path, ...] = (program, "--cli", *target)
         self._folder = folder
 
     def __call__(self, method: str, *options: str) -> Any:
@@ -173,7 +173,7 @@ class Model:
 
 def _streamed(block: dict[str, Any], stop: str) -> Goes:
     usage = {"input_tokens": 1, "output_tokens": 1}
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "content": [],
+    message: Any = {"id": "msg_1", "type": "message", "role": "assistant", "content": [],
                "model": "claude-sonnet-4-5", "stop_reason": None, "stop_sequence": None,
                "usage": usage}  # fmt: skip
     is_text = block["type"] == "text"

@@ -29,12 +29,14 @@ class Place(NamedTuple):
     @classmethod
     def parse(cls, text: str) -> Place:
         """`HOST:PORT`, or a port alone, on this machine."""
+        host: str | None
         try:
             parts = urlsplit(f"//127.0.0.1:{text}" if text.isdecimal() else f"//{text}")
             host, port = parts.hostname, parts.port
+            is_more = bool(parts.path or parts.query or parts.fragment or parts.username)
         except ValueError:  # no such port, half an address
-            host = port = None
-        if not host or port is None or parts.path or parts.query or parts.username:
+            host, port, is_more = None, None, True
+        if not host or port is None or is_more:
             msg = "--http takes HOST:PORT, as in 127.0.0.1:8000 or [::1]:8000"
             raise ConfigError(msg)
         return cls(host, port)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -72,7 +72,7 @@ class _Handlers:
         self.listening = Listening(self._watcher, bus)
 
     @asynccontextmanager
-    async def lifespan(self, _server: Server[Any]) -> AsyncIterator[None]:
+    async def lifespan(self, _server: Server[Any]) -> AsyncGenerator[None]:
         """While there is somebody to serve."""
         try:
             yield

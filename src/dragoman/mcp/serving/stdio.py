@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any
@@ -55,7 +55,7 @@ class _Told:
 
 
 @contextmanager
-def _signalled() -> Iterator[_Told]:
+def _signalled() -> Generator[_Told]:
     told = _Told()
     before = {number: signal.signal(number, told) for number in _SIGNALS}
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,7 +41,7 @@ class Watcher:
         self._task: asyncio.Task[None] | None = None
 
     @contextmanager
-    def following(self, uris: list[str], *, lists: bool) -> Iterator[None]:
+    def following(self, uris: list[str], *, lists: bool) -> Generator[None]:
         """Look after these while somebody listens."""
         wanted = [*uris[:_MOST_URIS], *([_LIST] if lists else [])]
         self._followed.update(wanted)
