@@ -139,7 +139,6 @@ async def test_who_listens_hears_of_what_others_write(
         async with connected(storage, names=["mine/*"]) as client:
             listening = client.listen(resource_subscriptions=uris, resources_list_changed=True)
             async with asyncio.timeout(PATIENCE), listening as events:
-                await asyncio.sleep(0.2)  # what there is has been seen by then
                 writers = [await ChatHistory.open(each, elsewhere) for each in (theirs, ours)]
                 for writer in writers:
                     await writer.add("y")

@@ -147,7 +147,6 @@ async def test_the_official_client_over_http(url: str, mode: str) -> None:
                 return
             uri = f"dragoman://session/{ONE.digest}"
             async with asyncio.timeout(60), client.listen(resource_subscriptions=[uri]) as events:
-                await asyncio.sleep(0.5)
                 await call(client, "append_message", session="one", text="more")
                 assert (await anext(aiter(events))).uri == uri  # type: ignore[union-attr]  # a ResourceUpdated
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from mcp.server.context import ServerRequestContext
@@ -40,10 +40,13 @@ class Watcher:
         self._seen: dict[str, object] = {}
         self._task: asyncio.Task[None] | None = None
 
-    @contextmanager
-    def following(self, uris: list[str], *, lists: bool) -> Generator[None]:
-        """Look after these while somebody listens."""
+    @asynccontextmanager
+    async def following(self, uris: list[str], *, lists: bool) -> AsyncGenerator[None]:
+        """Look after these while somebody listens; what is written from now on is told."""
         wanted = [*uris[:_MOST_URIS], *([_LIST] if lists else [])]
+        for uri in wanted:
+            if uri not in self._seen:
+                await self._look(uri)
         self._followed.update(wanted)
         if wanted and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._watch())
@@ -51,7 +54,10 @@ class Watcher:
             yield
         finally:
             self._followed.subtract(wanted)
-            self._followed += Counter()  # drops those that nobody follows any more
+            for uri in wanted:
+                if not self._followed[uri]:
+                    del self._followed[uri]
+                    self._seen.pop(uri, None)
 
     def close(self) -> None:
         """Stop looking."""
@@ -59,11 +65,10 @@ class Watcher:
             self._task.cancel()
 
     async def _watch(self) -> None:
-        self._seen.clear()
         while self._followed:
+            await asyncio.sleep(INTERVAL)
             for uri in list(self._followed):
                 await self._look(uri)
-            await asyncio.sleep(INTERVAL)
 
     async def _look(self, uri: str) -> None:
         try:
@@ -94,6 +99,6 @@ class Listening(ListenHandler):
     ) -> SubscriptionsListenResult:
         """Serve one stream."""
         asked = params.notifications
-        uris = list(asked.resource_subscriptions or ())
-        with self._watcher.following(uris, lists=bool(asked.resources_list_changed)):
+        uris = list(dict.fromkeys(filter(None, asked.resource_subscriptions or ())))
+        async with self._watcher.following(uris, lists=bool(asked.resources_list_changed)):
             return await super().__call__(ctx, params)
