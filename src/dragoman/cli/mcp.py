@@ -112,7 +112,7 @@ async def _over_http(server: Server[Any], address: str) -> None:
         if not place.is_loopback:
             complain("warning: HTTP is not encrypted; put a proxy with TLS before it")
         complain(f"serving {place.url}{' with a token' if token else ''}; ctrl-C ends it")
-        await serve_http(app_of(server, place, token), listening)
+        await serve_http(app_of(server, place, token), listening, server)
 
 
 class _Discreet(logging.Formatter):

@@ -24,7 +24,7 @@ _ANY = st.recursive(
     _SCALAR, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
     max_leaves=8,
 )  # fmt: skip
-_LIKELY = st.sampled_from([
+_LIKELY: st.SearchStrategy[Any] = st.sampled_from([
     "one", "chat/one", "a", "gemini", "anthropic", "auto", "json", 0, 1, -1, 2**63, 1.0, "7", True,
     [], {}, [{"role": "user", "content": "Hi"}], {"messages": [{"role": "user"}]}, {"input": []},
     {"contents": [{"parts": [{}]}]}, '{"messages": []}', "[]", "{", "dragoman", None,

@@ -17,6 +17,7 @@ from mcp_types import PromptReference, ResourceTemplateReference
 from dragoman import ChatHistory, SessionIdentity
 from dragoman.errors import ConfigError
 from dragoman.history import Filter, MemoryStorage, Storage
+from dragoman.mcp.serving import served_sessions
 from dragoman.mcp.serving.scope import Pattern, Scope, scope_of
 from tests.history.conftest import Backend
 from tests.mcp.serving.clients import call, connected, refusal, stored
@@ -199,6 +200,9 @@ async def test_a_pattern_that_matches_nothing_serves_nothing() -> None:
         ("note*", {"chat": "notes"}, True),
         ("note?", {"chat": "notes"}, True),
         ("note?", {"chat": "note"}, False),
+        ("note?", {"chat": "notes of others"}, False),
+        ("*/7", {"agent": "support", "chat": "77"}, False),
+        ("?/7", {"agent": "ab", "chat": "7"}, False),
         ("note*", {"chat": "my notes"}, False),
         ("a*", {"agent": "a", "chat": "x"}, False),  # of a chat, not of `agent=a …`
         ("*", {"user": "ana"}, False),
@@ -254,12 +258,16 @@ def _split(name: str) -> list[SessionIdentity]:
     return [SessionIdentity(agent=name[:at], chat=name[at + 1 :]) for at in places]
 
 
-async def test_pages_of_a_search_are_full_however_much_is_foreign(backend: Backend) -> None:
+@pytest.mark.parametrize("rare", [5, 1000])
+async def test_pages_of_a_search_are_full_however_much_is_foreign(
+    backend: Backend, rare: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Others' messages take no place in the results, be they newer and many."""
+    monkeypatch.setattr(served_sessions, "_RARE", rare)
     async with backend.opened() as storage:
         for number in range(12):
             await stored(storage, f"bridge {number}", agent="mine", chat=str(number))
-        for number in range(30):
+        for number in range(10):
             await stored(storage, *["bridge"] * 3, agent="theirs", chat=str(number))
         async with connected(storage, names=["mine/*"]) as client:
             found = (await call(client, "search", query="bridge", limit=10))["messages"]

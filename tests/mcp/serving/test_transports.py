@@ -151,6 +151,17 @@ async def test_the_official_client_over_http(url: str, mode: str) -> None:
                 assert (await anext(aiter(events))).uri == uri  # type: ignore[union-attr]  # a ResourceUpdated
 
 
+async def test_a_signal_ends_those_who_listen_too(url: str) -> None:
+    """Their streams end as the protocol has it, and nothing is logged."""
+    with listening("--store", url, "--http", "127.0.0.1:0") as (process, address):
+        async with Client(address) as client, client.listen(resources_list_changed=True) as events:
+            process.send_signal(signal.SIGTERM)
+            assert [event async for event in events] == []
+            assert await asyncio.to_thread(process.wait, 60) == 128 + signal.SIGTERM
+        assert process.stderr is not None
+        assert process.stderr.read() == b"dragoman: terminated\n"
+
+
 def posted(address: str, *more: tuple[str, str], **headers: str) -> int:
     """The status of a handshake with these headers."""
     usual = {"accept": "application/json, text/event-stream"}

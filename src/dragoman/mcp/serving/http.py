@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import socket
 from hmac import compare_digest
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+import uvicorn
 from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import ListenHandler
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -17,7 +20,7 @@ from dragoman.errors import ConfigError
 PATH = "/mcp"
 TOKEN = "DRAGOMAN_MCP_TOKEN"  # noqa: S105 - the name of the variable
 _SHORTEST_TOKEN = 16
-_SHUTDOWN = 3  # seconds for answers under way; streams of events would never end
+_SHUTDOWN = 2  # seconds for answers under way; streams of older clients never end
 
 
 class Place(NamedTuple):
@@ -121,12 +124,26 @@ def listening_socket(place: Place) -> tuple[socket.socket, Place]:
     return listening, place._replace(port=listening.getsockname()[1])
 
 
-async def serve_http(app: ASGIApp, listening: socket.socket) -> None:
+async def serve_http(app: ASGIApp, listening: socket.socket, server: Server[Any]) -> None:
     """Serve until a signal comes, which is then raised again."""
-    import uvicorn
-
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on",
         timeout_graceful_shutdown=_SHUTDOWN, server_header=False,
     )  # fmt: skip
-    await uvicorn.Server(config).serve(sockets=[listening])
+    await _Uvicorn(config, server).serve(sockets=[listening])
+
+
+class _Uvicorn(uvicorn.Server):
+    """Ends without waiting for those who listen to streams of events."""
+
+    def __init__(self, config: uvicorn.Config, server: Server[Any]) -> None:
+        super().__init__(config)
+        self._server = server
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams, then answer what is under way; what hangs longer is cut off."""
+        entry = self._server.get_request_handler("subscriptions/listen")
+        if entry is not None and isinstance(entry.handler, ListenHandler):
+            entry.handler.close()
+        logging.getLogger("uvicorn.error").disabled = True  # it complains of those that it cuts off
+        await super().shutdown(sockets)

@@ -20,6 +20,7 @@ from dragoman.model.jsontext import dumps, loads
 
 _NONE = "no session of this name or id is served here; list_sessions tells which are"
 _DIGEST = 40
+_RARE = 200  # hits of a word that are looked at, whoever's they are
 _SAMPLE = 20  # sessions that are looked at, where nothing was found: is it because of keys?
 ENCRYPTED = (
     "the conversation is encrypted: start `dragoman mcp` with its keys, each as --key-file ID=FILE"
@@ -103,7 +104,7 @@ class ServedSessions:
         if session is not None:
             hits = await self._found(text, _only(session.identity), limit)
         elif self.scope.is_named:
-            hits = await self._found_in_each(text, limit)
+            hits = await self._found_in_scope(text, limit)
         else:
             hits = await self._found(text, self.scope.which, limit)
         if not hits:
@@ -115,8 +116,15 @@ class ServedSessions:
             return await scanned(self.storage, text, which, limit)
         return await self.storage.search(text, which, limit=limit)
 
+    async def _found_in_scope(self, text: str, limit: int) -> list[Hit]:
+        """Rare words are found in one search; of common ones, others' messages could be all."""
+        if not isinstance(self.storage, SealedStorage):
+            hits = await self.storage.search(text, self.scope.which, limit=_RARE)
+            if len(hits) < _RARE:  # there are no more
+                return [hit for hit in hits if self.scope.takes(hit.identity)][:limit]
+        return await self._found_in_each(text, limit)
+
     async def _found_in_each(self, text: str, limit: int) -> list[Hit]:
-        """Each session by itself: a search of the whole store would be full of others' messages."""
         hits: list[Hit] = []
         for session in await self.all():
             if len(hits) == limit and hits[-1].row.at > session.updated_at:
@@ -130,7 +138,11 @@ class ServedSessions:
         """Raise where nothing was found because nothing can be read."""
         if isinstance(self.storage, SealedStorage):
             return
-        searched: Sequence[Session] = await self.all() if session is None else [session]
+        searched: Sequence[Session] = [] if session is None else [session]
+        if session is None and self.scope.is_named:
+            searched = await self.all()
+        elif session is None:
+            searched = await self.storage.sessions(self.scope.which, limit=_SAMPLE)
         for each in searched[:_SAMPLE]:
             if await encrypted_sessions(self.storage, _only(each.identity)):
                 msg = f"some sessions can't be searched: {ENCRYPTED}"
