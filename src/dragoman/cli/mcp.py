@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -65,13 +67,13 @@ def mcp(
         from dragoman.mcp.serving.scope import scope_of
         from dragoman.mcp.serving.server import server_of
 
-        _log_without_content()
         scope = await scope_of(storage, sessions, filter_of(names))
         server = server_of(storage, scope, writes=write)
-        if address is None:
-            await _over_stdio(server, storage)
-        else:
-            await _over_http(server, address)
+        with _discreet_logs():
+            if address is None:
+                await _over_stdio(server, storage)
+            else:
+                await _over_http(server, address)
 
     with_store(store, work, makes=write)
 
@@ -126,9 +128,13 @@ class _Discreet(logging.Formatter):
         return f"dragoman: {record.levelname.lower()} in {record.name} ({place}{kind})"
 
 
-def _log_without_content() -> None:
+@contextmanager
+def _discreet_logs() -> Generator[None]:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Discreet())
     root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(logging.WARNING)
+    before, root.handlers = root.handlers, [handler]
+    try:
+        yield
+    finally:
+        root.handlers = before

@@ -145,5 +145,9 @@ class _Uvicorn(uvicorn.Server):
         entry = self._server.get_request_handler("subscriptions/listen")
         if entry is not None and isinstance(entry.handler, ListenHandler):
             entry.handler.close()
-        logging.getLogger("uvicorn.error").disabled = True  # it complains of those that it cuts off
-        await super().shutdown(sockets)
+        log = logging.getLogger("uvicorn.error")
+        log.disabled = True  # it complains of those that it cuts off
+        try:
+            await super().shutdown(sockets)
+        finally:
+            log.disabled = False

@@ -16,7 +16,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus
 from mcp.shared.exceptions import MCPError
 
 from dragoman._version import __version__
-from dragoman.errors import DragomanError, InvalidInputError
+from dragoman.errors import DragomanError
 from dragoman.history.storage.protocol import Storage
 from dragoman.mcp.serving import resources, shapes
 from dragoman.mcp.serving.prompts import PROMPTS, completions, prompt_of
@@ -196,7 +196,7 @@ def _guarded(handle: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
             return await handle(*arguments, **options)
         except MCPError:
             raise
-        except (InvalidInputError, DragomanError) as error:
+        except DragomanError as error:
             problem = types.INVALID_PARAMS, shapes.whole_text(str(error))
         except Exception as error:  # noqa: BLE001 - its text may quote a conversation
             problem = types.INTERNAL_ERROR, _fault(error)
