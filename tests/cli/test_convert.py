@@ -310,12 +310,12 @@ class TestBroken:
 
     def test_a_fault_of_ours_is_one_document_s(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It is named as such, without a traceback, and the others are converted."""
-        from dragoman.cli import document_kinds
+        from dragoman.providers.documents import reading
 
         def fails(*_: Any) -> None:
             raise KeyError(SECRET)
 
-        monkeypatch.setattr(document_kinds.Reader, "_read_history", fails)
+        monkeypatch.setattr(reading.Reader, "_read_history", fails)
         text = jsonl(chat(), HISTORIES["openai-chat"], chat())
         done = convert("-", "--to", "openai-chat", "--keep-going", stdin=text)
         assert done.exit_code == 3

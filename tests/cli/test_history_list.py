@@ -19,9 +19,9 @@ from dragoman import ChatHistory, Image, Message, SessionIdentity
 from dragoman.cli import screen
 from dragoman.cli.cards import Card, print_cards
 from dragoman.cli.commands import dragoman as command
-from dragoman.cli.history.listing import looked_at
 from dragoman.cli.screen import HARMFUL
 from dragoman.history import MemoryStorage, storage_at
+from dragoman.history.session_summaries import looked_at
 from dragoman.history.storage.protocol import Row
 from dragoman.model import Origin, portal
 from tests.cli.terminals import dragoman, terminal

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dragoman import Message, Messages, MessageStore, Request, Response
-from dragoman.cli.document_kinds import AUTO, CANONICAL, Reader
 from dragoman.errors import DragomanError
 from dragoman.model.conversation import ConversationHistory, Policy
+from dragoman.providers.documents.reading import AUTO, CANONICAL, Reader
 from tests.cli.samples import ANSWERS, HISTORIES, REQUESTS, SECRET
 from tests.corpus import Corpus
 

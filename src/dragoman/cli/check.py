@@ -39,9 +39,10 @@ def check(files: tuple[str, ...], target: str, *, as_json: bool | None, strict: 
     standard input. The rules are listed in docs/rules.md. As JSON, each finding is a line (JSONL).
     """
     with clean_ending():
-        from dragoman.cli.checking import Checker, checked
+        from dragoman.cli.checking import checked
         from dragoman.cli.documents import documents, size_of_files
         from dragoman.cli.screen import progress
+        from dragoman.providers.documents.checking import Checker
 
         is_json = wants_json(as_json)
         report = _Report(as_json=is_json)

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from dragoman.cli.document_kinds import NO_DOCUMENT, Reader, refuse_others
 from dragoman.cli.documents import Batch
 from dragoman.cli.exit_codes import fault
-from dragoman.cli.targets import Named
-from dragoman.errors import DragomanError, InvalidInputError
-from dragoman.model.jsontext import loads
-from dragoman.model.requests import Request
-from dragoman.model.responses import Response
-from dragoman.wire.documents import is_canonical, is_response
+from dragoman.errors import DragomanError
+from dragoman.providers.documents.checking import Checker
 from dragoman.wire.violations import Violation
-
-_ABOUT_REQUESTS = "this is a response; checks are about requests"
 
 
 class Checked(NamedTuple):
@@ -35,52 +28,6 @@ class Checked(NamedTuple):
         """Where the document is, for people."""
         where = f"{self.name}:{self.line}"
         return f"{where} document {self.document}" if self.numbered else where
-
-
-class Checker:
-    """Says what a target would refuse in a document."""
-
-    def __init__(self, name: str) -> None:
-        self._named = Named(name)
-        self._reader = Reader("canonical")
-
-    def violations(self, raw: bytes) -> list[Violation]:
-        """What is wrong with a request, or with the messages of a history.
-
-        A document of ours is checked as it would be sent.
-        """
-        wire = loads(raw)
-        if isinstance(wire, list):
-            return self._of_history(wire)
-        if not isinstance(wire, dict):
-            raise InvalidInputError(NO_DOCUMENT)
-        if is_canonical(wire):
-            return self._of_ours(raw)
-        model = wire.get("model")
-        spoken, target = self._named.fitting(model if isinstance(model, str) else None)
-        if is_response(wire, spoken.messages_field):
-            raise InvalidInputError(_ABOUT_REQUESTS)
-        if spoken.messages_field not in wire:
-            refuse_others(wire)
-        return spoken.check(wire, target=target)
-
-    def _of_history(self, items: list[Any]) -> list[Violation]:
-        spoken, target = self._named.fitting(None)
-        field = spoken.messages_field
-        found = spoken.check({field: items}, target=target)
-        # It is no request: what a request needs besides its messages is not asked of it.
-        return [violation for violation in found if violation.path.startswith(field)]
-
-    def _of_ours(self, raw: bytes) -> list[Violation]:
-        value = self._reader.read(raw).value
-        if isinstance(value, Response):
-            raise InvalidInputError(_ABOUT_REQUESTS)
-        request = value if isinstance(value, Request) else Request(messages=tuple(value))
-        spoken, target = self._named.fitting(request.model)
-        if self._named.model is not None:
-            request = request.replace(model=self._named.model)
-        encoded = spoken.encode_request(request, target)
-        return spoken.check(encoded.body, target=target)
 
 
 def checked(checker: Checker, batches: Iterable[Batch]) -> Iterator[Checked]:

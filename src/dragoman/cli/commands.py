@@ -19,6 +19,7 @@ from dragoman.cli.dialects import dialects
 from dragoman.cli.doctor import doctor
 from dragoman.cli.exit_codes import EXIT_CODES, INTERRUPTED, clean_ending, complain
 from dragoman.cli.history import history
+from dragoman.cli.mcp import mcp
 from dragoman.cli.models import models
 from dragoman.cli.providers import providers
 from dragoman.cli.schema import schema
@@ -76,7 +77,7 @@ def tour(*, watch: bool) -> None:
 
 
 for command in (
-    aliases, ask, chat, check, completion, convert, dialects, doctor, history, models, providers,
-    schema, show, templates,
+    aliases, ask, chat, check, completion, convert, dialects, doctor, history, mcp, models,
+    providers, schema, show, templates,
 ):  # fmt: skip
     dragoman.add_command(command)

@@ -81,8 +81,8 @@ def _opened(name: str | None, stack: ExitStack) -> Output | None:
 
 def _check_names(job: Job) -> None:
     """Raise where there is no such dialect or target, before anything is read or written."""
-    from dragoman.cli.conversion import Destination
-    from dragoman.cli.document_kinds import Reader
+    from dragoman.providers.documents.reading import Reader
+    from dragoman.providers.documents.writing import Destination
 
     Reader(job.source)
     Destination(job.target)

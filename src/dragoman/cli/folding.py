@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from dragoman.cli.document_kinds import Document
 from dragoman.cli.rendering import Line, lines_of
+from dragoman.providers.documents.reading import Document
 
 _STYLES: dict[str, dict[str, Any]] = {
     "head": {"bold": True, "underline": True},

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dragoman.cli.document_kinds import Document
 from dragoman.cli.screen import harmless, harmless_line, size_of
 from dragoman.model.collection import Messages
 from dragoman.model.frozen import EMPTY
@@ -29,6 +28,7 @@ from dragoman.model.requests import AnyTool, Request
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.model.usage import Usage
+from dragoman.providers.documents.reading import Document
 
 _MAX_INLINE = 80
 _MAX_WORD = 200

@@ -22,10 +22,10 @@ def show(files: tuple[str, ...], source: str, *, short: bool, as_json: bool) -> 
     standard input. Media are named, not shown; controls of the terminal are made visible.
     """
     with clean_ending():
-        from dragoman.cli.document_kinds import Reader
         from dragoman.cli.documents import documents
         from dragoman.cli.folding import Screen
-        from dragoman.errors import DragomanError
+        from dragoman.errors import DragomanError, InvalidInputError
+        from dragoman.providers.documents.reading import Reader
 
         reader, screen = Reader(source), Screen(short=short)
         number = broken = 0
@@ -33,7 +33,9 @@ def show(files: tuple[str, ...], source: str, *, short: bool, as_json: bool) -> 
             for piece in batch.documents():
                 number += 1
                 try:
-                    document = reader.read_piece(piece)
+                    if piece.problem is not None:
+                        raise InvalidInputError(piece.problem)
+                    document = reader.read(piece.raw)
                     if as_json:
                         click.echo(document.value.to_json())
                     else:

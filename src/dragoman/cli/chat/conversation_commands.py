@@ -17,8 +17,8 @@ from dragoman.cli.chat.sessions import (
 )
 from dragoman.cli.chat.talk import Talk
 from dragoman.cli.exit_codes import USAGE, Ending
-from dragoman.cli.history.listing import Listed, looked_at
 from dragoman.cli.history.stores import counted, moment
+from dragoman.history.session_summaries import Listed, looked_at
 from dragoman.model.roles import Role
 
 _PROMPTS = 10

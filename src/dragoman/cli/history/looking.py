@@ -59,9 +59,9 @@ def show(
     """
 
     async def work(storage: Storage) -> None:
-        from dragoman.cli.document_kinds import Document
         from dragoman.cli.folding import Screen
         from dragoman.history.stored_session import Keeper
+        from dragoman.providers.documents.reading import Document
 
         found = await session_shown(storage, session, names)
         keeper = Keeper(found.identity, storage, store_meta=True)
@@ -179,7 +179,7 @@ def search(
 
 async def _found(storage: Storage, text: str, which: Filter, limit: int) -> list[Hit]:
     from dragoman.cli.history.keyed import KeyedStorage
-    from dragoman.cli.history.scanning import encrypted_sessions, scanned
+    from dragoman.history.encrypted_search import encrypted_sessions, scanned
 
     if isinstance(storage, KeyedStorage):
         return await scanned(storage, text, which, limit)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 _SHORTEST = 4  # digits of a digest
 _CERTAIN = 12  # digits that `list` shows: nobody means the beginning of a name by them
-_DIGEST = 40
 _MOST = 10  # sessions that are offered
 _LONGEST = 100  # characters of a name that are compared with what was typed
 _ALIKE = 0.75
@@ -63,14 +62,11 @@ async def session_meant(storage: Storage, name: str | None, options: dict[str, A
 
 
 async def _with_digest(storage: Storage, text: str) -> list[Session]:
-    digits = text.lower()
-    if not (_SHORTEST <= len(digits) <= _DIGEST and set(digits) <= set("0123456789abcdef")):
+    from dragoman.history.session_summaries import sessions_with_digest
+
+    if len(text) < _SHORTEST:
         return []
-    # Everything above the digest itself and below its successor; the digest itself is above its
-    # predecessor.
-    before = f"{int(digits, 16) - 1:0{len(digits)}x}g" if int(digits, 16) else ""
-    found = await storage.sessions(limit=_MOST + 1, after=before)
-    return [session for session in found if session.identity.digest.startswith(digits)]
+    return await sessions_with_digest(storage, text, limit=_MOST + 1)
 
 
 async def _called(storage: Storage, name: str) -> list[Session]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from dragoman.cli.splitting import Piece
 from dragoman.errors import InvalidInputError
 from dragoman.model.collection import Messages
 from dragoman.model.jsontext import loads
@@ -42,12 +41,6 @@ class Reader:
     def __init__(self, source: str = AUTO) -> None:
         self._source = source
         self._dialect = None if source in (AUTO, CANONICAL) else dialect(source)
-
-    def read_piece(self, piece: Piece) -> Document:
-        """As `read`, for a piece of an input."""
-        if piece.problem is not None:
-            raise InvalidInputError(piece.problem)
-        return self.read(piece.raw)
 
     def read(self, raw: bytes) -> Document:
         """The conversation in a document; raises where it is none."""

@@ -1,0 +1,153 @@
+"""Serving over streamable HTTP: on this machine to everybody, elsewhere to who has the token."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+from hmac import compare_digest
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import uvicorn
+from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import ListenHandler
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dragoman.errors import ConfigError
+
+PATH = "/mcp"
+TOKEN = "DRAGOMAN_MCP_TOKEN"  # noqa: S105 - the name of the variable
+_SHORTEST_TOKEN = 16
+_SHUTDOWN = 2  # seconds for answers under way; streams of older clients never end
+
+
+class Place(NamedTuple):
+    """Where to listen."""
+
+    host: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """`HOST:PORT`, or a port alone, on this machine."""
+        host: str | None
+        try:
+            parts = urlsplit(f"//127.0.0.1:{text}" if text.isdecimal() else f"//{text}")
+            host, port = parts.hostname, parts.port
+            is_more = bool(parts.path or parts.query or parts.fragment or parts.username)
+        except ValueError:  # no such port, half an address
+            host, port, is_more = None, None, True
+        if not host or port is None or is_more:
+            msg = "--http takes HOST:PORT, as in 127.0.0.1:8000 or [::1]:8000"
+            raise ConfigError(msg)
+        return cls(host, port)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @property
+    def url(self) -> str:
+        """The address that a client is given."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}{PATH}"
+
+
+def checked_token(place: Place, token: str | None) -> str | None:
+    """The token that clients must send; raises where there has to be one."""
+    if token is None and not place.is_loopback:
+        msg = (
+            f"beyond this machine, clients have to send a bearer token: put one into ${TOKEN}, or"
+            " listen on 127.0.0.1"
+        )
+        raise ConfigError(msg)
+    if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii()):
+        msg = f"${TOKEN} must have {_SHORTEST_TOKEN} ASCII characters at least"
+        raise ConfigError(msg)
+    return token
+
+
+def app_of(server: Server[Any], place: Place, token: str | None) -> ASGIApp:
+    """The server as an ASGI application."""
+    hosts = ["127.0.0.1", "localhost", "[::1]"]
+    # Pages in a browser can make other names mean this machine (DNS rebinding): on loopback only
+    # its own names are answered. Elsewhere the names are not known, and the token is what counts.
+    security = TransportSecuritySettings(
+        enable_dns_rebinding_protection=place.is_loopback,
+        allowed_hosts=[name for host in hosts for name in (host, f"{host}:*")],
+        allowed_origins=[name for host in hosts for name in (f"http://{host}", f"http://{host}:*")],
+    )
+    app = server.streamable_http_app(
+        streamable_http_path=PATH, transport_security=security, host=place.host
+    )
+    return app if token is None else _Guard(app, token)
+
+
+class _Guard:
+    """Answers only those who send the token."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self._app = app
+        self._token = token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not self._is_allowed(scope):
+            headers = [(b"www-authenticate", b"Bearer"), (b"content-length", b"0")]
+            await send({"type": "http.response.start", "status": 401, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        await self._app(scope, receive, send)
+
+    def _is_allowed(self, scope: Scope) -> bool:
+        sent = [value for name, value in scope["headers"] if name == b"authorization"]
+        scheme, _, token = sent[0].partition(b" ") if len(sent) == 1 else (b"", b"", b"")
+        return scheme.lower() == b"bearer" and compare_digest(token.strip(), self._token)
+
+
+def listening_socket(place: Place) -> tuple[socket.socket, Place]:
+    """A socket there, and where it is: port 0 gets a free one."""
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((place.host, place.port))
+        listening.listen()  # whoever reads the address can connect, and waits until we serve
+    except BaseException:
+        listening.close()
+        raise
+    return listening, place._replace(port=listening.getsockname()[1])
+
+
+async def serve_http(app: ASGIApp, listening: socket.socket, server: Server[Any]) -> None:
+    """Serve until a signal comes, which is then raised again."""
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="on",
+        timeout_graceful_shutdown=_SHUTDOWN, server_header=False,
+    )  # fmt: skip
+    await _Uvicorn(config, server).serve(sockets=[listening])
+
+
+class _Uvicorn(uvicorn.Server):
+    """Ends without waiting for those who listen to streams of events."""
+
+    def __init__(self, config: uvicorn.Config, server: Server[Any]) -> None:
+        super().__init__(config)
+        self._server = server
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams, then answer what is under way; what hangs longer is cut off."""
+        entry = self._server.get_request_handler("subscriptions/listen")
+        if entry is not None and isinstance(entry.handler, ListenHandler):
+            entry.handler.close()
+        log = logging.getLogger("uvicorn.error")
+        log.disabled = True  # it complains of those that it cuts off
+        try:
+            await super().shutdown(sockets)
+        finally:
+            log.disabled = False

@@ -1,0 +1,196 @@
+"""Messages of a session, a page at a time: never more than fits, however large one of them is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+from dragoman.errors import ConfigError, InvalidInputError
+from dragoman.history.branch_paths import stretches
+from dragoman.history.storage.protocol import Row, Session, Storage
+from dragoman.history.stored_session import Keeper
+from dragoman.mcp.serving.markdown import markdown
+from dragoman.mcp.serving.served_sessions import ENCRYPTED
+from dragoman.model.collection import Messages
+from dragoman.model.messages import Message
+
+_AT_ONCE = 16  # rows that are read together: one may hold a film
+
+
+class Numbered(NamedTuple):
+    """A message, and its number in the session."""
+
+    number: int
+    message: Message
+    at: float
+    size: int
+    """Bytes of it as JSON."""
+
+
+class Wanted(NamedTuple):
+    """Which messages of a session are to be read; by default its last ones."""
+
+    limit: int
+    max_chars: int
+    branch: int | None = None
+    after: int | None = None
+    before: int | None = None
+
+
+class Page(NamedTuple):
+    """Some messages, in their order, as text."""
+
+    branch: int
+    numbers: list[int]
+    text: str
+    more_before: bool
+    more_after: bool
+    unreadable: list[str]
+
+
+async def read_markdown(storage: Storage, session: Session, wanted: Wanted) -> Page:
+    """A page as Markdown; a message that alone is too long is cut, and says so."""
+    return await _Reading(storage, session, wanted).page(_Markdown(wanted.max_chars))
+
+
+async def read_json(storage: Storage, session: Session, wanted: Wanted) -> Page:
+    """A page as a document in canonical JSON, which is never cut."""
+    return await _Reading(storage, session, wanted).page(_Json(wanted.max_chars))
+
+
+class _Markdown:
+    """Blocks of Markdown, up to a number of characters."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._blocks: dict[int, str] = {}
+
+    def takes(self, each: Numbered) -> bool:
+        """Add a message, if there is room for it."""
+        block = markdown(each.number, each.message, each.at)
+        if len(block) > self._room:
+            if self._blocks:
+                return False
+            left_out = len(block) - self._room
+            block = f"{block[: self._room]}\n\n*({left_out:,} more characters were left out)*"
+        self._blocks[each.number] = block
+        self._room -= len(block)
+        return True
+
+    def text(self) -> str:
+        return "\n\n".join(self._blocks[number] for number in sorted(self._blocks))
+
+
+class _Json:
+    """Messages in one document, up to a number of bytes."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._messages: dict[int, Message] = {}
+
+    def takes(self, each: Numbered) -> bool:
+        """Add a message, if there is room for it."""
+        if each.size > self._room:
+            if self._messages:
+                return False
+            msg = (
+                f"message {each.number} has {each.size:,} bytes as JSON; raise max_chars, or read"
+                " it as Markdown, which leaves out the data of media"
+            )
+            raise InvalidInputError(msg)
+        self._messages[each.number] = each.message
+        self._room -= each.size
+        return True
+
+    def text(self) -> str:
+        messages = (self._messages[number] for number in sorted(self._messages))
+        return Messages.wrapping(messages).to_json().decode()
+
+
+class _Reading:
+    """One page of one session."""
+
+    def __init__(self, storage: Storage, session: Session, wanted: Wanted) -> None:
+        self._storage = storage
+        self._session = session
+        self._wanted = wanted
+        self._branch = session.active if wanted.branch is None else wanted.branch
+        self._path = stretches(session, self._branch)
+        self._keeper = Keeper(session.identity, storage, store_meta=True)
+
+    async def page(self, form: _Markdown | _Json) -> Page:
+        """The messages that there is room for."""
+        if self._wanted.after is not None and self._wanted.before is not None:
+            msg = "a page is after a message or before one: give after or before, not both"
+            raise InvalidInputError(msg)
+        numbers: list[int] = []
+        async for each in self._messages():
+            if len(numbers) == self._wanted.limit or not form.takes(each):
+                break
+            numbers.append(each.number)
+        numbers.sort()
+        unreadable = [
+            f"message {each.seq}: {each.reason}" if each.seq else each.reason
+            for each in self._keeper.damaged.values()
+        ]
+        first, last = (numbers[0], numbers[-1]) if numbers else self._around_nothing()
+        return Page(
+            self._branch, numbers, form.text(), await self._is_any(upto=first - 1),
+            await self._is_any(after=last), unreadable,
+        )  # fmt: skip
+
+    def _around_nothing(self) -> tuple[int, int]:
+        """Between which numbers an empty page lies."""
+        if self._wanted.after is not None:
+            return self._wanted.after + 1, self._wanted.after
+        before = self._wanted.before or self._session.last_seq + 1
+        return before, before - 1
+
+    async def _messages(self) -> AsyncIterator[Numbered]:
+        """Forwards from `after`, or else backwards."""
+        rows = self._backwards() if self._wanted.after is None else self._forwards()
+        async for some in rows:
+            try:
+                messages = {message.id: message for message in self._keeper.decoded(some)}
+            except ConfigError:
+                raise ConfigError(ENCRYPTED) from None
+            for row in some:
+                if row.id in messages:
+                    yield Numbered(row.seq, messages[row.id], row.at, len(row.body))
+
+    async def _forwards(self) -> AsyncIterator[list[Row]]:
+        after = self._wanted.after or 0
+        for branch, upto in self._path:
+            while some := await self._rows(branch, after=after, upto=upto):
+                yield some
+                after = max(some[-1].seq, after + 1)  # damaged numbers must not be read for ever
+
+    async def _backwards(self) -> AsyncIterator[list[Row]]:
+        for branch, upto in reversed(self._path):
+            until = _lowest(upto, None if self._wanted.before is None else self._wanted.before - 1)
+            while some := await self._rows(branch, upto=until, newest=True):
+                yield some[::-1]
+                until = some[0].seq - 1 if until is None else min(some[0].seq, until) - 1
+
+    async def _rows(
+        self, branch: int, *, after: int = 0, upto: int | None = None, newest: bool = False
+    ) -> list[Row]:
+        return await self._storage.rows(
+            self._session.identity, branch=branch, after=after, upto=upto, limit=_AT_ONCE,
+            newest=newest,
+        )  # fmt: skip
+
+    async def _is_any(self, *, after: int = 0, upto: int | None = None) -> bool:
+        """Whether the path has a message between these numbers."""
+        for branch, end in self._path:
+            until = _lowest(end, upto)
+            if await self._storage.rows(
+                self._session.identity, branch=branch, after=after, upto=until, limit=1
+            ):
+                return True
+        return False
+
+
+def _lowest(*numbers: int | None) -> int | None:
+    given = [number for number in numbers if number is not None]
+    return min(given) if given else None

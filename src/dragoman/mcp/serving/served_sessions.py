@@ -1,0 +1,176 @@
+"""The sessions of a store that are served, and nothing of the others."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from math import isfinite
+from typing import NamedTuple
+
+from dragoman.errors import ConfigError, InvalidInputError, NotFound
+from dragoman.history.chat import ChatHistory
+from dragoman.history.encrypted_search import encrypted_sessions, scanned
+from dragoman.history.identity import FIELDS, SessionIdentity
+from dragoman.history.session_summaries import Listed, looked_at, sessions_with_digest
+from dragoman.history.storage.protocol import Filter, Hit, Session, Storage
+from dragoman.history.storage.sealed import SealedStorage
+from dragoman.history.transfer import every_session
+from dragoman.mcp.serving.scope import Scope, sessions_called
+from dragoman.model.jsontext import dumps, loads
+
+_NONE = "no session of this name or id is served here; list_sessions tells which are"
+_DIGEST = 40
+_RARE = 200  # hits of a word that are looked at, whoever's they are
+_SAMPLE = 20  # sessions that are looked at, where nothing was found: is it because of keys?
+ENCRYPTED = (
+    "the conversation is encrypted: start `dragoman mcp` with its keys, each as --key-file ID=FILE"
+)
+
+
+class SessionPage(NamedTuple):
+    """Some sessions, the last written to first, and where to go on."""
+
+    sessions: list[Listed]
+    next_cursor: str | None
+
+
+class ServedSessions:
+    """All that tools, resources and prompts know of a store."""
+
+    def __init__(self, storage: Storage, scope: Scope) -> None:
+        self.storage = storage
+        self.scope = scope
+
+    # --- which there are
+
+    async def all(self) -> list[Session]:
+        """Every served session, the last written to first."""
+        found = [
+            session
+            async for session in every_session(self.storage, self.scope.which)
+            if self.scope.takes(session.identity)
+        ]
+        return sorted(found, key=_order)
+
+    async def page(self, limit: int, cursor: str | None) -> SessionPage:
+        """A page of them; the cursor is where the page before ended."""
+        start = None if cursor is None else _read_cursor(cursor)
+        sessions = [s for s in await self.all() if start is None or _order(s) > start]
+        shown = sessions[:limit]
+        more = _cursor(shown[-1]) if shown and len(sessions) > limit else None
+        return SessionPage(await looked_at(self.storage, shown), more)
+
+    async def named(self, name: str) -> Session:
+        """The one session of that name or id."""
+        found = await sessions_called(self.storage, name, self.scope)
+        if len(found) > 1:
+            ids = ", ".join(session.identity.digest for session in found[:10])
+            msg = f"{len(found)} sessions have this name; say which by its id: {ids}"
+            raise InvalidInputError(msg)
+        if not found:
+            raise NotFound(_NONE)
+        return found[0]
+
+    async def of_id(self, id: str) -> Session:
+        """The session of that id, which is its whole digest."""
+        found = await sessions_with_digest(self.storage, id, limit=1) if len(id) == _DIGEST else []
+        if not found or not self.scope.takes(found[0].identity):
+            raise NotFound(_NONE)
+        return found[0]
+
+    def identity_of_new(self, name: str) -> SessionIdentity:
+        """The identity that a new session of this name gets; raises where it would not be served.
+
+        It has the names that all served sessions have; what stands before a slash is its agent.
+        """
+        agent, slash, chat = name.partition("/")
+        own = {"agent": agent, "chat": chat} if slash else {"chat": name}
+        identity = SessionIdentity(**{**self.scope.which.names(), **own})
+        if not self.scope.takes(identity):
+            msg = "a session of this name is outside of what this server may read and write"
+            raise InvalidInputError(msg)
+        return identity
+
+    async def history(self, identity: SessionIdentity) -> ChatHistory:
+        """The history of a served session."""
+        if not self.scope.takes(identity):
+            raise NotFound(_NONE)
+        return await ChatHistory.open(identity, self.storage)
+
+    # --- what is in them
+
+    async def search(self, text: str, limit: int, session: Session | None) -> list[Hit]:
+        """The messages that hold all the words, the latest first."""
+        if session is not None:
+            hits = await self._found(text, _only(session.identity), limit)
+        elif self.scope.is_named:
+            hits = await self._found_in_scope(text, limit)
+        else:
+            hits = await self._found(text, self.scope.which, limit)
+        if not hits:
+            await self._expect_searchable(session)
+        return [hit for hit in hits if self.scope.takes(hit.identity)]
+
+    async def _found(self, text: str, which: Filter, limit: int) -> list[Hit]:
+        if isinstance(self.storage, SealedStorage):  # it has no index, and we have the keys
+            return await scanned(self.storage, text, which, limit)
+        return await self.storage.search(text, which, limit=limit)
+
+    async def _found_in_scope(self, text: str, limit: int) -> list[Hit]:
+        """Rare words are found in one search; of common ones, others' messages could be all."""
+        if not isinstance(self.storage, SealedStorage):
+            hits = await self.storage.search(text, self.scope.which, limit=_RARE)
+            if len(hits) < _RARE:  # there are no more
+                return [hit for hit in hits if self.scope.takes(hit.identity)][:limit]
+        return await self._found_in_each(text, limit)
+
+    async def _found_in_each(self, text: str, limit: int) -> list[Hit]:
+        hits: list[Hit] = []
+        for session in await self.all():
+            if len(hits) == limit and hits[-1].row.at > session.updated_at:
+                break  # the others were written to before
+            hits += await self._found(text, _only(session.identity), limit)
+            hits.sort(key=lambda hit: (hit.row.at, hit.row.seq), reverse=True)
+            del hits[limit:]
+        return hits
+
+    async def _expect_searchable(self, session: Session | None) -> None:
+        """Raise where nothing was found because nothing can be read."""
+        if isinstance(self.storage, SealedStorage):
+            return
+        searched: Sequence[Session] = [] if session is None else [session]
+        if session is None and self.scope.is_named:
+            searched = await self.all()
+        elif session is None:
+            searched = await self.storage.sessions(self.scope.which, limit=_SAMPLE)
+        for each in searched[:_SAMPLE]:
+            if await encrypted_sessions(self.storage, _only(each.identity)):
+                msg = f"some sessions can't be searched: {ENCRYPTED}"
+                raise ConfigError(msg)
+
+
+def _only(identity: SessionIdentity) -> Filter:
+    return Filter(**{field: getattr(identity, field) for field in FIELDS})
+
+
+# --- the order of sessions, and cursors in it
+
+
+def _order(session: Session) -> tuple[float, str]:
+    at = session.updated_at  # a damaged store may hold any number
+    return (-at if isfinite(at) else 0.0, session.identity.digest)
+
+
+def _cursor(session: Session) -> str:
+    return urlsafe_b64encode(dumps(_order(session))).decode()
+
+
+def _read_cursor(text: str) -> tuple[float, str]:
+    try:
+        at, digest = loads(urlsafe_b64decode(text.encode()))
+    except (ValueError, TypeError):  # whatever it is, it is not ours
+        at = digest = None
+    if isinstance(at, (int, float)) and isinstance(digest, str):
+        return float(at), digest
+    msg = "this cursor is none that the server gave; leave it out to begin with the first page"
+    raise InvalidInputError(msg)

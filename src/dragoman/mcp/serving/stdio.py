@@ -1,0 +1,65 @@
+"""Serving one client over standard input and output, until it closes them or we are told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+async def serve_stdio(server: Server[Any]) -> int | None:
+    """Serve until standard input ends (None), or until a signal comes: its number.
+
+    After a signal a thread of the SDK may still wait for a line of input, and nothing can end it
+    but one: the caller has to leave with `os._exit`.
+    """
+    serving = asyncio.create_task(_serve(server))
+    with _signalled() as told:
+        waiting = asyncio.create_task(told.wait())
+        await asyncio.wait((serving, waiting), return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if serving.done():
+        serving.result()  # raises what it raised
+        return None
+    return told.number
+
+
+async def _serve(server: Server[Any]) -> None:
+    # While it serves, file descriptor 1 is standard error: nothing but the protocol gets out.
+    async with stdio_server() as (incoming, outgoing):
+        await server.run(incoming, outgoing, server.create_initialization_options())
+
+
+class _Told:
+    """Which signal came, if one did."""
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        self._event = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
+        self.number = number
+        self._loop.call_soon_threadsafe(self._event.set)
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+
+@contextmanager
+def _signalled() -> Generator[_Told]:
+    told = _Told()
+    before = {number: signal.signal(number, told) for number in _SIGNALS}
+    try:
+        yield told
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,104 @@
+"""Telling clients that a conversation has grown, whoever wrote to it.
+
+Other processes write to the same store, and few stores tell of that: sessions that somebody
+follows are looked at every few seconds, and only those.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp.server.context import ServerRequestContext
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ResourcesListChanged,
+    ResourceUpdated,
+)
+from mcp_types import SubscriptionsListenRequestParams, SubscriptionsListenResult
+
+from dragoman.errors import DragomanError
+from dragoman.mcp.serving.resources import address_of
+from dragoman.mcp.serving.served_sessions import ServedSessions
+
+INTERVAL = 2.0  # seconds
+_LIST = ""  # in the place of a URI: the list of all sessions
+_MOST_URIS = 100
+
+
+class Watcher:
+    """Compares followed sessions with what they were, and publishes what has changed."""
+
+    def __init__(self, served: ServedSessions, bus: InMemorySubscriptionBus) -> None:
+        self._served = served
+        self._bus = bus
+        self._followed: Counter[str] = Counter()
+        self._seen: dict[str, object] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def following(self, uris: list[str], *, lists: bool) -> AsyncGenerator[None]:
+        """Look after these while somebody listens; what is written from now on is told."""
+        wanted = [*uris[:_MOST_URIS], *([_LIST] if lists else [])]
+        for uri in wanted:
+            if uri not in self._seen:
+                await self._look(uri)
+        self._followed.update(wanted)
+        if wanted and (self._task is None or self._task.done()):
+            self._task = asyncio.create_task(self._watch())
+        try:
+            yield
+        finally:
+            self._followed.subtract(wanted)
+            for uri in wanted:
+                if not self._followed[uri]:
+                    del self._followed[uri]
+                    self._seen.pop(uri, None)
+
+    def close(self) -> None:
+        """Stop looking."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _watch(self) -> None:
+        while self._followed:
+            await asyncio.sleep(INTERVAL)
+            for uri in list(self._followed):
+                await self._look(uri)
+
+    async def _look(self, uri: str) -> None:
+        try:
+            now = await self._state(uri)
+        except DragomanError:  # not served, or out of reach for now: nothing to tell
+            return
+        if uri in self._seen and self._seen[uri] != now:
+            await self._bus.publish(ResourceUpdated(uri) if uri else ResourcesListChanged())
+        self._seen[uri] = now
+
+    async def _state(self, uri: str) -> object:
+        """What changes whenever a session, or the list of them, does."""
+        if uri == _LIST:
+            return frozenset(each.identity.digest for each in await self._served.all())
+        session = await self._served.of_id(address_of(uri).id)
+        return session.version, session.active, session.created_at
+
+
+class Listening(ListenHandler):
+    """The SDK's streams of events, with a watcher for what their readers follow."""
+
+    def __init__(self, watcher: Watcher, bus: InMemorySubscriptionBus) -> None:
+        super().__init__(bus)
+        self._watcher = watcher
+
+    async def __call__(
+        self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Serve one stream."""
+        asked = params.notifications
+        uris = list(dict.fromkeys(filter(None, asked.resource_subscriptions or ())))
+        async with self._watcher.following(uris, lists=bool(asked.resources_list_changed)):
+            return await super().__call__(ctx, params)

@@ -1,0 +1,1 @@
+"""Whole documents (requests, responses, histories): reading, writing and checking them."""

@@ -1,0 +1,113 @@
+"""`dragoman mcp`: its command line. What it serves is shown in tests/mcp/serving."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from dragoman import ChatHistory, SessionIdentity
+from dragoman.cli.commands import dragoman as command
+from dragoman.cli.mcp import _Discreet
+from tests.mcp.serving.processes import started
+
+SECRET = "xyzzy-the-secret"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A store with two sessions of one name, and one more."""
+    url = f"sqlite:///{tmp_path}/chats.db"
+    for names in ({"agent": "a", "chat": "1"}, {"agent": "b", "chat": "1"}, {"chat": "2"}):
+        with ChatHistory.open_sync(SessionIdentity(**names), url) as history:
+            history.add("Hello")
+    return url
+
+
+def run(*options: str) -> Result:
+    """Run it, with nobody at the other end."""
+    return CliRunner().invoke(command, ["mcp", *options])
+
+
+def test_what_goes_wrong_at_the_start_is_one_line(url: str, tmp_path: Path) -> None:
+    """On standard error, with a code; a client shows it to its user."""
+    for options, code, problem in (
+        (("--store", f"sqlite:///{tmp_path}/none.db"), 4, "there is no store"),
+        (("--store", "ftp://x"), 2, "a store's URL begins with"),
+        (("--store", url, "--session", "3"), 2, "names no session"),
+        (("--store", url, "--session", "1"), 2, "2 sessions have the name"),
+        (("--store", url, "--session", "1", "--agent", "c"), 2, "names no session"),
+        (("--store", url, "--http", "x"), 2, "--http takes HOST:PORT"),
+        (("--store", url, "--http", "192.0.2.1:1"), 2, "DRAGOMAN_MCP_TOKEN"),
+    ):
+        result = run(*options)
+        assert result.exit_code == code
+        assert result.stdout == ""
+        assert problem in result.stderr
+        assert result.stderr.count("\n") == 1
+
+
+def test_an_address_that_is_taken(url: str) -> None:
+    """Is told as such."""
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = run("--store", url, "--http", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert result.exit_code == 4
+    assert "in use" in result.stderr
+
+
+def test_without_the_sdk_it_says_what_to_install(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The extra, by its name."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    result = run("--store", url)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "dragoman[mcp]" in result.stderr
+
+
+def test_scope_writing_and_keys_come_from_the_options(tmp_path: Path) -> None:
+    """An encrypted store with its key, one session of it, with writing."""
+    key = tmp_path / "key"
+    made = CliRunner().invoke(command, ["history", "keygen", str(key)])
+    assert made.exit_code == 0, made.stderr
+    url = f"sqlite:///{tmp_path}/sealed.db"
+    keyed = ("--store", url, "--key-file", f"2026={key}")
+    with started(*keyed, "--write") as spoken:  # makes the store
+        spoken.shake_hands()
+        for chat in ("one", "two"):
+            arguments = {"session": chat, "text": f"{SECRET} {chat}", "create": True}
+            assert spoken.call("append_message", **arguments)["isError"] is False
+        assert spoken.leave()[0] == 0
+    assert SECRET.encode() not in (tmp_path / "sealed.db").read_bytes()
+    with started(*keyed, "--session", "one") as spoken:
+        spoken.shake_hands()
+        found = spoken.call("search", query=SECRET)["structuredContent"]["messages"]
+        assert [each["excerpt"] for each in found] == [f"{SECRET} one"]
+        spoken.ask("tools/list", {})
+        names = [tool["name"] for tool in spoken.line()["result"]["tools"]]
+        assert "append_message" not in names
+        assert spoken.leave() == (0, b"", b"")
+
+
+def test_the_environment_names_the_store(url: str) -> None:
+    """As for the history commands; clients put it into their configuration."""
+    with started(env={"DRAGOMAN_HISTORY": url}) as spoken:
+        spoken.shake_hands()
+        listed = spoken.call("list_sessions")["structuredContent"]["sessions"]
+        assert len(listed) == 3
+        assert json.dumps(listed)
+
+
+def test_logs_say_where_and_not_what() -> None:
+    """Texts of the SDK may quote what was sent; ours never do."""
+    form = _Discreet()
+    info = (ValueError, ValueError(SECRET), None)
+    theirs = logging.LogRecord(
+        "mcp.server", logging.ERROR, "runner.py", 7, f"failed: {SECRET}", (), info
+    )
+    assert form.format(theirs) == "dragoman: error in mcp.server (runner.py:7, ValueError)"
+    ours = logging.LogRecord("dragoman.mcp", logging.ERROR, "x.py", 7, "it %s", ("failed",), None)
+    assert form.format(ours) == "dragoman: it failed"

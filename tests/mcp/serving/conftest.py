@@ -1,0 +1,7 @@
+"""Every backend of the histories, for the server too."""
+
+from __future__ import annotations
+
+from tests.history.conftest import backend
+
+__all__ = ["backend"]
