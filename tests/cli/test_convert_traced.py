@@ -16,12 +16,12 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
+from dragoman.cli.document_kinds import Reader
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
 from dragoman.cli.conversion import Destination
-from dragoman.cli.document_kinds import Reader
 from dragoman.errors import DragomanError
 from dragoman.model.requests import Request
 from tests.corpus import Corpus, CorpusNotFoundError
