@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET
 
 from dragoman.errors import InvalidInputError
-from dragoman.model import tools
+from dragoman.model import tool_calls
 from dragoman.model.accumulate import MessageAccumulator
 from dragoman.model.events import (
     ChoiceFinish,
@@ -274,7 +274,7 @@ def test_parts_stay_in_the_order_in_which_they_began() -> None:
 
 def test_nothing_is_parsed_while_streaming(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not on the way and not when the response is looked at."""
-    monkeypatch.setattr(tools, "loads", lambda _raw: pytest.fail("arguments were parsed"))
+    monkeypatch.setattr(tool_calls, "loads", lambda _raw: pytest.fail("arguments were parsed"))
     accumulator = fold(D(0, "c", "f", '{"a":'))
     for _ in range(10):
         accumulator.add(D(0, None, None, "[1],"))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import InvalidInputError
-from dragoman.model import tools
+from dragoman.model import tool_calls
 from dragoman.model.frozen import FrozenDict
 from dragoman.model.jsontext import loads
 from dragoman.model.media import Image
@@ -117,7 +117,7 @@ def test_arguments_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
         calls.append(raw)
         return loads(raw)
 
-    monkeypatch.setattr(tools, "loads", counting)
+    monkeypatch.setattr(tool_calls, "loads", counting)
     call = ToolCall("c", "f", raw='{"a":1}')
     for _ in range(3):
         assert call.arguments == {"a": 1}
