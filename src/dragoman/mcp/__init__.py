@@ -12,14 +12,52 @@ from dragoman._lazy import lazily
 from dragoman.errors import ConfigError
 
 if TYPE_CHECKING:
-    from dragoman.mcp.server import MCPServer
+    from dragoman.mcp.config import mcp_servers
+    from dragoman.mcp.questions import Question
+    from dragoman.mcp.sampling import Sampling
+    from dragoman.mcp.server import MCPServer, ServerOptions
+    from dragoman.mcp.tools import MCPTool
+    from dragoman.mcp.values import (
+        LogMessage,
+        Progress,
+        Prompt,
+        PromptArgument,
+        Resource,
+        ResourceTemplate,
+        ServerInfo,
+    )
 
 _HOMES = {
-    "server": ("MCPServer",),
+    "config": ("mcp_servers",),
+    "questions": ("Question",),
+    "sampling": ("Sampling",),
+    "server": ("MCPServer", "ServerOptions"),
+    "tools": ("MCPTool",),
+    "values": (
+        "LogMessage",
+        "Progress",
+        "Prompt",
+        "PromptArgument",
+        "Resource",
+        "ResourceTemplate",
+        "ServerInfo",
+    ),
 }
 
 __all__ = [
+    "LogMessage",
     "MCPServer",
+    "MCPTool",
+    "Progress",
+    "Prompt",
+    "PromptArgument",
+    "Question",
+    "Resource",
+    "ResourceTemplate",
+    "Sampling",
+    "ServerInfo",
+    "ServerOptions",
+    "mcp_servers",
 ]
 
 if find_spec("mcp") is None:

@@ -59,6 +59,12 @@ def tool_result(result: types.CallToolResult, schema: Any, name: str) -> ToolRes
     return make_result(new_id("call_"), content, data, name, is_error=result.is_error)
 
 
+def error_result(text: str, name: str) -> ToolResult:
+    """The result of a call that the server refused, in its words."""
+    said = whole_characters(text) or "The server gave no reason."
+    return make_result(new_id("call_"), said, tool_name=name, is_error=True)
+
+
 def _frozen(value: Any, name: str) -> Any:
     try:
         return freeze(value)

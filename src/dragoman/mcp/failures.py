@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _NOT_FOUND = -32002  # of a resource, before 2026-07-28
 _SESSION_LOST = "Session terminated"  # the SDK's own words for HTTP status 404
+_STREAM_LOST = "SSE stream "  # and for an HTTP response that breaks off
 _HTTP_ERROR = "Server returned an error response"  # for other statuses
 _LAST_WORDS = 0.3  # seconds
 _UNAUTHORIZED, _FORBIDDEN, _MISSING, _FAILED = 401, 403, 404, 500
@@ -107,17 +108,27 @@ def status_problem(name: str, connection: Connection, error: Exception) -> Drago
     return _of_status(f"the MCP server {_named(name)} ({connection.transport.place})", status)
 
 
-def is_lost(error: Exception) -> bool:
-    """Whether the connection, or the session at the server, is gone."""
-    return isinstance(error, MCPError) and (
-        error.code == CONNECTION_CLOSED
-        or (error.code == INVALID_REQUEST and error.message == _SESSION_LOST)
+def is_lost(error: Exception, connection: Connection) -> bool:
+    """Whether the connection, the session at the server, or the stream of the answer is gone.
+
+    The code alone does not tell: many servers have it for errors of their own.
+    """
+    if not connection.is_open or is_refused(error):
+        return True
+    return (
+        isinstance(error, MCPError)
+        and error.code == CONNECTION_CLOSED
+        and error.message.startswith(_STREAM_LOST)
     )
 
 
 def is_refused(error: Exception) -> bool:
     """Whether the server did not take the request: it knows the session no more."""
-    return isinstance(error, MCPError) and error.message == _SESSION_LOST
+    return (
+        isinstance(error, MCPError)
+        and error.code == INVALID_REQUEST
+        and error.message == _SESSION_LOST
+    )
 
 
 def _of_status(server: str, status: int) -> ProviderError:

@@ -14,11 +14,11 @@ from mcp import Client
 from msgspec import UNSET, UnsetType
 
 from dragoman.agent.context import RunContext
-from dragoman.errors import InvalidInputError, TimeoutError, TransportError  # noqa: A004 - ours is one of Python's
+from dragoman.errors import InvalidInputError, ProviderError, TimeoutError, TransportError  # noqa: A004 - ours is one of Python's
 from dragoman.mcp import listing
 from dragoman.mcp.connection import Connection, Timer
 from dragoman.mcp.connections import Connections
-from dragoman.mcp.content import tool_result
+from dragoman.mcp.content import error_result, tool_result
 from dragoman.mcp.failures import answer_problem, is_lost, is_refused, status_problem
 from dragoman.mcp.notifications import Notifications, OnChange, OnLog
 from dragoman.mcp.questions import Elicit, Questions, RootLike, root_of
@@ -299,11 +299,16 @@ class MCPServer:
                 await told
 
         heard = None if self._on_progress is None else tell
-        result = await self._ask(
-            lambda client: client.call_tool(name, arguments, progress_callback=heard),
-            seconds=seconds,
-            is_repeatable=False,
-        )
+        try:
+            result = await self._ask(
+                lambda client: client.call_tool(name, arguments, progress_callback=heard),
+                seconds=seconds,
+                is_repeatable=False,
+            )
+        except ProviderError as error:
+            if error.provider_message is None:
+                raise
+            return error_result(error.provider_message, shown)
         return tool_result(result, schema, shown)
 
     # --- resources, prompts, completion
@@ -384,14 +389,14 @@ class MCPServer:
                 if not is_repeatable:
                     msg += "; whether the call took effect is unknown"
                 raise TimeoutError(msg, sent=True)
-            may_repeat = is_lost(error) if is_repeatable else is_refused(error)
+            may_repeat = is_lost(error, connection) if is_repeatable else is_refused(error)
             if is_last or not may_repeat:
                 raise await self._problem(connection, error)
             connection.drop()
         raise AssertionError  # pragma: no cover - the second time returns or raises
 
     async def _problem(self, connection: Connection, error: Exception) -> Exception:
-        if is_lost(error) or not connection.is_open:
+        if is_lost(error, connection):
             return await connection.loss()
         if isinstance(error, (InvalidInputError, TransportError)):
             return error

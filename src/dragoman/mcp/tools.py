@@ -22,6 +22,8 @@ from dragoman.model.jsontext import dumps
 from dragoman.model.tools import ToolDefinition, ToolResult, make_definition
 from dragoman.model.validation.metaschema import check_schema
 from dragoman.model.value import name_shown
+from dragoman.wire.schemas import PROFILES
+from dragoman.wire.schemas.projection import projected
 
 MAX_TOOLS = 1_000
 """How many tools of one server are offered; no model takes more."""
@@ -30,7 +32,10 @@ MAX_NAME = 1_024
 MAX_DESCRIPTION = 20_000
 MAX_SCHEMA = 100_000
 """Characters of a schema as JSON."""
+MAX_STEPS = 100_000
+"""Steps that it takes to write the schemas of all tools for any target, beyond the usual."""
 
+_COMPOSING = (b'"$ref"', b'"$dynamicRef"', b'Of"', b'"if"', b'"not"')
 _LONGEST = 128
 _HASH = 8
 _FITS = re.compile(rf"[A-Za-z0-9_.-]{{1,{_LONGEST}}}", re.ASCII).fullmatch
@@ -113,6 +118,7 @@ def offered(
     """The tools of a list, each under a name of its own, and what is wrong with the others."""
     made: dict[str, MCPTool] = {}
     problems: list[str] = []
+    work = _Work()
     for tool in listed:
         if only is not None and tool.name not in only:
             continue
@@ -120,7 +126,7 @@ def offered(
             if len(made) >= MAX_TOOLS:
                 problems.append(f"more than {MAX_TOOLS:,} tools: the rest is left out")
                 break
-            definition = _definition(tool, prefix)
+            definition = _definition(tool, prefix, work)
             if definition.name in made:
                 msg = "there is another one of that name"
                 raise InvalidInputError(msg)  # noqa: TRY301 - all that is wrong is told in one place
@@ -136,7 +142,7 @@ def offered(
     return Offer(tuple(made.values()), tuple(problems))
 
 
-def _definition(tool: types.Tool, prefix: str) -> ToolDefinition:
+def _definition(tool: types.Tool, prefix: str, work: _Work) -> ToolDefinition:
     name = alias(f"{prefix}_{tool.name}" if prefix else tool.name)
     if not tool.name or len(tool.name) > MAX_NAME:
         msg = f"its name has {len(tool.name):,} characters"
@@ -151,6 +157,7 @@ def _definition(tool: types.Tool, prefix: str) -> ToolDefinition:
     if parameters.get("type") != "object":
         msg = "the schema of its arguments is none of an object"
         raise InvalidInputError(msg)
+    work.charge(parameters)
     output = None
     if tool.output_schema is not None:
         output = _schema(tool.output_schema, "the schema of its results")
@@ -167,6 +174,31 @@ def _schema(schema: Mapping[str, Any], what: str) -> Mapping[str, Any]:
         raise InvalidInputError(msg)
     check_schema(frozen, what)
     return frozen
+
+
+class _Work:
+    """What the schemas of a server cost when they are written for the most demanding target.
+
+    Some targets take no references, and few lines can be made to grow beyond any memory when they
+    are written out: one such tool would make every request of the agent fail.
+    """
+
+    def __init__(self) -> None:
+        self._left = MAX_STEPS
+
+    def charge(self, schema: Mapping[str, Any]) -> None:
+        """Count a schema; raise where it is too much, alone or with those before it."""
+        written = dumps(schema)
+        if not any(word in written for word in _COMPOSING):
+            return
+        where = "the schema of its arguments"
+        if self._left > 0:
+            before, self._left = self._left, 0  # no more is tried where one is too much
+            made = [projected(schema, profile, where=where) for profile in PROFILES.values()]
+            self._left = before - max(each.cost.excess for each in made)
+        if self._left <= 0:
+            msg = f"{where} takes too much work to write, with those of the tools before it"
+            raise InvalidInputError(msg)
 
 
 def alias(name: str) -> str:
