@@ -145,6 +145,7 @@ class Connection:
     @asynccontextmanager
     async def _streams(self) -> AsyncGenerator[Streams]:
         async with self.transport.open(self.notes) as (reading, writing):
+            self.notes.lost = self._lost
             yield _Watched(reading, self._lost), writing
 
     def _lost(self) -> None:

@@ -35,7 +35,8 @@ def tool_result(result: types.CallToolResult, schema: Any, name: str) -> ToolRes
 
     Servers repeat structured results as JSON text, for clients that know no others: that is
     dropped. Where there is more, all of it is content, the JSON included, since most dialects
-    have room for one of the two only.
+    have room for one of the two only. A plain text, which the SDK's servers wrap in an object as
+    `result`, is the content.
     """
     parts = [part for block in result.content for part in parts_of(block)]
     data: Any = UNSET
@@ -43,20 +44,19 @@ def tool_result(result: types.CallToolResult, schema: Any, name: str) -> ToolRes
         data = _frozen(result.structured_content, name)
     if schema is not None and not result.is_error:
         _check(data, schema, name)
-    content: str | tuple[ResultPart, ...]
-    if data is not UNSET:
-        others = [part for part in parts if not _repeats(part, data)]
-        if not others:
-            content = ""
-        elif len(others) == len(parts):
-            content = (*parts, Text(dumps(data).decode()))
-        else:
-            content = tuple(parts)
-    else:
-        is_text = len(parts) == 1 and isinstance(parts[0], Text)
-        content = parts[0].text if is_text else tuple(parts)  # type: ignore[union-attr]  # a text
-        content = content or ""
+    content = _content(parts, data)
     return make_result(new_id("call_"), content, data, name, is_error=result.is_error)
+
+
+def _content(parts: list[ResultPart], data: Any) -> str | tuple[ResultPart, ...]:
+    only = parts[0].text if len(parts) == 1 and isinstance(parts[0], Text) else None
+    if data is UNSET or (only is not None and data == {"result": only}):
+        return tuple(parts) if only is None and parts else only or ""
+    others = [part for part in parts if not _repeats(part, data)]
+    if not others:
+        return ""
+    is_said = len(others) < len(parts)
+    return tuple(parts) if is_said else (*parts, Text(dumps(data).decode()))
 
 
 def error_result(text: str, name: str) -> ToolResult:

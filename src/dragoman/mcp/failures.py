@@ -32,7 +32,13 @@ if TYPE_CHECKING:
     from dragoman.mcp.connection import Connection
 
 _NOT_FOUND = -32002  # of a resource, before 2026-07-28
-_SESSION_LOST = "Session terminated"  # the SDK's own words for HTTP status 404
+# What servers say of a session that they have forgotten, and the SDK where they say nothing.
+_FORGOTTEN = frozenset({
+    "Session terminated",
+    "Session not found",
+    "Not Found: Session has been terminated",
+    "Bad Request: No valid session ID provided",
+})  # fmt: skip
 _STREAM_LOST = "SSE stream "  # and for an HTTP response that breaks off
 _HTTP_ERROR = "Server returned an error response"  # for other statuses
 _LAST_WORDS = 0.3  # seconds
@@ -55,7 +61,7 @@ def connection_problem(
         return ConfigError(f"{server} can't be started: {_start_problem(cause, transport)}")
     if isinstance(cause, OAuthFlowError):
         return AuthenticationError(f"{server} ({transport.place}) could not be authorized by OAuth")
-    if notes.status is not None:
+    if notes.status is not None and not (sent and notes.status == _MISSING):
         return _of_status(f"{server} ({transport.place})", notes.status)
     text = f"the connection to the MCP server {_named(name)} was lost ({transport.place})"
     if isinstance(cause, httpx2.TransportError):
@@ -124,11 +130,7 @@ def is_lost(error: Exception, connection: Connection) -> bool:
 
 def is_refused(error: Exception) -> bool:
     """Whether the server did not take the request: it knows the session no more."""
-    return (
-        isinstance(error, MCPError)
-        and error.code == INVALID_REQUEST
-        and error.message == _SESSION_LOST
-    )
+    return isinstance(error, MCPError) and error.message in _FORGOTTEN
 
 
 def _of_status(server: str, status: int) -> ProviderError:

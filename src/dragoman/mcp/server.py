@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Ite
 from functools import partial
 from inspect import isawaitable
 from os import PathLike, fspath
-from typing import Any, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack
 
 import mcp_types as types
 from mcp import Client
@@ -44,7 +44,7 @@ T = TypeVar("T")
 OnProgress = Callable[[Progress], Any]
 
 _log = logging.getLogger("dragoman.mcp")
-_VERSION_NAME = "dragoman"
+_MODES = {"auto": "auto", "handshake": "legacy"}
 
 
 class ServerOptions(TypedDict, total=False):
@@ -66,6 +66,9 @@ class ServerOptions(TypedDict, total=False):
     """The same for single tools, as the server names them."""
     start_timeout: float
     """Seconds that it may take until the server is ready. By default 60."""
+    protocol: Literal["auto", "handshake"]
+    """`handshake`: agree on a version before 2026-07-28, even where the server has a newer one.
+    Some servers ask questions (elicitation, sampling, roots) only then."""
     elicit: Elicit | None
     """Asks the user what the server wants to know; without it, the server can't ask."""
     sampling: Sampling | None
@@ -107,6 +110,7 @@ class MCPServer:
         timeout: float | None = 60.0,
         timeouts: Mapping[str, float | None] = EMPTY,
         start_timeout: float = 60.0,
+        protocol: Literal["auto", "handshake"] = "auto",
         elicit: Elicit | None = None,
         sampling: Sampling | None = None,
         roots: Iterable[RootLike] | None = None,
@@ -121,6 +125,9 @@ class MCPServer:
         _check_names(name, prefix, only)
         for seconds in (timeout, start_timeout, *timeouts.values()):
             _check_seconds(seconds)
+        if protocol not in _MODES:
+            msg = "protocol of an MCP server must be auto or handshake"
+            raise InvalidInputError(msg)
         expect(sampling, (Sampling, type(None)), "sampling of an MCP server")
         self.name: str = name or transport.place
         self.prefix = prefix
@@ -131,7 +138,7 @@ class MCPServer:
         self._on_progress = on_progress
         self._questions = Questions(self.name, elicit=elicit, sampling=sampling, roots=roots)
         self._told = Notifications(self.name, on_log, log_level, on_change)
-        options = partial(_options, self._questions, self._told)
+        options = partial(_options, self._questions, self._told, protocol)
         self._connections = Connections(self.name, transport, options, start_timeout)
         self._connections.close_with(self)
         self._offer: Offer | None = None  # the last that was heard
@@ -403,12 +410,15 @@ class MCPServer:
         return status_problem(self.name, connection, error) or answer_problem(self.name, error)
 
 
-def _options(questions: Questions, told: Notifications, connection: Connection) -> dict[str, Any]:
+def _options(
+    questions: Questions, told: Notifications, protocol: str, connection: Connection
+) -> dict[str, Any]:
     """What the SDK's client is told. It must not know the server: that may be dropped."""
     from dragoman._version import __version__
 
-    info = types.Implementation(name=_VERSION_NAME, version=__version__)
-    return {"client_info": info, **questions.options(connection), **told.options(connection)}
+    info = types.Implementation(name="dragoman", version=__version__)
+    given = {"client_info": info, "mode": _MODES[protocol]}
+    return {**given, **questions.options(connection), **told.options(connection)}
 
 
 def _check_names(name: object, prefix: object, only: object) -> None:

@@ -43,6 +43,8 @@ class Notes:
     def __init__(self, secrets: tuple[str, ...] = ()) -> None:
         self.status: int | None = None
         """The HTTP status of the last answer, where that was an error."""
+        self.lost: Callable[[], None] = _nothing
+        """To be called when the connection is found to be gone."""
         self._secrets = [each for each in secrets if len(each) >= _SECRET_CHARS]
         self._written: deque[str] = deque(maxlen=_STDERR_LINES)
         self._reader: Thread | None = None
@@ -74,10 +76,31 @@ class Notes:
             text = text.replace(secret, "…")
         return text.strip()[-_STDERR_CHARS:]
 
-    async def note_response(self, response: httpx2.Response) -> None:
-        """An HTTP client's hook."""
-        status = response.status_code
-        self.status = status if status >= _FIRST_ERROR else None
+
+def _nothing() -> None:
+    pass
+
+
+class _HttpClient(httpx2.AsyncClient):
+    """Notes how requests end."""
+
+    def __init__(self, notes: Notes, *, ends_with_a_failure: bool, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._notes = notes
+        self._ends_with_a_failure = ends_with_a_failure
+
+    async def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
+        """As any client; of server-sent events, the SDK tells nobody that a message failed."""
+        response: httpx2.Response | None = None
+        try:
+            response = await super().send(request, **settings)
+        finally:
+            status = None if response is None else response.status_code
+            is_failure = status is None or status >= _FIRST_ERROR
+            self._notes.status = status if is_failure else None
+            if self._ends_with_a_failure and is_failure:
+                self._notes.lost()
+        return response
 
 
 def harmless(text: str) -> str:
@@ -186,11 +209,12 @@ class Http:
             timeout: Any = None,  # noqa: ARG001
             auth: Any = None,  # noqa: ARG001
         ) -> httpx2.AsyncClient:
-            return httpx2.AsyncClient(
+            return _HttpClient(
+                notes,
+                ends_with_a_failure=self.is_sse,
                 headers=dict(self.headers),
                 auth=self.auth,
                 timeout=httpx2.Timeout(30.0, read=_READ_TIMEOUT),
-                event_hooks={"response": [notes.note_response]},
             )
 
         if self.is_sse:
