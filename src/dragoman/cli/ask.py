@@ -9,6 +9,7 @@ import click
 
 from dragoman.cli.exit_codes import EXIT_CODES, USAGE, Ending, clean_ending, complain
 from dragoman.cli.history.stores import store_options
+from dragoman.cli.mcp_tools import mcp_options
 from dragoman.cli.model_opening import address_asked, opened, settings_of
 from dragoman.cli.model_options import given_settings, given_template, model_options
 
@@ -23,6 +24,7 @@ _SECONDS = click.FloatRange(0, min_open=True)
 @click.command(epilog=EXIT_CODES)
 @click.argument("words", nargs=-1, metavar="MODEL [PROMPT]...")
 @model_options
+@mcp_options
 @click.option("-a", "--attach", multiple=True, metavar="FILE",
               help="Send a file along: pictures, sound, PDF, text. Repeatable.")  # fmt: skip
 @click.option("--schema", metavar="FILE|FIELDS",

@@ -43,6 +43,8 @@ class Options:
     settings: dict[str, Any]
     template: Template | None
     tools: tuple[str, ...]
+    mcp: tuple[str, ...]
+    mcp_config: tuple[str, ...]
     is_continued: bool
     session: str | None
     store: Place
@@ -77,7 +79,7 @@ class Options:
     @property
     def is_agent(self) -> bool:
         """Whether it takes more than one request to one model."""
-        return bool(self.tool_names) or self.is_kept
+        return bool(self.tool_names or self.mcp or self.mcp_config) or self.is_kept
 
 
 def model_and_words(

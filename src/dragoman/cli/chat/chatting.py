@@ -23,6 +23,7 @@ from dragoman.cli.chat.toolset import BUILT_IN, tools_named
 from dragoman.cli.chat.typed import Lines, PipedLines, PlainLines
 from dragoman.cli.exit_codes import TERMINATED, USAGE, Ending, fault
 from dragoman.cli.history.stores import USUAL, Place, code_of
+from dragoman.cli.mcp_tools import close, servers_named
 from dragoman.cli.model_opening import opened, settings_of
 from dragoman.cli.provider_status import own_model
 from dragoman.errors import DragomanError
@@ -42,6 +43,8 @@ class Options:
     model: str | None = None
     system: str | None = None
     tools: tuple[str, ...] = ()
+    mcp: tuple[str, ...] = ()
+    mcp_config: tuple[str, ...] = ()
     no_tools: bool = False
     is_continued: bool = False
     session: str | None = None
@@ -70,6 +73,7 @@ def hold(options: Options, *, is_terminal: bool, model: Model | None = None) -> 
             tell_losses(talk)
             _converse(talk)
         finally:
+            runner.run(close(talk.servers))
             for each in (*talk.retired, talk.agent.model):
                 runner.run(each.close())
             if talk.history is not history:
@@ -87,14 +91,16 @@ def _begun(
     )  # fmt: skip
     base_url = options.base_url or chosen.base_url
     tools = _tools(options, chosen.name)
+    servers = servers_named(options.mcp, options.mcp_config)
     settings = settings_of(chosen.name, base_url=base_url, dialect=options.dialect) if (
         model is None
     ) else {}  # fmt: skip
     model = model or opened(chosen.name, settings, may_fetch=options.yes)
     screen.shows_thinking = options.show_thinking
     talk = Talk(
-        agent=Agent(model, tools=tools, system=options.system, **options.settings),
+        agent=Agent(model, tools=[*tools, *servers], system=options.system, **options.settings),
         history=history, screen=screen, lines=PipedLines(), runner=runner, tools=tools,
+        servers=servers,
         base_url=base_url, system=options.system, settings=dict(options.settings),
         template=options.template, shows_usage=options.usage,
         shows_thinking=options.show_thinking, may_fetch=options.yes, is_patient=is_terminal,
@@ -169,9 +175,9 @@ def _greet(talk: Talk, options: Options) -> None:
     talk.screen.note(f"{talk.agent.model.name} · {kept} · /help lists commands, ctrl-D leaves")
     if not talk.chooses_tools:
         talk.screen.note(small_model_line())
-    if talk.tools:
-        names = ", ".join(each.name for each in talk.tools)
-        example = "" if options.tools else f"; try /tool {_example(talk)}"
+    if talk.offered:
+        names = ", ".join(each.name for each in talk.offered)
+        example = "" if options.tools or talk.servers else f"; try /tool {_example(talk)}"
         talk.screen.note(f"tools: {names}{example}")
     show_last(talk)
     talk.take_up()

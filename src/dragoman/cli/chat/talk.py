@@ -16,6 +16,7 @@ from dragoman.cli.chat.spending import Spending, usage_line
 from dragoman.cli.chat.typed import Lines
 from dragoman.cli.exit_codes import INTERRUPTED, Ending
 from dragoman.cli.history.stores import USUAL, Place
+from dragoman.cli.mcp_tools import tools_of
 from dragoman.cli.model_opening import address_asked
 from dragoman.cli.provider_errors import ending_of, explained
 from dragoman.errors import DragomanError
@@ -27,6 +28,7 @@ from dragoman.model.usage import FinishReason
 
 if TYPE_CHECKING:
     from dragoman.cli.prompt_template import Template
+    from dragoman.mcp import MCPServer
     from dragoman.model.functions.tool import Tool
     from dragoman.model.tools import ToolCall
     from dragoman.transport.model import Model
@@ -55,6 +57,8 @@ class Talk:
     lines: Lines
     runner: asyncio.Runner
     tools: Sequence[Tool[..., Any]] = ()
+    servers: Sequence[MCPServer] = ()
+    """MCP servers, which have more tools."""
     base_url: str | None = None
     """Where the model is, if not where it usually is."""
     shows_usage: bool = False
@@ -90,9 +94,15 @@ class Talk:
         """
         wanted = replace(self, **changes)
         self.agent = Agent(
-            self.agent.model, tools=wanted.tools, system=wanted.system, **wanted.settings
-        )
+            self.agent.model, tools=[*wanted.tools, *self.servers], system=wanted.system,
+            **wanted.settings,
+        )  # fmt: skip
         self.system, self.settings, self.tools = wanted.system, wanted.settings, wanted.tools
+
+    @property
+    def offered(self) -> list[Tool[..., Any]]:
+        """The tools that the model is told of, those of MCP servers as they are now."""
+        return [*self.tools, *(self.run(tools_of(self.servers)) if self.servers else ())]
 
     async def move_to(self, history: ChatHistory) -> None:
         """Go on in another session."""
@@ -118,7 +128,7 @@ class Talk:
         if self.chooses_tools:
             return {}
         usual: dict[str, Any] = {**_SOBER, "max_tokens": _ENOUGH}
-        if self.tools:
+        if self.tools or self.servers:
             usual["tool_choice"] = "none"
         return {name: value for name, value in usual.items() if name not in self.settings}
 
