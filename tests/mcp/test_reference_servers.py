@@ -1,6 +1,6 @@
 """Against servers that others wrote: everything, filesystem and memory (npm), fetch (PyPI).
 
-What the documentation says is supported, is shown here or in `test_claude_code_file.py`.
+What the documentation says is supported, is shown here.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ import pytest
 from dragoman import Agent, Image, Text
 from dragoman.errors import ConnectError, ProviderError
 from dragoman.mcp import LogMessage, MCPServer, Progress, Question, Sampling, mcp_servers
+from dragoman.mcp.transports import Http, Stdio
 from dragoman.testing import ScriptedModel
 from tests.mcp import reference_servers
 from tests.mcp.servers import calling
@@ -324,3 +326,26 @@ def test_what_the_servers_tell_people_to_write_is_read() -> None:
                 assert servers
                 found += 1
     assert found >= 8
+
+
+def test_the_file_that_claude_code_writes_is_read(tmp_path: Path, monkeypatch: Any) -> None:
+    """By its own command, for each transport."""
+    program = reference_servers.claude_code()
+
+    def add(*arguments: str) -> None:
+        env = {"HOME": str(tmp_path / "home"), "PATH": os.environ["PATH"]}
+        subprocess.run([program, "mcp", "add", "--scope", "project", *arguments], cwd=tmp_path,
+                       check=True, capture_output=True, timeout=60, env=env)  # fmt: skip
+
+    add("files", "--env", "KEY=abc", "--", "npx", "-y", "server", "/srv")
+    add("--transport", "http", "api", "https://example.com/mcp", "--header", "X-Key: ${TOKEN}")
+    add("--transport", "sse", "events", "https://example.com/events")
+    monkeypatch.setenv("TOKEN", "sk-1")
+    found = {
+        each.name: each._connections._transport for each in mcp_servers(tmp_path / ".mcp.json")
+    }
+    assert found == {
+        "files": Stdio("npx", ("-y", "server", "/srv"), {"KEY": "abc"}, None),
+        "api": Http("https://example.com/mcp", {"X-Key": "sk-1"}),
+        "events": Http("https://example.com/events", {}, is_sse=True),
+    }
