@@ -171,6 +171,16 @@ def test_calls_that_share_an_id_in_one_message_keep_their_results() -> None:
     assert done.losses == ()
 
 
+@pytest.mark.parametrize("name", ["9lives", "9" * 200, "4 ever", "-"])
+def test_aliases_begin_as_the_target_wants(name: str) -> None:
+    """Gemini takes no name that begins with a digit (W89), and no alias either."""
+    named = make_definition(name, "It does.", {"type": "object", "properties": {}}, strict=False)
+    request = Request(model="m", messages=(Message.user("Hi"),), tools=(named,))
+    encoded = dragoman.dialect("gemini").encode_request(request)
+    assert [v.rule for v in dragoman.dialect("gemini").check(encoded.body, path=encoded.path)] == []
+    assert [*encoded.context.names.values()] == [name]
+
+
 def test_names_are_aliased_and_restored() -> None:
     """A name with dots is said otherwise to the target, everywhere, and comes back as it was."""
     name = "mcp.server/search tool"

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dragoman.agent.results import Chunk, Result
     from dragoman.agent.runs import Run
     from dragoman.agent.stream import AgentStream, BlockingAgentStream
+    from dragoman.agent.toolsets import Toolset
     from dragoman.agent.typed_run import TypedOrchestrator
 
 _HOMES = {
@@ -69,6 +70,7 @@ _HOMES = {
     "results": ("Chunk", "Result"),
     "runs": ("Run",),
     "stream": ("AgentStream", "BlockingAgentStream"),
+    "toolsets": ("Toolset",),
     "typed_run": ("TypedOrchestrator",),
 }
 
@@ -103,6 +105,7 @@ __all__ = [
     "ToolFinished",
     "ToolOrchestrator",
     "ToolStarted",
+    "Toolset",
     "TypedOrchestrator",
 ]
 

@@ -47,6 +47,7 @@ from dragoman.agent.runs import Run, run_of
 from dragoman.agent.setup import Setup, checked_function, prompt_of, request_with, system_of
 from dragoman.agent.stream import AgentStream, BlockingAgentStream
 from dragoman.agent.toolbox import AgentTool, DynamicTools, Toolbox
+from dragoman.agent.toolsets import release
 from dragoman.model import portal
 from dragoman.model.frozen import EMPTY
 from dragoman.model.functions.tool import Tool
@@ -172,7 +173,8 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
         return self._setup_now().model
 
     def __repr__(self) -> str:
-        more = "+" if self._setup.dynamic_tools is not None else ""
+        may_grow = self._setup.dynamic_tools is not None or self._setup.tools.toolsets
+        more = "+" if may_grow else ""
         return f"Agent({self.model.name}, {len(self._setup.tools.definitions)}{more} tools)"
 
     def with_model(self, model: str | Provider | Model) -> Self:
@@ -210,9 +212,12 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
         return overriding(self._key, changes)
 
     async def close(self) -> None:
-        """Close the model, unless it was handed in open. Calling it again does nothing."""
-        if self._owns_model:
-            await self._setup.model.close()
+        """Close the model, unless it was handed in open, and release toolsets. May be repeated."""
+        try:
+            await release(self._setup.tools.toolsets)
+        finally:
+            if self._owns_model:
+                await self._setup.model.close()
 
     async def __aenter__(self) -> Self:
         return self

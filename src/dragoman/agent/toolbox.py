@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from inspect import isawaitable
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from dragoman.agent.context import RunContext
 from dragoman.agent.declared_types import wanted_deps
 from dragoman.agent.handoffs import Handoff
+from dragoman.agent.toolsets import Toolset, found_in
 from dragoman.errors import InvalidInputError
 from dragoman.model.functions.tool import Tool, tool
 from dragoman.model.provider_tools import ProviderTool
@@ -32,13 +34,19 @@ class PlainFunction(Protocol):
 
 
 AgentTool: TypeAlias = (
-    Tool[..., Any, RunContext[DepsT]] | Handoff[DepsT] | AnyTool | PlainFunction | partial[Any]
+    Tool[..., Any, RunContext[DepsT]]
+    | Handoff[DepsT]
+    | Toolset
+    | AnyTool
+    | PlainFunction
+    | partial[Any]
 )
 """A function, plain or made by `@tool`, is run by the agent; so is any other callable object, which
 type checkers want to be made a tool: `tool(object)`. A `ToolDefinition` alone is for the
 caller to run, and so is a provider's tool that callers run (`Shell()`) which no function
 implements; any other provider's own (`dragoman.tools`) is run by the provider. A `Handoff` is
-another agent that the conversation may be handed over to."""
+another agent that the conversation may be handed over to. A `Toolset`, such as an MCP server, is
+asked for its tools before each request."""
 
 
 class Toolbox(NamedTuple):
@@ -58,6 +66,8 @@ class Toolbox(NamedTuple):
     """Whether all of them are there at every step of every run."""
     wanting: tuple[str, Any] | None = None
     """A tool that can't work without `deps`, and of what type they are."""
+    toolsets: tuple[Toolset, ...] = ()
+    """Who has further tools, which may change."""
 
     @classmethod
     def of(cls, tools: Iterable[AgentTool[Any]]) -> Toolbox:
@@ -71,7 +81,11 @@ class Toolbox(NamedTuple):
         implemented: list[tuple[str, Tool[..., Any]]] = []
         handoffs: dict[str, Handoff[Any]] = {}
         known: list[str] = []  # tools of providers that nobody here runs
-        given = tuple(_made(each) for each in tools)
+        toolsets: list[Toolset] = []
+        given: list[Tool[..., Any] | Handoff[Any] | AnyTool] = []
+        for each in tools:
+            made = _made(each)
+            (toolsets if isinstance(made, Toolset) else given).append(made)  # type: ignore[arg-type]  # one or the other
         for made in given:
             if isinstance(made, Tool):
                 runnable[made.name] = made
@@ -90,13 +104,19 @@ class Toolbox(NamedTuple):
         for name, made in implemented:
             runnable.setdefault(name, made)
         callers.update(name for name in known if name not in runnable)
-        return cls(tuple(definitions), runnable, frozenset(callers), handoffs, given,
-                   is_fixed=all(made.enabled is True for made in runnable.values()),
-                   wanting=_wanting(runnable))  # fmt: skip
+        is_fixed = not toolsets and all(made.enabled is True for made in runnable.values())
+        return cls(tuple(definitions), runnable, frozenset(callers), handoffs, tuple(given),
+                   is_fixed, _wanting(runnable), tuple(toolsets))  # fmt: skip
 
     async def enabled(self, context: RunContext[Any]) -> Toolbox:
         """Those of the tools that the model may be told of now."""
         return Toolbox.of([each for each in self.given if await _is_enabled(each, context)])
+
+    @property
+    def names(self) -> set[str]:
+        """What calls of them are called."""
+        defined = (each.name for each in self.definitions if isinstance(each, ToolDefinition))
+        return {*self.runnable, *self.callers, *self.handoffs, *defined}
 
     def is_for_caller(self, call: ToolCall) -> bool:
         """Whether the caller runs this tool."""
@@ -136,7 +156,10 @@ async def tools_now(
     if dynamic is not None:
         found = dynamic(context)
         more = Toolbox.of(await found if isawaitable(found) else found)
-        tools = Toolbox.of((*tools.given, *more.given))
+        tools = Toolbox.of((*tools.given, *more.given, *tools.toolsets, *more.toolsets))
+    if tools.toolsets:
+        others = await found_in(tools.toolsets, tools.names, context)
+        tools = Toolbox.of((*tools.given, *others))
     return tools if tools.is_fixed else await tools.enabled(context)
 
 
@@ -152,11 +175,13 @@ def _wanting(tools: Mapping[str, Tool[..., Any]]) -> tuple[str, Any] | None:
     return next((each for each in wanted if each[1] is not None), None)
 
 
-def _made(each: Any) -> Tool[..., Any] | Handoff[Any] | AnyTool:
+def _made(each: Any) -> Tool[..., Any] | Handoff[Any] | AnyTool | Toolset:
     if isinstance(each, (Tool, Handoff, ToolDefinition, ServerTool)):
         return each
     if callable(each):
         return tool(each)
+    if isinstance(each, Toolset):
+        return each
     msg = f"a tool is a function or a ToolDefinition, not {type(each).__name__}"
     if hasattr(each, "as_tool"):
         msg += ": an agent becomes one by as_tool(name, description), or as_handoff(…)"
@@ -170,7 +195,7 @@ def _expect_distinct(definitions: list[AnyTool]) -> None:
         for each in definitions
         if isinstance(each, ProviderTool) and each.function is not None
     ]
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         msg = f"there are two tools named `{twice}`: a model can't tell them apart"
         raise InvalidInputError(msg)

@@ -10,6 +10,7 @@ import click
 
 from dragoman.cli.exit_codes import EXIT_CODES, USAGE, Ending, clean_ending, complain
 from dragoman.cli.history.stores import store_options
+from dragoman.cli.mcp_tools import mcp_options
 from dragoman.cli.model_opening import address_asked, model_meant, opened, settings_of
 from dragoman.cli.model_options import given_settings, given_template, model_options
 
@@ -29,6 +30,7 @@ _SECONDS = click.FloatRange(0, min_open=True)
 @click.command(epilog=EXIT_CODES)
 @click.argument("words", nargs=-1, metavar="MODEL [PROMPT]...")
 @model_options
+@mcp_options
 @click.option("-a", "--attach", multiple=True, metavar="FILE|URL",
               help="Send a file along: image, audio, video, PDF, text; - is standard input."
                    " Repeatable.")  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from dragoman.cli.chat.toolset import tools_named
 from dragoman.cli.costs import usage_line
 from dragoman.cli.exit_codes import Ending, complain
 from dragoman.cli.history.stores import USUAL
+from dragoman.cli.mcp_tools import close, servers_named
 from dragoman.cli.screen import harmless_line
 from dragoman.errors import DragomanError
 
@@ -72,10 +73,14 @@ async def answer_with_tools(
     """Ask, run what the model calls, and print the answer."""
     from dragoman.agent import Agent
 
-    async with model, _history(options) as history:
+    servers = servers_named(options.mcp, options.mcp_config)
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(model)
+        history = await stack.enter_async_context(_history(options))
+        stack.push_async_callback(close, servers)
         agent = Agent(
             model,
-            tools=tools_named(options.tool_names),
+            tools=[*tools_named(options.tool_names), *servers],
             system=options.instructions,
             **options.settings,
         )

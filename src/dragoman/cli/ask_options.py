@@ -46,6 +46,8 @@ class Options:
     settings: dict[str, Any]
     template: Template | None
     tools: tuple[str, ...]
+    mcp: tuple[str, ...]
+    mcp_config: tuple[str, ...]
     is_continued: bool
     session: str | None
     store: Place
@@ -81,7 +83,7 @@ class Options:
     @property
     def is_agent(self) -> bool:
         """Whether it takes more than one request to one model, or what was said before."""
-        return bool(self.tool_names) or self.is_in_chat
+        return bool(self.tool_names or self.mcp or self.mcp_config) or self.is_in_chat
 
     def with_state(self, state: ChatState, *, is_same_model: bool) -> Options:
         """With what the chat was held with, where the command line says nothing else.

@@ -1,1 +1,67 @@
-"""The Model Context Protocol: servers whose tools agents use, and a server of histories."""
+"""The Model Context Protocol: servers whose tools an agent may use. Extra: `dragoman[mcp]`.
+
+Names are resolved when first used.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from dragoman._lazy import lazily
+from dragoman.errors import ConfigError
+
+if TYPE_CHECKING:
+    from dragoman.mcp.config import mcp_servers
+    from dragoman.mcp.questions import Question
+    from dragoman.mcp.sampling import Sampling
+    from dragoman.mcp.server import MCPServer, ServerOptions
+    from dragoman.mcp.tools import MCPTool
+    from dragoman.mcp.values import (
+        LogMessage,
+        Progress,
+        Prompt,
+        PromptArgument,
+        Resource,
+        ResourceTemplate,
+        ServerInfo,
+    )
+
+_HOMES = {
+    "config": ("mcp_servers",),
+    "questions": ("Question",),
+    "sampling": ("Sampling",),
+    "server": ("MCPServer", "ServerOptions"),
+    "tools": ("MCPTool",),
+    "values": (
+        "LogMessage",
+        "Progress",
+        "Prompt",
+        "PromptArgument",
+        "Resource",
+        "ResourceTemplate",
+        "ServerInfo",
+    ),
+}
+
+__all__ = [
+    "LogMessage",
+    "MCPServer",
+    "MCPTool",
+    "Progress",
+    "Prompt",
+    "PromptArgument",
+    "Question",
+    "Resource",
+    "ResourceTemplate",
+    "Sampling",
+    "ServerInfo",
+    "ServerOptions",
+    "mcp_servers",
+]
+
+if find_spec("mcp") is None:
+    _missing = "dragoman.mcp needs the package mcp: pip install 'dragoman[mcp]'"
+    raise ConfigError(_missing)
+
+__getattr__, __dir__ = lazily(__name__, _HOMES)

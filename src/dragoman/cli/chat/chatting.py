@@ -27,6 +27,7 @@ from dragoman.cli.chat.toolset import BUILT_IN, tools_named
 from dragoman.cli.chat.typed import Lines, PipedLines, PlainLines
 from dragoman.cli.exit_codes import INTERRUPTED, TERMINATED, USAGE, Ending, complain, fault
 from dragoman.cli.history.stores import code_of
+from dragoman.cli.mcp_tools import close, servers_named
 from dragoman.cli.model_aliases import Chosen
 from dragoman.cli.model_opening import opened, settings_of
 from dragoman.cli.provider_status import own_model
@@ -51,6 +52,7 @@ def hold(options: Options, *, is_terminal: bool, model: Model | None = None) -> 
             tell_losses(talk)
             _converse(talk)
         finally:
+            runner.run(close(talk.servers))
             for each in (*talk.retired, talk.agent.model):
                 runner.run(each.close())
             if talk.history is not history:
@@ -70,6 +72,7 @@ def _begun(
     )  # fmt: skip
     base_url = options.base_url or chosen.base_url
     tools = _tools(options, chosen.name)
+    servers = servers_named(options.mcp, options.mcp_config)
     settings = settings_of(chosen.name, base_url=base_url, dialect=options.dialect) if (
         model is None
     ) else {}  # fmt: skip
@@ -77,9 +80,11 @@ def _begun(
     model = model or opened(chosen.name, settings, may_fetch=may_fetch)
     screen.shows_thinking = options.show_thinking
     talk = Talk(
-        agent=Agent(model, tools=tools, system=options.system or None, **options.settings),
+        agent=Agent(
+            model, tools=[*tools, *servers], system=options.system or None, **options.settings
+        ),
         history=history, screen=screen, lines=PipedLines(), runner=runner, tools=tools,
-        tool_names=options.tools, named=options.model or chosen.name, dialect=options.dialect,
+        servers=servers, tool_names=options.tools, named=options.model or chosen.name, dialect=options.dialect,
         base_url=base_url, given_url=options.base_url, system=options.system or None,
         settings=dict(options.settings),
         template=options.template, shows_usage=options.usage,
@@ -171,9 +176,9 @@ def _greet(talk: Talk, options: Options) -> None:
     talk.screen.note(f"{talk.agent.model.name} · {kept} · /help lists commands, ctrl-D leaves")
     if not talk.chooses_tools and not talk.is_introduced:
         talk.screen.note(small_model_line())
-    if talk.tools:
-        names = ", ".join(each.name for each in talk.tools)
-        example = "" if talk.tool_names else f"; try /tool {_example(talk)}"
+    if talk.offered:
+        names = ", ".join(each.name for each in talk.offered)
+        example = "" if talk.tool_names or talk.servers else f"; try /tool {_example(talk)}"
         talk.screen.note(f"tools: {names}{example}")
     for line in described(talk):
         talk.screen.note(line)

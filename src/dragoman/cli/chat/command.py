@@ -9,12 +9,14 @@ import click
 
 from dragoman.cli.exit_codes import EXIT_CODES, USAGE, Ending, clean_ending
 from dragoman.cli.history.stores import store_options
+from dragoman.cli.mcp_tools import mcp_options
 from dragoman.cli.model_options import given_settings, given_template, model_options
 
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("model", required=False)
 @model_options
+@mcp_options
 @click.option("--no-tools", is_flag=True,
               help="No tools, not even the `builtin` ones that local: and echo: have.")  # fmt: skip
 @click.option("-c", "--continue", "is_continued", is_flag=True, help="Continue the latest chat.")

@@ -7,6 +7,7 @@ from typing import Any
 from dragoman.cli.chat.completion import Candidate, ModelNames, files, fitting
 from dragoman.cli.chat.talk import Talk
 from dragoman.cli.exit_codes import USAGE, Ending
+from dragoman.cli.mcp_tools import tools_of
 from dragoman.cli.model_opening import model_meant, opened, settings_of
 from dragoman.cli.provider_status import own_model
 from dragoman.cli.request_settings import (
@@ -167,7 +168,8 @@ def tools(talk: Talk, rest: str) -> None:
     """`/tools`: list them, or load more."""
     if rest:
         _load(talk, rest)
-    if not talk.tools:
+    offered = talk.offered
+    if not offered:
         talk.screen.note("there are none; /tools FILE.py loads them, /tools builtin has two")
         return
     rows = [
@@ -176,7 +178,7 @@ def tools(talk: Talk, rest: str) -> None:
             (each.definition.description or "").partition("\n")[0],
             "asks first" if each.requires_approval else "",
         )
-        for each in talk.tools
+        for each in offered
     ]
     talk.screen.table(("tool", "what it does", ""), rows)
     if not talk.chooses_tools:
@@ -196,8 +198,9 @@ def _load(talk: Talk, source: str) -> None:
 def call_tool(talk: Talk, rest: str) -> None:
     """`/tool`: say something, and have a tool called."""
     name, _, said = rest.partition(" ")
-    if name not in {each.name for each in talk.tools}:
-        known = ", ".join(each.name for each in talk.tools) or "none"
+    offered = [each.name for each in talk.offered]
+    if name not in offered:
+        known = ", ".join(offered) or "none"
         raise Ending(USAGE, f"which tool? There are: {known}")
     if (own := own_model(talk.agent.model.name)) is not None and own.kind == "echo":
         talk.say(f"/tool {rest}")  # this is how it is told
@@ -207,7 +210,8 @@ def call_tool(talk: Talk, rest: str) -> None:
 
 async def tool_names(talk: Talk, typed: str) -> list[Candidate]:
     """The tools by name."""
-    named = [(each.name, each.definition.description or "") for each in talk.tools]
+    offered = [*talk.tools, *await tools_of(talk.servers)]
+    named = [(each.name, each.definition.description or "") for each in offered]
     return fitting(typed, [(name, about.partition("\n")[0]) for name, about in named])
 
 

@@ -23,6 +23,8 @@ class Options:
     session: str | None = None
     store: Place = USUAL
     no_history: bool = False
+    mcp: tuple[str, ...] = ()
+    mcp_config: tuple[str, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
     template: Template | None = None
     usage: bool = False

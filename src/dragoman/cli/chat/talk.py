@@ -18,6 +18,7 @@ from dragoman.cli.chat.typed import Lines
 from dragoman.cli.costs import usage_line
 from dragoman.cli.exit_codes import INTERRUPTED, Ending
 from dragoman.cli.history.stores import USUAL, Place
+from dragoman.cli.mcp_tools import tools_of
 from dragoman.cli.model_opening import address_asked
 from dragoman.cli.provider_errors import ending_of, explained
 from dragoman.cli.small_model import SETTINGS
@@ -30,6 +31,7 @@ from dragoman.model.usage import FinishReason
 
 if TYPE_CHECKING:
     from dragoman.cli.prompt_template import Template
+    from dragoman.mcp import MCPServer
     from dragoman.model.functions.tool import Tool
     from dragoman.model.tools import ToolCall
     from dragoman.transport.model import Model
@@ -61,6 +63,8 @@ class Talk:
     named: str | None = None
     """The model or alias that the user named."""
     dialect: str | None = None
+    servers: Sequence[MCPServer] = ()
+    """MCP servers, which have more tools."""
     base_url: str | None = None
     """Where the model is, if not where it usually is."""
     given_url: str | None = None
@@ -108,9 +112,15 @@ class Talk:
         """
         wanted = replace(self, **changes)
         self.agent = Agent(
-            self.agent.model, tools=wanted.tools, system=wanted.system, **wanted.settings
-        )
+            self.agent.model, tools=[*wanted.tools, *self.servers], system=wanted.system,
+            **wanted.settings,
+        )  # fmt: skip
         self.system, self.settings, self.tools = wanted.system, wanted.settings, wanted.tools
+
+    @property
+    def offered(self) -> list[Tool[..., Any]]:
+        """The tools that the model is told of, those of MCP servers as they are now."""
+        return [*self.tools, *(self.run(tools_of(self.servers)) if self.servers else ())]
 
     async def move_to(self, history: ChatHistory) -> None:
         """Go on in another session."""
@@ -148,7 +158,7 @@ class Talk:
         if self.chooses_tools:
             return {}
         usual = {**SETTINGS}
-        if self.tools:
+        if self.tools or self.servers:
             usual["tool_choice"] = "none"
         return {name: value for name, value in usual.items() if name not in self.settings}
 

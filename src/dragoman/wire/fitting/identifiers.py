@@ -159,5 +159,7 @@ def with_accepted_names(
 def _alias(name: str, target: Target) -> str:
     mark = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
     room = target.tools.max_name_length - _HASH - 1
-    stem = _REFUSED.sub("_", name).strip("_")[:room]
-    return f"{stem or 'tool'}_{mark}"
+    stem = _REFUSED.sub("_", name).strip("_")
+    alias = f"{stem[:room] or 'tool'}_{mark}"
+    # Gemini wants no digit first (W89).
+    return alias if target.tools.accepts_name(alias) else f"_{stem[: room - 1]}_{mark}"

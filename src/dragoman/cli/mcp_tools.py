@@ -1,0 +1,114 @@
+"""`--mcp` and `--mcp-config`: MCP servers whose tools a chat or a question may use."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import click
+
+from dragoman.cli.exit_codes import USAGE, Ending
+from dragoman.errors import ConfigError, DragomanError
+
+if TYPE_CHECKING:
+    from dragoman.mcp import MCPServer
+
+_OPTIONS = (
+    click.option("--mcp", multiple=True, metavar="COMMAND|URL",
+                 help="An MCP server whose tools the model may call. Repeatable."),
+    click.option("--mcp-config", multiple=True, metavar="FILE",
+                 help="A JSON file of MCP servers, as of Claude, VS Code or Cursor. Repeatable."),
+)  # fmt: skip
+
+# Programs that run others: a server is named by what they run.
+_RUNNERS = frozenset({"npx", "bunx", "uvx", "uv", "pipx", "run", "node", "deno", "bun", "docker"})
+_AFFIXES = re.compile(r"^(mcp[-_])?(server[-_])?|([-_]mcp)?([-_]server)?$")
+_LONGEST = 32
+
+
+def mcp_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that are about MCP servers."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def servers_named(commands: Sequence[str], files: Sequence[str]) -> list[MCPServer]:
+    """The servers of the command line and of files; every call of theirs is asked about."""
+    if not commands and not files:
+        return []
+    try:
+        from dragoman.mcp import mcp_servers
+
+        for name in ("mcp", "client", "httpx2"):  # what the SDK logs is told by errors of ours
+            logging.getLogger(name).addHandler(logging.NullHandler())
+        found = [each for file in files for each in mcp_servers(file, inputs=_asked)]
+        is_alone = len(commands) == 1 and not files
+        return [*found, *(_server(each, is_alone=is_alone) for each in commands)]
+    except DragomanError as error:
+        problem = str(error)
+    raise Ending(USAGE, problem)
+
+
+def _server(given: str, *, is_alone: bool) -> MCPServer:
+    from dragoman.mcp import MCPServer
+
+    options: dict[str, Any] = {}
+    if given.startswith(("http://", "https://")):
+        parts = urlsplit(given)
+        options["prefix"] = "" if is_alone else _plain((parts.hostname or "").split(".")[0])
+        is_sse = parts.path.rstrip("/").endswith("/sse")
+        return (MCPServer.sse if is_sse else MCPServer.http)(given, **options)
+    try:
+        command, *args = shlex.split(given)
+    except ValueError:
+        msg = "--mcp takes a command with its arguments in quotes, or an address"
+        raise ConfigError(msg) from None
+    name = _name(command, args)
+    return MCPServer.stdio(command, *args, name=name, prefix="" if is_alone else name)
+
+
+def _name(command: str, args: Sequence[str]) -> str:
+    """What a server is called: `filesystem`, of `npx -y @modelcontextprotocol/server-filesystem`.
+
+    >>> _name("uvx", ["mcp-server-fetch"]), _name("node", ["/srv/weather_server.py"])
+    ('fetch', 'weather')
+    """
+    words = [command, *(each for each in args if not each.startswith("-"))]
+    is_python = re.compile(r"python[0-9.]*").fullmatch
+    own = (PurePath(each).name for each in words)
+    chosen = next((each for each in own if each not in _RUNNERS and not is_python(each)), command)
+    stem = chosen.partition("@")[0].rsplit(".", 1)[0]
+    return _plain(_AFFIXES.sub("", stem) or stem)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:_LONGEST] or "mcp"
+
+
+def _asked(name: str, about: str) -> str:
+    """What a file wants to be told; typed unseen, since it is mostly a key."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        msg = f"it needs the input {_plain(name)}, and nobody is here to give it"
+        raise ConfigError(msg)
+    from dragoman.cli.screen import harmless_line
+
+    typed: str = click.prompt(harmless_line(about), hide_input=True, err=True)
+    return typed
+
+
+async def tools_of(servers: Sequence[MCPServer]) -> list[Any]:
+    """All that the servers have."""
+    return [each for server in servers for each in await server.tools()]
+
+
+async def close(servers: Sequence[MCPServer]) -> None:
+    """End the connections."""
+    for each in servers:
+        await each.close()

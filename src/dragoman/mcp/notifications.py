@@ -1,0 +1,107 @@
+"""What servers tell without being asked: changes of lists and resources, and logs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from inspect import isawaitable
+from typing import Any
+
+import mcp_types as types
+
+from dragoman.mcp.connection import Connection
+from dragoman.mcp.transports import harmless
+from dragoman.mcp.values import LogMessage
+
+OnLog = Callable[[LogMessage], Any]
+OnChange = Callable[[str, str | None], Any]
+"""Of what has changed: `tools`, `prompts` or `resources`; or `resource`, and its address."""
+
+_LISTS: dict[type, tuple[str, tuple[str, ...]]] = {
+    types.ToolListChangedNotification: ("tools", ("tools",)),
+    types.PromptListChangedNotification: ("prompts", ("prompts",)),
+    types.ResourceListChangedNotification: ("resources", ("resources", "templates")),
+}
+_LONGEST_LOGGER = 100
+
+_log = logging.getLogger("dragoman.mcp")
+
+
+class Notifications:
+    """Takes what one server tells."""
+
+    def __init__(
+        self, server: str, on_log: OnLog | None, log_level: Any, on_change: OnChange | None
+    ) -> None:
+        self._server = server
+        self._on_log = on_log
+        self._on_change = on_change
+        self.log_level: types.LoggingLevel | None = log_level or ("info" if on_log else None)
+        """From which level on logs are wanted; None: none are."""
+
+    def options(self, connection: Connection) -> dict[str, Any]:
+        """The SDK's callbacks."""
+
+        async def take(message: Any) -> None:
+            kind, lists = _LISTS.get(type(message), (None, ()))
+            for each in lists:
+                connection.listed.pop(each, None)
+            if kind is not None:
+                await self._tell(self._on_change, kind, None)
+            elif isinstance(message, types.ResourceUpdatedNotification):
+                uri = str(message.params.uri)
+                connection.tell(uri)
+                await self._tell(self._on_change, "resource", uri)
+
+        async def log(params: types.LoggingMessageNotificationParams) -> None:
+            logger = None if params.logger is None else harmless(params.logger)[:_LONGEST_LOGGER]
+            said = LogMessage(
+                server=self._server, level=params.level, data=params.data, logger=logger
+            )
+            await self._tell(self._on_log, said)
+
+        return {"message_handler": take, "logging_callback": log, "log_level": self.log_level}
+
+    async def _tell(self, function: Callable[..., Any] | None, *what: Any) -> None:
+        if function is None:
+            return
+        try:
+            told = function(*what)
+            if isawaitable(told):
+                await told
+        except Exception as error:  # noqa: BLE001 - the user's; the connection goes on
+            _log.warning("a callback of an MCP server raised %s", type(error).__name__)
+
+
+class Watch:
+    """The resources that changed since somebody looked; each once, however often it changed."""
+
+    def __init__(self) -> None:
+        self._changed: dict[str, None] = {}
+        self._is_over = False
+        self._event = asyncio.Event()
+
+    def tell(self, uri: str) -> None:
+        """One has changed."""
+        if len(self._changed) < 10_000:  # noqa: PLR2004 - a server may flood us
+            self._changed[uri] = None
+        self._event.set()
+
+    def end(self) -> None:
+        """No more will be told."""
+        self._is_over = True
+        self._event.set()
+
+    async def next(self) -> str | None:
+        """The next that has changed; None: the connection has ended."""
+        while not self._changed:
+            if self._is_over:
+                return None
+            self._event.clear()
+            await self._event.wait()
+        uri = next(iter(self._changed))
+        with suppress(KeyError):
+            del self._changed[uri]
+        return uri

@@ -1,0 +1,119 @@
+"""Toolsets: sources of tools that are asked before each request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from dragoman import Agent, RunContext, tool
+from dragoman.agent import Toolset
+from dragoman.errors import ConnectError, InvalidInputError
+from dragoman.model.functions.tool import Tool
+from tests.agent.scripts import asks, call, model, weather
+
+
+@tool
+def clock() -> str:
+    """The time."""
+    return "noon"
+
+
+class Growing:
+    """One tool at first, then two."""
+
+    def __init__(self, *tools: Any) -> None:
+        self.offers = [*tools]
+        self.asked: list[int] = []
+        self.released = 0
+
+    async def tools(self, run: RunContext[Any], /) -> Iterable[Tool[..., Any, Any]]:
+        """As many as steps were made."""
+        self.asked.append(run.step)
+        return self.offers[: max(1, run.step)]
+
+    async def release(self) -> None:
+        """It is told."""
+        self.released += 1
+
+
+def names(agent: Agent[Any, Any]) -> list[list[str]]:
+    """The tools that the model was told of, by request."""
+    requests: Any = agent.model.requests  # type: ignore[attr-defined]
+    return [[each.name for each in request.tools] for request in requests]
+
+
+async def test_a_toolset_is_asked_before_each_request() -> None:
+    """What is new can be called in the same run; beside tools and other toolsets."""
+
+    def own() -> str:
+        """Mine."""
+        return "mine"
+
+    growing: Toolset = Growing(clock, weather)
+    script = [asks(call("clock")), asks(call("weather", "b", city="Basel")), "Rain."]
+    agent = Agent(model(*script), tools=[own, growing, Growing()])
+    assert repr(agent) == "Agent(scripted:, 1+ tools)"
+    result = await agent.send("Hi")
+    assert names(agent)[0] == ["own", "clock"]
+    assert names(agent)[1] == names(agent)[2] == ["own", "clock", "weather"]
+    assert result.messages[4].tool_results[0].text == "rain in Basel"
+
+
+async def test_who_has_a_name_first_keeps_it(caplog: Any) -> None:
+    """Tools of the agent's own before those of toolsets, and these in their order."""
+
+    @tool(name="clock")
+    def other() -> str:
+        """Another time."""
+        return "midnight"
+
+    agent = Agent(
+        model(asks(call("clock"), call("weather", "b", city="Rome")), "Done."),
+        tools=[Growing(other), Growing(weather), Growing(weather), clock],
+    )
+    result = await agent.send("Hi")
+    told = [each.text for each in result.messages[2].tool_results]
+    assert told == ["noon", "rain in Rome"]
+    assert len([each for each in caplog.records if "left out" in each.message]) >= 2
+
+
+async def test_a_toolset_that_fails_ends_the_run_with_its_error() -> None:
+    """Alone, or beside others that are there."""
+
+    class Gone:
+        async def tools(self, _run: RunContext[Any], /) -> Iterable[Any]:
+            msg = "it is gone"
+            raise ConnectError(msg)
+
+    for tools in ([Gone()], [Growing(clock), Gone()]):
+        toolsets: list[Toolset] = [*tools]
+        with pytest.raises(ConnectError, match="it is gone"):
+            await Agent(model("Hi."), tools=toolsets).send("Hi")
+
+
+async def test_what_a_toolset_gives_are_tools() -> None:
+    """Anything else is refused, and names the type."""
+    with pytest.raises(InvalidInputError, match="a toolset gives tools, made by @tool, not a int"):
+        await Agent(model("Hi."), tools=[Growing(7)]).send("Hi")
+
+
+async def test_closing_an_agent_releases_its_toolsets() -> None:
+    """Those that want to know."""
+
+    class Plain:
+        async def tools(self, _run: RunContext[Any], /) -> Iterable[Any]:
+            return ()
+
+    growing = Growing()
+    async with Agent(model("Hi."), tools=[growing, Plain()]) as agent:
+        await agent.send("Hi")
+    assert growing.released == 1
+
+
+async def test_toolsets_of_dynamic_tools_are_asked_too() -> None:
+    """A function may give one as well."""
+    agent = Agent(model("Hi."), dynamic_tools=lambda _run: [Growing(clock)], tools=[weather])
+    await agent.send("Hi")
+    assert names(agent) == [["weather", "clock"]]

@@ -1,0 +1,529 @@
+"""What servers ask of us and tell us, in both eras of the protocol: before 2026-07-28 and since."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver import MCPServer as SdkServer
+from mcp.shared.exceptions import MCPDeprecationWarning
+from mcp_types import (
+    Completion,
+    CreateMessageRequest,
+    CreateMessageRequestParams,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitRequestURLParams,
+    InputRequiredResult,
+    ListRootsRequest,
+    SamplingMessage,
+    TextContent,
+)
+
+from dragoman import Agent, Request
+from dragoman.errors import InvalidInputError, ProviderError
+from dragoman.mcp import LogMessage, MCPServer, Progress, Question, Sampling
+from dragoman.testing import ScriptedModel
+from tests.mcp.servers import Scripted, calling, in_process, text_result, tools_listed
+
+pytestmark = pytest.mark.filterwarnings(  # the SDK's servers still offer what is deprecated
+    "ignore::mcp.shared.exceptions.MCPDeprecationWarning"
+)
+
+FORM = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+ERAS = pytest.mark.parametrize("protocol", ["auto", "handshake"])
+
+
+async def asked(ctx: Context, request: Any, read: Callable[[Any], str]) -> Any:
+    """By a request of the server's own, or by a result that wants more (since 2026-07-28)."""
+    if ctx.protocol_version == "2026-07-28":
+        answers = ctx.input_responses
+        if answers is None:
+            return InputRequiredResult(input_requests={"q": request})
+        return read(answers["q"])
+    session: Any = ctx.session
+    params = request.params
+    if isinstance(request, ListRootsRequest):
+        return read(await session.list_roots())
+    if isinstance(request, CreateMessageRequest):
+        return read(await session.create_message(
+            params.messages, max_tokens=params.max_tokens,
+            system_prompt=params.system_prompt, temperature=params.temperature,
+        ))  # fmt: skip
+    if isinstance(params, ElicitRequestURLParams):
+        return read(await session.elicit_url(params.message, params.url, "e1"))
+    return read(await session.elicit(params.message, params.requested_schema))
+
+
+def asking_server() -> SdkServer:
+    """Tools that ask."""
+    server = SdkServer("asking")
+
+    @server.tool()
+    async def ask_user(ctx: Context) -> str | InputRequiredResult:
+        """Ask the user."""
+        form = ElicitRequestFormParams(message="Who are you?", requested_schema=FORM)
+        return await asked(  # type: ignore[no-any-return]
+            ctx, ElicitRequest(params=form), lambda it: f"{it.action} {it.content}"
+        )
+
+    @server.tool()
+    async def send_user(ctx: Context) -> str | InputRequiredResult:
+        """Send the user somewhere."""
+        place = ElicitRequestURLParams(
+            message="Sign in.", url="https://example.com/in", elicitation_id="e1"
+        )
+        return await asked(ctx, ElicitRequest(params=place), lambda it: str(it.action))  # type: ignore[no-any-return]
+
+    @server.tool()
+    async def ask_model(ctx: Context) -> str | InputRequiredResult:
+        """Ask the model."""
+        message = SamplingMessage(role="user", content=TextContent(type="text", text="Rhyme."))
+        params = CreateMessageRequestParams(
+            messages=[message], max_tokens=100_000, system_prompt="Be brief.", temperature=0.5
+        )
+        return await asked(  # type: ignore[no-any-return]
+            ctx, CreateMessageRequest(params=params), lambda it: f"{it.model}: {it.content.text}"
+        )
+
+    @server.tool()
+    async def ask_roots(ctx: Context) -> str | InputRequiredResult:
+        """Ask for folders."""
+        return await asked(  # type: ignore[no-any-return]
+            ctx, ListRootsRequest(), lambda it: " ".join(str(each.uri) for each in it.roots)
+        )
+
+    return server
+
+
+# --- elicitation
+
+
+@ERAS
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_the_user_is_asked(protocol: str, is_async: bool) -> None:
+    """By a function of the question, plain or async; what it gives reaches the server."""
+    questions: list[Question] = []
+
+    def answer(question: Question) -> dict[str, Any]:
+        questions.append(question)
+        return {"name": "Bo"}
+
+    async def answer_soon(question: Question) -> dict[str, Any]:
+        return answer(question)
+
+    elicit: Any = answer_soon if is_async else answer
+    async with in_process(asking_server(), protocol=protocol, elicit=elicit) as server:
+        assert (await server.call_tool("ask_user")).text == "accept {'name': 'Bo'}"
+    (question,) = questions
+    assert (question.server, question.message, question.url) == ("sdk", "Who are you?", None)
+    assert question.schema["properties"] == FORM["properties"]
+    assert "Who" not in repr(question)
+
+
+def _raises(_question: Question) -> bool:
+    raise RuntimeError
+
+
+@ERAS
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        (False, "decline None"),
+        (None, "cancel None"),
+        ({"age": 7}, "cancel None"),  # not what was asked for
+        (True, "decline None"),  # nothing was filled in
+    ],
+)
+async def test_a_user_who_does_not_answer(protocol: str, answer: Any, outcome: str) -> None:
+    """Says no, or nothing; what does not fit is not sent."""
+    elicit = lambda _: answer  # noqa: E731 - one line
+    async with in_process(asking_server(), protocol=protocol, elicit=elicit) as server:
+        assert (await server.call_tool("ask_user")).text == outcome
+
+
+@ERAS
+async def test_an_address_is_shown_and_not_opened(protocol: str) -> None:
+    """The function decides; nothing here goes there."""
+    seen: list[str | None] = []
+
+    def answer(question: Question) -> bool:
+        seen.append(question.url)
+        return True
+
+    async with in_process(asking_server(), protocol=protocol, elicit=answer) as server:
+        assert (await server.call_tool("send_user")).text == "accept"
+    assert seen == ["https://example.com/in"]
+
+
+@ERAS
+@pytest.mark.parametrize("elicit", [None, _raises])
+async def test_without_anybody_to_ask_the_server_is_refused(protocol: str, elicit: Any) -> None:
+    """Also where the function fails; the server is not told why."""
+    async with in_process(asking_server(), protocol=protocol, elicit=elicit) as server:
+        result = await server.call_tool("ask_user")
+    assert result.is_error is True
+    assert "RuntimeError" not in result.text
+
+
+@ERAS
+async def test_time_that_a_user_takes_is_not_the_servers(protocol: str) -> None:
+    """The call's timeout stands still while the server waits for us."""
+
+    async def answer(_question: Question) -> dict[str, Any]:
+        await asyncio.sleep(0.6)
+        return {"name": "Bo"}
+
+    server = in_process(asking_server(), protocol=protocol, elicit=answer, timeout=0.4)
+    async with server:
+        assert (await server.call_tool("ask_user")).is_error is False
+
+
+# --- sampling
+
+
+@ERAS
+async def test_a_server_asks_our_model(protocol: str) -> None:
+    """With what it may say, once somebody has agreed."""
+    seen: list[Request] = []
+
+    async def approve(request: Request) -> bool:
+        seen.append(request)
+        return True
+
+    model = ScriptedModel(["Time, prime."])
+    sampling = Sampling(model, approve, max_tokens=50)
+    async with in_process(asking_server(), protocol=protocol, sampling=sampling) as server:
+        assert (await server.call_tool("ask_model")).text == "scripted: Time, prime."
+    (request,) = seen
+    assert [each.messages for each in model.requests] == [request.messages]
+    assert request.messages[0].text == "Rhyme."
+    assert request.system[0].text == "Be brief."  # type: ignore[union-attr]
+    assert (request.sampling.max_tokens, request.sampling.temperature) == (50, 0.5)
+    assert request.tools == ()
+
+
+@ERAS
+@pytest.mark.parametrize("how", ["none", "refused", "fails", "used up"])
+async def test_sampling_is_refused(protocol: str, how: str) -> None:
+    """Without a model, or without approval; and where the model fails, without details."""
+    model = ScriptedModel([RuntimeError("sk-1")] if how == "fails" else ["Time."])
+    sampling = {
+        "none": None,
+        "refused": Sampling(model, lambda _request: False),
+        "fails": Sampling(model, approve=True),
+        "used up": Sampling(model, approve=True, max_requests=0),
+    }[how]
+    async with in_process(asking_server(), protocol=protocol, sampling=sampling) as server:
+        result = await server.call_tool("ask_model")
+    assert result.is_error is True
+    assert "sk-1" not in result.text
+    assert len(model.requests) == (1 if how == "fails" else 0)
+
+
+@pytest.mark.parametrize("approve", [False, None, "yes"])
+def test_sampling_wants_somebody_who_approves(approve: Any) -> None:
+    """Or a plain True; nothing is allowed by accident."""
+    with pytest.raises(InvalidInputError, match="approve"):
+        Sampling(ScriptedModel(["Hi."]), approve)
+
+
+# --- roots
+
+
+@ERAS
+async def test_a_server_is_told_of_folders(protocol: str, tmp_path: Path) -> None:
+    """Those given, and others from when they change."""
+    server = in_process(asking_server(), protocol=protocol, roots=[tmp_path, "file:///srv"])
+    async with server:
+        told = (await server.call_tool("ask_roots")).text
+        assert told.split() == [tmp_path.as_uri(), "file:///srv"]
+        await server.set_roots([tmp_path / "other"])
+        assert (await server.call_tool("ask_roots")).text == (tmp_path / "other").as_uri()
+
+
+async def test_a_change_of_folders_is_told() -> None:
+    """To servers of the earlier versions, which keep what they were told."""
+    scripted = Scripted(roots=[])
+    await scripted.server.set_roots(["/srv"])
+    await scripted.hears("notifications/roots/list_changed")
+    await scripted.server.close()
+    with pytest.raises(InvalidInputError, match="without roots"):
+        await Scripted().server.set_roots(["/srv"])
+
+
+# --- progress, logs
+
+
+@ERAS
+async def test_progress_is_told(protocol: str) -> None:
+    """With the call that it is about."""
+    sdk = SdkServer("slow")
+
+    @sdk.tool()
+    async def work(ctx: Context) -> str:
+        """Work."""
+        await ctx.report_progress(1, 2, "half")
+        await ctx.report_progress(2, 2)
+        return "done"
+
+    told: list[Progress] = []
+    server = in_process(sdk, protocol=protocol, on_progress=told.append, prefix="p")
+    agent = Agent(ScriptedModel([calling("p_work", "call_9"), "Done."]), tools=[server])
+    async with agent:
+        await agent.send("Go.")
+    assert [(each.progress, each.total, each.message) for each in told] == [
+        (1, 2, "half"), (2, 2, None),
+    ]  # fmt: skip
+    assert {(each.server, each.tool, each.call_id) for each in told} == {
+        ("sdk", "p_work", "call_9")
+    }
+    assert "half" not in repr(told[0])
+
+
+@ERAS
+async def test_logs_are_told_from_a_level_on(protocol: str) -> None:
+    """Only to who wants them."""
+    sdk = SdkServer("talking")
+
+    @sdk.tool()
+    async def work(ctx: Context) -> str:
+        """Work."""
+        await ctx.debug("quiet")
+        await ctx.warning("loud", logger_name="inner")
+        return "done"
+
+    told: list[LogMessage] = []
+    server = in_process(sdk, protocol=protocol, on_log=told.append, log_level="warning")
+    async with server:
+        assert (await server.call_tool("work")).text == "done"
+        for _ in range(100):
+            await asyncio.sleep(0.01)
+            if told:
+                break
+    assert ("warning", "loud", "inner") in [(each.level, each.data, each.logger) for each in told]
+    if protocol == "auto":  # servers of earlier versions may send more than they should
+        assert [each.level for each in told] == ["warning"]
+    assert "loud" not in repr(told[-1])
+
+
+async def test_a_level_is_asked_for_once() -> None:
+    """Of servers of the earlier versions."""
+    scripted = Scripted({"logging/setLevel": {}}, on_log=print, log_level="error")
+    await scripted.server.open()
+    asked = await scripted.hears("logging/setLevel")
+    assert asked["params"] == {"level": "error"}
+    await scripted.server.close()
+
+
+# --- changes
+
+
+def growing_server() -> SdkServer:
+    """A server that gets another tool, and tells so."""
+    server = SdkServer("growing")
+
+    @server.tool()
+    async def grow(ctx: Context) -> str:
+        """Grow."""
+
+        def grown() -> str:
+            """There is more."""
+            return "more"
+
+        server.add_tool(grown)
+        await ctx.notify_tools_changed()
+        return "grown"
+
+    return server
+
+
+async def test_a_tool_that_is_new_is_there_in_the_same_run() -> None:
+    """The model is told of it with the next request."""
+    server = in_process(growing_server())
+    script = [calling("grow"), calling("grown", "call_2"), "Done."]
+    agent: Any = Agent(ScriptedModel(script), tools=[server])
+    async with agent:
+        await server.tools()
+        await asyncio.sleep(0.1)  # until it listens
+        result = await agent.send("Go.")
+    assert [[each.name for each in one.tools] for one in agent.model.requests] == [
+        ["grow"], ["grow", "grown"], ["grow", "grown"],
+    ]  # fmt: skip
+    assert result.messages[4].tool_results[0].text == "more"
+
+
+async def test_a_list_is_asked_for_when_it_changed_and_not_before() -> None:
+    """By a server of an earlier version, and told to who wants to know."""
+    changes: list[tuple[str, str | None]] = []
+
+    async def call(_message: Any, send: Any) -> Any:
+        scripted.answers["tools/list"] = tools_listed("do", "more")
+        await send({"method": "notifications/tools/list_changed"})
+        await asyncio.sleep(0.05)
+        return text_result("done")
+
+    scripted = Scripted({"tools/list": tools_listed("do"), "tools/call": call},
+                        on_change=lambda *what: changes.append(what))  # fmt: skip
+    for _ in range(3):
+        assert len(await scripted.server.tools()) == 1
+    await scripted.server.call_tool("do")
+    for _ in range(3):
+        assert len(await scripted.server.tools()) == 2
+    assert scripted.methods().count("tools/list") == 2
+    assert changes == [("tools", None)]
+    await scripted.server.close()
+
+
+# --- resources, prompts, completion
+
+
+def library() -> SdkServer:
+    """Something to read, to say and to complete."""
+    server = SdkServer("library")
+    counts = {"read": 0}
+
+    @server.resource("book://count", mime_type="text/plain")
+    def count() -> str:
+        """How often it was read."""
+        counts["read"] += 1
+        return str(counts["read"])
+
+    @server.resource("book://{title}/{page}")
+    def page(title: str, page: str) -> str:
+        """A page."""
+        return f"{title}, {page}"
+
+    @server.resource("book://cover", mime_type="image/png")
+    def cover() -> bytes:
+        """A picture."""
+        return b"\x89PNG\r\n\x1a\n" + b"\0" * 20
+
+    @server.prompt()
+    def review(code: str, tone: str = "kind") -> str:
+        """Review code."""
+        return f"Review this, be {tone}: {code}"
+
+    @server.tool()
+    async def write(ctx: Context) -> str:
+        """Write."""
+        await ctx.notify_resource_updated("book://count")
+        return "written"
+
+    async def complete(_ref: Any, argument: Any, _context: Any) -> Completion:
+        tones = ("kind", "keen")
+        return Completion(values=[each for each in tones if each.startswith(argument.value)])
+
+    decorate: Any = server.completion
+    decorate()(complete)
+    return server
+
+
+@ERAS
+async def test_resources_are_listed_and_read(protocol: str) -> None:
+    """Text under its address, and pictures as pictures."""
+    async with in_process(library(), protocol=protocol) as server:
+        found = {each.uri: each for each in await server.resources()}
+        assert set(found) == {"book://count", "book://cover"}
+        assert found["book://count"].mime == "text/plain"
+        (text,) = await server.read_resource(found["book://count"])
+        assert text.text == "book://count\n1"  # type: ignore[union-attr]
+        (image,) = await server.read_resource("book://cover")
+        assert (type(image).__name__, image.mime) == ("Image", "image/png")  # type: ignore[union-attr]
+        (template,) = await server.resource_templates()
+        assert template.uri_template == "book://{title}/{page}"
+        (page,) = await server.read_resource("book://Emma/3")
+        assert page.text.endswith("Emma, 3")  # type: ignore[union-attr]
+        with pytest.raises(ProviderError):
+            await server.read_resource("book://nothing")
+
+
+@ERAS
+async def test_prompts_are_messages(protocol: str) -> None:
+    """Ready to be sent."""
+    async with in_process(library(), protocol=protocol) as server:
+        (prompt,) = await server.prompts()
+        assert [(one.name, one.is_required) for one in prompt.arguments] == [
+            ("code", True), ("tone", False),
+        ]  # fmt: skip
+        messages = await server.prompt("review", {"code": "x = 1"})
+        assert [(each.role, each.text) for each in messages] == [
+            ("user", "Review this, be kind: x = 1")
+        ]
+        agent = Agent(ScriptedModel(["Fine."]))
+        assert (await agent.send(history=[*messages])).output == "Fine."
+        assert await server.complete(prompt, "tone", "ki") == ("kind",)
+        with pytest.raises(ProviderError):
+            await server.prompt("nothing")
+
+
+async def test_a_server_that_has_neither_is_not_asked() -> None:
+    """It says what it can do."""
+    scripted = Scripted({"initialize": _nothing})
+    server = scripted.server
+    assert await server.tools() == ()
+    assert [*await server.resources(), *await server.prompts()] == []
+    assert await server.resource_templates() == ()
+    assert scripted.methods() == ["server/discover", "initialize", "notifications/initialized"]
+    await server.close()
+
+
+async def _nothing(message: dict[str, Any], _send: Any) -> dict[str, Any]:
+    return {
+        "protocolVersion": message["params"]["protocolVersion"], "capabilities": {},
+        "serverInfo": {"name": "empty", "version": "1"},
+    }  # fmt: skip
+
+
+async def test_a_resource_is_watched_since_2026() -> None:
+    """Each change is told once, to who listens."""
+    async with in_process(library()) as server, aclosing(server.subscribe("book://count")) as told:
+        first = asyncio.ensure_future(anext(told))
+        await asyncio.sleep(0.1)
+        await server.call_tool("write")
+        assert await asyncio.wait_for(first, 5) == "book://count"
+
+
+async def test_a_resource_is_watched_before_2026_and_after_a_loss() -> None:
+    """The server is asked to tell; after a loss it is asked again, and all may have changed."""
+    sends: list[Callable[[dict[str, Any]], Awaitable[None]]] = []
+
+    async def subscribe(_message: Any, send: Any) -> Any:
+        sends.append(send)
+        return {}
+
+    scripted = Scripted({"resources/subscribe": subscribe, "resources/unsubscribe": {},
+                         "tools/call": "crash"})  # fmt: skip
+    told: AsyncGenerator[str] = scripted.server.subscribe("a:1", "a:2")
+    first = asyncio.ensure_future(anext(told))
+    await scripted.hears("resources/subscribe")
+    await asyncio.sleep(0.05)
+    update = {"method": "notifications/resources/updated", "params": {"uri": "a:2"}}
+    await sends[0](update)
+    await sends[0](update)
+    assert await asyncio.wait_for(first, 5) == "a:2"
+    with pytest.raises(Exception, match="was lost"):
+        await scripted.server.call_tool("x")
+    again = [await asyncio.wait_for(anext(told), 5) for _ in range(2)]
+    assert sorted(again) in (["a:1", "a:2"], ["a:2", "a:2"])
+    assert scripted.connections == 2
+    await told.aclose()
+    await scripted.hears("resources/unsubscribe")
+    await scripted.server.close()
+
+
+def test_what_is_deprecated_is_not_used() -> None:
+    """The SDK warns of what is gone in the newest version; none of it is called from here."""
+    source = Path(MCPServer.stdio.__func__.__code__.co_filename).parent  # type: ignore[attr-defined]
+    text = "".join(path.read_text(encoding="utf-8") for path in source.glob("*.py"))
+    assert "send_roots_list_changed(" not in text
+    assert "subscribe_resource(" not in text
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MCPDeprecationWarning)
+        assert MCPServer.stdio("x").name == "x"
