@@ -84,7 +84,8 @@ def _begun(
             model, tools=[*tools, *servers], system=options.system or None, **options.settings
         ),
         history=history, screen=screen, lines=PipedLines(), runner=runner, tools=tools,
-        servers=servers, tool_names=options.tools, named=options.model or chosen.name, dialect=options.dialect,
+        servers=servers, tool_names=options.tools, named=options.model or chosen.name,
+        dialect=options.dialect,
         base_url=base_url, given_url=options.base_url, system=options.system or None,
         settings=dict(options.settings),
         template=options.template, shows_usage=options.usage,
