@@ -22,6 +22,7 @@ from langchain_core.messages import (
 )
 from langchain_core.messages import content as blocks
 
+import dragoman
 from dragoman import (
     FinishReason,
     Image,
@@ -611,3 +612,26 @@ class TestGenerated:
         texts = [part for m in messages for part in m.parts if type(part) is Text]
         found = [part.text for m in again for part in m.parts if type(part) is Text]
         assert len(found) >= len(texts) - len(exported.losses)
+
+
+_BLOCKS: list[tuple[str, dict[str, Any]]] = [
+    ("openai-responses", {"type": "input_text", "text": "a"}),
+    ("openai-responses", {"type": "input_image", "image_url": "https://example.com/a.png"}),
+    ("openai-responses", {"type": "input_file", "file_id": "file_1"}),
+    ("openai-chat", {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}),
+    ("openai-chat", {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}),
+    ("anthropic", {"type": "document", "source": {"type": "url", "url": "https://a.example/b"}}),
+    ("anthropic", {"type": "container_upload", "file_id": "file_1"}),
+]
+
+
+@pytest.mark.parametrize(("dialect", "block"), _BLOCKS, ids=lambda each: str(each)[:40])
+def test_a_provider_s_own_block_is_what_it_is_over_that_wire(
+    dialect: str, block: dict[str, Any]
+) -> None:
+    """Whichever provider's, and whichever kind: the parts are those of its dialect."""
+    field = "input" if dialect == "openai-responses" else "messages"
+    body = {"model": "m", "max_tokens": 9, field: [{"role": "user", "content": [block]}]}
+    expected = dragoman.dialect(dialect).decode_request(body).messages[0].parts
+    (message,) = from_langchain([HumanMessage([block])])
+    assert message.parts == expected
