@@ -32,7 +32,7 @@ Span = tuple[int, int]
 Match = Callable[[bytes, int], "re.Match[bytes] | None"]
 
 _text_in = msgspec.json.Decoder(str).decode
-_FEW, _MANY = 4, 8  # frames
+_FEW, _MANY = 16, 8  # frames; most recorded runs are about ten
 _BACKSLASH = 0x5C
 _STRING = rb'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"'
 _INTEGER = rb"(?:0|[1-9][0-9]{0,14}+)"
