@@ -158,7 +158,7 @@ def tasks(url: str) -> list[Task]:
         Task("ask by it", "dragoman -m f 'Hi'", "llm -m f 'Hi'", _answered),
         Task("set a default model", "dragoman aliases set default m", "llm models default m",
              lambda _came, _printed: True),
-        Task("tokens and cost", "dragoman --usage 'Hi'", "llm -u 'Hi'", _has("9", "3")),
+        Task("tokens and cost", "dragoman -u 'Hi'", "llm -u 'Hi'", _has("9", "3")),
     ]  # fmt: skip
 
 

@@ -55,7 +55,7 @@ _LEFT_TO_THE_MODEL = (-1, 0, "none")
 _ID = re.compile(r"(?:call|toolu|fc|msg|rs)_[0-9a-z]{6,}")
 _IDS = re.compile(r"\.(id|call_id|tool_call_id|tool_use_id)$")
 _SEALED = re.compile(r"\.(thoughtSignature|signature|encrypted_content|data)$")
-_EMPTY = (None, "", {}, [])
+_EMPTY: tuple[Any, ...] = (None, "", {}, [])
 
 # --- where the reports of a part of a body stand
 
@@ -83,7 +83,8 @@ def converted(raw: bytes, source: str, chain: tuple[str, ...]) -> Step:
     for target in chain:
         written = Destination(target).text_of(Reader(source).read(raw).value)
         raw, source = written.text, target
-        told += [each.path for each in (*written.losses, *written.repairs, *written.notes)]
+        told += [loss.path for loss in (*written.losses, *written.notes)]
+        told += [repair.path for repair in written.repairs]
     return Step(raw, tuple(told))
 
 
