@@ -28,6 +28,8 @@ INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
 CLAUDE_CODE = "@anthropic-ai/claude-code@2.1.326"
 OPENCODE = "opencode-ai@1.18.33"
 _TIMEOUT = 300
+_MILLISECONDS = "240000"  # for the server to start: no client's own patience decides a test
+_PATIENT = ("--connect-timeout", _MILLISECONDS)
 ONE = SessionIdentity(agent="chat", chat="one")
 ANSWER = "The bridge is in Mostar."
 
@@ -87,7 +89,7 @@ class Inspector:
     """Its command line, which sends one request and prints the answer."""
 
     def __init__(self, program: Path, folder: Path, *target: str) -> None:
-        self._command: tuple[str | Path, ...] = (program, "--cli", *target)
+        self._command: tuple[str | Path, ...] = (program, "--cli", *_PATIENT, *target)
         self._folder = folder
 
     def __call__(self, method: str, *options: str) -> Any:
@@ -211,7 +213,7 @@ def test_claude_code_reads_a_conversation(npm: Npm, url: str, tmp_path: Path) ->
             "--strict-mcp-config", "--allowedTools", tool, "--model", "claude-sonnet-4-5",
             folder=tmp_path, ANTHROPIC_BASE_URL=vendor.url, ANTHROPIC_API_KEY="none",
             CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1", DISABLE_AUTOUPDATER="1",
-            ENABLE_TOOL_SEARCH="false",
+            ENABLE_TOOL_SEARCH="false", MCP_TIMEOUT=_MILLISECONDS,
         )  # fmt: skip
     assert ANSWER in printed
     assert {"mcp__dragoman__search", "mcp__dragoman__list_sessions"} <= model.offered
@@ -237,6 +239,7 @@ def test_opencode_adds_to_a_conversation(npm: Npm, url: str, tmp_path: Path) -> 
                     "type": "local",
                     "command": [sys.executable, *SERVER, "--store", url, "--write"],
                     "environment": {"PYTHONPATH": os.environ["PYTHONPATH"]},
+                    "timeout": int(_MILLISECONDS),
                 }
             },
         }
