@@ -208,7 +208,7 @@ def alias(name: str) -> str:
     characters have aliases of their own for it, which they undo in answers.
 
     >>> alias("read_file"), alias("über prüfen")
-    ('read_file', '_ber_pr_fen_c5e1bf5f')
+    ('read_file', '_ber_pr_fen_ace8c79e')
     """
     if _FITS(name):
         return name
