@@ -1,6 +1,6 @@
 """Writes `docs/reference.md` from the docstrings of the public names: `make docs`.
 
-Only the standard library, msgspec and the package itself; the same input gives the same bytes.
+Only the standard library, msgspec, mcp and the package itself; the same input gives the same bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Every public name, by the module to import it from. Made from the docstrings by 
 edit.
 """
 MODULES = (
-    "", "agent", "errors", "events", "history", "history.truncation", "model", "providers",
+    "", "agent", "errors", "events", "history", "history.truncation", "mcp", "model", "providers",
     "testing", "tools", "transport", "wire",
 )  # fmt: skip
 

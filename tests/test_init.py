@@ -23,7 +23,7 @@ PUBLIC = """
     ToolCallDelta ToolDefinition ToolExecutor ToolResult Usage Video Violation __version__ check
     detect dialect dialects open_model provider reveal run_sync tool translate
 """.split()  # noqa: SIM905 - 57 lines of one word each would be harder to read
-PACKAGES = ("", ".agent", ".history", ".model", ".providers", ".transport", ".wire")
+PACKAGES = ("", ".agent", ".history", ".mcp", ".model", ".providers", ".transport", ".wire")
 
 THIRD_PARTY = """
 import sys

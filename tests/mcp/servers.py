@@ -5,6 +5,7 @@ Those of other people are in `reference_servers.py`.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -61,7 +62,7 @@ class Scripted:
     """
 
     def __init__(self, answers: Answers | None = None, **options: Any) -> None:
-        self.answers = {"initialize": _initialize, **(answers or {})}
+        self.answers: dict[str, Any] = {"initialize": _initialize, **(answers or {})}
         self.heard: list[dict[str, Any]] = []
         self.connections = 0
         options = {"requires_approval": False, "name": "scripted", "timeout": 5.0, **options}
@@ -120,9 +121,9 @@ class Scripted:
             error = {"code": -32601, "message": "Method not found"}
             await send({"id": message["id"], "error": error})
             return
-        answer = self.answers[method]
-        if callable(answer):
-            answer = await answer(message, send)
+        made: Any = self.answers[method]
+        is_function = inspect.iscoroutinefunction(made)
+        answer: Any = await made(message, send) if is_function else made
         if answer == "crash":
             await stream.aclose()
         elif answer is not None:

@@ -198,10 +198,19 @@ def _bytes_of(path: Path) -> bytes:
         return b""
 
 
-async def test_what_servers_print_by_mistake_is_skipped() -> None:
-    """Many print a greeting to standard output, where only messages belong."""
-    async with process("chatters") as server:
-        assert (await server.call_tool("echo", {"word": "hi"})).text == "hi"
+def test_what_servers_print_by_mistake_is_skipped() -> None:
+    """Many print a greeting to standard output, where only messages belong; nobody sees it."""
+    program = textwrap.dedent("""
+        import sys
+        from dragoman import run_sync
+        from dragoman.mcp import MCPServer
+        with MCPServer.stdio(sys.executable, "-I", sys.argv[1], "chatters") as server:
+            print(run_sync(server.call_tool("echo", {"word": "hi"})).text)
+    """)
+    script = str(Path(__file__).with_name("small_server.py"))
+    run = subprocess.run([sys.executable, "-c", program, script], capture_output=True, text=True,
+                         timeout=60, check=True)  # fmt: skip
+    assert (run.stdout, run.stderr) == ("hi\n", "")
 
 
 async def test_stderr_is_kept_off_the_terminal_and_bounded(capfd: Any) -> None:

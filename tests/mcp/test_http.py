@@ -215,6 +215,30 @@ async def test_a_key_that_expires_is_told() -> None:
         allowed[0] = True
 
 
+@pytest.mark.parametrize("is_packed", [False, True])
+async def test_an_answer_without_an_end_is_left(is_packed: bool, monkeypatch: Any) -> None:
+    """Where it is no stream of events, and sooner where it is compressed."""
+    monkeypatch.setattr("dragoman.mcp.transports.MAX_BYTES", 200_000)
+    monkeypatch.setattr("dragoman.mcp.transports.MAX_PACKED_BYTES", 20_000)
+    inner = app_of("json")
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        names = dict(scope.get("headers", ()))
+        if scope["type"] == "lifespan" or names.get(b"mcp-method") != b"tools/call":
+            await inner(scope, receive, send)
+            return
+        headers = [(b"content-type", b"application/json")]
+        headers += [(b"content-encoding", b"identity")] if is_packed else []
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for _ in range(1_000):
+            await send({"type": "http.response.body", "body": b" " * 10_000, "more_body": True})
+
+    async with serving(app) as address, client_of("http", address) as server:
+        result = await server.call_tool("echo", {"word": "hi"})
+    assert result.is_error is True
+    assert "the response is too large" in result.text
+
+
 async def test_redirects_elsewhere_are_not_followed() -> None:
     """A server can't send us, and our headers, to another."""
     heard: list[str] = []

@@ -17,6 +17,7 @@ from mcp.server.auth.provider import (
     AccessToken,
     AuthorizationCode,
     AuthorizationParams,
+    TokenError,
     construct_redirect_uri,
 )
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions
@@ -209,9 +210,10 @@ async def test_an_authorization_that_fails_is_told() -> None:
     """Without what went wrong in its words, which may hold codes."""
 
     class Refusing(Authority):
-        async def exchange_authorization_code(self, *_given: Any) -> OAuthToken:
-            from mcp.server.auth.provider import TokenError
-
+        async def exchange_authorization_code(
+            self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
+        ) -> OAuthToken:
+            assert client.client_id == authorization_code.client_id
             error = "invalid_grant"
             raise TokenError(error, "the code is sk-1")  # type: ignore[arg-type]
 

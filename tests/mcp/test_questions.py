@@ -295,8 +295,9 @@ async def test_logs_are_told_from_a_level_on(protocol: str) -> None:
     @sdk.tool()
     async def work(ctx: Context) -> str:
         """Work."""
-        await ctx.debug("quiet")
-        await ctx.warning("loud", logger_name="inner")
+        session: Any = ctx
+        await session.debug("quiet")
+        await session.warning("loud", logger_name="inner")
         return "done"
 
     told: list[LogMessage] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import shlex
 import sys
@@ -46,8 +45,6 @@ def servers_named(commands: Sequence[str], files: Sequence[str]) -> list[MCPServ
     try:
         from dragoman.mcp import mcp_servers
 
-        for name in ("mcp", "client", "httpx2"):  # what the SDK logs is told by errors of ours
-            logging.getLogger(name).addHandler(logging.NullHandler())
         found = [each for file in files for each in mcp_servers(file, inputs=_asked)]
         is_alone = len(commands) == 1 and not files
         return [*found, *(_server(each, is_alone=is_alone) for each in commands)]

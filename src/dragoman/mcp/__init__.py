@@ -60,8 +60,12 @@ __all__ = [
     "mcp_servers",
 ]
 
-if find_spec("mcp") is None:
-    _missing = "dragoman.mcp needs the package mcp: pip install 'dragoman[mcp]'"
-    raise ConfigError(_missing)
 
+def _expect_extra() -> None:
+    if find_spec("mcp") is None:
+        msg = "dragoman.mcp needs the package mcp: pip install 'dragoman[mcp]'"
+        raise ConfigError(msg)
+
+
+_expect_extra()
 __getattr__, __dir__ = lazily(__name__, _HOMES)

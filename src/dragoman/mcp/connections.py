@@ -29,6 +29,10 @@ _COOL_DOWN = 10.0  # seconds in which no further attempts are made
 _AT_EXIT = 10.0
 
 _log = logging.getLogger("dragoman.mcp")
+for _name in ("mcp", "client"):
+    # What the SDK logs may quote anything, and would be on the terminal of a program that has set
+    # up no logging. Those that have still get it.
+    logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
 class _Place:

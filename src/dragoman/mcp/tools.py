@@ -17,6 +17,7 @@ from dragoman.agent.context import RunContext
 from dragoman.agent.tool_results import whole_characters
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import freeze_mapping, thaw
+from dragoman.model.functions.signatures import Signature, signature_of
 from dragoman.model.functions.tool import Tool
 from dragoman.model.jsontext import dumps
 from dragoman.model.tools import ToolDefinition, ToolResult, make_definition
@@ -77,6 +78,10 @@ class MCPTool(Tool[..., Awaitable[ToolResult], RunContext[Any]]):
         super().__init__(run_tool, definition, requires_approval=_approval(requires_approval, self))
         self.__doc__ = definition.description
 
+    def _signature_of(self, function: Callable[..., Any]) -> Signature:
+        """That of all of them, read once: it takes longer than all else together."""
+        return _signature(function)
+
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments as the server gets them, checked against its own schema."""
         if self._fits is None or not self._fits(arguments):
@@ -85,6 +90,15 @@ class MCPTool(Tool[..., Awaitable[ToolResult], RunContext[Any]]):
 
     def __repr__(self) -> str:
         return f"MCPTool({', '.join(name_shown(self.name))})"
+
+
+_shared: list[Signature] = []
+
+
+def _signature(function: Callable[..., Any]) -> Signature:
+    if not _shared:
+        _shared.append(signature_of(function))
+    return _shared[0]
 
 
 class _Call(Protocol):
@@ -208,7 +222,7 @@ def alias(name: str) -> str:
     characters have aliases of their own for it, which they undo in answers.
 
     >>> alias("read_file"), alias("über prüfen")
-    ('read_file', '_ber_pr_fen_c5e1bf5f')
+    ('read_file', '_ber_pr_fen_ace8c79e')
     """
     if _FITS(name):
         return name

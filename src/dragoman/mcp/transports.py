@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,11 @@ from dragoman.model.value import expect
 Streams = tuple[Any, Any]
 """What the SDK's transports give: a stream to read from and one to write to."""
 OpenTransport = Callable[[], AbstractAsyncContextManager[Streams]]
+
+MAX_BYTES = 64 * 1024 * 1024
+"""Of one HTTP response: twice what an agent takes of a result."""
+MAX_PACKED_BYTES = 1024 * 1024
+"""Of one that is compressed: it may be a thousand times as large as it comes."""
 
 _STDERR_CHARS = 4_000
 _STDERR_LINES = 12
@@ -91,16 +96,45 @@ class _HttpClient(httpx2.AsyncClient):
 
     async def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
         """As any client; of server-sent events, the SDK tells nobody that a message failed."""
-        response: httpx2.Response | None = None
         try:
             response = await super().send(request, **settings)
-        finally:
-            status = None if response is None else response.status_code
-            is_failure = status is None or status >= _FIRST_ERROR
-            self._notes.status = status if is_failure else None
-            if self._ends_with_a_failure and is_failure:
-                self._notes.lost()
+        except BaseException:
+            self._note(None)
+            raise
+        self._note(response.status_code)
+        if "text/event-stream" not in response.headers.get("content-type", ""):
+            # The SDK limits events, and nothing else.
+            is_packed = "content-encoding" in response.headers
+            most = MAX_PACKED_BYTES if is_packed else MAX_BYTES
+            if isinstance(response.stream, httpx2.AsyncByteStream):
+                response.stream = _Limited(response.stream, most)
         return response
+
+    def _note(self, status: int | None) -> None:
+        is_failure = status is None or status >= _FIRST_ERROR
+        self._notes.status = status if is_failure else None
+        if self._ends_with_a_failure and is_failure:
+            self._notes.lost()
+
+
+class _Limited(httpx2.AsyncByteStream):
+    """A body of so many bytes at the most."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
+        self._stream = stream
+        self._left = most
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._stream:
+            self._left -= len(piece)
+            if self._left < 0:
+                msg = "the response is too large"
+                raise httpx2.StreamError(msg)
+            yield piece
+
+    async def aclose(self) -> None:
+        """Stop reading."""
+        await self._stream.aclose()
 
 
 def harmless(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, Never, ParamSpec, P
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.functions.injection import Injected
-from dragoman.model.functions.signatures import signature_of
+from dragoman.model.functions.signatures import Signature, signature_of
 from dragoman.model.provider_tools import ProviderTool
 from dragoman.model.tools import ToolDefinition
 from dragoman.model.type_parameters import TypeVar, filled
@@ -80,11 +80,14 @@ class Tool(Generic[P, R_co, C_contra]):
         """How many characters its results may have; None: as the agent says."""
         self.implements = implements
         """The provider's tool that it is, where the provider has it: its calls are run by this."""
-        self._signature = signature_of(function)
+        self._signature = self._signature_of(function)
         self.context = self._signature.context
         """The type of what whoever runs it fills in; None: nothing."""
         self._fits = plain_check(definition.parameters)
         functools.update_wrapper(self, function)
+
+    def _signature_of(self, function: Callable[..., Any]) -> Signature:
+        return signature_of(function)
 
     @property
     def name(self) -> str:
