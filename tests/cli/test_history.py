@@ -6,6 +6,7 @@ import asyncio
 import json
 import signal
 import sqlite3
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,21 @@ def test_usage_is_summed_up(shop: Shop, by: str, key: str) -> None:
         }
     ]  # fmt: skip
     assert "14" in shop.run("stats", "--table").stdout
+
+
+def test_costs_are_added_up(shop: Shop) -> None:
+    """By what each answer was billed; what nobody knows is counted, and no zero."""
+    origin = Origin(dialect="anthropic", provider="anthropic", model="claude-haiku-4-5")
+    with ChatHistory.open_sync(BEN, shop.url) as history:
+        for _ in range(2):
+            history.add(Message.assistant("Yes.", usage=Usage(input=10**6), origin=origin))
+    (day,) = shop.json("stats", "--cost")
+    assert (Decimal(day["cost"]), day["cost_unknown"]) == (2, 1)
+    by_model = {
+        each["model"]: each["cost"] for each in shop.json("stats", "--cost", "--by", "model")
+    }
+    assert by_model == {"claude-haiku-4-5": day["cost"], "claude-x": None}
+    assert "$2.0000 + 1 unknown" in shop.run("stats", "--cost", "--table").stdout
 
 
 def test_an_export_comes_back_in_another_store(shop: Shop, tmp_path: Path) -> None:

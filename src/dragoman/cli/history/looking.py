@@ -30,7 +30,8 @@ from dragoman.cli.printing import (
 from dragoman.cli.spinner import waiting
 
 if TYPE_CHECKING:
-    from dragoman.history.storage.protocol import Filter, Hit, Session, Storage, Total
+    from dragoman.cli.history.spending import Spent
+    from dragoman.history.storage.protocol import Filter, Group, Hit, Session, Storage, Total
     from dragoman.history.stored_session import Damaged, Keeper
     from dragoman.model.collection import Messages
     from dragoman.model.messages import Message
@@ -211,25 +212,33 @@ def _message(hit: Hit) -> Message:
 @filter_options
 @click.option("--by", type=click.Choice(["session", "user", "model", "day"]), default="day",
               show_default=True, help="What to group by.")  # fmt: skip
+@click.option("--cost", is_flag=True, help="Show costs as well: every answer is read.")
 @json_option
-def stats(store: Place, by: str, *, as_json: bool | None, **names: str | None) -> None:
+def stats(
+    store: Place, by: Group, *, cost: bool, as_json: bool | None, **names: str | None
+) -> None:
     """Show token totals by session, user, model or day."""
 
     async def work(storage: Storage) -> None:
+        from dragoman.cli.history.spending import Spent, spent
+
+        which = filter_of(names)
         with waiting("Adding up …", after=1.0):
-            totals = await storage.totals(by, filter_of(names))  # type: ignore[arg-type]  # click checked it
+            totals = await storage.totals(by, which)
+            costs = await spent(storage, by, which) if cost else {}
         if wants_json(as_json):
-            print_json([_total(by, total) for total in totals])
+            print_json([_total(by, total, costs.get(total.key)) for total in totals])
             return
         rows = [
             (
                 _key(by, total), f"{total.messages:,}", f"{total.usage.total_input:,}",
                 f"{total.usage.cache_read:,}", f"{total.usage.total_output:,}",
-                f"{total.usage.total:,}",
+                f"{total.usage.total:,}", *([str(costs.get(total.key, Spent()))] if cost else []),
             )
             for total in totals
         ]  # fmt: skip
-        print_found((by, "answers", "in", "of it cached", "out", "tokens"), rows)
+        heads = (by, "answers", "in", "of it cached", "out", "tokens")
+        print_found((*heads, "cost") if cost else heads, rows)
 
     with_store(store, work)
 
@@ -239,8 +248,12 @@ def _key(by: str, total: Total) -> str:
     return key[:12] if by == "session" else key
 
 
-def _total(by: str, total: Total) -> dict[str, Any]:
+def _total(by: str, total: Total, spent: Spent | None) -> dict[str, Any]:
     used = total.usage
+    costs: dict[str, Any] = {}
+    if spent is not None:
+        is_known = spent.unknown < spent.answers
+        costs = {"cost": str(spent.cost) if is_known else None, "cost_unknown": spent.unknown}
     return {
         by: total.key,
         "answers": total.messages,
@@ -250,4 +263,5 @@ def _total(by: str, total: Total) -> dict[str, Any]:
         "output": used.output,
         "thinking": used.thinking,
         "total": used.total,
+        **costs,
     }
