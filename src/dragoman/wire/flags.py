@@ -87,6 +87,10 @@ def is_word(text: str) -> bool:
     return is_name or _compiled(WORDS).fullmatch(text) is not None
 
 
+def _is_anything(_text: str) -> bool:
+    return True
+
+
 class IdFlags(Flags, frozen=True, kw_only=True):
     """What the ids of tool calls look like."""
 
@@ -110,16 +114,19 @@ class IdFlags(Flags, frozen=True, kw_only=True):
     @cached_property
     def _matches(self) -> Callable[[str], object]:
         if self.pattern == ANYTHING:
-            return lambda _: True
+            return _is_anything
         return is_word if self.pattern == WORDS else self._pattern.fullmatch
 
     def accepts_all(self, tool_ids: Collection[str]) -> bool:
         """Whether tool calls may have all of these."""
         matches, longest = self._matches, self.max_length
-        if len(tool_ids) > _MANY and matches is is_word:  # all at once: four times as fast
+        if len(tool_ids) > _MANY and matches in (is_word, _is_anything):
+            # All at once: four times as fast.
             lengths = [*map(len, tool_ids)]
+            if max(lengths) > longest or matches is _is_anything:
+                return max(lengths) <= longest
             joined = "".join(tool_ids)
-            is_fitting = min(lengths) > 0 and max(lengths) <= longest and joined.isascii()
+            is_fitting = min(lengths) > 0 and joined.isascii()
             return is_fitting and not joined.encode().translate(None, _OF_WORDS)
         for tool_id in tool_ids:  # noqa: SIM110 - mostly one: to begin a generator takes longer
             if len(tool_id) > longest or not matches(tool_id):

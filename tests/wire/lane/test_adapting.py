@@ -140,7 +140,7 @@ def test_gemini_s_own_results_stay_as_they_came(response: Any) -> None:
     _took_lane(json.dumps(body).encode(), _GEMINI_3, "gemini")
 
 
-_DETAILS = {
+_DETAILS: dict[str, dict[str, Any]] = {
     "text": {"type": "reasoning.text", "text": "Hm.", "format": "unknown", "index": 0},
     "signed": {"type": "reasoning.text", "text": "Hm.", "signature": "c2ln", "id": None},
     "sealed": {"type": "reasoning.encrypted", "data": "c2VhbA==", "id": "rs_1", "index": 1},

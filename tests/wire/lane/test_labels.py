@@ -74,7 +74,7 @@ def test_nobody_is_taken_for_another() -> None:
         raw = _raw("openai-chat", f"I am {number}.", user=f"user-{number}")
         made = dragoman.translate(raw, source="openai-chat", target="anthropic").body
         is_theirs = made["metadata"]["user_id"] == f"user-{number}"
-        return is_theirs and made["messages"][0]["content"] == f"I am {number}."
+        return bool(is_theirs and made["messages"][0]["content"] == f"I am {number}.")
 
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(sent, range(400)))

@@ -278,3 +278,8 @@ def test_ids_are_looked_at_all_at_once() -> None:
     for odd in ("", "a b", "é", "x" * 11, "a.b", "\ud800", "a\n"):
         ids = [*plain, odd]
         assert flags.accepts_all(ids) == all(map(flags.accepts, ids)) == False  # noqa: E712 - both
+        assert not flags.accepts_all([odd])
+    assert flags.accepts_all(plain[:2])
+    anything = IdFlags(max_length=10)
+    for ids in (plain, plain[:2], ["é"], [""], ["x" * 11], [*plain, "x" * 11], []):
+        assert anything.accepts_all(ids) == all(map(anything.accepts, ids))

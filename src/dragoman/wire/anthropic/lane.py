@@ -131,7 +131,7 @@ def _read_user(blocks: list[Any], turns: Turns, number: int, marks: list[Mark]) 
     texts: list[Text | Attachment] = []
     for place, block in enumerate(blocks):
         if type(block) is _ToolResult:
-            if texts or (not place and turns and isinstance(turns[-1], Result)):
+            if texts or (not place and turns and type(turns[-1]) is not Assistant):
                 raise NotPlain  # the latter: those of one round in two messages (W40)
             if block.is_error is block.cache_control is UNSET and type(block.content) is str:
                 turns.append(Result(block.tool_use_id, block.content))

@@ -281,7 +281,7 @@ def _read_user(
             continue
         if said or not _has_one(part) or part.thought is True:
             raise NotPlain
-        if not place and turns and isinstance(turns[-1], Result):
+        if not place and turns and type(turns[-1]) is not Assistant:
             raise NotPlain  # those of one round in two contents (W78)
         result = _read_result(answered, ids, names)
         turns.append(result)
