@@ -130,7 +130,7 @@ class _Discreet(logging.Formatter):
 
 @contextmanager
 def _discreet_logs() -> Generator[None]:
-    handler = logging.StreamHandler(sys.stderr)
+    handler: logging.Handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Discreet())
     root = logging.getLogger()
     before, root.handlers = root.handlers, [handler]
