@@ -130,11 +130,12 @@ class _Discreet(logging.Formatter):
 
 @contextmanager
 def _discreet_logs() -> Generator[None]:
-    handler: logging.Handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Discreet())
     root = logging.getLogger()
-    before, root.handlers = root.handlers, [handler]
+    before = list(root.handlers)
+    root.handlers[:] = [handler]
     try:
         yield
     finally:
-        root.handlers = before
+        root.handlers[:] = before
