@@ -133,8 +133,9 @@ def _discreet_logs() -> Generator[None]:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Discreet())
     root = logging.getLogger()
-    before, root.handlers = root.handlers, [handler]
+    before = list(root.handlers)
+    root.handlers[:] = [handler]
     try:
         yield
     finally:
-        root.handlers = before
+        root.handlers[:] = before
