@@ -180,7 +180,7 @@ def test_no_process_outlives_the_program() -> None:
         import sys
         from dragoman import run_sync
         from dragoman.mcp import MCPServer
-        server = MCPServer.stdio(sys.executable, "-I", sys.argv[1], requires_approval=False)
+        server = MCPServer.stdio(sys.executable, "-I", sys.argv[1], "stubborn")
         print(run_sync(server.call_tool("pid")).text)
     """)
     script = Path(__file__).with_name("small_server.py")
