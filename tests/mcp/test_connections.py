@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, run_sync
+from dragoman import Agent, Message, run_sync
 from dragoman.errors import ConfigError, ConnectError, InvalidInputError, TimeoutError  # noqa: A004 - ours
 from dragoman.mcp import MCPServer
+from dragoman.model.tools import make_call
 from dragoman.testing import ScriptedModel
 from tests.mcp.servers import Scripted, calling, process, text_result, tools_listed
 
@@ -108,6 +109,42 @@ def test_every_loop_has_a_connection_that_ends_with_it() -> None:
     assert not any(map(is_running, pids))
 
 
+def test_loops_of_several_threads_use_one_server_at_a_time() -> None:
+    """Each with a connection of its own; all of them end."""
+    server = process()
+
+    async def talk() -> int:
+        agent = Agent(ScriptedModel([calling("pid"), "Hi."]), tools=[server])
+        return int((await agent.send("Go.")).messages[2].tool_results[0].text)
+
+    pids: list[int] = []
+    threads = [Thread(target=lambda: pids.append(asyncio.run(talk()))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({*pids}) == 4
+    assert not any(map(is_running, pids))
+
+
+async def test_a_stream_may_be_read_by_one_task_after_another() -> None:
+    """As `wait_for` has it: each event is waited for in a task of its own."""
+    scripted = Scripted(ECHO)
+    calls = Message.assistant(make_call("a", "echo", None, {}), make_call("b", "echo", None, {}))
+    agent = Agent(ScriptedModel([calling("echo"), calls, "Hi."]), tools=[scripted.server])
+    stream = agent.stream("Go.")
+    events = stream.events()
+    while await asyncio.create_task(_next(events)):
+        pass
+    assert stream.result.output == "Hi."
+    assert [each.text for each in stream.result.messages[4].tool_results] == ["hello"] * 2
+    await scripted.server.close()
+
+
+async def _next(events: Any) -> bool:
+    return await anext(events, None) is not None
+
+
 def test_blocking_calls_share_a_connection() -> None:
     """From any thread; `with` goes where `async with` would."""
     server = process()
@@ -143,7 +180,7 @@ def test_no_process_outlives_the_program() -> None:
         import sys
         from dragoman import run_sync
         from dragoman.mcp import MCPServer
-        server = MCPServer.stdio(sys.executable, "-I", sys.argv[1], requires_approval=False)
+        server = MCPServer.stdio(sys.executable, "-I", sys.argv[1], "stubborn")
         print(run_sync(server.call_tool("pid")).text)
     """)
     script = Path(__file__).with_name("small_server.py")

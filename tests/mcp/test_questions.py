@@ -382,6 +382,22 @@ async def test_a_list_is_asked_for_when_it_changed_and_not_before() -> None:
     await scripted.server.close()
 
 
+async def test_a_change_that_is_told_while_a_list_is_asked_for_is_not_missed() -> None:
+    """The list may be from before: it is asked for again."""
+
+    async def old_list(message: dict[str, Any], send: Any) -> Any:
+        scripted.answers["tools/list"] = tools_listed("do", "more")
+        await send({"method": "notifications/tools/list_changed"})
+        await asyncio.sleep(0.05)
+        await send({"id": message["id"], "result": tools_listed("do")})
+
+    scripted = Scripted({"tools/list": old_list})
+    await scripted.server.open()
+    assert len(await scripted.server.tools()) == 1
+    assert len(await scripted.server.tools()) == 2
+    await scripted.server.close()
+
+
 # --- resources, prompts, completion
 
 

@@ -41,6 +41,8 @@ class Connection:
         """How many requests wait for an answer."""
         self.listed: dict[str, Any] = {}
         """What the server has, by kind, as far as it is known and has not changed."""
+        self.changes = 0
+        """How often the server has said that a list changed."""
         self.timers: set[Timer] = set()
         self.watches: set[Any] = set()
         """Who wants to know of resources that change."""

@@ -46,6 +46,7 @@ class Notifications:
 
         async def take(message: Any) -> None:
             kind, lists = _LISTS.get(type(message), (None, ()))
+            connection.changes += bool(lists)
             for each in lists:
                 connection.listed.pop(each, None)
             if kind is not None:

@@ -259,6 +259,7 @@ class MCPServer:
         known: listing.Listed | None = connection.listed.get("tools")
         if known is not None and known.is_fresh(connection, run):
             return known.made  # type: ignore[no-any-return]  # made below
+        changes = connection.changes
         listed = await self._ask(listing.tools)
         offer = offered(
             listed.items, self._run_tool, self.name, prefix=self.prefix, only=self._only,
@@ -266,7 +267,8 @@ class MCPServer:
         )  # fmt: skip
         for problem in offer.problems:
             _log.warning("a tool of an MCP server was left out: %s", problem)
-        connection.listed["tools"] = listed._replace(made=offer)
+        if connection.changes == changes:  # otherwise this may be the list from before
+            connection.listed["tools"] = listed._replace(made=offer)
         return offer
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any] = EMPTY) -> ToolResult:
