@@ -14,7 +14,10 @@ _EXTRAS = {
     "cli": ("click", "rich"),
     "encryption": ("cryptography",),
     "local": ("xllamacpp",),
+    "mcp": ("mcp",),
+    "otel": ("opentelemetry",),
     "postgres": ("psycopg",),
+    "prices": ("genai_prices",),
     "redis": ("redis",),
 }
 _MANY = 1000
