@@ -8,7 +8,8 @@ import pytest
 
 from dragoman.cli import reachable_models
 from dragoman.cli.chat import choosing
-from dragoman.cli.chat.choosing import Chosen, chosen_model
+from dragoman.cli.chat.choosing import chosen_model
+from dragoman.cli.model_aliases import Chosen
 from dragoman.cli.reachable_models import Found, Place
 from tests.cli.loopback import Came, Goes, serving
 from tests.cli.terminals import dragoman, terminal

@@ -16,14 +16,14 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import pytest
-from dragoman.cli.document_kinds import Reader
 from hypothesis import given
 from hypothesis import strategies as st
 
 import dragoman
-from dragoman.cli.conversion import Destination
 from dragoman.errors import DragomanError
 from dragoman.model.requests import Request
+from dragoman.providers.documents.reading import Reader
+from dragoman.providers.documents.writing import Destination
 from tests.corpus import Corpus, CorpusNotFoundError
 from tests.wire.recorded import bodies
 from tests.wire.test_matrix_random import histories

@@ -140,7 +140,7 @@ def test_costs_are_added_up(shop: Shop) -> None:
         for _ in range(2):
             history.add(Message.assistant("Yes.", usage=Usage(input=10**6), origin=origin))
     (day,) = shop.json("stats", "--cost")
-    assert (Decimal(day["cost"]), day["cost_unknown"]) == (2, 1)
+    assert (Decimal(day["cost"]), day["cost_unknown"]) == (Decimal(2), 1)
     by_model = {
         each["model"]: each["cost"] for each in shop.json("stats", "--cost", "--by", "model")
     }
