@@ -6,16 +6,16 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
-from opentelemetry import metrics, trace
+from opentelemetry import trace
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
 from opentelemetry.trace import SpanKind, StatusCode
 
 from dragoman import Agent, ChatHistory, Message, SessionIdentity, Usage, tool
@@ -31,7 +31,9 @@ from tests.cli.loopback import Goes, said, serving, streamed
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 KNOWN = {
     value
-    for name, value in vars(gen_ai_attributes).items()
+    for name, value in vars(
+        import_module("opentelemetry.semconv._incubating.attributes.gen_ai_attributes")
+    ).items()
     if name.startswith("GEN_AI") and isinstance(value, str)
 }
 OURS = {"operation.cost", "gen_ai.usage.cost", "dragoman.history.storage"}
@@ -56,7 +58,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemoryMetricReader]:
     """What is measured."""
     reader = InMemoryMetricReader()
     provider = MeterProvider([reader])
-    monkeypatch.setattr(metrics._internal, "_METER_PROVIDER", provider)
+    monkeypatch.setattr("opentelemetry.metrics._internal._METER_PROVIDER", provider)
     yield reader
     provider.shutdown()
 
@@ -78,6 +80,12 @@ def only(exporter: InMemorySpanExporter) -> ReadableSpan:
 def fields(span: ReadableSpan) -> dict[str, Any]:
     """A span's attributes."""
     return dict(span.attributes or {})
+
+
+def itself(span: ReadableSpan) -> tuple[int, int]:
+    """The ids of its trace, and its own."""
+    assert span.context is not None
+    return span.context.trace_id, span.context.span_id
 
 
 def parent(span: ReadableSpan) -> int | None:
@@ -114,10 +122,10 @@ async def test_a_run_with_two_tools_and_a_fallback(spans: InMemorySpanExporter) 
     assert result.text == "Sunny."
     found = named(spans)
     (run,) = found["invoke_agent"]
-    assert len({span.context.trace_id for span in spans.get_finished_spans()}) == 1
-    assert [name for name in found if parent(found[name][0]) == run.context.span_id] != []
+    assert len({itself(span)[0] for span in spans.get_finished_spans()}) == 1
+    assert [name for name in found if parent(found[name][0]) == itself(run)[1]] != []
     children = [span for span in spans.get_finished_spans() if span is not run]
-    assert {parent(span) for span in children} == {run.context.span_id}
+    assert {parent(span) for span in children} == {itself(run)[1]}
     assert sum(span.name.startswith("chat") for span in children) == 5
     failed = [span for span in children if span.status.status_code is StatusCode.ERROR]
     assert sorted(span.name.split()[0] for span in failed) == ["chat", "chat", "execute_tool"]
@@ -211,7 +219,7 @@ async def test_a_request_over_the_network(
     }  # fmt: skip
     sent = {name.lower(): value for name, value in vendor.came[0].headers.items()}
     assert sent["traceparent"].split("-")[1:3] == [
-        f"{span.context.trace_id:032x}", f"{span.context.span_id:016x}"]  # fmt: skip
+        f"{itself(span)[0]:032x}", f"{itself(span)[1]:016x}"]  # fmt: skip
 
 
 async def test_a_stream_is_one_span(
@@ -301,7 +309,7 @@ async def test_tools_see_the_span_they_run_in(spans: InMemorySpanExporter) -> No
     model = ScriptedModel([calling("near"), calling("far"), "Done."])
     await Agent(model, tools=[near, far]).send("Go.")
     tools = [span for span in spans.get_finished_spans() if span.name.startswith("execute_tool")]
-    assert [span.context.span_id for span in tools] == seen
+    assert [itself(span)[1] for span in tools] == seen
 
 
 def test_blocking_calls_are_part_of_the_callers_span(spans: InMemorySpanExporter) -> None:
@@ -324,7 +332,7 @@ async def test_a_kept_run_shows_its_history(spans: InMemorySpanExporter, streams
     (run,) = found["invoke_agent"]
     steps = [span for span in spans.get_finished_spans() if span.name.startswith("history")]
     assert {"history append"} <= {span.name for span in steps}
-    inner = [span for span in steps if parent(span) == run.context.span_id]
+    inner = [span for span in steps if parent(span) == itself(run)[1]]
     assert len(inner) >= 2
     for span in (run, *inner):
         assert fields(span)["gen_ai.conversation.id"] == digest

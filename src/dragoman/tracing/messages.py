@@ -70,7 +70,8 @@ def _part(part: Any) -> dict[str, Any]:
             return {"type": "tool_call_response", "id": part.call_id, "response": _response(part)}
         case Media():
             return _media(part)
-    return {"type": type(part).__name__.lower()}
+        case _:
+            return {"type": type(part).__name__.lower()}
 
 
 def _response(result: ToolResult) -> Any:
