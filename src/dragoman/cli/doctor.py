@@ -14,6 +14,7 @@ _EXTRAS = {
     "cli": ("click", "rich"),
     "encryption": ("cryptography",),
     "local": ("xllamacpp",),
+    "mcp": ("mcp",),
     "postgres": ("psycopg",),
     "redis": ("redis",),
 }
