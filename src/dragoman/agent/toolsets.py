@@ -13,6 +13,7 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.functions.tool import Tool
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ToolDefinition
+from dragoman.model.value import name_shown
 
 FoundTool: TypeAlias = Tool[..., Any, Any] | Handoff[Any] | AnyTool
 
@@ -47,7 +48,8 @@ async def found_in(
         if name is None or name not in names:
             found.append(each)
         else:
-            _log.warning("a second tool of the same name was left out; a prefix keeps both")
+            shown = "".join(name_shown(name))
+            _log.warning("a second tool named `%s` was left out; a prefix keeps both", shown)
         if name is not None:
             names.add(name)
     return found

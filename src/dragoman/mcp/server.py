@@ -265,7 +265,7 @@ class MCPServer:
             listed.items, self._run_tool, self.name, prefix=self.prefix, only=self._only,
             requires_approval=self._requires_approval,
         )  # fmt: skip
-        for problem in offer.problems:
+        for problem in set(offer.problems) - set(self.problems):
             _log.warning("a tool of an MCP server was left out: %s", problem)
         if connection.changes == changes:  # otherwise this may be the list from before
             connection.listed["tools"] = listed._replace(made=offer)
