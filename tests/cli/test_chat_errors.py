@@ -17,6 +17,7 @@ from dragoman.cli.chat.screens import PipeScreen
 from dragoman.cli.chat.talk import Talk
 from dragoman.cli.chat.toolset import now
 from dragoman.cli.chat.typed import PipedLines
+from dragoman.cli.exit_codes import clean_ending
 from dragoman.errors import ToolRetry
 from dragoman.transport.scripted import ScriptedModel
 from tests.cli.loopback import DRAGOMAN, refused, said, serving, streamed
@@ -181,6 +182,34 @@ def test_a_chat_in_a_pipe_that_is_terminated_ends_cleanly() -> None:
         process.terminate()
         _, told = process.communicate(timeout=60)
     assert (process.returncode, told) == (143, b"dragoman: terminated\n")
+
+
+@pytest.mark.parametrize("has_loop", [False, True])
+def test_termination_never_tears_a_step_of_a_loop_apart(has_loop: bool) -> None:
+    """A loop ends after what it is doing; without one, the command ends at once."""
+    done: list[str] = []
+
+    def step() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+            done.append("whole")
+        except BaseException:
+            done.append("torn")
+            raise
+
+    async def work() -> None:
+        step()
+        await asyncio.sleep(60)
+
+    def command() -> None:
+        with clean_ending():
+            if has_loop:
+                asyncio.run(work())
+            step()
+
+    with pytest.raises(SystemExit) as ended:
+        command()
+    assert (ended.value.code, done) == (143, ["whole" if has_loop else "torn"])
 
 
 def test_going_in_circles_is_told_without_the_library_s_words() -> None:

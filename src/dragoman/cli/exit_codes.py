@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Never
 import click
 
 if TYPE_CHECKING:  # loaded when something goes wrong: `dragoman --help` needs none of it
+    from asyncio import AbstractEventLoop
+
     from dragoman.errors import DragomanError
 
 OK = 0
@@ -56,6 +58,10 @@ class Ending(BaseException):
         super().__init__(message or "")
         self.code = code
         self.message = message
+
+
+class _Termination(Ending, SystemExit):  # type: ignore[misc]  # both have `code`, a number here
+    """An ending that event loops let pass, as they do `SystemExit`."""
 
 
 def complain(message: str) -> None:
@@ -136,8 +142,28 @@ def _terminable() -> Generator[None, None, None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _terminated(_number: int, _frame: FrameType | None) -> Never:
-    raise Ending(TERMINATED, "terminated")
+def _terminated(_number: int, _frame: FrameType | None) -> None:
+    """A loop ends between two steps: within one, its own code would be torn apart."""
+    loop = _running_loop()
+    if loop is None:
+        _leave()
+    else:
+        loop.call_soon_threadsafe(_leave)
+
+
+def _leave() -> Never:
+    raise _Termination(TERMINATED, "terminated")
+
+
+def _running_loop() -> AbstractEventLoop | None:
+    if "asyncio.events" not in sys.modules:
+        return None
+    from asyncio import get_running_loop
+
+    try:
+        return get_running_loop()
+    except RuntimeError:
+        return None
 
 
 def _silence() -> None:
