@@ -8,7 +8,8 @@ BENCH := .venv-bench
 SDKS := .venv-sdk
 # The SDKs whose types the tests walk, each at one version.
 PINNED := tests/sdk_types/constraints.txt
-PIP := -m pip install -qq --disable-pip-version-check
+# Most of what is installed is never imported: Python compiles the rest when it is.
+PIP := -m pip install -qq --disable-pip-version-check --no-compile
 PYTEST := $(VENV)/bin/python -m pytest -q -n $(JOBS) --maxprocesses=4
 
 # Some containers set it; compiling the tests anew takes ten seconds in every process of every run.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from dragoman import Message
@@ -200,7 +200,11 @@ def test_a_key_does_not_go_where_an_imported_chat_says(monkeypatch: pytest.Monke
 
 
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=8,
 )
@@ -210,6 +214,8 @@ _NAMES = st.sampled_from(
 _SETTINGS = st.dictionaries(st.sampled_from(["seed", "stop", "thinking", "service", "x"]), _JSON)
 
 
+@example({"mark": "¡"})
+@example({"mark": {"¡": None}})
 @given(_JSON | st.dictionaries(_NAMES, _JSON | _SETTINGS))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_state_that_says_anything_is_read_and_is_not_ours(state: Any) -> None:

@@ -103,8 +103,12 @@ def _read(given: Any) -> ChatState:
         tools=tuple(each for each in tools if isinstance(each, str))
         if isinstance(tools, list) else (),
         template=_template(found.get("template")),
-        is_ours=mark is not None and hmac.compare_digest(mark, str(found.get("mark"))),
+        is_ours=mark is not None and _is_same(mark, found.get("mark")),
     )  # fmt: skip
+
+
+def _is_same(mark: str, given: object) -> bool:
+    return isinstance(given, str) and given.isascii() and hmac.compare_digest(mark, given)
 
 
 # --- whose it is
