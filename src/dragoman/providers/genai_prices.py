@@ -63,7 +63,6 @@ def _package() -> Any:
     """The package; None where it is not installed, or can't be loaded."""
     try:
         import genai_prices
-        import genai_prices.data_snapshot
     except Exception:  # noqa: BLE001 - a broken installation is none
         return None
     return genai_prices
