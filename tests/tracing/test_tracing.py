@@ -176,7 +176,7 @@ async def test_content_has_the_form_that_viewers_read(
     picture = Image.from_bytes(b"\x89PNG bytes", mime="image/png")
     answer = Message.assistant(Thinking("Hm."), *calling("weather", city="Mostar").parts)
     model = ScriptedModel([answer, "Half \ud800 a character."])
-    await Agent(model, tools=[weather]).send("What is this?", picture)
+    await Agent(model, tools=[weather], system="Be brief.").send("What is this?", picture)
     first, *_, last = [span for span in spans.get_finished_spans() if span.name.startswith("chat")]
     asked = json.loads(fields(first)["gen_ai.input.messages"])
     assert asked == [{"role": "user", "parts": [
@@ -188,6 +188,13 @@ async def test_content_has_the_form_that_viewers_read(
         {"type": "reasoning", "content": "Hm."},
         {"type": "tool_call", "id": "call_weather", "name": "weather",
          "arguments": {"city": "Mostar"}}]  # fmt: skip
+    (told,) = json.loads(fields(first)["gen_ai.tool.definitions"])
+    assert (told["type"], told["name"]) == ("function", "weather")
+    assert told["description"] == "The weather in a city."
+    assert list(told["parameters"]["properties"]) == ["city"]
+    assert json.loads(fields(first)["gen_ai.system_instructions"]) == [
+        {"type": "text", "content": "Be brief."}
+    ]
     replied = json.loads(fields(last)["gen_ai.input.messages"])[-1]["parts"]
     assert replied == [{"type": "tool_call_response", "id": "call_weather",
                         "response": "Sun over Mostar."}]  # fmt: skip
