@@ -346,6 +346,37 @@ async def test_a_kept_run_shows_its_history(spans: InMemorySpanExporter, streams
     assert fields(steps[0])["dragoman.history.storage"] == "MemoryStorage"
 
 
+class _Broken:
+    """A processor that fails at every step."""
+
+    def on_start(self, *_: object, **__: object) -> None:
+        """As it says."""
+        raise ValueError(SECRET)
+
+    on_end = _on_ending = on_start
+
+    def shutdown(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize("fails", ["on_start", "on_end"])
+@pytest.mark.parametrize("streams", [False, True])
+async def test_a_broken_processor_breaks_no_run(
+    fails: str, streams: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a program listens with may fail; what it listens to goes on, and comes to its end."""
+    processor: Any = type("Processor", (_Broken,), {
+        name: lambda *_, **__: None
+        for name in ("on_start", "on_end", "_on_ending") if name != fails})()  # fmt: skip
+    provider = TracerProvider()
+    provider.add_span_processor(processor)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
+    monkeypatch.setenv(CONTENT, "true")
+    agent = Agent(ScriptedModel([calling("weather", city="Mostar"), "Sunny."]), tools=[weather])
+    result = await (agent.stream("Hi").collect() if streams else agent.send("Hi"))
+    assert result.text == "Sunny."
+
+
 # --- metrics
 
 

@@ -33,6 +33,7 @@ _PLACES = {
 """What the package calls our providers."""
 _PLAIN = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
 """The prices that `Price` has, by the package's names."""
+_PLAIN_KEYS = frozenset(f"{name}_mtok" for name in _PLAIN)
 _NAMES = {"cache_write_1h": "cache_write_hour"}
 _COUNTS = {
     "cache_write_1h": "cache_write_1h_tokens",
@@ -164,7 +165,7 @@ def _is_special(usage: Usage, prices: Any) -> bool:
         return True
     if not usage.details:
         return False
-    others = prices.__dict__.keys() - {f"{name}_mtok" for name in _PLAIN}
+    others = prices.__dict__.keys() - _PLAIN_KEYS
     return bool(others) and any(
         count and name in _COUNTS and name != "cache_write_1h"
         for name, count in usage.details.items()

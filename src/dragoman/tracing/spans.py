@@ -1,14 +1,14 @@
 """Spans of what Dragoman does: asking a model, running an agent, a tool, keeping a history.
 
 Names and attributes are those of OpenTelemetry's conventions for generative AI. Where nobody
-listens (`switch`), none of this is made. Tracing never breaks what it watches: an attribute that
-can't be written is left out.
+listens (`switch`), none of this is made. Tracing never breaks what it watches: what a processor
+of the program's own raises, and an attribute that can't be written, is left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from functools import lru_cache, wraps
 from time import perf_counter
@@ -68,7 +68,8 @@ class ModelCall:
         if not is_traced():
             return None
         call = cls("chat", provider, request.model, url)
-        call.start(_request(request))
+        with suppress(Exception):
+            call.start(_request(request))
         return call
 
     def start(self, attributes: Mapping[str, Any]) -> None:
@@ -118,9 +119,10 @@ class ModelCall:
             return
         attributes = _response(response)
         if self._span is not None:
-            spent = None if cost is None else cost(response)
-            if spent is not None:
-                attributes["operation.cost"] = attributes["gen_ai.usage.cost"] = float(spent)
+            with suppress(Exception):
+                spent = None if cost is None else cost(response)
+                if spent is not None:
+                    attributes["operation.cost"] = attributes["gen_ai.usage.cost"] = float(spent)
             if self._first is not None:
                 attributes["gen_ai.response.time_to_first_chunk"] = self._first
         self._end(attributes, response.usage)
@@ -146,12 +148,14 @@ class ModelCall:
         if self._span is not None:
             _finish(self._span, attributes, error)
         measuring = meter()
-        if measuring is not None:
-            kept = {} if error is None else {"error.type": _kind(error)}
-            if "gen_ai.response.model" in attributes:
-                kept["gen_ai.response.model"] = attributes["gen_ai.response.model"]
-            _measure(measuring, {**self._common, **kept}, perf_counter() - self._began,
-                     self._first, usage)  # fmt: skip
+        if measuring is None:
+            return
+        kept = {} if error is None else {"error.type": _kind(error)}
+        if "gen_ai.response.model" in attributes:
+            kept["gen_ai.response.model"] = attributes["gen_ai.response.model"]
+        seconds = perf_counter() - self._began
+        with suppress(Exception):
+            _measure(measuring, {**self._common, **kept}, seconds, self._first, usage)
 
 
 @contextmanager
@@ -160,7 +164,8 @@ def embedding_call(
 ) -> Generator[Callable[[Usage | None], None], None, None]:
     """Embeddings that are asked for; what is given is told what they took."""
     call = ModelCall("embeddings", provider, model, url)
-    call.start({})
+    with suppress(Exception):
+        call.start({})
     try:
         with call.active():
             yield call.used
@@ -220,7 +225,8 @@ def tool_run(
 
         def told(result: ToolResult) -> None:
             if has_content:
-                _set(span, {"gen_ai.tool.call.result": result_content(result)})
+                with suppress(Exception):
+                    _set(span, {"gen_ai.tool.call.result": result_content(result)})
             if result.is_error:
                 _fail(span, "tool_error")
 
@@ -273,9 +279,11 @@ async def _stepped(step: str, keeper: _Kept, done: Awaitable[T]) -> T:
 
 @contextmanager
 def _span(making: Any, name: str, attributes: Mapping[str, Any]) -> Generator[Any, None, None]:
-    from opentelemetry.trace import use_span
+    from opentelemetry.trace import INVALID_SPAN, use_span
 
-    span = making.start_span(name, attributes=attributes)
+    span: Any = INVALID_SPAN
+    with suppress(Exception):
+        span = making.start_span(name, attributes=attributes)
     error: BaseException | None = None
     try:
         with use_span(span, record_exception=False, set_status_on_exception=False):
@@ -292,7 +300,8 @@ def _finish(span: Any, attributes: Mapping[str, Any], error: BaseException | Non
     _set(span, attributes)
     if error is not None:
         _fail(span, _kind(error))
-    span.end()
+    with suppress(Exception):
+        span.end()
 
 
 def _fail(span: Any, kind: str) -> None:
@@ -303,8 +312,9 @@ def _fail(span: Any, kind: str) -> None:
 
 
 def _set(span: Any, attributes: Mapping[str, Any]) -> None:
-    if attributes and span.is_recording():
-        span.set_attributes(dict(attributes))
+    with suppress(Exception):
+        if attributes and span.is_recording():
+            span.set_attributes(dict(attributes))
 
 
 def _nothing(*_: object) -> None:
@@ -329,7 +339,8 @@ def _request(request: Request) -> dict[str, Any]:
     if request.output is not None and request.output.format != "text":
         found["gen_ai.output.type"] = "json"
     if captures_content():
-        found |= request_content(request)
+        with suppress(Exception):
+            found |= request_content(request)
     return found
 
 
@@ -343,7 +354,8 @@ def _response(response: Response) -> dict[str, Any]:
     if reasons:
         found["gen_ai.response.finish_reasons"] = reasons
     if captures_content():
-        found |= response_content(response)
+        with suppress(Exception):
+            found |= response_content(response)
     return found
 
 

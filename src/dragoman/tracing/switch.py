@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import MutableMapping
+from contextlib import suppress
 from typing import Any
 
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -69,7 +70,8 @@ def propagate(headers: MutableMapping[str, str]) -> None:
     if tracer() is not None:
         from opentelemetry.propagate import inject
 
-        inject(headers)
+        with suppress(Exception):  # a propagator of the program's own may fail
+            inject(headers)
 
 
 def _version() -> str:
