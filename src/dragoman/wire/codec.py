@@ -218,7 +218,13 @@ class Codec:
             return self._encoded(request, target, strict=strict)
         return encoded
 
-    def asking_for_usage(self, request: Request, target: Target) -> Request:  # noqa: ARG002 - most tell anyway
+    def asking_for_usage(
+        self,
+        request: Request,
+        target: Target,  # noqa: ARG002 - most tell anyway
+        *,
+        always: bool = False,  # noqa: ARG002 - as above
+    ) -> Request:
         """The request for a stream that tells what it cost."""
         return request
 

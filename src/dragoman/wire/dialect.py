@@ -93,8 +93,13 @@ class Dialect(Protocol):
         """
         ...
 
-    def asking_for_usage(self, request: Request, target: Target) -> Request:
-        """The request for a stream that tells what it cost, where that has to be asked for."""
+    def asking_for_usage(
+        self, request: Request, target: Target, *, always: bool = False
+    ) -> Request:
+        """The request for a stream that tells what it cost, where that has to be asked for.
+
+        A request that says whether to tell is left as it is, unless it is `always` to be told.
+        """
         ...
 
     def decode_response(self, body: Body, context: Context | None = None) -> Response:

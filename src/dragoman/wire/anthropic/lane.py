@@ -7,6 +7,7 @@ from typing import Any, Literal
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
+from dragoman.wire.anthropic.summary import summary
 from dragoman.wire.envelope import PREFIX
 from dragoman.wire.lane.attachments import attachment, inlined, linked
 from dragoman.wire.lane.plain import (
@@ -296,4 +297,5 @@ LANE = Lane(
     groups_results=True,
     shows_calls=True,
     reads_arguments=True,
+    summary=summary,
 )

@@ -45,25 +45,31 @@ class PassingStream:
     @property
     def usage(self) -> Usage | None:
         """What it has cost; all of it is known after `close`."""
-        return self._response.usage
+        return self.response.usage
 
     @property
     def model(self) -> str | None:
         """The model that answered."""
-        return self._response.model
+        return self.response.model
 
     @property
     def id(self) -> str | None:
         """The response's id."""
-        return self._response.id
+        return self.response.id
 
     @property
     def finish(self) -> FinishReason | None:
         """Why the first choice ended, if it has."""
-        return self._response.finish
+        return self.response.finish
 
     @property
-    def _response(self) -> Response:
+    def is_complete(self) -> bool:
+        """Whether the provider said that it is done; known after `close`."""
+        return bool(self._decoder.is_complete)
+
+    @property
+    def response(self) -> Response:
+        """What was decoded: all but the content."""
         response: Response = self._decoder.response
         return response
 

@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.json import Decoder, Encoder
 
 from dragoman.model.frozen import MAX_DEPTH
+from dragoman.model.usage import Usage
 
 encode = Encoder().encode
 loads = Decoder().decode
@@ -213,6 +214,16 @@ def hints_in(shape: int) -> int | None:
     return hints if hints < _MOST_HINTS else None
 
 
+class Summary(NamedTuple):
+    """What an answer says of itself, without its content."""
+
+    model: str | None
+    usage: Usage | None
+    id: str | None = None
+    tier: str | None = None
+    """The service tier, where it is not the standard one."""
+
+
 class Lane(Struct, frozen=True, eq=False):
     """How a dialect reads and writes plain conversations."""
 
@@ -238,6 +249,8 @@ class Lane(Struct, frozen=True, eq=False):
     """Fields of a body that only tell requests apart: who asks, which cache to look in."""
     vouch: Callable[[list[Any]], None] | None = None
     """Puts words for signatures into what `write` has made, where some targets demand them."""
+    summary: Callable[[bytes], Summary | None] | None = None
+    """What a whole answer says of itself; None where it has to be read in full."""
 
 
 DEEP = 2 * MAX_DEPTH

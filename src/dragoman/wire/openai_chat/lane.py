@@ -50,6 +50,7 @@ from dragoman.wire.lane.plain import (
     encode,
     loads,
 )
+from dragoman.wire.openai_chat.summary import summary
 
 _decode = Decoder(list[System | Developer | User | Assistant | Result]).decode
 
@@ -391,4 +392,5 @@ LANE = Lane(
     _write,
     _mark,
     labels=frozenset(("user", "safety_identifier", "prompt_cache_key")),
+    summary=summary,
 )

@@ -44,6 +44,7 @@ from dragoman.wire.lane.plain import (
     User,
     UserBesideResults,
 )
+from dragoman.wire.openai_responses.summary import summary
 from dragoman.wire.openai_responses.tools_calls import has_long_names
 
 
@@ -381,4 +382,5 @@ LANE = Lane(
     takes_text=True,
     shows_calls=True,
     labels=frozenset(("user", "safety_identifier", "prompt_cache_key")),
+    summary=summary,
 )

@@ -1,0 +1,53 @@
+"""What an answer says of itself, read without its content: for answers that pass as they came."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dragoman.model.usage import Usage
+from dragoman.wire.lane.plain import Summary
+
+
+class _Written(Struct, forbid_unknown_fields=True, gc=False):
+    ephemeral_5m_input_tokens: int = 0
+    ephemeral_1h_input_tokens: Literal[0] = 0
+
+
+class _Counts(Struct, forbid_unknown_fields=True, gc=False):
+    """Usage that says nothing else: what is in it besides may matter to its price."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_creation: _Written | None = None
+    server_tool_use: None = None
+    service_tier: Literal["standard"] | None = None
+
+
+class _Answer(Struct, gc=False):
+    content: Raw
+    usage: _Counts
+    model: str
+    id: str | None = None
+    type: Literal["message"] = "message"
+
+
+_read = msgspec.json.Decoder(_Answer).decode
+
+
+def summary(body: bytes) -> Summary | None:
+    """Who answered and what it cost; None where that has to be read in full."""
+    try:
+        answer = _read(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    counts = answer.usage
+    read, written = counts.cache_read_input_tokens or 0, counts.cache_creation_input_tokens or 0
+    if min(counts.input_tokens, counts.output_tokens, read, written) < 0:
+        return None
+    usage = Usage(counts.input_tokens, counts.output_tokens, read, written)
+    return Summary(answer.model, usage, answer.id)

@@ -1,0 +1,69 @@
+"""What an answer says of itself, read without its content: for answers that pass as they came."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dragoman.model.usage import Usage
+from dragoman.wire.lane.plain import Summary
+
+_Zero = Literal[0] | None
+
+
+class _Prompt(Struct, forbid_unknown_fields=True, gc=False):
+    cached_tokens: int | None = None
+    audio_tokens: _Zero = None
+
+
+class _Completion(Struct, forbid_unknown_fields=True, gc=False):
+    reasoning_tokens: int | None = None
+    audio_tokens: _Zero = None
+    accepted_prediction_tokens: _Zero = None
+    rejected_prediction_tokens: _Zero = None
+
+
+class _Counts(Struct, forbid_unknown_fields=True, gc=False):
+    """Usage that says nothing else: what is in it besides may matter to its price."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: _Prompt | None = None
+    completion_tokens_details: _Completion | None = None
+
+
+class _Answer(Struct, gc=False):
+    choices: Raw
+    usage: _Counts
+    model: str
+    id: str | None = None
+    service_tier: Literal["default", "auto", "standard"] | None = None
+    error: None = None
+
+
+_read = msgspec.json.Decoder(_Answer).decode
+
+
+def summary(body: bytes) -> Summary | None:
+    """Who answered and what it cost; None where that has to be read in full."""
+    try:
+        answer = _read(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    usage = _usage(answer.usage)
+    return None if usage is None else Summary(answer.model, usage, answer.id)
+
+
+def _usage(counts: _Counts) -> Usage | None:
+    asked, answered = counts.prompt_tokens_details, counts.completion_tokens_details
+    read = 0 if asked is None else asked.cached_tokens or 0
+    thinking = 0 if answered is None else answered.reasoning_tokens or 0
+    prompt, completion, total = counts.prompt_tokens, counts.completion_tokens, counts.total_tokens
+    # xAI counts thinking beside the answer (`response.decode_usage` tells).
+    is_plain = 0 <= read <= prompt and 0 <= thinking <= completion and total == prompt + completion
+    return (
+        Usage(prompt - read, completion - thinking, read, 0, thinking, total) if is_plain else None
+    )

@@ -1,0 +1,60 @@
+"""What an answer says of itself, read without its content: for answers that pass as they came."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dragoman.model.usage import Usage
+from dragoman.wire.lane.plain import Summary
+
+
+class _Asked(Struct, forbid_unknown_fields=True, gc=False):
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+class _Answered(Struct, forbid_unknown_fields=True, gc=False):
+    reasoning_tokens: int = 0
+
+
+class _Counts(Struct, forbid_unknown_fields=True, gc=False):
+    """Usage that says nothing else: what is in it besides may matter to its price."""
+
+    input_tokens: int
+    output_tokens: int
+    total_tokens: int
+    input_tokens_details: _Asked | None = None
+    output_tokens_details: _Answered | None = None
+
+
+class _Answer(Struct, gc=False):
+    output: Raw
+    usage: _Counts
+    model: str
+    id: str | None = None
+    service_tier: Literal["default", "auto"] | None = None
+    error: None = None
+
+
+_read = msgspec.json.Decoder(_Answer).decode
+
+
+def summary(body: bytes) -> Summary | None:
+    """Who answered and what it cost; None where that has to be read in full."""
+    try:
+        answer = _read(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    counts = answer.usage
+    asked, answered = counts.input_tokens_details, counts.output_tokens_details
+    read = 0 if asked is None else asked.cached_tokens
+    written = 0 if asked is None else asked.cache_write_tokens
+    thinking = 0 if answered is None else answered.reasoning_tokens
+    fresh, said = counts.input_tokens - read - written, counts.output_tokens - thinking
+    if min(fresh, said, read, written, thinking) < 0:
+        return None
+    usage = Usage(fresh, said, read, written, thinking, counts.total_tokens)
+    return Summary(answer.model, usage, answer.id)
