@@ -6,7 +6,14 @@ from dragoman.providers.endpoints import Endpoints
 from dragoman.providers.family import Family
 from dragoman.providers.provider import Provider
 from dragoman.wire.anthropic.dialect import TARGET as ANTHROPIC
-from dragoman.wire.flags import MediaFlags, SamplingFlags, SchemaFlags, ThinkingFlags, TurnFlags
+from dragoman.wire.flags import (
+    MediaFlags,
+    SamplingFlags,
+    SchemaFlags,
+    ThinkingFlags,
+    ToolFlags,
+    TurnFlags,
+)
 from dragoman.wire.target import Target
 
 PROVIDER = Provider(
@@ -14,6 +21,7 @@ PROVIDER = Provider(
     (
         Target(
             dialect="openai-chat",
+            tools=ToolFlags(takes_text=False),
             turns=TurnFlags(takes_developer=False),
             thinking=ThinkingFlags(
                 sent_back="all",

@@ -10,6 +10,7 @@ from dragoman.wire.flags import (
     SamplingFlags,
     SchemaFlags,
     ThinkingFlags,
+    ToolFlags,
     TurnFlags,
 )
 from dragoman.wire.target import Target
@@ -32,6 +33,7 @@ PROVIDER = Provider(
     (
         Target(
             dialect="openai-chat",
+            tools=ToolFlags(takes_text=False),
             turns=TurnFlags(
                 takes_developer=False,  # W13
             ),

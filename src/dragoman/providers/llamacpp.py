@@ -31,6 +31,7 @@ PROVIDER = Provider(
             dialect="openai-chat",
             ids=IdFlags(max_length=256),
             tools=ToolFlags(
+                takes_text=False,
                 parses_arguments=True,  # W114
                 choices=_CHOICES,
             ),

@@ -25,6 +25,7 @@ PROVIDER = Provider(
             is_described=False,
             ids=IdFlags(max_length=256),
             tools=ToolFlags(
+                takes_text=False,
                 parses_arguments=True,  # W114
             ),
             turns=TurnFlags(takes_developer=False),

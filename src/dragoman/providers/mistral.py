@@ -31,7 +31,7 @@ PROVIDER = Provider(
         Target(
             dialect="openai-chat",
             ids=IdFlags(pattern=r"[A-Za-z0-9]{9}", max_length=9),
-            tools=ToolFlags(required_word="any"),
+            tools=ToolFlags(takes_text=False, required_word="any"),
             turns=TurnFlags(takes_developer=False),
             thinking=ThinkingFlags(fields=("content",), form="effort", efforts=("none", "high")),
             sampling=SamplingFlags(

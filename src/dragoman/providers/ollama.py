@@ -11,6 +11,7 @@ from dragoman.wire.flags import (
     SamplingFlags,
     SchemaFlags,
     ThinkingFlags,
+    ToolFlags,
     TurnFlags,
 )
 from dragoman.wire.ollama.dialect import TARGET as NATIVE
@@ -23,6 +24,7 @@ PROVIDER = Provider(
         NATIVE.with_flags({"schemas.refuses_json_with_tools": True}),
         Target(
             dialect="openai-chat",
+            tools=ToolFlags(takes_text=False),
             ids=IdFlags(max_length=256),
             turns=TurnFlags(takes_developer=False),
             thinking=ThinkingFlags(fields=("reasoning", "reasoning_content"), form="effort"),

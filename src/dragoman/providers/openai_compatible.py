@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dragoman.providers.facts.open_models import TEMPLATES
 from dragoman.providers.provider import Provider
-from dragoman.wire.flags import IdFlags, SamplingFlags, TurnFlags
+from dragoman.wire.flags import IdFlags, SamplingFlags, ToolFlags, TurnFlags
 from dragoman.wire.target import Target
 
 PROVIDER = Provider(
@@ -14,6 +14,7 @@ PROVIDER = Provider(
             dialect="openai-chat",
             is_described=False,
             ids=IdFlags(max_length=256),
+            tools=ToolFlags(takes_text=False),
             turns=TurnFlags(
                 takes_developer=False,  # W13
             ),

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dragoman.providers.endpoints import without_counting
 from dragoman.providers.provider import Provider
-from dragoman.wire.flags import CacheFlags, SamplingFlags, SchemaFlags, ThinkingFlags, TurnFlags
+from dragoman.wire.flags import (
+    CacheFlags,
+    SamplingFlags,
+    SchemaFlags,
+    ThinkingFlags,
+    ToolFlags,
+    TurnFlags,
+)
 from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 from dragoman.wire.target import Target
 
@@ -13,6 +20,7 @@ PROVIDER = Provider(
     (
         Target(
             dialect="openai-chat",
+            tools=ToolFlags(takes_text=False),
             is_described=False,
             turns=TurnFlags(takes_developer=False),
             thinking=ThinkingFlags(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.providers.provider import Provider
-from dragoman.wire.flags import HostFlags, SamplingFlags, TurnFlags
+from dragoman.wire.flags import HostFlags, SamplingFlags, ToolFlags, TurnFlags
 from dragoman.wire.target import Target
 
 PROVIDER = Provider(
@@ -11,6 +11,7 @@ PROVIDER = Provider(
     (
         Target(
             dialect="openai-chat",
+            tools=ToolFlags(takes_text=False),
             is_described=False,
             turns=TurnFlags(
                 takes_developer=False,

@@ -65,6 +65,10 @@ class Prices:
             return own
         return genai_price(place, name) or listed_price(place, name)
 
+    def own_price(self, model: str, provider: str | None = None) -> Price | None:
+        """The user's own price of a model, whatever the providers list; None: there is none."""
+        return self._overriding(*self._place(model, provider)) if self._own else None
+
     def cost_of(
         self,
         usage: Usage | None,

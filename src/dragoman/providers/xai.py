@@ -5,7 +5,7 @@ from __future__ import annotations
 from dragoman.providers.endpoints import without_counting
 from dragoman.providers.family import Family
 from dragoman.providers.provider import Provider
-from dragoman.wire.flags import MediaFlags, ThinkingFlags, TurnFlags
+from dragoman.wire.flags import MediaFlags, ThinkingFlags, ToolFlags, TurnFlags
 from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 from dragoman.wire.target import Target
 
@@ -19,6 +19,7 @@ PROVIDER = Provider(
     (
         Target(
             dialect="openai-chat",
+            tools=ToolFlags(takes_text=False),
             turns=TurnFlags(takes_developer=False),
             thinking=ThinkingFlags(fields=("reasoning_content",)),
             media=MediaFlags(kinds=("image",)),

@@ -15,6 +15,7 @@ from dragoman.model.requests import Request
 from dragoman.model.responses import Choice, Response
 from dragoman.model.tools import ToolCall
 from dragoman.model.usage import FinishReason, Usage
+from dragoman.wire.text_tools import as_text
 
 Undo = Callable[[Any], Any]
 """Takes a value that fits the schema which was sent to one that fits the original."""
@@ -115,12 +116,18 @@ class Context:
         if (form := self.form(call.name)) is not None and call.kind == "function":
             changes |= {"name": form.name, "extras": {**call.extras, **form.extras}}
         undo = self.undos.get(call.name)
-        if undo is not None and call.kind == "function" and call.has_valid_arguments:
+        if undo is as_text and call.kind == "function":
+            changes |= {"kind": "custom", "raw": _text_in(call), "input": None}
+        elif undo is not None and call.kind == "function" and call.has_valid_arguments:
             arguments = undo(call.arguments)
             if isinstance(arguments, Mapping) and arguments != call.arguments:
                 # The text is the model's own: it says what was meant in the target's terms.
                 changes |= {"raw": None, "input": arguments}
         return call.replace_unchecked(**changes) if changes else call
+
+    def takes_text(self, told: str) -> bool:
+        """Whether a tool takes text for who asked, by the name that the target was told."""
+        return self.undos.get(told) is as_text
 
     def form(self, told: str) -> CallForm | None:
         """How calls of the tool look for who asked, by the name that the target was told."""
@@ -134,6 +141,12 @@ class Context:
     def __repr__(self) -> str:
         sizes = [f"{len(self.names)} names", f"{len(self.undos)} schemas"]
         return f"Context({', '.join([*sizes, 'output'] if self.output else sizes)})"
+
+
+def _text_in(call: ToolCall) -> str:
+    """What the model says to a tool that takes text, whatever it made of its one argument."""
+    text = as_text(call.arguments) if call.has_valid_arguments else None
+    return text if isinstance(text, str) else call.raw_arguments
 
 
 def undone(text: str, undo: Undo) -> str | None:

@@ -158,6 +158,8 @@ class ToolFlags(Flags, frozen=True, kw_only=True):
     """Whether it can be told to call tools one at a time, or several at once."""
     takes_forced_choice: bool = demand(True, "W74")
     """Whether it may be forced to call a tool at all (the newest Claudes refuse)."""
+    takes_text: bool = demand(True)
+    """Whether a Chat host has tools that take free text (`custom`), as OpenAI's own."""
     call_opening: str | None = demand(None)
     """What a call begins with, for a model that would rather talk: put into its mouth where it must
     call. None: it can be told."""

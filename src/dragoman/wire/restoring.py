@@ -7,7 +7,7 @@ when they are whole: their pieces wait for their end, and come as one. All other
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from dragoman.model import events
 from dragoman.model.content import AnyPart
@@ -18,6 +18,8 @@ from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.wire.context import Context
 from dragoman.wire.stream_encoding import EventHandler
 from dragoman.wire.streams import StreamDecoder
+
+CallKind = Literal["function", "custom"]
 
 
 def restoring(decoder: StreamDecoder, context: Context) -> StreamDecoder:
@@ -121,10 +123,12 @@ class RestoringDecoder(EventHandler):
         if part.name not in self._context.undos or part.input:  # a whole object: Gemini, Ollama
             return [event.replace(part=self._context.part(part))]
         self._parts[key] = _Held(part, part.raw)
-        form = self._context.form(part.name)
+        form, takes_text = self._context.form(part.name), self._context.takes_text(part.name)
         begun = part.replace_unchecked(
             name=self._context.name(part.name),
-            raw=None if part.raw is None else "",
+            kind="custom" if takes_text else part.kind,
+            raw=None if part.raw is None and not takes_text else "",
+            input=None if takes_text else part.input,
             extras=part.extras if form is None else {**part.extras, **form.extras},
         )
         return [event.replace(part=begun)]
@@ -161,6 +165,8 @@ class RestoringDecoder(EventHandler):
         form = self._context.form(event.name) if event.name else None
         if form is not None and event.kind == "function":
             changes["extras"] = {**event.extras, **form.extras}
+        if event.kind == "function" and self._context.takes_text(held.name):
+            changes["kind"] = "custom"
         if event.arguments_delta and held.name in self._context.undos:
             held.pieces.append(event.arguments_delta)
             if not (event.id or event.name or event.signature or event.extras):
@@ -195,7 +201,9 @@ class RestoringDecoder(EventHandler):
             held = self._calls.pop(key)
             if held.pieces:
                 text = held.restored(self._context)
-                released.append(ToolCallDelta(key[1], arguments_delta=text, choice=choice))
+                is_text = self._context.takes_text(held.name)
+                kind: CallKind = "custom" if is_text else "function"
+                released.append(ToolCallDelta(key[1], None, None, text, choice, kind))
         return released
 
 

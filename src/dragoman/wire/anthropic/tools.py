@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal
 
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.anthropic.content_blocks import decode_cache, encode_cache
 from dragoman.wire.anthropic.dialect import HERE, NAME, Block, is_ours
-from dragoman.wire.anthropic.tools_calls import TEXT_ARGUMENT
 from dragoman.wire.anthropic.tools_schemas import StrictSchemaLimits, anthropic_profiles
 from dragoman.wire.known_tools import KnownTools
 from dragoman.wire.overlay import overlay_of, with_overlay
@@ -27,11 +25,6 @@ _MODES: dict[str, Literal["auto", "none", "required", "named"]] = {
 }
 _KINDS = {mode: kind for kind, mode in _MODES.items()}
 _CUSTOM = "custom"  # what the wire calls a tool of the user's own, where it says so
-_TEXT_PARAMETERS: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {TEXT_ARGUMENT: {"type": "string"}},
-    "required": [TEXT_ARGUMENT],
-}
 
 
 # --- definitions
@@ -117,9 +110,7 @@ def _encode_foreign(
     """Write what a tool from elsewhere takes as it is taken here (W62)."""
     wire.pop("strict", None)
     if tool.kind == "custom":
-        wire["input_schema"] = _TEXT_PARAMETERS
-        reason = f"a tool that takes text is sent as one that takes it as {TEXT_ARGUMENT!r}"
-        writing.lose(path, reason)
+        wire["input_schema"] = writing.schemas.text_tool(tool, path)
         return
     profiles = anthropic_profiles(writing.target)
     wire["input_schema"], is_strict = writing.schemas.tool(tool, path, profiles, limits.refusal)

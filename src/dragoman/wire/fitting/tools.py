@@ -14,6 +14,7 @@ from dragoman.wire.fitting.paths import Numbers
 from dragoman.wire.fitting.steps import Messages, with_changed_parts
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
+from dragoman.wire.text_tools import TEXT_ARGUMENT
 
 
 def with_supported_choice(
@@ -99,8 +100,6 @@ def with_declared_tools(request: Request, target: Target, notes: list[Note]) -> 
     return request.replace_trusted(tools=tools, tool_choice=ToolChoice("none"))
 
 
-TEXT_ARGUMENT = "input"
-"""The name under which a text that is no object stands in one."""
 NOT_AN_OBJECT = "arguments that are not a JSON object were wrapped in one"
 NO_ARGUMENTS = "{}"
 """How a call without any is written where arguments are a text."""

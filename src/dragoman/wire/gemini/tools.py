@@ -164,12 +164,8 @@ def encode_tools(
 
 
 def _is_usable(tool: AnyTool, index: int, writing: Writing) -> bool:
-    if isinstance(tool, ServerTool):
-        problem = None if tool.dialect == NAME else "a tool that only another provider runs"
-    else:
-        problem = "a tool that takes free text" if tool.kind == "custom" else None
-    if problem is not None:
-        writing.lose(f"tools[{index}]", problem)
+    if isinstance(tool, ServerTool) and tool.dialect != NAME:
+        writing.lose(f"tools[{index}]", "a tool that only another provider runs")
         return False
     if tool.cache is not None:
         writing.lose(f"tools[{index}].cache", "tools have no breakpoints here")
@@ -180,9 +176,15 @@ def _is_usable(tool: AnyTool, index: int, writing: Writing) -> bool:
 
 def _fitted(tool: AnyTool, index: int, writing: Writing) -> AnyTool:
     """A tool from elsewhere with the schema that is taken here; others are as they came."""
-    if isinstance(tool, ServerTool) or tool.parameters is None or is_own(tool):
+    path = f"tools[{index}]"
+    if isinstance(tool, ServerTool) or (is_own(tool) and tool.kind != "custom"):
         return tool
-    schema, _ = writing.schemas.tool(tool, f"tools[{index}]", profiles_of(writing.target))
+    if tool.kind == "custom":
+        schema = writing.schemas.text_tool(tool, path)
+    elif tool.parameters is None:
+        return tool
+    else:
+        schema, _ = writing.schemas.tool(tool, path, profiles_of(writing.target))
     if writing.target.schemas.takes_json_schema:
         return tool.replace_unchecked(parameters=schema)
     # "should be non-empty for OBJECT type": refused while there was no other form

@@ -20,12 +20,13 @@ from dragoman.model.tools import (
     make_call,
     make_definition,
 )
-from dragoman.wire.fitting.tools import NOT_AN_OBJECT, TEXT_ARGUMENT, is_forced
+from dragoman.wire.fitting.tools import NOT_AN_OBJECT, is_forced
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.known_tools import KnownTools
 from dragoman.wire.ollama.dialect import NAME, OWN, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.overlay import Overlay, overlay_of, with_overlay
 from dragoman.wire.schemas import Profile, Profiles
+from dragoman.wire.text_tools import TEXT_ARGUMENT
 from dragoman.wire.tolerance import odd_tool, payload_of
 from dragoman.wire.writing import Writing
 
@@ -131,11 +132,6 @@ def _encode_id(call: ToolCall, writing: OllamaWriting) -> str | None:
 
 # --- definitions
 
-_TEXT_PARAMETERS: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {TEXT_ARGUMENT: {"type": "string"}},
-    "required": [TEXT_ARGUMENT],
-}
 OLLAMA = Profile(
     name="ollama",
     keywords=frozenset({"type", "description", "enum", "anyOf", "properties", "required", "items"}),
@@ -231,9 +227,6 @@ def _encode_tool(tool: ToolDefinition, writing: Writing, path: str) -> dict[str,
 
 def _encode_parameters(tool: ToolDefinition, writing: Writing, path: str) -> Mapping[str, Any]:
     if tool.kind == "custom":
-        writing.lose(
-            path, f"a tool that takes text is sent as one that takes it as {TEXT_ARGUMENT!r}"
-        )
-        return _TEXT_PARAMETERS
+        return writing.schemas.text_tool(tool, path)
     schema, _ = writing.schemas.tool(tool, path, _PROFILES)
     return schema

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from dragoman.model.content import AnyPart
 from dragoman.model.frozen import EMPTY, FrozenDict
+from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Opaque, Origin, ServerToolCall, ServerToolResult
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import (
@@ -29,6 +30,7 @@ from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, words_of
 from dragoman.wire.reading import Reading
 from dragoman.wire.target import Target
+from dragoman.wire.text_tools import TEXT_ARGUMENT
 from dragoman.wire.tolerance import odd_tool, payload_of
 from dragoman.wire.writing import Writing
 
@@ -146,8 +148,10 @@ def _encode_tool(tool: ToolDefinition, field: str, writing: Writing, path: str) 
         if tool.cache is not None:
             writing.lose(f"{path}.cache", "the old form of tools has no breakpoints")
         return with_overlay(inner, tool.extras, NAME)
-    body: dict[str, Any] = {"type": tool.kind, tool.kind: inner}
-    if "-type" in words_of(tool.extras, NAME) and tool.kind == "function":
+    takes_text = writing.target.tools.takes_text or is_own(tool.origin)
+    kind = tool.kind if takes_text else "function"
+    body: dict[str, Any] = {"type": kind, kind: inner}
+    if "-type" in words_of(tool.extras, NAME) and kind == "function":
         del body["type"]
     encode_cache(body, tool, writing, path)
     return with_overlay(body, tool.extras, NAME)
@@ -167,6 +171,8 @@ def _encode_definition(tool: ToolDefinition, writing: Writing, path: str) -> dic
 
 def _encode_foreign(tool: ToolDefinition, writing: Writing, path: str) -> dict[str, Any]:
     """What a tool from elsewhere takes, as the target takes it."""
+    if tool.kind == "custom" and not writing.target.tools.takes_text:
+        return {"parameters": writing.schemas.text_tool(tool, path)}
     if tool.kind == "custom":
         return {} if tool.format is None else {"format": _encode_format(tool.format)}
     if tool.parameters is None and tool.strict is not True:
@@ -413,12 +419,15 @@ def encode_call(call: ToolCall, writing: ChatWriting) -> dict[str, Any]:
     else:
         writing.wire_ids[call.id] = wire_id
     body: dict[str, Any] = {} if wire_id is None else {"id": wire_id}
+    takes_text = writing.target.tools.takes_text or writing.is_own(call)
+    kind = call.kind if takes_text else "function"
     if "-type" not in words:
-        body["type"] = call.kind
+        body["type"] = kind
     inner: dict[str, Any] = {"name": call.name}
-    body[call.kind] = inner
+    body[kind] = inner
     if call.kind == "custom":
-        inner["input"] = call.raw_arguments
+        text = call.raw_arguments
+        inner[ARGUMENTS[kind]] = text if takes_text else dumps({TEXT_ARGUMENT: text}).decode()
     elif "object" in words and call.input is not None:
         inner["arguments"] = call.input
     elif "-arguments" not in words or call.input or call.raw:
