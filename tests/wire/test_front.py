@@ -27,10 +27,12 @@ from dragoman.model.events import (
     UsageUpdate,
 )
 from dragoman.model.media import Image
+from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Text, Thinking
 from dragoman.model.requests import Request
 from dragoman.model.responses import Choice, Response
 from dragoman.model.usage import FinishReason, Usage
+from dragoman.transport.answers import events_of as told_events
 from dragoman.wire.codec import Codec
 from dragoman.wire.front import Front
 from tests.corpus import Corpus, Recording
@@ -89,6 +91,25 @@ def _asked(recording: Recording, home: str, front: str) -> Request:
 def _streamed(front: Front, events: list[Event]) -> bytes:
     encoder = front.stream()
     return b"".join([*map(encoder.feed, events), encoder.close()])
+
+
+@pytest.mark.parametrize("home", ["openai-chat", "anthropic", "openai-responses"])
+def test_a_server_gives_an_answer_an_id_of_its_own(home: str) -> None:
+    """Whole and streamed, with items that belong to it, and fields that are the server's to say."""
+    told = Response(
+        choices=(Choice(0, Message.assistant("Hello"), FinishReason.STOP),), id="resp_other",
+        model="m", usage=Usage(),
+    ).replace(extras={home: {}})  # fmt: skip
+    said = {"store": True, "previous_response_id": "resp_before"}
+    front = Front("openai-responses", request_to("openai-responses"), own_id="resp_1f", says=said)
+    whole = front.response(told).body
+    frames = _streamed(front, list(told_events(told)))
+    streamed = json.loads(frames.rpartition(b"data: ")[2])["response"]
+    for body in (whole, streamed):
+        assert body["id"] == "resp_1f"
+        assert body.items() >= said.items()
+        assert body["output"][0]["id"] == "msg_1f_0"
+    assert b"resp_other" not in frames
 
 
 @pytest.mark.corpus

@@ -55,6 +55,8 @@ class Embedded(NamedTuple):
     """In the order of the inputs."""
     usage: Usage | None = None
     model: str | None = None
+    losses: tuple[Loss, ...] = ()
+    """What of the request the provider could not be told."""
 
     def __repr__(self) -> str:
         return f"Embedded({len(self.vectors)} vectors)"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from dragoman.errors import DragomanError, ProviderError, ServerError
 from dragoman.model.events import (
@@ -57,6 +57,39 @@ def _event_stream(_front: Front) -> str:
     return "text/event-stream"
 
 
+class PassingFilter(Protocol):
+    """Takes something out of a stream whose bytes pass, cut anywhere; passes whole frames on."""
+
+    @property
+    def gap(self) -> bytes:
+        """What has to be sent before another frame."""
+        ...
+
+    def feed(self, data: bytes, /) -> bytes:
+        """The bytes to pass on."""
+        ...
+
+    def close(self) -> bytes:
+        """What is left when the stream has ended as it should."""
+        ...
+
+
+class AgentForm(NamedTuple):
+    """What some clients of a dialect count on, who are known by their user agent."""
+
+    takes_pieces: bool = True
+    """Whether calls of tools may be streamed in pieces."""
+    stream_fields: Mapping[str, bytes] = EMPTY
+    """Fields, as JSON, that a request for a stream is taken to have."""
+
+
+def _passes_as_it_is(_request: Request) -> None:
+    """Nothing to take out."""
+
+
+_NO_AGENTS: Mapping[bytes, AgentForm] = {}
+
+
 class FrontForm(NamedTuple):
     """What the clients of a dialect count on, beyond what its encoders write."""
 
@@ -75,6 +108,24 @@ class FrontForm(NamedTuple):
     request_id_header: str | None = "x-request-id"
     says_failures: bool = False
     """Whether an answer itself can say that it failed; elsewhere it is an error."""
+    request_headers: tuple[str, ...] = ()
+    """Headers that say something about a request, in lower case."""
+    streams_by_default: bool = False
+    """Whether a request that says nothing about it is answered by a stream."""
+    content: tuple[str, bytes] | None = None
+    """Where a whole answer has its content, and what stands there in one that has none."""
+    passing_filter: Callable[[Request], PassingFilter | None] = _passes_as_it_is
+    """What to take out of a stream of the dialect's own that passes: what nobody asked for."""
+    agents: Mapping[bytes, AgentForm] = _NO_AGENTS
+    """By the beginning of their user agent: clients that count on something else."""
+
+
+_PLAIN = FrontForm()
+
+
+def front_form(dialect: Dialect) -> FrontForm:
+    """What the clients of a dialect count on."""
+    return getattr(dialect, "front_form", None) or _PLAIN
 
 
 class ErrorAnswer(NamedTuple):
@@ -107,14 +158,20 @@ class Front:
         *,
         path: str | None = None,
         clock: Callable[[], float] = time.time,
+        own_id: str | None = None,
+        says: Mapping[str, Any] = EMPTY,
     ) -> None:
         """For a dialect and the request that came in it; `path` is where it was sent.
 
-        Gemini's clients say in the path's query in which form they want a stream.
+        Gemini's clients say in the path's query in which form they want a stream. A server that
+        keeps answers gives them ids of its own (`own_id`, whatever the model's answer has), and
+        fields that are its own to say (Responses: `store`, `previous_response_id` …).
         """
         self.dialect = dialect(name) if isinstance(name, str) else name
         self.request = Request() if request is None else request
         self.path = path
+        self.own_id = own_id
+        self.says = says
         self.form = self._form()
         self._clock = clock
         self.began = clock()
@@ -124,7 +181,7 @@ class Front:
         return f"<front {self.dialect.name}>"
 
     def _form(self) -> FrontForm:
-        return getattr(self.dialect, "front_form", None) or FrontForm()
+        return front_form(self.dialect)
 
     @cached_property
     def request_id(self) -> str:
@@ -134,6 +191,8 @@ class Front:
     @cached_property
     def id(self) -> str | None:
         """For answers that have none of their own."""
+        if self.own_id is not None:
+            return self.own_id
         prefix = self.form.id_prefix
         return None if prefix is None else new_id(prefix)
 
@@ -164,14 +223,21 @@ class Front:
         if not self.form.says_failures and any(map(_has_failed, response.choices)):
             raise _failure(response.extras)
         stamped = response.replace(
-            id=response.id or self.id,
+            id=self.own_id or response.id or self.id,
             model=response.model or self.request.model,
             created_at=response.created_at or self.created_at,
         )
+        if self.own_id is not None:
+            stamped = stamped.replace(choices=tuple(map(self._named, stamped.choices)))
         encoded = self.dialect.encode_response(stamped, Context(request=self.request))
         self.form.complete(encoded, stamped, self)
         encoded.headers = {"content-type": _JSON, **self.headers, **encoded.headers}
         return encoded
+
+    def _named(self, choice: Choice) -> Choice:
+        """A choice whose message has an id that belongs to this answer's own."""
+        message = choice.message.replace_unchecked(id=message_id(self.own_id or ""))
+        return choice.replace_unchecked(message=message)
 
     def is_own(self, origin: Origin | None) -> bool:
         """Whether something came from this dialect, so that what it says of itself stays."""
@@ -209,6 +275,15 @@ class Front:
         """An error in mid-stream, of the same kind as its plain form."""
         status, body = self.dialect.encode_error(error)
         return self.form.stream_error(body, status, message)
+
+
+def message_id(answer_id: str) -> str:
+    """The id of the message in an answer: what ids of its items are made of.
+
+    >>> message_id("resp_1f")
+    'msg_1f'
+    """
+    return f"msg_{answer_id.partition('_')[2]}"
 
 
 def _has_failed(told: Choice | ChoiceFinish) -> bool:
@@ -302,10 +377,10 @@ class FrontEncoder(FlowingEncoder):
         front, start = self._front, self._start
         self._is_stamped = True
         has_time = start.created_at or start.created_at is front.created_at
-        if start.id and start.model and has_time:
+        if start.id and start.model and has_time and front.own_id is None:
             return
         self._start = start.replace(
-            id=start.id or front.id,
+            id=front.own_id or start.id or front.id,
             model=start.model or front.request.model,
             created_at=start.created_at or front.created_at,
         )

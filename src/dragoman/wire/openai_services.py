@@ -15,6 +15,7 @@ from typing import Any
 
 from dragoman.errors import ServerError, WireError
 from dragoman.model.catalogue import ModelInfo
+from dragoman.model.ids import new_id
 from dragoman.model.usage import Usage
 from dragoman.wire.embeddings import (
     Embedded,
@@ -126,10 +127,9 @@ def encode_embedding_response(embedded: Embedded, asked: ToEmbed) -> Encoded:
         {"object": "embedding", "index": place, "embedding": write(vector)}
         for place, vector in enumerate(checked_vectors(embedded, asked))
     ]
-    model = embedded.model or asked.model
-    return Encoded(
-        {"object": "list", "data": rows, "model": model, "usage": _encode_usage(embedded.usage)}
-    )
+    model, usage = embedded.model or asked.model, _encode_usage(embedded.usage)
+    made = new_id("embd-")  # Mistral's SDK insists on one
+    return Encoded({"id": made, "object": "list", "data": rows, "model": model, "usage": usage})
 
 
 def _numbers(raw: bytes) -> tuple[float, ...]:

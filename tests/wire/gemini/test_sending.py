@@ -422,3 +422,20 @@ def test_neighbouring_answers_wait_together() -> None:
     read = DIALECT.decode_request(body).messages
     ids = [call.id for message in read for call in message.tool_calls]
     assert [result.call_id for result in read[-1].tool_results] == ids
+
+
+@pytest.mark.parametrize("names", [("inlineData", "mimeType"), ("inline_data", "mime_type")])
+def test_base64_in_the_other_alphabet_is_others_base64_elsewhere(names: tuple[str, str]) -> None:
+    """google-genai writes `-` and `_`; Gemini gets them back, others get what they can read."""
+    outer, mime = names
+    blob = {mime: "image/png", "data": "iVBORw0KGgr_-_4="}
+    contents = [{"role": "user", "parts": [{"text": "?"}, {outer: blob}]}]
+    request = DIALECT.decode_request({"contents": contents})
+    image = request.messages[0].parts[1]
+    assert isinstance(image, Image)
+    assert image.content == b"\x89PNG\r\n\x1a\n\xff\xfb\xfe"
+    assert DIALECT.encode_request(request).body["contents"] == contents
+    for name in ("anthropic", "openai-chat", "openai-responses", "ollama"):
+        elsewhere = dragoman.dialect(name).encode_request(request.replace(model="m"))
+        assert b"iVBORw0KGgr/+/4=" in elsewhere.to_bytes()
+        assert not elsewhere.losses

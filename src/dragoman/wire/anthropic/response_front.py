@@ -109,4 +109,6 @@ FRONT_FORM = FrontForm(
     complete=complete,
     stream_encoder=lambda _front: FrontStreamEncoder(),
     request_id_header="request-id",
+    content=("content", b"[]"),
+    request_headers=("anthropic-beta",),
 )

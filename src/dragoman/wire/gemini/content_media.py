@@ -8,9 +8,9 @@ from typing import Any
 from dragoman.model.content import AnyPart
 from dragoman.model.media import Audio, File, Image, Media, Video
 from dragoman.model.parts import Citation, Text
-from dragoman.wire.gemini.dialect import keep_fields, snake_names
+from dragoman.wire.gemini.dialect import NAME, keep_fields, snake_names
 from dragoman.wire.json_values import is_list, is_object
-from dragoman.wire.overlay import Overlay
+from dragoman.wire.overlay import Overlay, words_of
 from dragoman.wire.reading import Reading
 from dragoman.wire.settings_table import text
 
@@ -30,6 +30,9 @@ _RESOLUTIONS = {
     "MEDIA_RESOLUTION_ULTRA_HIGH": "ultra_high",
 }
 _RESOLUTION_OF = {detail: level for level, detail in _RESOLUTIONS.items()}
+_URL_SAFE = "url-safe"
+"""Base64 in the other alphabet: google-genai writes it, and no other API takes it."""
+_FROM_URL_SAFE, _TO_URL_SAFE = str.maketrans("-_", "+/"), str.maketrans("+/", "-_")
 
 
 def decode_media(fields: dict[str, Any], kept: Overlay, reading: Reading) -> AnyMedia | None:
@@ -41,6 +44,9 @@ def decode_media(fields: dict[str, Any], kept: Overlay, reading: Reading) -> Any
     source, field = ("data", "data") if kind == "inlineData" else ("fileUri", "url")
     if type(blob.get(source)) is not str:
         return None
+    if kind == "inlineData" and _is_url_safe(blob["data"]):
+        blob = {**blob, "data": blob["data"].translate(_FROM_URL_SAFE)}
+        kept.note("words", [_URL_SAFE])
     mime, detail = text(blob.get("mimeType")), _decode_resolution(fields.get("mediaResolution"))
     content: dict[str, Any] = {field: blob[source], "mime": mime, "detail": detail}
     taken = [kind] if detail is None else [kind, "mediaResolution"]
@@ -75,6 +81,10 @@ def media_problem(part: AnyMedia) -> str | None:
     return None
 
 
+def _is_url_safe(data: str) -> bool:
+    return ("-" in data or "_" in data) and "+" not in data and "/" not in data
+
+
 def _is_elsewhere(part: AnyMedia) -> bool:
     return part.file_id is not None and not part.file_id.startswith("files/")
 
@@ -85,6 +95,8 @@ def _encode_blob(part: AnyMedia) -> dict[str, Any]:
         blob["fileUri"] = part.url if part.url is not None else _file_uri(part.file_id or "")
         return {"fileData": blob}
     blob["data"] = part.data
+    if _URL_SAFE in words_of(part.extras, NAME):
+        blob["data"] = part.data.translate(_TO_URL_SAFE)
     blob.setdefault("mimeType", _FALLBACK_MIMES.get(type(part), "application/octet-stream"))
     return {"inlineData": blob}
 

@@ -33,4 +33,5 @@ FRONT_FORM = FrontForm(
         "text/event-stream" if form_of(front) == "sse" else "application/json"
     ),
     request_id_header=None,
+    content=("candidates", b"[]"),
 )

@@ -64,4 +64,6 @@ FRONT_FORM = FrontForm(
     stream_encoder=FrontStreamEncoder,
     stream_type=lambda _front: "application/x-ndjson",
     request_id_header=None,
+    content=("message", b'{"role":"assistant","content":""}'),
+    streams_by_default=True,
 )

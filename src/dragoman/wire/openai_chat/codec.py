@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.wire.codec import Codec, Functions, on_use
@@ -40,12 +42,21 @@ class OpenAIChat(Codec):
         is_asked = include_usage or (request is not None and asks_for_usage(request))
         return self._sealing(_stream_encoder(include_usage=is_asked))
 
-    def asking_for_usage(self, request: Request, target: Target) -> Request:
-        """The request with W9's option, unless it speaks of that itself, or the host refuses."""
+    def asking_for_usage(
+        self, request: Request, target: Target, *, always: bool = False
+    ) -> Request:
+        """The request with W9's option, unless it speaks of that itself, or the host refuses.
+
+        With `always` it is asked for even where the request says not to.
+        """
         own = request.extras.get(self.name, EMPTY)
-        if _OPTIONS in own or not target.fields.accepts(_OPTIONS, target.fields.in_request):
+        if not target.fields.accepts(_OPTIONS, target.fields.in_request):
             return request
-        extras = {**own, _OPTIONS: {"include_usage": True}}
+        said = own.get(_OPTIONS)
+        if _OPTIONS in own and not always:
+            return request
+        options = {**(said if isinstance(said, Mapping) else EMPTY), "include_usage": True}
+        extras = {**own, _OPTIONS: options}
         return request.replace(extras={**request.extras, self.name: extras})
 
 

@@ -8,8 +8,10 @@ from typing import Any
 from dragoman.model.events import StreamError
 from dragoman.model.responses import Response
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.front import Front, FrontForm
+from dragoman.wire.front import AgentForm, Front, FrontForm
 from dragoman.wire.openai_chat.dialect import NAME
+from dragoman.wire.openai_chat.request import asks_for_usage
+from dragoman.wire.openai_chat.usage_frames import WithoutUsage
 
 _NO_COUNTS = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
@@ -49,6 +51,16 @@ def stream_error(body: Mapping[str, Any], status: int, message: str) -> StreamEr
     return StreamError(message, error["code"], status, extras={NAME: error})
 
 
+_MISTRAL = AgentForm(
+    takes_pieces=False,  # its SDK refuses pieces of a call that have no name
+    stream_fields={"stream_options": b'{"include_usage":true}'},  # Mistral's streams all tell it
+)
 FRONT_FORM = FrontForm(
-    id_prefix="chatcmpl-", has_time=True, complete=complete, stream_error=stream_error
+    id_prefix="chatcmpl-",
+    has_time=True,
+    complete=complete,
+    stream_error=stream_error,
+    content=("choices", b"[]"),
+    passing_filter=lambda request: None if asks_for_usage(request) else WithoutUsage(),
+    agents={b"mistral-client": _MISTRAL},
 )

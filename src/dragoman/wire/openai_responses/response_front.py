@@ -14,7 +14,7 @@ from dragoman.model.parts import Part
 from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
 from dragoman.wire.encoded import Encoded
-from dragoman.wire.front import Front, FrontForm
+from dragoman.wire.front import Front, FrontForm, message_id
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.response import encode_usage
 from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
@@ -148,6 +148,7 @@ def complete_body(body: Body, front: Front, echo: Body, *, is_own: bool) -> None
     created_at = body["created_at"]
     if not is_own and isinstance(created_at, float):
         body["created_at"] = int(created_at)
+    body.update(front.says)
 
 
 class _FrontAnswer(Answer):
@@ -167,6 +168,9 @@ class FrontStreamEncoder(StreamEncoder):
         super().__init__()
         self._front = front
         self._echo: Body | None = None  # the client's settings, once they are asked for
+        if front.own_id is not None:
+            self._answer.id = message_id(front.own_id)
+            self._answer.came_from(None)
 
     def _body(self, end: events.ChoiceFinish | None) -> Body:
         body = super()._body(end)
@@ -191,4 +195,5 @@ FRONT_FORM = FrontForm(
     stream_encoder=FrontStreamEncoder,
     stream_error=stream_error,
     says_failures=True,
+    content=("output", b"[]"),
 )

@@ -11,6 +11,7 @@ from dragoman.wire.context import NOTHING, Context, Undo
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.schemas.profiles import Profile
 from dragoman.wire.schemas.projection import Costs, Projection, projected
+from dragoman.wire.text_tools import SENT_AS_FUNCTION, TEXT_PARAMETERS, as_text
 
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
 _LABELS = "titles, comments or the like, which no answer shows, are left out"
@@ -74,6 +75,12 @@ class SentSchemas:
         if made.changes_values:
             self._undos[tool.name] = made.undo
         return made.schema, is_strict
+
+    def text_tool(self, tool: ToolDefinition, path: str) -> Mapping[str, Any]:
+        """The parameters of a tool that takes text, where tools take objects."""
+        self._losses.append(Loss(path, SENT_AS_FUNCTION))
+        self._undos[tool.name] = as_text
+        return TEXT_PARAMETERS
 
     def output(self, output: Output, profiles: Profiles) -> tuple[Mapping[str, Any], bool]:
         """The schema of the answer, and whether the model is held to it."""

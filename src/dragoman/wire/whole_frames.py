@@ -1,0 +1,62 @@
+"""Streams that pass as they came, in whole frames.
+
+Half a frame is of no use to a client, and before an error it is what its reader stumbles over. So
+it waits for the rest, and is left out where none comes. Very long frames pass as they come.
+"""
+
+from __future__ import annotations
+
+_ENDS: dict[str, tuple[bytes, ...]] = {
+    "text/event-stream": (b"\n\n", b"\r\n\r\n", b"\r\r"),
+    "application/x-ndjson": (b"\n",),
+}
+_NO_FRAMES = b"\n"
+_LONGEST = 1024 * 1024
+
+
+class WholeFrames:
+    r"""Passes whole frames on, cut anywhere.
+
+    >>> passing = WholeFrames("application/x-ndjson")
+    >>> passing.feed(b"half a line"), passing.close()
+    (b'', b'half a line')
+    """
+
+    def __init__(self, kind: str = "text/event-stream") -> None:
+        """For streams of a content type; those of unknown ones have no frames."""
+        self._ends = _ENDS.get(kind, ())
+        self._rest = b""
+        self._is_between = True
+
+    @property
+    def gap(self) -> bytes:
+        """What has to be sent before another frame."""
+        if self._ends:
+            return b"" if self._is_between else self._ends[0]
+        return _NO_FRAMES
+
+    def feed(self, data: bytes) -> bytes:
+        """The bytes to pass on."""
+        if self._rest:
+            data = self._rest + data
+            self._rest = b""
+        end = self._whole(data)
+        if end < len(data):
+            if len(data) - end > _LONGEST:
+                self._is_between = False
+                return data
+            data, self._rest = data[:end], data[end:]
+        self._is_between = self._is_between or bool(data)
+        return data
+
+    def close(self) -> bytes:
+        """What is left when the stream has ended as it should."""
+        rest, self._rest = self._rest, b""
+        return rest
+
+    def _whole(self, data: bytes) -> int:
+        """Where the last whole frame ends."""
+        if not self._ends or data.endswith(self._ends[0]):
+            return len(data)
+        ends = [data.rfind(mark) + len(mark) for mark in self._ends if mark in data]
+        return max(ends, default=0)

@@ -1,0 +1,63 @@
+"""What passes is whole frames: clients never read half of one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.wire.openai_chat.usage_frames import WithoutUsage
+from dragoman.wire.whole_frames import WholeFrames
+
+EVENTS, LINES = "text/event-stream", "application/x-ndjson"
+FRAMES = [b'data: {"choices":[{"index":0}]}', b": a comment", b"event: x\ndata: 1", b"data: [DONE]"]
+
+
+@given(
+    st.lists(st.sampled_from(FRAMES), max_size=6),
+    st.sampled_from([b"\n\n", b"\r\n\r\n", b"\r\r"]),
+    st.lists(st.integers(0, 200)),
+    st.sampled_from([WholeFrames, WithoutUsage]),
+)
+def test_bytes_cut_anywhere_pass_as_they_came(
+    frames: list[bytes], end: bytes, cuts: list[int], kind: type[WholeFrames]
+) -> None:
+    """Whatever the pieces are, the same bytes come out, and only at the ends of frames."""
+    data = b"".join(frame + end for frame in frames)
+    places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    passing, out = kind(), b""
+    for start, stop in pairwise(places):
+        out += passing.feed(data[start:stop])
+        assert not out or out.endswith(end) or end == b"\r\n\r\n"
+        assert passing.gap == b""
+    assert out + passing.close() == data
+
+
+def test_half_a_line_waits_for_the_rest() -> None:
+    """Ollama's frames are lines."""
+    passing = WholeFrames(LINES)
+    assert passing.feed(b'{"a":1}\n{"b"') == b'{"a":1}\n'
+    assert passing.feed(b":2}\n") == b'{"b":2}\n'
+    assert passing.feed(b'{"c') == b""
+    assert passing.close() == b'{"c'
+
+
+@pytest.mark.parametrize("kind", [EVENTS, LINES])
+def test_a_very_long_frame_passes_as_it_comes(kind: str) -> None:
+    """Nothing is held beyond a limit; then an error needs a gap before it."""
+    passing = WholeFrames(kind)
+    long = b"x" * 1_100_000
+    assert passing.feed(long) == long
+    assert passing.gap
+    assert passing.feed(b"\n\n") == b"\n\n"
+    assert passing.gap == b""
+
+
+def test_a_stream_without_frames_passes_as_it_comes() -> None:
+    """Gemini's arrays are read as a whole."""
+    passing = WholeFrames("application/json")
+    assert passing.feed(b'[{"a"') == b'[{"a"'
+    assert passing.gap.isspace()
+    assert passing.close() == b""
