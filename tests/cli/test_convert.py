@@ -17,8 +17,8 @@ import dragoman
 from dragoman import Messages
 from dragoman.cli.commands import dragoman as command
 from dragoman.cli.conversion import Job
-from dragoman.cli.documents import batches, chunks_of
 from dragoman.cli.workers import outcomes
+from dragoman.providers.documents.batches import batches, chunks_of
 from tests.cli.samples import (
     ANSWERS,
     HISTORIES,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli.documents import CHUNK, Lines, batches, chunks_of
-from dragoman.cli.splitting import Piece
+from dragoman.providers.documents.batches import CHUNK, Lines, batches, chunks_of
+from dragoman.providers.documents.splitting import Piece
 from tests.cli.samples import HISTORIES, chat, jsonl
 
 BOM = b"\xef\xbb\xbf"

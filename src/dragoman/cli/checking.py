@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from dragoman.cli.documents import Batch
 from dragoman.cli.exit_codes import fault
 from dragoman.errors import DragomanError
+from dragoman.providers.documents.batches import Batch
 from dragoman.providers.documents.checking import Checker
 from dragoman.wire.violations import Violation
 

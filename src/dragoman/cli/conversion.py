@@ -7,11 +7,11 @@ import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from dragoman.cli.documents import Batch
 from dragoman.cli.exit_codes import fault
-from dragoman.cli.splitting import Piece
 from dragoman.errors import DragomanError
+from dragoman.providers.documents.batches import Batch
 from dragoman.providers.documents.reading import Reader
+from dragoman.providers.documents.splitting import Piece
 from dragoman.providers.documents.writing import Destination
 from dragoman.wire.losses import Note
 

@@ -1,13 +1,4 @@
-"""Reading documents: one, an array of them, or one on each line, without holding the whole input.
-
-What an input is, its beginning tells, so that a pipe will do:
-
-- a JSON object or an array of messages: one document. If more follows, they are many, each on a
-  line of its own (JSONL) or, where the first one spans lines, one after the other;
-- an array of anything else: each of its elements is a document.
-
-A file named `….jsonl` or `….ndjson` is read line by line whatever it begins with.
-"""
+"""The documents in files and on standard input, in batches."""
 
 from __future__ import annotations
 
@@ -15,56 +6,10 @@ import stat
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple
+from typing import BinaryIO
 
-from dragoman.cli.splitting import Piece, Splitter
-from dragoman.errors import InvalidInputError
-from dragoman.model.jsontext import loads
-from dragoman.wire.documents import is_message
-
-CHUNK = 512 * 1024
-"""How much is read at a time, and about how much is worked on at a time."""
-STDIN = "-"
-
-Form = Literal["lines", "values", "array"]
-Chunks = Iterator[bytes]
-
-_BOM = b"\xef\xbb\xbf"
-_BLANK = b" \t\r\n"
-_OPENING = (b"{", b"[")
-_UNFINISHED = (b":", b",", *_OPENING)
-
-
-class Lines(NamedTuple):
-    """Whole lines of JSONL as they came, and the number of the first."""
-
-    name: str
-    line: int
-    raw: bytes
-    of_array: bool = False
-
-    def documents(self) -> Iterator[Piece]:
-        """The lines that are not blank."""
-        for number, raw in enumerate(self.raw.split(b"\n"), start=self.line):
-            if raw and not raw.isspace():
-                yield Piece(number, raw)
-
-
-class Pieces(NamedTuple):
-    """Documents that were cut out of a larger text."""
-
-    name: str
-    pieces: list[Piece]
-    of_array: bool
-
-    def documents(self) -> Iterator[Piece]:
-        """All of them."""
-        return iter(self.pieces)
-
-
-Batch = Lines | Pieces
+from dragoman.providers.documents.batches import STDIN, Batch, batches, chunks_of
 
 
 @contextmanager
@@ -75,17 +20,6 @@ def opened(name: str) -> Generator[BinaryIO, None, None]:
         return
     with Path(name).open("rb") as stream:
         yield stream
-
-
-def chunks_of(
-    stream: BinaryIO, size: int = CHUNK, on_read: Callable[[int], None] | None = None
-) -> Chunks:
-    """What can be read, as it comes: a pipe is not waited for until the chunk is full."""
-    read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
-    while chunk := read(size):
-        if on_read is not None:
-            on_read(len(chunk))
-        yield chunk
 
 
 def size_of_files(files: Sequence[str]) -> int | None:
@@ -108,140 +42,3 @@ def documents(
     for name in names:
         with opened(name) as stream:
             yield from batches(chunks_of(stream, on_read=on_read), name)
-
-
-def batches(chunks: Chunks, name: str = STDIN) -> Iterator[Batch]:
-    """The documents in an input, in batches."""
-    line, beginning = _beginning(chunks)
-    form: Form = "lines"
-    if not name.endswith((".jsonl", ".ndjson")):
-        form, beginning = _form(beginning, chunks)
-    everything = chain([beginning], chunks)
-    if form == "lines":
-        return _lines(everything, name, line)
-    return _pieces(everything, name, Splitter(array=form == "array", line=line), form)
-
-
-def _beginning(chunks: Chunks) -> tuple[int, bytes]:
-    """The first text that is not blank, and on which line it begins."""
-    line, text = 1, b""
-    for chunk in chunks:
-        text += chunk
-        if text[:3] != _BOM and _BOM.startswith(text[:3]):
-            continue  # one or two bytes of a mark, perhaps
-        text = text.removeprefix(_BOM)
-        bare = text.lstrip(_BLANK)
-        line += text.count(b"\n", 0, len(text) - len(bare))
-        text = bare
-        if text:
-            break
-    return line, text
-
-
-def _form(beginning: bytes, chunks: Chunks) -> tuple[Form, bytes]:
-    """What form an input has, and all that had to be read to tell."""
-    if beginning.startswith(b"["):
-        return _form_of_array(beginning, chunks)
-    if beginning.startswith(b"{"):
-        return _form_of_object(beginning, chunks)
-    return "lines", beginning
-
-
-def _form_of_array(beginning: bytes, chunks: Chunks) -> tuple[Form, bytes]:
-    """Of documents, unless its first element is a message: then the array is one document."""
-    seen = [beginning]
-    splitter = Splitter(array=True)
-    found = splitter.feed(beginning)
-    while not found and not splitter.closed:
-        chunk = next(chunks, None)
-        if chunk is None:
-            break
-        seen.append(chunk)
-        found = splitter.feed(chunk)
-    head = b"".join(seen)
-    if not found or not _is_message(found[0].raw):
-        return "array", head
-    line, head = _first_line(head, chunks)
-    return ("lines" if _is_whole(line) else "values"), head
-
-
-def _form_of_object(beginning: bytes, chunks: Chunks) -> tuple[Form, bytes]:
-    """One on each line, unless the first goes on in the next line."""
-    line, head = _first_line(beginning, chunks)
-    if _is_whole(line):
-        return "lines", head
-    if line.rstrip(_BLANK).endswith(_UNFINISHED):
-        return "values", head
-    after, head = _next_line(head, len(line), chunks)
-    return ("lines" if after.startswith(_OPENING) else "values"), head
-
-
-def _first_line(beginning: bytes, chunks: Chunks) -> tuple[bytes, bytes]:
-    """The first line, and all that was read to have it."""
-    seen = [beginning]
-    while b"\n" not in seen[-1]:
-        chunk = next(chunks, None)
-        if chunk is None:
-            break
-        seen.append(chunk)
-    head = b"".join(seen)
-    return head.partition(b"\n")[0], head
-
-
-def _next_line(beginning: bytes, start: int, chunks: Chunks) -> tuple[bytes, bytes]:
-    """The beginning of the next line that is not blank, and all that was read to have it."""
-    seen = [beginning]
-    after = beginning[start:].lstrip(_BLANK)
-    while not after:
-        chunk = next(chunks, None)
-        if chunk is None:
-            break
-        seen.append(chunk)
-        after = chunk.lstrip(_BLANK)
-    return after, b"".join(seen)
-
-
-def _is_whole(line: bytes) -> bool:
-    try:
-        loads(line)
-    except InvalidInputError:
-        return False
-    return True
-
-
-def _is_message(raw: bytes) -> bool:
-    try:
-        return is_message(loads(raw))
-    except InvalidInputError:
-        return False
-
-
-def _lines(chunks: Iterable[bytes], name: str, line: int) -> Iterator[Lines]:
-    """Whole lines; of a chunk that ends within one, the rest waits for the next."""
-    waiting: list[bytes] = []
-    for chunk in chunks:
-        whole, newline, rest = chunk.rpartition(b"\n")
-        if not newline:
-            waiting.append(chunk)
-            continue
-        raw = b"".join((*waiting, whole))
-        waiting = [rest]
-        yield Lines(name, line, raw)
-        line += raw.count(b"\n") + 1
-    if last := b"".join(waiting):
-        yield Lines(name, line, last)
-
-
-def _pieces(chunks: Iterable[bytes], name: str, splitter: Splitter, form: Form) -> Iterator[Pieces]:
-    """What a splitter cuts; at least one batch, so that an empty array is seen."""
-    of_array = form == "array"
-    waiting: list[Piece] = []
-    size = 0
-    for chunk in chunks:
-        found = splitter.feed(chunk)
-        waiting += found
-        size += sum(len(piece.raw) for piece in found)
-        if size >= CHUNK:
-            yield Pieces(name, waiting, of_array)
-            waiting, size = [], 0
-    yield Pieces(name, waiting + splitter.close(), of_array)

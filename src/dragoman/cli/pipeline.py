@@ -9,10 +9,11 @@ from itertools import chain
 from dragoman.cli.atomic_files import Output
 from dragoman.cli.conversion import Job, Outcome
 from dragoman.cli.conversion_report import Tally
-from dragoman.cli.documents import Batch, documents, size_of_files
+from dragoman.cli.documents import documents, size_of_files
 from dragoman.cli.exit_codes import BROKEN, FOUND, OK
 from dragoman.cli.screen import progress
 from dragoman.cli.workers import outcomes
+from dragoman.providers.documents.batches import Batch
 
 
 class Pipeline:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dragoman.cli.conversion import Converter, Job, Outcome
-from dragoman.cli.documents import Batch
 from dragoman.cli.exit_codes import FILES, Ending
+from dragoman.providers.documents.batches import Batch
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
