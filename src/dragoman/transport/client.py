@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.errors import DragomanError, InvalidInputError, ProviderError, TransportError
+from dragoman.errors import InvalidInputError, ProviderError, TransportError
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
@@ -17,6 +17,7 @@ from dragoman.providers.prices import LISTED
 from dragoman.providers.provider import Provider
 from dragoman.tracing.spans import ModelCall
 from dragoman.tracing.switch import is_traced, propagate
+from dragoman.transport.accepting import accepted
 from dragoman.transport.answers import read_answer
 from dragoman.transport.blocking import BlockingTwins
 from dragoman.transport.deployments import Deployment
@@ -35,8 +36,6 @@ from dragoman.wire.inputs.reader import read_request
 from dragoman.wire.target import Target
 
 _MOST = 256 * 1024 * 1024
-_MOST_OF_AN_ERROR = 1024 * 1024
-_REDIRECT, _FAILED = 300, 400
 _ATTEMPT = "the most that one attempt may take"
 
 
@@ -248,24 +247,7 @@ class Client(OtherEndpoints, BlockingTwins):
             raise
 
     async def _accepted(self, place: Deployment, message: HttpRequest) -> Reply:
-        reply = await self._transport.open(_propagated(message), self._timeouts)
-        if reply.status < _REDIRECT:
-            return reply
-        try:
-            refusal = await self._refusal(place, reply)
-        finally:
-            await reply.close()
-        raise refusal
-
-    async def _refusal(self, place: Deployment, reply: Reply) -> DragomanError:
-        if reply.status < _FAILED:
-            msg = "the server sends elsewhere, and redirects are not followed: correct the base_url"
-            return TransportError(msg, sent=True)
-        try:
-            body = await read_body(reply, _MOST_OF_AN_ERROR)
-        except TransportError:
-            body = b""  # the status says enough
-        return place.dialect.decode_error(reply.status, body, reply.headers)
+        return await accepted(self._transport, _propagated(message), self._timeouts, place.dialect)
 
 
 def _message(place: Deployment, endpoint: str, request: Request, encoded: Encoded) -> HttpRequest:

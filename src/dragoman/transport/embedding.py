@@ -43,23 +43,33 @@ async def embed(
     One that is too long for the provider is halved. `extra` are further fields of the request, as
     the provider names them.
     """
-    found = line.needs(services(line.dialect).embeddings, "embeddings")
     asked = ToEmbed(_model(line, model), _checked(texts), dimensions, extra)
+    embedded = await embed_inputs(line, asked, batch=batch)
+    model = embedded.model or asked.model
+    items = [
+        Embedding(tuple(vector), place, model) for place, vector in enumerate(embedded.vectors)
+    ]
+    return Embeddings(tuple(items), model, embedded.usage)
+
+
+async def embed_inputs(line: Line, asked: ToEmbed, *, batch: int | None = None) -> Embedded:
+    """The same for all that can be asked: token ids, media, tasks and titles, and what is lost."""
+    found = line.needs(services(line.dialect).embeddings, "embeddings")
     size = _size(batch, found.most, len(asked.inputs))
     if not is_traced():
         return await _all(line, found, asked, size)
     place = line.deployment
     with embedding_call(place.provider.name, asked.model, place.url) as told:
-        embeddings = await _all(line, found, asked, size)
-        told(embeddings.usage)
-        return embeddings
+        embedded = await _all(line, found, asked, size)
+        told(embedded.usage)
+        return embedded
 
 
-async def _all(line: Line, found: EmbeddingFormat, asked: ToEmbed, size: int) -> Embeddings:
+async def _all(line: Line, found: EmbeddingFormat, asked: ToEmbed, size: int) -> Embedded:
     answers: list[Embedded] = []
     for start in range(0, len(asked.inputs), size):
         answers += await _embedded(line, found, asked.portion(start, start + size))
-    return _joined(answers, asked.model)
+    return _joined(answers)
 
 
 def _model(line: Line, named: str | None) -> str:
@@ -103,18 +113,18 @@ def _is_too_long(error: ProviderError) -> bool:
 
 
 async def _answer(line: Line, found: EmbeddingFormat, asked: ToEmbed) -> Embedded:
-    body = found.encode(asked).to_bytes()
-    message = line.deployment.request("embed", body, model=asked.model)
+    encoded = found.encode(asked)
+    message = line.deployment.request("embed", encoded.to_bytes(), model=asked.model)
     answer = found.decode(opened((await line.exchange(message)).body, line.dialect))
     if len(answer.vectors) != len(asked.inputs):
         msg = f"asked for {len(asked.inputs)} embeddings, the server sent {len(answer.vectors)}"
         raise WireError(msg, dialect=line.dialect, path="$")
-    return answer
+    return answer._replace(losses=tuple(encoded.losses))
 
 
-def _joined(answers: Sequence[Embedded], model: str) -> Embeddings:
-    model = next((answer.model for answer in answers if answer.model), model)
+def _joined(answers: Sequence[Embedded]) -> Embedded:
     vectors = [vector for answer in answers for vector in answer.vectors]
-    items = [Embedding(tuple(vector), place, model) for place, vector in enumerate(vectors)]
     usages = [answer.usage for answer in answers if answer.usage is not None]
-    return Embeddings(tuple(items), model, reduce(add, usages) if usages else None)
+    losses = dict.fromkeys(loss for answer in answers for loss in answer.losses)
+    model = next((answer.model for answer in answers if answer.model), None)
+    return Embedded(vectors, reduce(add, usages) if usages else None, model, tuple(losses))

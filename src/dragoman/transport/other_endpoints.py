@@ -13,10 +13,11 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
 from dragoman.model.responses import Embedding
 from dragoman.transport.counting import Estimator, count_tokens
-from dragoman.transport.embedding import embed
+from dragoman.transport.embedding import embed, embed_inputs
 from dragoman.transport.exchanges import Line
 from dragoman.transport.listing import list_models
 from dragoman.transport.uploading import AnyMedia, Source, upload
+from dragoman.wire.embeddings import Embedded, ToEmbed
 
 
 class OtherEndpoints(ABC):
@@ -61,6 +62,10 @@ class OtherEndpoints(ABC):
             return found.items[0].replace(usage=found.usage)
         return found
 
+    async def embed_inputs(self, asked: ToEmbed) -> Embedded:
+        """The embeddings of all that can be asked: token ids, media, tasks; with what is lost."""
+        return await embed_inputs(self._line.reaching(asked.model), asked)
+
     async def models(self) -> tuple[ModelInfo, ...]:
         """The models that the provider lists for this key."""
         return await list_models(self._line)
@@ -92,6 +97,10 @@ class OtherEndpoints(ABC):
     def embed_sync(self, texts: str | Iterable[str], **settings: Any) -> Embedding | Embeddings:
         """See `embed`."""
         return portal.run(self.embed(texts, **settings))
+
+    def embed_inputs_sync(self, asked: ToEmbed) -> Embedded:
+        """See `embed_inputs`."""
+        return portal.run(self.embed_inputs(asked))
 
     def models_sync(self) -> tuple[ModelInfo, ...]:
         """See `models`."""

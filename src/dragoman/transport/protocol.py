@@ -70,6 +70,8 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     method: str = "POST"
     headers: Mapping[str, str] = EMPTY
     body: bytes | None = None
+    pieces: AsyncIterator[bytes] | None = None
+    """A body that comes in pieces, in place of `body`: it can be sent once."""
 
     def __repr__(self) -> str:
         size = 0 if self.body is None else len(self.body)

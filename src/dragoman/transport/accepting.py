@@ -1,0 +1,35 @@
+"""A reply that says yes; what else a provider says is raised."""
+
+from __future__ import annotations
+
+from dragoman.errors import DragomanError, TransportError
+from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport, read_body
+from dragoman.wire.dialect import Dialect
+
+_MOST_OF_AN_ERROR = 1024 * 1024
+_REDIRECT, _FAILED = 300, 400
+
+
+async def accepted(
+    transport: Transport, message: HttpRequest, timeouts: Timeouts, dialect: Dialect
+) -> Reply:
+    """The reply to a request, if its status is a success; raises the provider's error otherwise."""
+    reply = await transport.open(message, timeouts)
+    if reply.status < _REDIRECT:
+        return reply
+    try:
+        refusal = await _refusal(dialect, reply)
+    finally:
+        await reply.close()
+    raise refusal
+
+
+async def _refusal(dialect: Dialect, reply: Reply) -> DragomanError:
+    if reply.status < _FAILED:
+        msg = "the server sends elsewhere, and redirects are not followed: correct the base_url"
+        return TransportError(msg, sent=True)
+    try:
+        body = await read_body(reply, _MOST_OF_AN_ERROR)
+    except TransportError:
+        body = b""  # the status says enough
+    return dialect.decode_error(reply.status, body, reply.headers)
