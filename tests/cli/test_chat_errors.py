@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from dragoman import Agent, ChatHistory, Message, SessionIdentity, ToolCall
+from dragoman.agent.harmless_tools import now
 from dragoman.cli.chat.commands import obey
 from dragoman.cli.chat.model_commands import chooses_tools
 from dragoman.cli.chat.screens import PipeScreen
 from dragoman.cli.chat.talk import Talk
-from dragoman.cli.chat.toolset import now
 from dragoman.cli.chat.typed import PipedLines
 from dragoman.cli.exit_codes import clean_ending
 from dragoman.errors import ToolRetry

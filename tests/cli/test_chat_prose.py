@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from dragoman import ToolCall
+from dragoman.agent.harmless_tools import calculate, now
 from dragoman.cli.chat.calls import call_line
 from dragoman.cli.chat.flow import Flow
 from dragoman.cli.chat.prose import Prose, settled
-from dragoman.cli.chat.toolset import calculate, now
 from dragoman.errors import ToolRetry
 from dragoman.model.tools import make_call
 

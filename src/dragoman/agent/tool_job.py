@@ -16,7 +16,7 @@ from dragoman.model.functions.tool import Tool
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.tracing.spans import tool_run
 from dragoman.tracing.switch import is_traced
-from dragoman.wire.fitting.tools import TEXT_ARGUMENT
+from dragoman.wire.text_tools import TEXT_ARGUMENT
 
 
 class Job(NamedTuple):
