@@ -1,0 +1,177 @@
+"""All models that can be asked for: the routes' own names, and what the places list."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import NamedTuple
+
+from dragoman.errors import DragomanError
+from dragoman.gateway.config.matching import NamedRoutes
+from dragoman.gateway.config.settings import GatewayConfig, Place
+from dragoman.model.catalogue import ModelInfo
+from dragoman.transport.client import Client
+from dragoman.transport.protocol import Timeouts, Transport
+from dragoman.transport.retries import Retries
+
+_KEPT = 300.0  # seconds that a place's list is remembered
+_KEPT_FOR_UNKNOWN = 10.0  # seconds after which an unknown name is reason to ask again
+_LONGEST_WAIT = 5.0
+_MOST_MODELS = 10_000  # of one place
+_MOST_BYTES = 32 * 1024 * 1024
+_LONGEST_NAME = 256
+
+Lists = Mapping[str, tuple[ModelInfo, ...]]
+
+
+class Held(NamedTuple):
+    """A model that a place lists, under its name there."""
+
+    place: Place
+    model: str
+
+
+class Heard(NamedTuple):
+    """What the places said last."""
+
+    shown: tuple[ModelInfo, ...]
+    """All models that can be asked for."""
+    held: Mapping[str, Held]
+    """By plain name: the first place that lists it."""
+    lists: Lists
+    """What each place lists, under its own names."""
+
+
+class Catalogue:
+    """Asks the places for their models, side by side; remembers what they said for minutes.
+
+    A place that fails or takes too long is left out.
+    """
+
+    def __init__(
+        self,
+        config: GatewayConfig,
+        *,
+        environ: Mapping[str, str] = os.environ,
+        transport: Transport | None = None,
+        seconds: float = _LONGEST_WAIT,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._config = config
+        self._environ, self._transport = environ, transport
+        self._seconds, self._clock = seconds, clock
+        self._named = NamedRoutes(config.routes)
+        self._known: Heard | None = None
+        self._asked_at = 0.0
+        self._lock = asyncio.Lock()
+
+    async def models(self) -> list[ModelInfo]:
+        """The models, each name once: routes and aliases first, then by place."""
+        return list((await self._current(_KEPT)).shown)
+
+    async def holder(self, model: str) -> Held | None:
+        """The first place that lists a model of that name."""
+        for age in (_KEPT, _KEPT_FOR_UNKNOWN):  # it may have been pulled a moment ago
+            found = (await self._current(age)).held.get(model)
+            if found is not None:
+                return found
+        return None
+
+    def _heard(self, lists: Lists) -> Heard:
+        """What is made of the places' lists: once, however often it is asked for."""
+        found = self._of_routes(lists) if self._config.routes else self._of_places(lists)
+        aliases = (ModelInfo(name) for name in self._config.aliases)
+        each_once: dict[str, ModelInfo] = {}
+        for info in (*aliases, *found):
+            each_once.setdefault(info.id, info)
+        held: dict[str, Held] = {}
+        for place in self._config.places.values():
+            for info in lists.get(place.name, ()):
+                held.setdefault(info.id, Held(place, info.id))
+        for name, each in list(held.items()):  # Ollama leaves out `:latest`
+            held.setdefault(name.removesuffix(":latest"), each)
+        return Heard(tuple(each_once.values()), held, lists)
+
+    async def listed_at(self, place: Place) -> tuple[ModelInfo, ...]:
+        """What a place lists, under its own names; nothing where it was not asked, or failed."""
+        return (await self._current(_KEPT)).lists.get(place.name, ())
+
+    def _of_routes(self, lists: Lists) -> Iterator[ModelInfo]:
+        routes = self._config.routes
+        yield from (ModelInfo(route.model) for route in routes if not route.is_pattern)
+        for route in routes:
+            for hop in route.to if route.is_pattern else ():
+                for info in lists.get(hop.place.name, ()) if hop.model is None else ():
+                    if self._named.find(info.id) is route:
+                        yield info
+
+    def _of_places(self, lists: Lists) -> Iterator[ModelInfo]:
+        for place in self._config.places.values():
+            if place.model_url is not None:
+                yield ModelInfo(place.model_url)
+            for info in lists.get(place.name, ()):
+                yield info.replace(id=f"{place.name}:{info.id}")
+        for infos in lists.values():
+            yield from infos
+
+    async def _current(self, age: float) -> Heard:
+        async with self._lock:  # one asks, the others wait for what it hears
+            if self._known is None or self._clock() - self._asked_at >= age:
+                self._known = self._heard(await self._asked())
+                self._asked_at = self._clock()
+            return self._known
+
+    async def _asked(self) -> Lists:
+        places = list(self._places_to_ask())
+        if not places:
+            return {}
+        transport = self._transport or _network()
+        try:
+            answers = await asyncio.gather(*(self._models_at(each, transport) for each in places))
+        finally:
+            if self._transport is None:
+                await transport.close()
+        return {place.name: models for place, models in zip(places, answers, strict=True)}
+
+    def _places_to_ask(self) -> Iterable[Place]:
+        """Those whose lists are shown: all without routes, else those that patterns lead to."""
+        if not self._config.routes:
+            places = list(self._config.places.values())
+        else:
+            patterns = (route for route in self._config.routes if route.is_pattern)
+            hops = (hop for route in patterns for hop in route.to if hop.model is None)
+            places = list({hop.place.name: hop.place for hop in hops}.values())
+        return (place for place in places if place.provider is not None)
+
+    async def _models_at(self, place: Place, transport: Transport) -> tuple[ModelInfo, ...]:
+        try:
+            async with asyncio.timeout(self._seconds):
+                models = await self._client(place, transport).models()
+        except (DragomanError, TimeoutError):
+            return ()  # left out: the others are served all the same
+        named = (info for info in models if 0 < len(info.id) <= _LONGEST_NAME)
+        return tuple(islice(named, _MOST_MODELS))
+
+    def _client(self, place: Place, transport: Transport) -> Client:
+        assert place.provider is not None  # noqa: S101 - `_places_to_ask` has seen to it
+        return Client(
+            place.provider,
+            key=place.key(self._environ),
+            base_url=place.base_url,
+            headers=place.headers,
+            parameters=place.parameters,
+            dialect=place.dialect,
+            timeouts=Timeouts(connect=self._seconds, total=self._seconds),
+            retries=Retries(attempts=1),
+            transport=transport,
+            max_bytes=_MOST_BYTES,
+        )
+
+
+def _network() -> Transport:
+    from dragoman.transport.http import HttpTransport  # aiohttp takes its time
+
+    return HttpTransport()

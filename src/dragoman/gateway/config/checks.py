@@ -1,0 +1,213 @@
+"""Checks of single values: each returns what is kept, or notes what would be right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+from dragoman.gateway.config.document import WRONG, Check, Document
+from dragoman.gateway.config.positions import Path
+from dragoman.model.spelling import did_you_mean
+from dragoman.wire.key_masking import masked
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
+_HOST_LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)", re.ASCII)
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+", re.ASCII)
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}", re.ASCII)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
+_LONGEST_TEXT = 4096
+_LONGEST_HOST = 253
+_LEAST_BYTES, _MOST_BYTES = 1024, 2**34
+_LONGEST_YEARS = 10 * 365 * 86400.0
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d)", re.ASCII)
+_SIZES = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+_SIZE = re.compile(r"(\d{1,12})\s?([kmg]i?b)", re.ASCII | re.IGNORECASE)
+_CREDENTIALS = frozenset(
+    {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-goog-api-key"}
+)
+
+
+def rule(of: str, test: Callable[[Any], Any]) -> Check:
+    """A check from a function that returns what is kept, or `WRONG`; `of` says what is right."""
+
+    def check(document: Document, path: Path, value: Any) -> Any:
+        kept = test(value)
+        return document.problem(path, f"this must be {of}") if kept is WRONG else kept
+
+    return check
+
+
+def whole(least: int, most: int) -> Check:
+    """A whole number within bounds."""
+
+    def test(value: Any) -> Any:
+        is_whole = type(value) is int and least <= value <= most
+        return value if is_whole else WRONG
+
+    return rule(f"a whole number from {least} to {most}", test)
+
+
+def number(least: float, most: float) -> Check:
+    """A number within bounds."""
+
+    def test(value: Any) -> Any:
+        is_number = type(value) in {int, float} and least <= value <= most
+        return value if is_number else WRONG
+
+    return rule(f"a number from {least} to {most}", test)
+
+
+def one_of(names: Sequence[str]) -> Check:
+    """One of a few words."""
+
+    def check(document: Document, path: Path, value: Any) -> Any:
+        if isinstance(value, str) and value in names:
+            return value
+        near = did_you_mean(value, names)
+        return document.problem(path, f"this must be one of {', '.join(names)}{near}")
+
+    return check
+
+
+def list_of(check: Check, what: str) -> Check:
+    """A list whose items are all right, as a tuple."""
+
+    def checked(document: Document, path: Path, value: Any) -> Any:
+        if not isinstance(value, list):
+            return document.problem(path, f'this must be a list of {what}, as in ["…"]')
+        found = [check(document, (*path, place), each) for place, each in enumerate(value)]
+        return WRONG if any(each is WRONG for each in found) else tuple(found)
+
+    return checked
+
+
+def _text(value: Any) -> Any:
+    is_text = isinstance(value, str) and 0 < len(value) <= _LONGEST_TEXT
+    return value if is_text and not _CONTROL.search(value) else WRONG
+
+
+def _seconds(value: Any) -> Any:
+    """Seconds, or a text with a unit: `30`, `"1.5s"`, `"10m"`."""
+    if isinstance(value, str):
+        found = _DURATION.fullmatch(value.strip())
+        value = float(found[1]) * _UNITS[found[2]] if found else None
+    if type(value) not in {int, float} or not 0 < value <= _LONGEST_YEARS:
+        return WRONG
+    return float(value)
+
+
+def _limit(value: Any) -> Any:
+    return None if value == "none" else _seconds(value)
+
+
+def _bytes(value: Any) -> Any:
+    if isinstance(value, str):
+        found = _SIZE.fullmatch(value.strip())
+        value = int(found[1]) * _SIZES[found[2].lower()] if found else None
+    return value if type(value) is int and _LEAST_BYTES <= value <= _MOST_BYTES else WRONG
+
+
+def _host(value: Any) -> Any:
+    """A name or an address, without a port."""
+    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_HOST:
+        return WRONG
+    try:
+        return str(ip_address(value.removeprefix("[").removesuffix("]")))
+    except ValueError:
+        labels = value.removesuffix(".").split(".")
+    is_numeric = labels[-1].isdigit()  # 127.0.0.256 is no name
+    return value if all(map(_HOST_LABEL.fullmatch, labels)) and not is_numeric else WRONG
+
+
+def _url(value: Any) -> Any:
+    """An address without credentials, query and fragment; braces are the provider's parameters."""
+    if not isinstance(value, str) or len(value) > _LONGEST_TEXT or _UNPRINTABLE.search(value):
+        return WRONG
+    try:
+        parts = urlsplit(value)
+        host, _ = parts.hostname, parts.port  # a bad port raises
+    except ValueError:
+        return WRONG
+    is_address = parts.scheme in {"http", "https"} and host
+    if not is_address or "@" in parts.netloc or "?" in value or "#" in value:
+        return WRONG
+    is_host = "{" in parts.netloc or _host(host) is not WRONG
+    return value.rstrip("/") if is_host else WRONG
+
+
+def store_url(schemes: Sequence[str]) -> Check:
+    """The URL of a store. It may hold a password, and is never shown."""
+
+    def test(value: Any) -> Any:
+        if _text(value) is WRONG:
+            return WRONG
+        scheme, colon, _ = value.partition(":")
+        return value if colon and scheme in schemes else WRONG
+
+    return rule(f"the URL of a store, which begins with {', '.join(schemes)}", test)
+
+
+def _variable(value: Any) -> Any:
+    is_name = isinstance(value, str) and _VARIABLE.fullmatch(value)
+    return value if is_name and masked(value) == value else WRONG  # some keys look like names
+
+
+def _prefix(value: Any) -> Any:
+    if not isinstance(value, str) or len(value) > _LONGEST_HOST or "/." in value:
+        return WRONG
+    path = value.rstrip("/")
+    return path if not path or _PREFIX.fullmatch(path) else WRONG
+
+
+def _pattern(value: Any) -> Any:
+    """A model's name, with or without stars; two in a row are one."""
+    return WRONG if _text(value) is WRONG else re.sub(r"\*+", "*", value.strip()) or WRONG
+
+
+def _flag(value: Any) -> Any:
+    return value if isinstance(value, bool) else WRONG
+
+
+def mapping(check: Check, what: str) -> Check:
+    """A table of the user's own names."""
+
+    def checked(document: Document, path: Path, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return document.problem(path, f'this must be a table of {what}, as in {{ name = "…" }}')
+        found = {name: check(document, (*path, name), each) for name, each in value.items()}
+        return WRONG if any(each is WRONG for each in found.values()) else found
+
+    return checked
+
+
+def headers(document: Document, path: Path, value: Any) -> Any:
+    """Headers of every request to a place; none that would carry a key."""
+    found = mapping(text, "headers")(document, path, value)
+    for name in value if isinstance(value, dict) else ():
+        if name.lower() in _CREDENTIALS:
+            said = "keys don't belong in the file: name their variable in api_key_env"
+            found = document.problem((*path, name), said, at_key=True)
+        elif not _HEADER.fullmatch(name):
+            found = document.problem((*path, name), "this is not the name of a header", at_key=True)
+    if found is not WRONG and len({name.lower() for name in found}) < len(found):
+        return document.problem(path, "the same header is here twice")
+    return found
+
+
+text = rule("a text of one line", _text)
+flag = rule("true or false", _flag)
+seconds = rule('a number of seconds above zero, or a text such as "30s", "10m", "1h"', _seconds)
+limit = rule('a number of seconds above zero, a text such as "30s" or "10m", or "none"', _limit)
+size = rule('a number of bytes from 1024, or a text such as "64MiB"', _bytes)
+host = rule('a host name or an IP address, such as "127.0.0.1"', _host)
+url = rule(
+    'an address such as "https://llm.example.org/v1", without a user, password or query', _url
+)
+variable = rule("the name of an environment variable, such as LAB_KEY, not a key", _variable)
+path_prefix = rule('a path such as "/llm"', _prefix)
+pattern = rule("the name of a model, in which * stands for anything", _pattern)

@@ -1,0 +1,68 @@
+"""The places that need no table: by their keys, on this machine, and in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+
+from dragoman.gateway.config.settings import Place
+from dragoman.providers.provider import Provider
+from dragoman.providers.readiness import (
+    is_own_server,
+    key_variable,
+    missing_variables,
+    server_address,
+)
+from dragoman.providers.registry import providers
+from dragoman.transport.local.catalogue import PACKAGED
+from dragoman.transport.local.fetching import is_kept
+
+ECHO = "echo:"
+
+
+def found_places(environ: Mapping[str, str]) -> dict[str, Place]:
+    """All places that need no table in the file, by name.
+
+    In the order in which plain names are looked for: the makers of models, servers on this machine,
+    those that host other people's models, and what runs in this process.
+    """
+    known = [each for each in providers() if _is_ready(each, environ)]
+    known.sort(key=lambda each: (not each.names, not is_own_server(each)))
+    places = [place_of(each, environ) for each in known]
+    return {place.name: place for place in (*places, *_in_this_process())}
+
+
+def place_of(provider: Provider, environ: Mapping[str, str]) -> Place:
+    """A provider as it is, with its key and its address from the environment."""
+    return Place(
+        name=provider.name,
+        provider=provider,
+        key_env=key_variable(provider, environ),
+        base_url=server_address(provider.name, environ),
+        parameters=parameters_around(provider, environ),
+    )
+
+
+def parameters_around(provider: Provider, environ: Mapping[str, str]) -> dict[str, str]:
+    """What stands in a provider's addresses, from the environment."""
+    found: dict[str, str] = {}
+    for name, variables in provider.parameters.items():
+        value = next((environ[each] for each in variables if environ.get(each)), None)
+        if value is not None:
+            found[name] = value
+    return found
+
+
+def _is_ready(provider: Provider, environ: Mapping[str, str]) -> bool:
+    if provider.base_url is None:
+        return False
+    has_key = key_variable(provider, environ) is not None
+    return is_own_server(provider) or (has_key and not missing_variables(provider, environ))
+
+
+def _in_this_process() -> Iterator[Place]:
+    """Local models that are here already, and the one that repeats what it is told."""
+    for model in PACKAGED.values() if find_spec("xllamacpp") is not None else ():
+        if is_kept(model):
+            yield Place(name=f"local:{model.name}", model_url=f"local:{model.name}")
+    yield Place(name=ECHO, model_url=ECHO)

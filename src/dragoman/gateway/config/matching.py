@@ -1,0 +1,99 @@
+"""Names of models as clients write them, against routes and places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from dragoman.gateway.config.settings import Place, RouteSettings
+from dragoman.model.spelling import normalised
+from dragoman.providers.facts.names import base_of, is_listed, pattern_of
+from dragoman.providers.registry import heard_names
+
+_LONGEST_PREFIX = 64
+_LONGEST_MATCHED = 1024  # a client's name that is longer is nobody's
+_LONGEST_LISTED = 128  # no maker's names are longer, and `is_listed` remembers what it is asked
+
+
+class NamedRoutes:
+    """The routes of the file, to be found by name: the most specific one wins.
+
+    An exact name before any pattern; then the pattern with the longest literal part; then the one
+    that comes first in the file.
+    """
+
+    def __init__(self, routes: Iterable[RouteSettings]) -> None:
+        exact: dict[str, RouteSettings] = {}
+        patterns: list[RouteSettings] = []
+        for route in routes:
+            if route.is_pattern:
+                patterns.append(route)
+            else:
+                exact.setdefault(route.model, route)
+        patterns.sort(key=lambda route: -literal_length(route.model))
+        self._exact = exact
+        self._patterns = [(re.compile(pattern_of(route.model)), route) for route in patterns]
+        self._default = next((route for route in patterns if not literal_length(route.model)), None)
+
+    def find(self, model: str | None) -> RouteSettings | None:
+        """The route of a name; of a request without one, the default route."""
+        if model is None:
+            return self._default
+        found = self._exact.get(model)
+        if found is not None or len(model) > _LONGEST_MATCHED:
+            return found
+        return next((route for shape, route in self._patterns if shape.match(model)), None)
+
+
+def literal_length(pattern: str) -> int:
+    """The characters of a pattern that stand for themselves.
+
+    >>> literal_length("gpt-*"), literal_length("*")
+    (4, 0)
+    """
+    return len(pattern) - pattern.count("*")
+
+
+def model_at(place: Place, model: str | None) -> str | None:
+    """The client's name for a model as the place knows it: without a prefix that names the place.
+
+    A model in this process has no names to choose from.
+    """
+    if model is None or place.provider is None:
+        return None
+    rest = _rest_at(place, model)
+    return model if rest is None else rest
+
+
+def known_place(model: str, places: Mapping[str, Place]) -> Place | None:
+    """The place of a name, where that is known without asking any."""
+    own = places.get(model) or places.get(f"{model}:")
+    if own is not None and own.model_url is not None:
+        return own
+    found = [place for place in places.values() if _rest_at(place, model) is not None]
+    found.sort(key=lambda place: not model.startswith(f"{place.name}:"))  # before its provider's
+    found += [place for place in places.values() if not found and _lists(place, model)]
+    return found[0] if found else None
+
+
+def _rest_at(place: Place, model: str) -> str | None:
+    """What follows a prefix that names the place; None where there is none."""
+    head, colon, rest = model[: _LONGEST_PREFIX + 1].partition(":")
+    if not colon or not rest or place.provider is None:
+        return None
+    heard = normalised(head)
+    is_named = head == place.name or (heard and heard in _names_of(place))
+    return model[len(head) + 1 :] if is_named else None
+
+
+def _names_of(place: Place) -> set[str]:
+    names = set() if place.provider is None else heard_names(place.provider)
+    return names | {normalised(place.name)}
+
+
+def _lists(place: Place, model: str) -> bool:
+    if len(model) > _LONGEST_LISTED:
+        return False
+    if place.provider is not None:
+        return is_listed(place.provider.names, base_of(model))
+    return place.model_url is not None and place.model_url.partition(":")[2] == model

@@ -1,0 +1,161 @@
+"""The tables `[providers.NAME]`: places of the user's own, and known ones with other settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from dragoman.errors import ConfigError
+from dragoman.gateway.config import checks
+from dragoman.gateway.config.discovery import place_of
+from dragoman.gateway.config.document import Check, Document
+from dragoman.gateway.config.positions import Path
+from dragoman.gateway.config.settings import Place
+from dragoman.model.spelling import did_you_mean, normalised
+from dragoman.providers.provider import Provider
+from dragoman.providers.readiness import key_variable
+from dragoman.providers.registry import provider, provider_names
+from dragoman.transport.protocol import Timeouts
+
+OWN_KINDS = ("local", "echo", "scripted")
+"""What runs in this process; no place of the user's own has these names."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+_MOST_RETRIES = 10
+_NO_KEYS = "keys don't belong in the file: name the variable that holds it in api_key_env"
+_REFUSED: dict[str, str] = dict.fromkeys(
+    ("apikey", "key", "keys", "token", "secret", "password", "accesstoken", "bearer"), _NO_KEYS
+)
+_TIMEOUTS: Mapping[str, Check] = {
+    "connect": checks.limit,
+    "first_byte": checks.limit,
+    "between": checks.limit,
+    "attempt": checks.limit,
+    "total": checks.limit,
+}
+
+
+def read_timeouts(document: Document, path: Path, value: Any) -> Any:
+    """A table of timeouts."""
+    return Timeouts(**document.fields(path, value, _TIMEOUTS))
+
+
+@lru_cache(maxsize=1024)
+def known_provider(name: str) -> Provider | None:
+    """The provider of that name or alias, if there is one.
+
+    Remembered until a file is read anew: an unknown name makes the registry look for packages that
+    were installed in the meantime, which takes milliseconds.
+    """
+    try:
+        return provider(name) if normalised(name) else None
+    except ConfigError:
+        return None
+
+
+def _kind(document: Document, path: Path, value: Any) -> Any:
+    found = known_provider(value) if isinstance(value, str) else None
+    if found is not None:
+        return found
+    names = provider_names()
+    near = did_you_mean(value, names)
+    return document.problem(path, f"this must be one of the providers {', '.join(names)}{near}")
+
+
+_FIELDS: Mapping[str, Check] = {
+    "kind": _kind,
+    "base_url": checks.url,
+    "api_key_env": checks.variable,
+    "dialect": checks.text,
+    "headers": checks.headers,
+    "parameters": checks.mapping(checks.text, "parameters"),
+    "timeouts": read_timeouts,
+    "retries": checks.whole(0, _MOST_RETRIES),
+}
+
+
+def read_places(document: Document, environ: Mapping[str, str]) -> dict[str, Place]:
+    """The places that the file names, by name."""
+    tables = document.data.get("providers", {})
+    if not isinstance(tables, dict):
+        document.problem(("providers",), "this must be tables, as in [providers.lab]")
+        return {}
+    places: dict[str, Place] = {}
+    heard: set[str] = set()
+    for name, table in tables.items():
+        path = ("providers", name)
+        if _is_good_name(document, path, name, heard):
+            place = _read_place(document, path, table, environ)
+            if place is not None:
+                places[name] = place
+    return places
+
+
+def _is_good_name(document: Document, path: Path, name: str, heard: set[str]) -> bool:
+    problem = None
+    if not _NAME.fullmatch(name):
+        problem = "the name of a place has letters, digits, dots, hyphens and underscores, up to 64"
+    elif name.lower() in OWN_KINDS:
+        problem = f"{name} is what runs in this process; give the place another name"
+    elif normalised(name) in heard:
+        problem = "there is a place of that name already"
+    heard.add(normalised(name))
+    if problem is not None:
+        document.problem(path, problem, at_key=True)
+    return problem is None
+
+
+def _read_place(
+    document: Document, path: Path, table: Any, environ: Mapping[str, str]
+) -> Place | None:
+    told = document.fields(path, table, _FIELDS, refused=_REFUSED)
+    name = str(path[-1])
+    kind = told.pop("kind", None)
+    if kind is None and isinstance(table, dict) and "kind" in table:
+        return None  # its problem is noted
+    kind = kind or known_provider(name)
+    if kind is None:
+        said = f"kind is missing: it names the provider{did_you_mean(name, provider_names())}"
+        document.problem(path, said, at_key=True)
+        return None
+    told["key_env"] = told.pop("api_key_env", None)
+    _check_against(document, path, told, kind)
+    _warn_of_missing_keys(document, path, told, kind, environ)
+    if "base_url" in told and told["key_env"] is None and kind != known_provider(name):
+        kind = kind.replace(keys=())  # the provider's key is none of this server's business
+    around = place_of(kind, environ)
+    told["key_env"] = told["key_env"] or around.key_env
+    told["base_url"] = told.get("base_url") or around.base_url
+    told["parameters"] = {**around.parameters, **told.get("parameters", {})}
+    return Place(name=name, provider=kind, **told)
+
+
+def _check_against(document: Document, path: Path, told: Mapping[str, Any], kind: Provider) -> None:
+    """Note what does not fit the provider that it is."""
+    if kind.base_url is None and "base_url" not in told:
+        said = f"base_url is missing: {kind.name} has no address of its own"
+        document.problem(path, said, at_key=True)
+    if told.get("dialect", kind.dialects[0]) not in kind.dialects:
+        spoken = ", ".join(kind.dialects)
+        near = did_you_mean(told["dialect"], kind.dialects)
+        said = f"{kind.name} does not speak that dialect; it speaks {spoken}{near}"
+        document.problem((*path, "dialect"), said)
+    for name in told.get("parameters", ()):
+        if name not in kind.parameters:
+            there = ", ".join(kind.parameters) or "none"
+            said = f"{kind.name} has no such parameter; there are {there}"
+            document.problem((*path, "parameters", name), said, at_key=True)
+
+
+def _warn_of_missing_keys(
+    document: Document, path: Path, told: Mapping[str, Any], kind: Provider,
+    environ: Mapping[str, str],
+) -> None:  # fmt: skip
+    variable = told["key_env"]
+    if variable is not None:
+        if not environ.get(variable, "").strip():  # it may be a key by mistake: not shown
+            document.warn((*path, "api_key_env"), "this environment variable is not set")
+    elif "base_url" not in told and kind.auth is not None and key_variable(kind, environ) is None:
+        document.warn(path, f"{' or '.join(kind.keys)} is not set")

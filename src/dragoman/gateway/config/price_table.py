@@ -1,0 +1,71 @@
+"""The table `[prices]`: what models cost the operator, in US dollars for a million tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from dragoman.errors import DragomanError
+from dragoman.gateway.config import checks
+from dragoman.gateway.config.document import WRONG, Check, Document
+from dragoman.gateway.config.positions import Path
+from dragoman.providers.price import Price
+
+_MOST = 1e9
+_MOST_TOKENS = 10**12
+_LONGEST = 256
+_SHAPE = "a price is a table such as { input = 0.1, output = 0.2 }"
+
+
+def _amount(value: Any) -> Any:
+    is_number = type(value) in {int, float} and 0 <= value <= _MOST
+    return Decimal(str(value)) if is_number else WRONG
+
+
+_DOLLARS = checks.rule("US dollars for a million tokens, from 0 up", _amount)
+_AMOUNTS: Mapping[str, Check] = dict.fromkeys(
+    ("input", "output", "cache_read", "cache_write", "cache_write_hour"), _DOLLARS
+)
+
+
+def _beyond(document: Document, path: Path, value: Any) -> Any:
+    return _read(document, path, value, _AMOUNTS)
+
+
+_FIELDS: Mapping[str, Check] = {
+    **_AMOUNTS,
+    "above": checks.whole(1, _MOST_TOKENS),
+    "beyond": _beyond,
+}
+
+
+def _read(document: Document, path: Path, value: Any, fields: Mapping[str, Check]) -> Any:
+    if not isinstance(value, dict):
+        return document.problem(path, _SHAPE)
+    told = document.fields(path, value, fields, required=("input",))
+    if set(told) != set(value) or "input" not in told:
+        return WRONG  # what is wrong is noted
+    try:
+        return Price(**told)
+    except DragomanError:
+        return document.problem(path, "above and beyond go together: give both or none")
+
+
+def read_prices(document: Document) -> dict[str, Price]:
+    """The operator's own prices, by name or pattern."""
+    table = document.data.get("prices", {})
+    if not isinstance(table, dict):
+        document.problem(("prices",), f"this must be a table: {_SHAPE} for each model")
+        return {}
+    found: dict[str, Price] = {}
+    for name, value in table.items():
+        path = ("prices", name)
+        if not 0 < len(name) <= _LONGEST:
+            said = f"the name of a model has at most {_LONGEST} characters"
+            document.problem(path, said, at_key=True)
+            continue
+        price = _read(document, path, value, _FIELDS)
+        if price is not WRONG:
+            found[name] = price
+    return found

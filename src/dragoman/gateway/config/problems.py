@@ -1,0 +1,39 @@
+"""What is wrong with a configuration, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from dragoman.errors import ConfigError
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One thing that is wrong: what, and where in the file, if it is in one."""
+
+    text: str
+    path: Path | None = None
+    line: int | None = None
+    """Counted from one."""
+    column: int | None = None
+    """In characters, counted from one."""
+
+    def __str__(self) -> str:
+        where = (str(self.path) if self.path else None, self.line, self.column)
+        said = ":".join(str(each) for each in where if each is not None)
+        return f"{said}: {self.text}" if said else self.text
+
+
+class ConfigFileError(ConfigError):
+    """A configuration that can't be used; the text has a line for each of its `problems`.
+
+    `path`, `line` and `column` are those of the first.
+    """
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = tuple(problems)
+        first = self.problems[0] if self.problems else Problem("")
+        self.path, self.line, self.column = first.path, first.line, first.column

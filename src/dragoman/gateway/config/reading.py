@@ -1,0 +1,86 @@
+"""The configuration of the gateway, from `dragoman.toml` and the environment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dragoman.gateway.config.discovery import found_places
+from dragoman.gateway.config.document import Check, Document
+from dragoman.gateway.config.hops import HopReader
+from dragoman.gateway.config.place_tables import known_provider, read_places
+from dragoman.gateway.config.positions import Path as KeyPath
+from dragoman.gateway.config.price_table import read_prices
+from dragoman.gateway.config.route_tables import read_aliases, read_routes
+from dragoman.gateway.config.server_table import read_server
+from dragoman.gateway.config.settings import GatewayConfig
+
+DEFAULT_FILE = Path("dragoman.toml")
+VARIABLE = "DRAGOMAN_CONFIG"
+
+
+def _later(_document: Document, _path: KeyPath, value: Any) -> Any:
+    return value  # each table has a reader of its own
+
+
+_TABLES: Mapping[str, Check] = dict.fromkeys(
+    ("server", "providers", "routes", "aliases", "prices"), _later
+)
+
+
+def load_config(
+    path: Path | None, environ: Mapping[str, str], *, default: Path | None = DEFAULT_FILE
+) -> GatewayConfig:
+    """What the gateway is told; raises `ConfigFileError` with all that is wrong.
+
+    The file is `path`, else what `DRAGOMAN_CONFIG` names, else `default` if there is such a file,
+    else none: the environment and the defaults alone.
+    """
+    source = config_path(path, environ, default=default)
+    return _read(Document(None) if source is None else Document.read(source), environ)
+
+
+def parse_config(
+    text: str, environ: Mapping[str, str], *, path: Path = DEFAULT_FILE
+) -> GatewayConfig:
+    """As `load_config`, from the text of a file; problems name `path`."""
+    return _read(Document(path, text), environ)
+
+
+def config_path(
+    path: Path | None, environ: Mapping[str, str], *, default: Path | None = DEFAULT_FILE
+) -> Path | None:
+    """The file that is read; None: there is none."""
+    named = environ.get(VARIABLE, "").strip()
+    if path is not None or named:
+        return path or Path(named)
+    return default if default is not None and default.is_file() else None
+
+
+def _read(document: Document, environ: Mapping[str, str]) -> GatewayConfig:
+    known_provider.cache_clear()
+    document.fields((), document.data, _TABLES)
+    server = read_server(document, environ)
+    hops = HopReader(read_places(document, environ), environ)
+    declared = dict(hops.places)
+    routes = read_routes(document, hops, server)
+    aliases = read_aliases(document, routes)
+    prices = read_prices(document)
+    document.finish()
+    places = hops.places if routes else {**declared, **_others(declared, environ)}
+    return GatewayConfig(
+        server=server,
+        places=places,
+        routes=routes,
+        aliases=aliases,
+        prices=prices,
+        source=document.path,
+        warnings=tuple(document.warnings),
+    )
+
+
+def _others(declared: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
+    """The places that are found without a table, but for those that have one."""
+    found = found_places(environ)
+    return {name: place for name, place in found.items() if name not in declared}

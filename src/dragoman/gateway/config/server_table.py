@@ -1,0 +1,79 @@
+"""The table `[server]`, and the environment variables that win over it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.gateway.config import checks
+from dragoman.gateway.config.document import WRONG, Check, Document
+from dragoman.gateway.config.settings import ServerSettings
+
+_KEY_STORES = ("sqlite", "postgresql", "postgres", "redis", "rediss", "memory")
+_STORES = (*_KEY_STORES, "file")
+_CACHES = ("redis", "rediss")
+_MOST_WORKERS = 1024
+_MOST_CONCURRENT = 10_000_000
+_MOST_ROWS = 10_000_000
+_MOST_KEPT = 1024 * 1024
+_DIGITS = 18
+
+FIELDS: Mapping[str, Check] = {
+    "host": checks.host,
+    "port": checks.whole(0, 65535),
+    "workers": checks.whole(1, _MOST_WORKERS),
+    "max_body": checks.size,
+    "max_concurrent": checks.whole(1, _MOST_CONCURRENT),
+    "header_timeout": checks.seconds,
+    "body_timeout": checks.seconds,
+    "send_timeout": checks.seconds,
+    "request_timeout": checks.limit,
+    "drain_timeout": checks.seconds,
+    "keys": checks.store_url(_KEY_STORES),
+    "history": checks.store_url(_STORES),
+    "response_ttl": checks.seconds,
+    "allowed_hosts": checks.list_of(checks.host, "hosts"),
+    "log": checks.one_of(("json", "text", "off")),
+    "middleware": checks.list_of(checks.text, "files and entry points"),
+    "middleware_timeout": checks.seconds,
+    "cache": checks.store_url(_CACHES),
+    "cache_size": checks.size,
+    "traffic": checks.text,
+    "traffic_rows": checks.whole(100, _MOST_ROWS),
+    "keep_bodies": checks.whole(0, _MOST_KEPT),
+    "path_prefix": checks.path_prefix,
+}
+_LISTS = frozenset({"allowed_hosts", "middleware"})
+
+VARIABLES: Mapping[str, str] = {f"DRAGOMAN_{name.upper()}": name for name in FIELDS}
+"""By environment variable: the field that it sets; lists have commas between their items."""
+
+
+def read_server(document: Document, environ: Mapping[str, str]) -> ServerSettings:
+    """The server's settings: the environment wins over the file, the file over the defaults."""
+    told = document.fields(("server",), document.data.get("server", {}), FIELDS)
+    for name in ("keys", "history", "cache"):
+        if "@" in told.get(name, ""):
+            said = f"this may hold a password: DRAGOMAN_{name.upper()} keeps it out of the file"
+            document.warn(("server", name), said)
+    return ServerSettings(**{**told, **_from_environment(document, environ)})
+
+
+def _from_environment(document: Document, environ: Mapping[str, str]) -> dict[str, Any]:
+    variables = Document(None)
+    found: dict[str, Any] = {}
+    for variable, name in VARIABLES.items():
+        text = environ.get(variable, "").strip()
+        value = FIELDS[name](variables, (variable,), _typed(name, text)) if text else WRONG
+        if value is not WRONG:
+            found[name] = value
+    document.adopt(variables)
+    return found
+
+
+def _typed(name: str, text: str) -> Any:
+    """A variable's text as TOML would have it: a list, a number or a text."""
+    if name in _LISTS:
+        return [each.strip() for each in text.split(",") if each.strip()]
+    is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS
+    return int(text) if is_number else text

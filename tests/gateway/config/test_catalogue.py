@@ -1,0 +1,137 @@
+"""The models that can be asked for, as places list them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+
+from dragoman.errors import ConnectError
+from dragoman.gateway.config.catalogue import Catalogue
+from dragoman.gateway.config.reading import parse_config
+from dragoman.gateway.config.settings import GatewayConfig
+from dragoman.transport.protocol import HttpRequest, Reply, Timeouts
+
+LAB = '[providers.{0}]\nkind = "openai-compatible"\nbase_url = "http://{0}/v1"\n'
+
+
+class ListReply:
+    """The answer of a place that has these models."""
+
+    def __init__(self, models: list[str]) -> None:
+        self.status = 200
+        self.headers: Mapping[str, str] = {}
+        self._body = json.dumps({"object": "list", "data": [{"id": each} for each in models]})
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """The body."""
+        yield self._body.encode()
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class Lists:
+    """A network where each host has models; those that have none don't answer, or not in time."""
+
+    def __init__(self, **models: list[str] | None) -> None:
+        self.models = models
+        self.asked: list[str] = []
+
+    async def open(self, request: HttpRequest, timeouts: Timeouts) -> Reply:
+        """The list of a host."""
+        assert timeouts.connect
+        host = request.url.split("/")[2].partition(":")[0]
+        self.asked.append(host)
+        await asyncio.sleep(0)
+        if host not in self.models:
+            msg = "refused"
+            raise ConnectError(msg)
+        models = self.models[host]
+        if models is None:
+            await asyncio.Event().wait()
+        return ListReply(models or [])
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.now
+
+
+def config(text: str, *labs: str) -> GatewayConfig:
+    """A configuration with places of these names."""
+    return parse_config("".join(map(LAB.format, labs)) + text, {})
+
+
+def names(config: GatewayConfig, network: Lists, seconds: float = 5.0) -> list[str]:
+    """The names of all models."""
+    catalogue = Catalogue(config, environ={}, transport=network, seconds=seconds)
+    return [info.id for info in asyncio.run(catalogue.models())]
+
+
+def test_without_routes_names_are_plain_and_with_their_place() -> None:
+    """Of each place that answers; those that don't are left out."""
+    found = names(config("", "a", "b", "gone"), Lists(a=["x", "y"], b=["y"]))
+    assert [each for each in found if "local:" not in each] == [
+        "a:x", "a:y", "b:y", "echo:", "x", "y",
+    ]  # fmt: skip
+
+
+def test_with_routes_their_names_and_what_their_patterns_take() -> None:
+    """Aliases first, then exact names, then the models of places that patterns lead to."""
+    text = """
+[[routes]]
+model = "gpt-*"
+to = ["a", "b:x"]
+[[routes]]
+model = "exact"
+to = "b"
+[aliases]
+fast = "gpt-1"
+"""
+    network = Lists(a=["gpt-1", "other", "exact"], b=["gpt-2"])
+    assert names(config(text, "a", "b"), network) == ["fast", "exact", "gpt-1"]
+    assert network.asked == ["a"]
+
+
+def test_a_place_that_takes_too_long_is_left_out() -> None:
+    """The others are listed all the same."""
+    text = "[[routes]]\nmodel='*'\nto=['slow', 'a']"
+    assert names(config(text, "a", "slow"), Lists(a=["x"], slow=None), seconds=0.05) == ["x"]
+
+
+async def test_lists_are_remembered_for_minutes() -> None:
+    """Requests side by side ask once; later, the places are asked again."""
+    clock, network = Clock(), Lists(a=["x"])
+    settings = config("[[routes]]\nmodel='*'\nto='a'", "a")
+    catalogue = Catalogue(settings, environ={}, transport=network, clock=clock)
+    await asyncio.gather(*(catalogue.models() for _ in range(5)))
+    clock.now = 299.0
+    await catalogue.models()
+    assert network.asked == ["a"]
+    clock.now = 301.0
+    await catalogue.models()
+    assert network.asked == ["a", "a"]
+
+
+async def test_an_unknown_name_is_reason_to_ask_again_but_not_each_time() -> None:
+    """Strangers who guess names cause a request to the places every ten seconds at the most."""
+    clock, network = Clock(), Lists(a=["x"])
+    settings = config("", "a")
+    catalogue = Catalogue(settings, environ={}, transport=network, clock=clock)
+    for number in range(10):
+        assert await catalogue.holder(f"no-{number}") is None
+    assert network.asked.count("a") == 1
+    network.models["a"] = ["x", "pulled"]
+    clock.now = 11.0
+    held = await catalogue.holder("pulled")
+    assert held is not None
+    assert (held.place.name, held.model) == ("a", "pulled")
