@@ -1,0 +1,210 @@
+"""`dragoman keys`: the virtual keys of a gateway, their limits, and what they used."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dragoman.cli.exit_codes import EXIT_CODES, FILES, USAGE, Ending, clean_ending
+from dragoman.cli.printing import json_option, print_found, print_json, wants_json
+
+if TYPE_CHECKING:  # loaded when a command runs: `dragoman --help` needs none of it
+    from dragoman.gateway.keys import Keys
+
+store_option = click.option(
+    "--store",
+    metavar="URL",
+    help="The key store (sqlite:///file, postgresql://…, redis://…); by default $DRAGOMAN_KEYS, or"
+    " a file in your data directory.",
+)
+
+
+@click.group(invoke_without_command=True, epilog=EXIT_CODES)
+@click.pass_context
+def keys(context: click.Context) -> None:
+    """Manage the virtual keys of the gateway, and their usage."""
+    if context.invoked_subcommand is None:
+        context.invoke(list_keys)
+
+
+@keys.command()
+@store_option
+@click.option("--name", default="", help="A name for people, such as a team's.")
+@click.option(
+    "--model",
+    "models",
+    metavar="PATTERN",
+    multiple=True,
+    help="A model that it may ask for, with * for any text. Repeatable; default: all.",
+)
+@click.option("--rpm", type=int, metavar="N", help="Maximum requests per minute.")
+@click.option("--tpm", type=int, metavar="N", help="Maximum tokens per minute.")
+@click.option("--concurrent", type=int, metavar="N", help="Maximum requests at the same time.")
+@click.option(
+    "--budget-cost",
+    "costs",
+    metavar="DOLLARS[/day|/month]",
+    multiple=True,
+    help="Maximum cost, in total or per UTC day or month, as in 5/day. Repeatable.",
+)
+@click.option(
+    "--budget-tokens",
+    "tokens",
+    metavar="N[/day|/month]",
+    multiple=True,
+    help="Maximum tokens, as in 200k/day or 5M/month. Repeatable.",
+)
+@click.option("--expires", metavar="TIME", help="Lifetime, as in 12h, 30d or 4w.")
+@click.option("--admin", is_flag=True, help="Allow administration of the gateway.")
+@click.option("--json", "as_json", is_flag=True, help="Print the key's record as well, as JSON.")
+def create(  # noqa: PLR0913 - the options of a command
+    *, store: str | None, name: str, models: tuple[str, ...], rpm: int | None, tpm: int | None,
+    concurrent: int | None, costs: tuple[str, ...], tokens: tuple[str, ...], expires: str | None,
+    admin: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Create a key, and print its secret.
+
+    The secret is shown this once: the store keeps only a hash of it.
+    """
+
+    async def work(keys: Keys) -> None:
+        from time import time
+
+        from dragoman.cli.key_values import budget_of, described, duration_of
+
+        budgets = [budget_of(text, "cost") for text in costs]
+        budgets += [budget_of(text, "tokens") for text in tokens]
+        expires_at = None if expires is None else time() + duration_of(expires)
+        record, secret = await keys.create(
+            name=name, models=models, requests_per_minute=rpm, tokens_per_minute=tpm,
+            max_concurrent=concurrent, budgets=budgets, expires_at=expires_at, is_admin=admin,
+        )  # fmt: skip
+        if as_json:
+            print_json({"secret": secret, **described(record)})
+            return
+        click.echo(secret)
+        click.echo(f"created {record.id}; the secret above can't be shown again", err=True)
+
+    _with_keys(store, work, makes=True)
+
+
+@keys.command("list")
+@store_option
+@json_option
+def list_keys(store: str | None = None, *, as_json: bool | None = None) -> None:
+    """List the keys, with their limits and what is spent of their budgets."""
+
+    async def work(keys: Keys) -> None:
+        from dragoman.cli.key_values import COLUMNS, cells_of, described
+
+        found = [(each, await keys.standing(each) if each.budgets else None)
+                 for each in await keys.list()]  # fmt: skip
+        if wants_json(as_json):
+            print_json([described(*each) for each in found])
+        else:
+            print_found(COLUMNS, [cells_of(*each) for each in found])
+
+    _with_keys(store, work)
+
+
+@keys.command()
+@store_option
+@click.argument("key", nargs=-1, required=True)
+def revoke(store: str | None, key: tuple[str, ...]) -> None:
+    """Revoke keys for good, by id or name. Running gateways notice within seconds."""
+
+    async def work(keys: Keys) -> None:
+        ids = [await _id_of(keys, each) for each in key]
+        for id in ids:
+            await keys.revoke(id)
+            click.echo(f"revoked {id}", err=True)
+
+    _with_keys(store, work)
+
+
+@keys.command()
+@store_option
+@click.argument("key", required=False)
+@click.option(
+    "--by",
+    type=click.Choice(["model", "day", "key", "route"]),
+    multiple=True,
+    default=("model",),
+    help="What to add up by. Repeatable; default: model.",
+)
+@click.option("--since", metavar="DAY", help="Only from this UTC day on, as in 2026-11-01.")
+@json_option
+def usage(
+    store: str | None, key: str | None, by: tuple[str, ...], since: str | None, *,
+    as_json: bool | None,
+) -> None:  # fmt: skip
+    """Show requests, tokens and cost, of one KEY (id or name) or of all."""
+
+    async def work(keys: Keys) -> None:
+        from dragoman.cli.key_values import SUM_COLUMNS, day_of, sum_cells, sums_of
+
+        id = None if key is None else await _id_of(keys, key)
+        wanted: Any = by
+        rows = await keys.usage(id, by=wanted, since=None if since is None else day_of(since))
+        if wants_json(as_json):
+            print_json([sums_of(row, by) for row in rows])
+        else:
+            print_found((*by, *SUM_COLUMNS), [sum_cells(row, by) for row in rows])
+
+    _with_keys(store, work)
+
+
+async def _id_of(keys: Keys, given: str) -> str:
+    """The id of the key that is meant: an id, the name of only one, or a whole secret."""
+    from dragoman.gateway.keys.secret_form import id_of
+
+    records = await keys.list()
+    wanted = id_of(given) or given
+    found = [each.id for each in records if each.id == wanted]
+    found = found or [each.id for each in records if given and each.name == given]
+    if len(found) > 1:
+        msg = f"{len(found)} keys have this name; `dragoman keys list` shows their ids: name one"
+        raise Ending(USAGE, msg)
+    if not found:
+        raise Ending(USAGE, "there is no such key; `dragoman keys list` shows those there are")
+    return found[0]
+
+
+def _with_keys(
+    url: str | None, work: Callable[[Keys], Awaitable[None]], *, makes: bool = False
+) -> None:
+    """Do something with the open store; only `create` may make one."""
+
+    async def run() -> None:
+        from dragoman.gateway.keys import Keys
+
+        place = _place(url, makes=makes)
+        opened = await Keys.open(place)
+        try:
+            await work(opened)
+        finally:
+            await opened.close()
+
+    with clean_ending():
+        import asyncio
+
+        from dragoman.cli.history.stores import code_of
+        from dragoman.errors import DragomanError
+
+        try:
+            asyncio.run(run())
+        except DragomanError as error:
+            raise Ending(code_of(error), str(error)) from None
+
+
+def _place(url: str | None, *, makes: bool) -> str:
+    """The URL of the store; ends the command where there is none yet."""
+    from dragoman.gateway.keys.urls import file_at, store_url
+
+    place = store_url(url)
+    path = file_at(place)
+    if path is not None and not makes and not path.exists():
+        raise Ending(FILES, f"{path}: there are no keys yet; `dragoman keys create` makes one")
+    return place

@@ -1,0 +1,6 @@
+"""Virtual keys: who may ask for what, how often, and for how much."""
+
+from dragoman.gateway.keys.keys import Keys
+from dragoman.gateway.keys.records import Budget, KeyRecord, Reservation, Spent, UsageRow
+
+__all__ = ["Budget", "KeyRecord", "Keys", "Reservation", "Spent", "UsageRow"]

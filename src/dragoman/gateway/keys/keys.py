@@ -1,0 +1,297 @@
+"""The keys of a gateway: who may ask, what a request reserves, and what it is charged."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from secrets import token_hex
+from time import monotonic, time
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from dragoman.errors import InvalidInputError, NotFound, PermissionDenied, StoreError
+from dragoman.gateway.keys.admission import Refusal, error_of, expect_possible
+from dragoman.gateway.keys.amounts import expect_tokens, nanos_of
+from dragoman.gateway.keys.authentication import REMEMBERED, Authenticator
+from dragoman.gateway.keys.patterns import may_use
+from dragoman.gateway.keys.records import Budget, KeyRecord, Reservation, Spent, UsageRow
+from dragoman.gateway.keys.secret_form import digest_of, is_id, new_id, new_secret
+from dragoman.gateway.keys.store import LEASE, Charge, Found, KeyStore, Standing
+from dragoman.gateway.keys.throttling import Throttle
+from dragoman.gateway.keys.urls import store_at
+from dragoman.gateway.keys.usage_sums import By, Pending, grouped, row_for
+
+T = TypeVar("T")
+_LOG = logging.getLogger("dragoman.gateway")
+_RENEW = LEASE / 4
+_SWEEP = 600.0
+
+
+class Keys:
+    """Virtual keys in a store that all workers of a gateway share.
+
+    A key without budgets and limits asks the store for nothing when a request comes; its usage is
+    written each second. All others are admitted and charged in the store, at once.
+    """
+
+    def __init__(
+        self, store: KeyStore, *, remembered: float = REMEMBERED, throttle: Throttle | None = None,
+        clock: Callable[[], float] = time, flush: float = 1.0,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._clock = clock
+        self._flush = flush  # seconds between writes of what keys without limits used
+        self._authenticator = Authenticator(store, clock, seconds=remembered, throttle=throttle)
+        self._pending = Pending()
+        self._live: dict[str, Reservation] = {}
+        self._unsettled: dict[str, Charge] = {}
+        # Written with a token, so that one whose answer was lost is not added twice.
+        self._batches: dict[str, Sequence[UsageRow]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._ticker: asyncio.Task[None] | None = None
+        self._today = ("", 0.0, 0.0)
+
+    @classmethod
+    async def open(cls, url: str, **options: Any) -> Self:
+        """Open the store at a URL: sqlite:///file, postgresql://…, redis://… or memory:."""
+        keys = cls(store_at(url), **options)
+        await keys.start()
+        return keys
+
+    async def start(self) -> None:
+        """Open the store, and begin to write usage in the background."""
+        await self._store.open()
+        if self._ticker is None:
+            self._ticker = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Write what is pending, and let go of the store."""
+        ticker, self._ticker = self._ticker, None
+        if ticker is not None:
+            ticker.cancel()
+            with suppress(asyncio.CancelledError):
+                await ticker
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._catch_up()
+        if self._unsettled:
+            _LOG.error("%d requests could not be charged to their keys", len(self._unsettled))
+        await self._store.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        await self.close()
+
+    # --- a request
+
+    async def authenticate(self, presented: str, peer: str = "") -> KeyRecord:
+        """The key of a presented secret; raises `AuthenticationError`, or `RateLimited`.
+
+        `peer` is who presented it, such as an address: wrong keys are counted by it.
+        """
+        return await self._authenticator.authenticate(presented, peer)
+
+    async def reserve(
+        self, key: KeyRecord, model: str, tokens: int, cost: Decimal | None
+    ) -> Reservation:
+        """Admit a request that may take so many tokens and dollars (None: the price is unknown)."""
+        if key.models and not may_use(key.models, model):
+            msg = "the key may not use this model; ask for one that it allows"
+            raise PermissionDenied(msg, status=403, code="model_not_allowed")
+        expect_tokens(tokens)
+        now = self._clock()
+        if not key.is_limited:
+            return Reservation(id="", key=key, tokens=tokens, nanos=0, day=self._day(now))
+        if cost is None and key.has_cost_budget:
+            msg = (
+                "the price of this model is not known, so that a key with a cost budget can't use"
+                " it; give the model a price, or the key a budget of tokens"
+            )
+            raise PermissionDenied(msg, status=403, code="model_without_price")
+        expect_possible(key, tokens)
+        nanos = 0 if cost is None else nanos_of(cost)
+        asked = Reservation(
+            id=token_hex(12), key=key, tokens=tokens, nanos=nanos, day=self._day(now)
+        )
+        return await self._hold(asked, now)
+
+    async def _hold(self, asked: Reservation, now: float) -> Reservation:
+        task = self._started(self._store.reserve(asked, now))
+        try:
+            refusal = await asyncio.shield(task)
+        except asyncio.CancelledError:  # the client is gone: nobody will settle it
+            self._started(self._undo(task, asked))
+            raise
+        if refusal is not None:
+            if refusal.reason == "revoked":
+                self._authenticator.forget(asked.key.id)
+            raise error_of(refusal, asked.key, now)
+        self._live[asked.id] = asked
+        return asked
+
+    async def _undo(self, task: asyncio.Task[Refusal | None], asked: Reservation) -> None:
+        with suppress(StoreError):
+            if await task is None:
+                await self._store.release(asked, self._clock())
+
+    async def settle(self, reservation: Reservation, spent: Spent) -> None:
+        """Charge what a request took. Doing it again, or after `release`, does nothing.
+
+        Where the cost is unknown and the key has a cost budget, the estimate is charged. The
+        charge is made even if the caller is cancelled, and tried again where the store fails.
+        """
+        if reservation.is_done:
+            return
+        if not reservation.id:
+            self._pending.add(reservation, spent)
+            reservation.is_done = True
+            return
+        nanos = reservation.nanos if spent.cost is None else nanos_of(spent.cost)
+        row = row_for(reservation, spent, self._pending.labels_of(spent), nanos)
+        reservation.is_done = True
+        await asyncio.shield(self._started(self._charge(Charge(reservation, row))))
+
+    async def release(self, reservation: Reservation) -> None:
+        """Give back what a request reserved: it took nothing."""
+        if reservation.is_done:
+            return
+        reservation.is_done = True
+        if reservation.id:
+            await asyncio.shield(self._started(self._give_back(reservation)))
+
+    async def _charge(self, charge: Charge) -> None:
+        id = charge.reservation.id
+        try:
+            await self._store.settle(charge, self._clock())
+        except StoreError as error:
+            if id not in self._unsettled:
+                _LOG.warning("a request is not charged to its key yet: %s", error)
+            self._unsettled[id] = charge  # and still live, so that it does not lapse
+            return
+        self._unsettled.pop(id, None)
+        self._live.pop(id, None)
+
+    async def _give_back(self, reservation: Reservation) -> None:
+        self._live.pop(reservation.id, None)
+        try:
+            await self._store.release(reservation, self._clock())
+        except StoreError as error:
+            _LOG.warning("a reservation could not be released, and will lapse: %s", error)
+
+    def _started(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _day(self, now: float) -> str:
+        day, begins, ends = self._today
+        if not begins <= now < ends:
+            midnight = datetime.fromtimestamp(now, UTC).replace(
+                hour=0, minute=0, second=0, microsecond=0
+            )
+            ends = (midnight + timedelta(days=1)).timestamp()
+            day = midnight.date().isoformat()
+            self._today = (day, midnight.timestamp(), ends)
+        return day
+
+    # --- in the background
+
+    async def _run(self) -> None:
+        renewed = swept = monotonic()
+        while True:
+            await asyncio.sleep(self._flush)
+            try:
+                if monotonic() - renewed >= _RENEW:
+                    await self._renew()
+                    renewed = monotonic()
+                await self._catch_up()
+                if monotonic() - swept >= _SWEEP:
+                    await self._store.sweep(self._clock())
+                    swept = monotonic()
+            except StoreError:
+                continue  # the next time will do
+            except Exception as error:  # noqa: BLE001 - it must not end, whatever a driver raises
+                # Its text may quote values.
+                _LOG.error("the key store failed: %s", type(error).__name__)
+
+    async def _renew(self) -> None:
+        held = tuple(self._live.values())
+        if held:
+            await self._store.renew(held, self._clock())
+
+    async def _catch_up(self) -> None:
+        """Write what is pending."""
+        for id, charge in tuple(self._unsettled.items()):
+            await self._charge(charge)
+            if id in self._unsettled:
+                break  # the store is still out of reach
+        rows = self._pending.take()
+        if rows:
+            self._batches[token_hex(12)] = rows
+        for token, batch in tuple(self._batches.items()):
+            try:
+                await self._store.add_usage(batch, token, self._clock())
+            except StoreError as error:
+                _LOG.warning("usage could not be written, and is kept: %s", error)
+                return
+            self._batches.pop(token, None)
+
+    # --- administration
+
+    async def create(
+        self, *, name: str = "", models: Sequence[str] = (),
+        requests_per_minute: int | None = None, tokens_per_minute: int | None = None,
+        max_concurrent: int | None = None, budgets: Sequence[Budget] = (),
+        expires_at: float | None = None, is_admin: bool = False,
+    ) -> tuple[KeyRecord, str]:  # fmt: skip
+        """A new key and its secret, which can't be shown again."""
+        now = self._clock()
+        if expires_at is not None and not now < expires_at < float("inf"):
+            msg = "expires_at is a moment to come, in seconds since 1970"
+            raise InvalidInputError(msg)
+        while True:
+            record = KeyRecord(
+                id=new_id(), name=name, models=tuple(models),
+                requests_per_minute=requests_per_minute, tokens_per_minute=tokens_per_minute,
+                max_concurrent=max_concurrent, budgets=tuple(budgets), expires_at=expires_at,
+                created_at=now, is_admin=is_admin,
+            )  # fmt: skip
+            secret = new_secret(record.id)
+            if await self._store.add(Found(record, digest_of(secret))):
+                return record, secret
+
+    async def revoke(self, id: str) -> KeyRecord:
+        """Revoke a key for good; other processes notice within seconds."""
+        record = await self._store.revoke(id, self._clock()) if is_id(id) else None
+        if record is None:
+            msg = "there is no key of this id; `dragoman keys list` shows those there are"
+            raise NotFound(msg)
+        self._authenticator.forget(id)
+        return record
+
+    async def usage(
+        self, key: str | None = None, *, by: Sequence[By] | None = None, since: str | None = None
+    ) -> Sequence[UsageRow]:
+        """What a key used, or all did, from a UTC day on; grouped `by` some of the labels."""
+        await self._catch_up()
+        rows = await self._store.usage(key, since)
+        return rows if by is None else grouped(rows, by)
+
+    async def standing(self, key: KeyRecord) -> Standing:
+        """What counts against the budgets of a key: spent, and reserved."""
+        return await self._store.standing(key.id, self._clock())
+
+    async def list(self) -> Sequence[KeyRecord]:
+        """All keys, the oldest first."""
+        return await self._store.records()

@@ -1,0 +1,192 @@
+"""Virtual keys as values: what a key may do, what a request reserves, and what it spent."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, Literal, get_args
+
+import msgspec
+
+from dragoman.errors import InvalidInputError
+from dragoman.gateway.keys.amounts import (
+    MOST_DOLLARS,
+    MOST_TOKENS,
+    dollars_of,
+    expect_tokens,
+    is_amount,
+    nanos_of,
+)
+
+if TYPE_CHECKING:
+    from dragoman.model.usage import Usage
+
+Kind = Literal["tokens", "cost"]
+Period = Literal["total", "day", "month"]
+LONGEST_NAME = 200
+_MOST_PATTERNS = 100
+_MOST_PER_MINUTE = 10**9
+_MOST_CONCURRENT = 1_000_000
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """What a key may spend in a UTC day, a UTC month, or altogether."""
+
+    kind: Kind
+    amount: Decimal
+    """Tokens, or dollars."""
+    period: Period = "total"
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind) or self.period not in get_args(Period):
+            _refuse("a budget is of tokens or cost, per total, day or month")
+        if not is_amount(self.amount):
+            _refuse("a budget's amount is a number from 0")
+        if self.amount > (MOST_DOLLARS if self.kind == "cost" else MOST_TOKENS):
+            _refuse(f"a budget is at most {MOST_DOLLARS:,} dollars or {MOST_TOKENS:,} tokens")
+        if self.kind == "tokens" and self.amount != self.amount.to_integral_value():
+            _refuse("a budget of tokens is a whole number")
+
+    @property
+    def units(self) -> int:
+        """The amount as it is counted: tokens, or nano-dollars."""
+        return int(self.amount) if self.kind == "tokens" else nanos_of(self.amount, MOST_DOLLARS)
+
+    def __str__(self) -> str:
+        amount = f"{self.amount:,f}"
+        what = f"${amount}" if self.kind == "cost" else f"{amount} tokens"
+        return f"{what} in total" if self.period == "total" else f"{what} per {self.period}"
+
+
+class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A key as the store has it: everything but the secret, of which only a hash is kept."""
+
+    id: str
+    name: str = ""
+    models: tuple[str, ...] = ()
+    """The models that it may ask for, `*` standing for any text; empty: all."""
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    max_concurrent: int | None = None
+    budgets: tuple[Budget, ...] = ()
+    expires_at: float | None = None
+    created_at: float = 0.0
+    revoked_at: float | None = None
+    is_admin: bool = False
+
+    def __post_init__(self) -> None:
+        _expect_text(self.name, "a key's name")
+        if type(self.models) is not tuple or len(self.models) > _MOST_PATTERNS:
+            _refuse(f"models is a tuple of at most {_MOST_PATTERNS} patterns")
+        for pattern in self.models:
+            _expect_text(pattern, "a model's pattern")
+            if not pattern:
+                _refuse("a model's pattern is not empty; leave it out to allow all models")
+        _expect_limit(self.requests_per_minute, "requests_per_minute", _MOST_PER_MINUTE)
+        _expect_limit(self.tokens_per_minute, "tokens_per_minute", _MOST_PER_MINUTE)
+        _expect_limit(self.max_concurrent, "max_concurrent", _MOST_CONCURRENT)
+        if len({(each.kind, each.period) for each in self.budgets}) != len(self.budgets):
+            _refuse("a key has at most one budget of a kind and period")
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether requests have to be admitted by the store."""
+        return bool(
+            self.budgets
+            or self.requests_per_minute is not None
+            or self.tokens_per_minute is not None
+            or self.max_concurrent is not None
+        )
+
+    @property
+    def has_cost_budget(self) -> bool:
+        """Whether what a request costs has to be known before it is admitted."""
+        return any(each.kind == "cost" for each in self.budgets)
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request took. Only `tokens_in` and `tokens_out` count against budgets and limits."""
+
+    tokens_in: int = 0
+    """All tokens of the prompt, those from a cache included."""
+    tokens_out: int = 0
+    """All tokens of the answer, reasoning included."""
+    tokens_cached: int = 0
+    """Those of `tokens_in` that were read from a cache."""
+    tokens_reasoning: int = 0
+    """Those of `tokens_out` that were reasoning."""
+    cost: Decimal | None = None
+    """Dollars; None where the price is not known."""
+    model: str = ""
+    route: str = ""
+
+    def __post_init__(self) -> None:
+        expect_tokens(self.tokens_in, "tokens_in")
+        expect_tokens(self.tokens_out, "tokens_out")
+        expect_tokens(self.tokens_cached, "tokens_cached")
+        expect_tokens(self.tokens_reasoning, "tokens_reasoning")
+
+    @classmethod
+    def of(cls, usage: Usage, cost: Decimal | None, *, model: str, route: str) -> Spent:
+        """What a `Usage` says, whose buckets do not overlap."""
+        return cls(
+            tokens_in=max(0, usage.input + usage.cache_read + usage.cache_write),
+            tokens_out=max(0, usage.output + usage.thinking),
+            tokens_cached=max(0, usage.cache_read),
+            tokens_reasoning=max(0, usage.thinking),
+            cost=cost, model=model, route=route,
+        )  # fmt: skip
+
+
+class Reservation(msgspec.Struct, kw_only=True):
+    """A request that was admitted: to be settled with what it spent, or released."""
+
+    id: str
+    """Empty where nothing is held in the store, as for keys without limits."""
+    key: KeyRecord
+    tokens: int
+    nanos: int
+    """The estimated cost, in nano-dollars."""
+    day: str
+    """The UTC day that it was admitted on, which it is charged to."""
+    is_done: bool = False
+
+
+class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Sums over the requests of a key, by day, model and route."""
+
+    key: str
+    day: str
+    model: str
+    route: str
+    requests: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    tokens_reasoning: int = 0
+    nanos: int = 0
+    unknown: int = 0
+    """How many of the requests have a cost that is not known."""
+
+    @property
+    def cost(self) -> Decimal:
+        """Dollars that were charged: what is known, and estimates that budgets were charged."""
+        return dollars_of(self.nanos)
+
+
+SUMS = ("requests", "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning", "nanos",
+        "unknown")  # fmt: skip
+"""The fields of a `UsageRow` that are added up."""
+
+
+def _expect_limit(value: int | None, name: str, most: int) -> None:
+    if value is not None and (type(value) is not int or not 1 <= value <= most):
+        _refuse(f"{name} is a whole number from 1 to {most:,}")
+
+
+def _expect_text(text: object, what: str) -> None:
+    if not isinstance(text, str) or len(text) > LONGEST_NAME or not text.isprintable():
+        _refuse(f"{what} is at most {LONGEST_NAME} printable characters")
+
+
+def _refuse(problem: str) -> None:
+    raise InvalidInputError(problem)

@@ -1,0 +1,69 @@
+"""How a key's secret is written: `drg_<id>_<random><checksum>`.
+
+The id finds the record, so that it need not be a secret; 32 random bytes cannot be guessed. The
+checksum tells a mistyped or cut-off key from a wrong one without asking the store, and lets
+scanners of source code recognise a leaked key.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from hashlib import sha256
+from secrets import choice, token_bytes
+
+_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_IDS = "0123456789abcdefghijkmnpqrstuvwxyz"  # lowercase, without l and o: people read them aloud
+_ID_LENGTH = 12
+_RANDOM_LENGTH = 43  # base62 digits of 32 bytes
+_CHECK_LENGTH = 6  # base62 digits of a CRC-32
+LONGEST = len("drg_") + _ID_LENGTH + 1 + _RANDOM_LENGTH + _CHECK_LENGTH
+_FORM = re.compile(rf"drg_([{_IDS}]{{{_ID_LENGTH}}})_[0-9A-Za-z]{{{_RANDOM_LENGTH}}}", re.ASCII)
+
+
+def new_id() -> str:
+    """An id that no other key has."""
+    return "".join(choice(_IDS) for _ in range(_ID_LENGTH))
+
+
+def new_secret(id: str) -> str:
+    """A fresh secret for the key of this id."""
+    number = int.from_bytes(token_bytes(32))
+    body = f"drg_{id}_{_base62(number, _RANDOM_LENGTH)}"
+    return body + _checksum(body)
+
+
+def id_of(presented: str) -> str | None:
+    """The id in a secret; None where it is not of our form, whatever it is."""
+    if len(presented) != LONGEST:
+        return None
+    body, check = presented[:-_CHECK_LENGTH], presented[-_CHECK_LENGTH:]
+    found = _FORM.fullmatch(body)
+    return found[1] if found is not None and check == _checksum(body) else None
+
+
+def is_id(text: str) -> bool:
+    """Whether it can be the id of a key."""
+    return len(text) == _ID_LENGTH and all(letter in _IDS for letter in text)
+
+
+def digest_of(secret: str) -> bytes:
+    """What the store keeps of a secret.
+
+    SHA-256 and no slow hash (bcrypt, argon2): those make guessing of passwords expensive, and
+    2**256 equally likely secrets can't be guessed at any speed; a slow one would cost every
+    request milliseconds.
+    """
+    return sha256(secret.encode()).digest()
+
+
+def _checksum(body: str) -> str:
+    return _base62(zlib.crc32(body.encode()), _CHECK_LENGTH)
+
+
+def _base62(number: int, length: int) -> str:
+    digits: list[str] = []
+    for _ in range(length):
+        number, digit = divmod(number, 62)
+        digits.append(_ALPHABET[digit])
+    return "".join(reversed(digits))

@@ -1,0 +1,1 @@
+"""Where keys can be kept: SQLite, PostgreSQL, Redis."""

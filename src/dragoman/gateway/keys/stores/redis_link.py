@@ -1,0 +1,122 @@
+"""A connection to Redis: commands and scripts go out, answers or our own errors come back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dragoman.errors import StoreError
+from dragoman.history.storage.redis.connection import client_of, explanation, place_of
+from dragoman.history.storage.redis.keys import Keys as Names
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+    from redis.commands.core import AsyncScript
+
+T = TypeVar("T")
+_PAUSES = (0.0, 0.1, 0.5)  # seconds before each further attempt, after a connection was lost
+
+
+class RedisLink:
+    """A pool of connections to one server.
+
+    All that is sent may be sent again, so that a lost connection is not noticed: scripts know what
+    they have done, and single commands set what they say.
+    """
+
+    def __init__(self, url: str, prefix: str) -> None:
+        Names(prefix)  # raises where it is none
+        self.prefix = prefix
+        self.name = place_of(url)
+        self._url = url
+        self._client: Redis | None = None
+        self._scripts: dict[str, AsyncScript] = {}
+
+    async def open(self) -> None:
+        """Connect; calling it again does nothing."""
+        if self._client is not None:
+            return
+        self._client = client_of(self._url)
+        try:
+            await self.command("PING")
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Disconnect; calling it again does nothing."""
+        client, self._client = self._client, None
+        self._scripts.clear()
+        if client is not None:
+            await client.aclose()
+            await client.connection_pool.disconnect()
+
+    async def command(self, *words: str) -> Any:
+        """The answer to one command."""
+        return await self._asked(lambda client: client.execute_command(*words))  # type: ignore[no-untyped-call, unused-ignore]
+
+    async def pipeline(self, *commands: Sequence[str]) -> list[Any]:
+        """The answers to several commands, sent at once and done without others between."""
+        if not commands:
+            return []
+
+        async def call(client: Redis) -> list[Any]:
+            async with client.pipeline(transaction=True) as pipeline:
+                for words in commands:
+                    pipeline.execute_command(*words)
+                return list(await pipeline.execute())
+
+        return await self._asked(call)
+
+    async def run(self, script: str, keys: Sequence[str], values: Sequence[Any]) -> Any:
+        """The answer of a script."""
+        return await self._asked(lambda client: self._prepared(client, script)(keys, values))
+
+    def _prepared(self, client: Redis, text: str) -> AsyncScript:
+        if text not in self._scripts:
+            self._scripts[text] = client.register_script(text)
+        return self._scripts[text]
+
+    async def _asked(self, call: Callable[[Redis], Awaitable[T]]) -> T:
+        for pause in _PAUSES:
+            try:
+                return await self._once(call)
+            except _Lost:
+                await self._afresh(pause)
+        try:
+            return await self._once(call)
+        except _Lost:
+            msg = f"the store {self.name} can't be reached: is the server running?"
+        raise StoreError(msg)
+
+    async def _once(self, call: Callable[[Redis], Awaitable[T]]) -> T:
+        from redis.exceptions import ConnectionError as Broken
+        from redis.exceptions import RedisError
+        from redis.exceptions import TimeoutError as Late
+
+        client = self._client
+        if client is None:
+            msg = f"the store {self.name} is closed"
+            raise StoreError(msg)
+        try:
+            return await call(client)
+        except (Broken, Late, OSError) as error:
+            # Its subclasses say why, such as a wrong password.
+            is_lost = type(error) in {Broken, Late} or isinstance(error, OSError)
+            raised = _Lost() if is_lost else explanation(error, self.name)
+        except RedisError as error:
+            raised = explanation(error, self.name)
+        raise raised
+
+    async def _afresh(self, pause: float) -> None:
+        """Wait, and use none of the connections that lie ready: what broke one broke them all."""
+        if self._client is not None:
+            with suppress(Exception):  # they are gone in any case
+                await self._client.connection_pool.disconnect(inuse_connections=False)
+        await asyncio.sleep(pause)
+
+
+class _Lost(StoreError):  # noqa: N818 - named as StoreError's others are
+    """The connection broke: whether the command was run is not known."""

@@ -1,0 +1,91 @@
+"""Usage by key, day, model and route: summed here, and written to the store from time to time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Literal
+
+from dragoman.gateway.keys.amounts import nanos_of
+from dragoman.gateway.keys.records import LONGEST_NAME, SUMS, Reservation, Spent, UsageRow
+from dragoman.gateway.keys.store import added_up, row_of, values_of
+
+By = Literal["key", "day", "model", "route"]
+_MOST_LABELS = 10_000
+_OTHER = "(other)"
+_Labels = tuple[str, str, str, str]
+
+
+@lru_cache(4096)
+def label(text: str) -> str:
+    """A model's or route's name as it is stored: short, and without what a store can't hold."""
+    clean = text[:LONGEST_NAME].encode("ascii", "backslashreplace").decode()
+    return clean if clean.isprintable() else "".join(c for c in clean if c.isprintable())
+
+
+class Pending:
+    """What has been used and is not in the store yet."""
+
+    def __init__(self) -> None:
+        self._sums: dict[_Labels, list[int]] = {}
+        self._labels: set[tuple[str, str]] = set()
+
+    def add(self, reservation: Reservation, spent: Spent) -> None:
+        """Count a request."""
+        cost = spent.cost
+        nanos = 0 if cost is None else nanos_of(cost)
+        labels = (reservation.key.id, reservation.day, *self.labels_of(spent))
+        sums = self._sums.get(labels)
+        if sums is None:
+            sums = self._sums[labels] = [0] * len(SUMS)
+        sums[0] += 1
+        sums[1] += spent.tokens_in
+        sums[2] += spent.tokens_out
+        sums[3] += spent.tokens_cached
+        sums[4] += spent.tokens_reasoning
+        sums[5] += nanos
+        sums[6] += cost is None
+
+    def labels_of(self, spent: Spent) -> tuple[str, str]:
+        """The model and route to count a request under.
+
+        Where any name is served, a client could fill the store with new ones: after thousands,
+        they are counted together.
+        """
+        model, route = spent.model, spent.route
+        if len(model) + len(route) > LONGEST_NAME:  # never remember long ones
+            model, route = model[:LONGEST_NAME], route[:LONGEST_NAME]
+        labels = (label(model), label(route))
+        if labels not in self._labels:
+            if len(self._labels) >= _MOST_LABELS:
+                return (_OTHER, labels[1] if len(labels[1]) < LONGEST_NAME else _OTHER)
+            self._labels.add(labels)
+        return labels
+
+    def take(self) -> list[UsageRow]:
+        """All that is pending, which is no longer."""
+        sums, self._sums = self._sums, {}
+        return [row_of((*labels, *counts)) for labels, counts in sorted(sums.items())]
+
+
+def row_for(
+    reservation: Reservation, spent: Spent, labels: tuple[str, str], nanos: int
+) -> UsageRow:
+    """One request, as usage."""
+    return UsageRow(
+        key=reservation.key.id, day=reservation.day, model=labels[0], route=labels[1],
+        requests=1, tokens_in=spent.tokens_in, tokens_out=spent.tokens_out,
+        tokens_cached=spent.tokens_cached, tokens_reasoning=spent.tokens_reasoning,
+        nanos=nanos, unknown=int(spent.cost is None),
+    )  # fmt: skip
+
+
+def grouped(rows: Iterable[UsageRow], by: Sequence[By]) -> list[UsageRow]:
+    """The rows added up over everything but what they are grouped `by`, which is left empty."""
+    kept = set(by)
+    values = (values_of(row) for row in rows)
+    names = ("key", "day", "model", "route")
+    return added_up(
+        row_of([*(v if n in kept else "" for n, v in zip(names, each, strict=False)), *each[4:]])
+        for each in values
+    )

@@ -1,0 +1,193 @@
+"""Who presents a key: hostile texts, guessing, and what is remembered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.errors import AuthenticationError, RateLimited
+from dragoman.gateway.keys import Keys
+from dragoman.gateway.keys.authentication import Authenticator
+from dragoman.gateway.keys.secret_form import LONGEST, digest_of, id_of, new_id, new_secret
+from dragoman.gateway.keys.store import Found
+from dragoman.gateway.keys.stores.sqlite import MEMORY, SQLiteKeyStore
+from dragoman.gateway.keys.throttling import Throttle
+from tests.gateway.keys.conftest import NOON, Clock
+
+
+class CountingStore(SQLiteKeyStore):
+    """A store that counts how often it is asked for a key."""
+
+    def __init__(self) -> None:
+        super().__init__(MEMORY)
+        self.asked = 0
+
+    async def find(self, id: str) -> Found | None:
+        """As before."""
+        self.asked += 1
+        return await super().find(id)
+
+
+@asynccontextmanager
+async def opened(**options: Any) -> AsyncGenerator[tuple[Keys, CountingStore]]:
+    """Keys in memory."""
+    store = CountingStore()
+    async with Keys(store, clock=Clock(), **options) as keys:
+        yield keys, store
+
+
+def patient() -> Throttle:
+    """Nobody is throttled."""
+    return Throttle(10**9)
+
+
+def test_secrets_are_told_from_everything_else() -> None:
+    """By their form and checksum: each wrong or missing letter is noticed."""
+    id = new_id()
+    secret = new_secret(id)
+    assert (len(secret), id_of(secret)) == (LONGEST, id)
+    for at in range(len(secret)):
+        other = "x" if secret[at] != "x" else "y"
+        assert id_of(secret[:at] + other + secret[at + 1 :]) is None
+        assert id_of(secret[:at] + secret[at + 1 :]) is None
+    assert len({new_secret(id) for _ in range(100)}) == 100
+
+
+@given(st.text() | st.from_regex(r"drg_[0-9a-z]{12}_[0-9A-Za-z]{49}", fullmatch=True))
+def test_whatever_is_presented_is_refused(presented: str) -> None:
+    """With the same words, and without its text in the error."""
+
+    async def work() -> None:
+        async with opened(throttle=patient()) as (keys, _):
+            with pytest.raises(AuthenticationError, match="the API key is not valid") as told:
+                await keys.authenticate(presented)
+            assert told.value.status == 401
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    "presented",
+    ["", "drg_", "x" * 10_000_000, "\ud800" * LONGEST, "\0" * LONGEST, "é" * LONGEST,
+     "drg_' OR 1=1; --_" + "a" * 49, "drg_aaaaaaaaaaaa_" + "\u0661" * 49, "*", "drg_%_%"],
+)  # fmt: skip
+async def test_hostile_keys_do_not_reach_the_store(presented: str) -> None:
+    """What is not of the form of a key is refused before."""
+    async with opened() as (keys, store):
+        with pytest.raises(AuthenticationError):
+            await keys.authenticate(presented)
+        assert store.asked == 0
+
+
+async def test_another_keys_secret_is_wrong() -> None:
+    """A well-made secret with the id of a key that exists."""
+    async with opened() as (keys, store):
+        record, secret = await keys.create()
+        with pytest.raises(AuthenticationError, match="not valid"):
+            await keys.authenticate(new_secret(record.id))
+        assert store.asked == 1
+        assert await keys.authenticate(secret) == record
+
+
+async def test_a_key_is_remembered_for_seconds() -> None:
+    """A request costs no access to the store; a revoked key works no longer than that."""
+    ticks = Clock(0.0)
+    async with opened() as (keys, store):
+        record, secret = await keys.create()
+        known = Authenticator(store, Clock(), seconds=5.0, ticks=ticks)
+        for _ in range(3):
+            assert await known.authenticate(secret, "") == record
+        assert store.asked == 1
+        await store.revoke(record.id, NOON)  # by another process
+        ticks.now = 4.9
+        await known.authenticate(secret, "")
+        ticks.now = 5.0
+        with pytest.raises(AuthenticationError, match="revoked"):
+            await known.authenticate(secret, "")
+
+
+async def test_a_key_expires_while_it_is_remembered() -> None:
+    """At the moment that was said."""
+    clock = Clock()
+    async with Keys(SQLiteKeyStore(MEMORY), clock=clock) as keys:
+        _, secret = await keys.create(expires_at=NOON + 1)
+        await keys.authenticate(secret)
+        clock.now += 1
+        with pytest.raises(AuthenticationError, match="expired"):
+            await keys.authenticate(secret)
+
+
+async def test_guessing_is_throttled() -> None:
+    """By who presents the keys; what was right before goes on."""
+    ticks = Clock(0.0)
+    async with opened(throttle=Throttle(3, clock=ticks), remembered=0.0) as (keys, store):
+        record, secret = await keys.create()
+        await keys.authenticate(secret, "10.0.0.1")
+        for wrong in ("nonsense", new_secret(record.id), new_secret(new_id())):
+            with pytest.raises(AuthenticationError):
+                await keys.authenticate(wrong, "10.0.0.1")
+        before = store.asked
+        for wrong in ("nonsense", new_secret(record.id), "é"):
+            with pytest.raises(RateLimited) as told:
+                await keys.authenticate(wrong, "10.0.0.1")
+            assert (told.value.status, told.value.retry_after) == (429, 60.0)
+        assert store.asked == before
+        await keys.authenticate(secret, "10.0.0.1")
+        with pytest.raises(AuthenticationError):
+            await keys.authenticate("nonsense", "10.0.0.2")
+        ticks.now = 60.0
+        with pytest.raises(AuthenticationError):
+            await keys.authenticate("nonsense", "10.0.0.1")
+
+
+def test_the_tables_of_an_attacked_process_do_not_grow() -> None:
+    """However many peers and keys there are."""
+    throttle = Throttle()
+    for n in range(30_000):
+        throttle.note(str(n))
+    assert len(throttle._failures) == 10_000
+
+
+async def test_no_secret_is_kept_or_shown() -> None:
+    """Neither in the store nor in memory, nor in what a record shows."""
+    async with opened() as (keys, store):
+        record, secret = await keys.create()
+        await keys.authenticate(secret)
+        found = await store.find(record.id)
+        assert found is not None
+        assert found.digest == digest_of(secret)
+        shown = repr((record, found, keys._authenticator._known))
+        assert secret not in shown
+        assert secret[-30:] not in shown
+
+
+async def test_revoking_while_requests_come() -> None:
+    """None that begins after the revocation is let in, where it was made."""
+    async with opened() as (keys, _):
+        record, secret = await keys.create()
+        is_revoked = False
+
+        async def ask() -> None:
+            for _ in range(50):
+                began_after = is_revoked
+                try:
+                    await keys.authenticate(secret)
+                except (AuthenticationError, RateLimited):
+                    assert (await keys.list())[0].revoked_at is not None
+                else:
+                    assert not began_after
+                await asyncio.sleep(0)
+
+        async def revoke() -> None:
+            nonlocal is_revoked
+            await asyncio.sleep(0.002)
+            await keys.revoke(record.id)
+            is_revoked = True
+
+        await asyncio.gather(*(ask() for _ in range(10)), revoke())

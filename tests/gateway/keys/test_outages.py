@@ -1,0 +1,230 @@
+"""A store that fails: nothing that was used is lost, and nothing is let in unchecked."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from decimal import Decimal
+from pathlib import Path
+from secrets import token_hex
+
+import pytest
+
+from dragoman.errors import Corrupt, StoreError
+from dragoman.gateway.keys import Budget, Keys, Spent, UsageRow
+from dragoman.gateway.keys.admission import Refusal
+from dragoman.gateway.keys.records import Reservation
+from dragoman.gateway.keys.store import Charge, Found
+from dragoman.gateway.keys.stores.sqlite import MEMORY, SQLiteKeyStore
+from dragoman.gateway.keys.urls import store_at
+from tests.gateway.keys.conftest import Clock, Place
+from tests.history.storage.backend_postgres import URL as POSTGRES
+from tests.history.storage.backend_redis import URL as REDIS
+
+COST = Decimal("0.5")
+TOOK = Spent(tokens_in=1, cost=COST, model="m", route="r")
+
+
+class FailingStore(SQLiteKeyStore):
+    """A store that can be out of reach, or do its work and lose the answer."""
+
+    def __init__(self) -> None:
+        super().__init__(MEMORY)
+        self.is_down = False
+
+    def expect_up(self) -> None:
+        """Raise while it is down."""
+        if self.is_down:
+            msg = "the store can't be reached"
+            raise StoreError(msg)
+
+    async def find(self, id: str) -> Found | None:
+        """As before, if it is up."""
+        self.expect_up()
+        return await super().find(id)
+
+    async def reserve(self, asked: Reservation, now: float) -> Refusal | None:
+        """As before, if it is up."""
+        self.expect_up()
+        return await super().reserve(asked, now)
+
+    async def settle(self, charge: Charge, now: float) -> bool:
+        """Done; but while it is down the answer is lost."""
+        done = await super().settle(charge, now)
+        self.expect_up()
+        return done
+
+    async def add_usage(self, rows: Sequence[UsageRow], token: str, now: float) -> None:
+        """As before, if it is up."""
+        self.expect_up()
+        await super().add_usage(rows, token, now)
+
+
+async def test_nobody_is_let_in_while_the_store_is_down() -> None:
+    """Keys that are remembered work on, if they have no limits."""
+    store = FailingStore()
+    async with Keys(store, clock=Clock()) as keys:
+        _, known = await keys.create()
+        _, other = await keys.create()
+        limited, _ = await keys.create(budgets=[Budget("cost", Decimal(1))])
+        free = await keys.authenticate(known)
+        store.is_down = True
+        with pytest.raises(StoreError):
+            await keys.authenticate(other)
+        with pytest.raises(StoreError):
+            await keys.reserve(limited, "m", 1, COST)
+        held = await keys.reserve(await keys.authenticate(known), "m", 1, None)
+        await keys.settle(held, TOOK)
+        await keys._catch_up()
+        store.is_down = False
+        assert [(row.key, row.requests) for row in await keys.usage()] == [(free.id, 1)]
+
+
+async def test_a_charge_is_tried_again_and_made_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Though the store failed, or only its answer was lost."""
+    store = FailingStore()
+    with caplog.at_level(logging.WARNING, "dragoman.gateway"):
+        async with Keys(store, clock=Clock()) as keys:
+            key, _ = await keys.create(budgets=[Budget("cost", Decimal(1))])
+            held = await keys.reserve(key, "m", 1, COST)
+            store.is_down = True
+            await keys.settle(held, TOOK)
+            await keys._catch_up()
+            assert len(keys._unsettled) == 1
+            store.is_down = False
+            await keys._catch_up()
+            assert (keys._unsettled, keys._live) == ({}, {})
+            assert (await keys.standing(key)).spent["total"] == (1, 500_000_000)
+    assert "not charged to its key yet" in caplog.text
+
+
+async def test_usage_that_was_sent_twice_counts_once(place: Place) -> None:
+    """On servers, where an answer can be lost."""
+    if place.url.startswith("sqlite"):
+        pytest.skip("a file always answers")
+    row = UsageRow(key="k", day="2026-11-17", model="m", route="r", requests=1, nanos=5)
+    async with place.opened() as keys:
+        for token in ("one", "one", "two"):
+            await keys._store.add_usage([row], token, place.clock.now)
+        [found] = await keys.usage()
+        assert (found.requests, found.nanos) == (2, 10)
+
+
+async def test_a_reservation_that_was_sent_twice_is_one(place: Place) -> None:
+    """Where it was made and the answer was lost."""
+    if place.url.startswith("sqlite"):
+        pytest.skip("a file always answers")
+    async with place.opened() as keys:
+        key, _ = await keys.create(max_concurrent=1)
+        held = await keys.reserve(key, "m", 1, None)
+        assert await keys._store.reserve(held, place.clock.now) is None
+        assert sum(each.requests for each in (await keys.standing(key)).held) == 1
+
+
+async def test_a_file_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    """Whether it is a database or not."""
+    import sqlite3
+
+    text, database = tmp_path / "text", tmp_path / "database"
+    text.write_text("not a database, but a text of some length" * 100)
+    with sqlite3.connect(database) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+    for path, problem in ((text, Corrupt), (database, StoreError)):
+        before = path.read_bytes()
+        with pytest.raises(problem):
+            await Keys.open(f"sqlite:///{path}")
+        assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://nobody:secret-word@127.0.0.1:1/x?timeout=1", "redis://:secret-word@127.0.0.1:1"],
+)
+async def test_a_server_that_is_not_there_is_told_without_the_password(url: str) -> None:
+    """In a log, an error is read by many."""
+    pytest.importorskip("psycopg" if url.startswith("post") else "redis")
+    with pytest.raises(StoreError, match="can't be reached") as told:
+        await Keys.open(url)
+    assert "secret-word" not in str(told.value)
+    assert told.value.__cause__ is None
+    assert told.value.__context__ is None
+
+
+async def test_connections_that_were_cut_are_not_noticed(place: Place) -> None:
+    """As when a server is started again: the request is admitted and charged, once."""
+    name = f"cut-{token_hex(6)}"
+    if place.url.startswith("sqlite"):
+        pytest.skip("a file has no connections")
+    is_postgres = place.url.startswith("postgres")
+    place.url += f"&{'application_name' if is_postgres else 'client_name'}={name}"
+    async with place.opened() as keys:
+        key, _ = await keys.create(budgets=[Budget("cost", Decimal(9))])
+        for _ in range(3):
+            held = await asyncio.gather(*(keys.reserve(key, "m", 1, COST) for _ in range(6)))
+            cut(name, is_postgres=is_postgres)
+            for each in held[:3]:
+                await keys.settle(each, TOOK)
+            cut(name, is_postgres=is_postgres)
+            await asyncio.gather(*(keys.settle(each, TOOK) for each in held[3:]))
+        assert (await keys.standing(key)).spent["total"] == (18, 18 * 500_000_000)
+        assert (await keys.standing(key)).held == []
+
+
+def cut(name: str, *, is_postgres: bool) -> None:
+    """End all connections of this name, from the server's side."""
+    if is_postgres:
+        import psycopg
+
+        ended = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = %s"
+        with psycopg.connect(POSTGRES, autocommit=True) as connection:
+            connection.execute(ended, (name,))
+        return
+    import redis
+
+    with redis.Redis.from_url(REDIS) as client:
+        for each in client.client_list():
+            if each["name"] == name:
+                client.client_kill_filter(_id=each["id"])
+
+
+async def test_usage_is_written_in_the_background() -> None:
+    """Without being asked for, and again after the store has failed."""
+    store = FailingStore()
+    async with Keys(store, clock=Clock(), flush=0.001) as keys:
+        key, _ = await keys.create()
+        store.is_down = True
+        await keys.settle(await keys.reserve(key, "m", 1, None), TOOK)
+        await asyncio.sleep(0.01)
+        store.is_down = False
+        while not await store.usage(None, None):  # noqa: ASYNC110 - its writer is what is tested
+            await asyncio.sleep(0.001)
+
+
+async def test_what_is_pending_is_written_at_the_end(tmp_path: Path) -> None:
+    """A gateway that is stopped loses nothing."""
+    url = f"sqlite:///{tmp_path / 'keys.db'}"
+    keys = await Keys.open(url, flush=3600)
+    key, _ = await keys.create()
+    await keys.settle(await keys.reserve(key, "m", 1, None), TOOK)
+    await keys.close()
+    async with Keys(store_at(url)) as again:
+        assert [row.requests for row in await again.usage()] == [1]
+
+
+async def test_a_request_of_a_key_without_limits_never_waits() -> None:
+    """Not even for the event loop: all is in memory."""
+    async with Keys(store_at("memory:")) as keys:
+        _, secret = await keys.create(models=["m*"])
+        await keys.authenticate(secret)
+
+        async def request() -> None:
+            key = await keys.authenticate(secret, "peer")
+            await keys.settle(await keys.reserve(key, "m1", 5, COST), TOOK)
+            await keys.release(await keys.reserve(key, "m1", 5, COST))
+
+        running = request()
+        with pytest.raises(StopIteration):
+            running.send(None)
+        assert [row.requests for row in await keys.usage()] == [1]
