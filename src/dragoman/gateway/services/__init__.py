@@ -1,0 +1,1 @@
+"""What clients ask for besides chats: embeddings, counts, models, prompts, files and batches."""

@@ -1,0 +1,74 @@
+"""Token counts: by the provider where it counts, else by our own estimate."""
+
+from __future__ import annotations
+
+from dragoman.errors import DragomanError
+from dragoman.gateway.backs import Back
+from dragoman.gateway.chat import answer
+from dragoman.gateway.http import Call
+from dragoman.gateway.services.embeddings import ESTIMATED
+from dragoman.gateway.services.paths import service_front
+from dragoman.gateway.translation import Settings
+from dragoman.gateway.visits import Visit
+from dragoman.gateway.work import Work, answer_total
+from dragoman.history.tokens import count as count_messages
+from dragoman.model.catalogue import TokenCount
+from dragoman.model.requests import Request
+from dragoman.model.usage import Usage
+from dragoman.transport.protocol import Timeouts, within
+from dragoman.wire.error_reporting import reported
+from dragoman.wire.service_front import ServiceFront
+
+
+async def count(visit: Visit) -> None:
+    """Answer a client that asks how many tokens a prompt has."""
+    front = service_front(visit)
+    body = await visit.body()
+    try:
+        request = front.decode_count(body)
+    except DragomanError as error:
+        problem = reported(error)
+    else:
+        await answer(visit, Counting(visit.call, front, request))
+        return
+    raise problem
+
+
+class Counting(Work):
+    """A request for a count. Nobody charges for it."""
+
+    is_free = True
+
+    def __init__(self, sink: Call, front: ServiceFront, request: Request) -> None:
+        super().__init__(request.model, sink)
+        self._front = front
+        self._request = request
+
+    def expected(self) -> Usage:
+        """Nothing: a count takes no tokens."""
+        return Usage()
+
+    async def _ask(
+        self, back: Back, model: str | None, settings: Settings, timeouts: Timeouts | None
+    ) -> None:
+        # Not `replace`: under another name it is still the same model, whose thinking is its own.
+        request = settings.applied(self._request.replace_unchecked(model=model))
+        counted = await within(answer_total(timeouts), self._counted(back, request))
+        encoded = self._front.count(counted)
+        headers = {**encoded.headers, **(ESTIMATED if counted.is_estimate else {})}
+        await self.sink.whole(200, {**headers, **self.reported()}, encoded.to_bytes())
+
+    async def _counted(self, back: Back, request: Request) -> TokenCount:
+        if not back.is_wire:
+            return TokenCount(estimate(request), is_estimate=True)
+        counted = await back.client.count_tokens(request, estimate=estimate)
+        if not counted.is_estimate:
+            encoded = back.client.encode(request)
+            self.losses += encoded.losses
+            self.repairs += encoded.repairs
+        return counted
+
+
+def estimate(request: Request) -> int:
+    """About the tokens of a prompt."""
+    return count_messages(request.messages, tools=request.tools, system=request.system).total

@@ -1,0 +1,108 @@
+"""Embeddings: clients of OpenAI, Gemini and Ollama, at any place that has them."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from dragoman.errors import DragomanError, InvalidRequest
+from dragoman.gateway.backs import Back
+from dragoman.gateway.chat import answer
+from dragoman.gateway.http import Call
+from dragoman.gateway.services.paths import service_front
+from dragoman.gateway.translation import Settings
+from dragoman.gateway.visits import Visit
+from dragoman.gateway.work import BYTES_OF_A_TOKEN, Work, answer_total
+from dragoman.model.parts import Text
+from dragoman.model.usage import Usage
+from dragoman.providers.endpoints import USUAL
+from dragoman.transport.protocol import Timeouts, within
+from dragoman.wire.embeddings import Embedded, EmbeddingInput, ToEmbed, parts_of
+from dragoman.wire.lane.plain import Summary
+from dragoman.wire.service_front import ServiceFront
+
+ESTIMATED = {"x-dragoman-estimated": "true"}
+"""The header of an answer in which the number of tokens is our own estimate."""
+_BYTES_PER_TOKEN = 3.5
+_PER_MEDIUM = 1_000
+_MOST_INPUTS = 10_000
+
+
+async def embed(visit: Visit) -> None:
+    """Answer a request for embeddings."""
+    front = service_front(visit)
+    body = await visit.body()
+    await answer(visit, Embedding(visit.call, front, front.decode_embeddings(body), len(body)))
+
+
+class Embedding(Work):
+    """A request for embeddings."""
+
+    def __init__(self, sink: Call, front: ServiceFront, asked: ToEmbed, size: int) -> None:
+        super().__init__(asked.model, sink)
+        self._front = front
+        self._asked = asked
+        self._size = size
+        if len(asked.inputs) > _MOST_INPUTS:
+            msg = f"one request may have {_MOST_INPUTS:,} inputs at the most"
+            raise InvalidRequest(msg, status=400)
+
+    def expected(self) -> Usage:
+        """By the size of the body: there is no answer to pay for."""
+        return Usage(input=self._size // BYTES_OF_A_TOKEN + 1)
+
+    def suits(self, back: Back, model: str | None) -> bool:
+        """Whether the dialect and the provider have embeddings."""
+        if not self._asked.inputs:
+            return True  # Ollama's clients ask for nothing, to have the model loaded
+        if not back.is_wire or back.place.provider is None:
+            return False
+        spoken = back.dialect(model)
+        services = spoken.services()
+        if services is None or services.embeddings is None:
+            return False
+        paths = back.place.provider.endpoints.get(spoken.name) or USUAL.get(spoken.name)
+        return paths is not None and paths.embed is not None
+
+    def unsuited(self) -> DragomanError:
+        """The model is there, and its API has no embeddings."""
+        msg = (
+            "the API behind this model has no embeddings; ask for a model of a provider that has"
+            " them, such as OpenAI, Google or Ollama"
+        )
+        return InvalidRequest(msg, status=400, code="unsupported", param="model")
+
+    async def _ask(
+        self, back: Back, model: str | None, settings: Settings, timeouts: Timeouts | None
+    ) -> None:
+        del settings  # they are about answers
+        asked = self._asked
+        if not asked.inputs:
+            await self._tell(Embedded((), None, asked.model), {})
+            return
+        meant = asked._replace(model=model or asked.model)
+        embedded = await within(answer_total(timeouts), back.client.embed_inputs(meant))
+        self.losses += embedded.losses
+        usage = embedded.usage or estimated_usage(asked)
+        self.summary = Summary(embedded.model, usage)
+        headers = ESTIMATED if embedded.usage is None else {}
+        await self._tell(embedded._replace(usage=usage), headers)
+
+    async def _tell(self, embedded: Embedded, headers: dict[str, str]) -> None:
+        encoded = self._front.embeddings(embedded, self._asked)
+        self.losses += encoded.losses
+        told = {**encoded.headers, **headers, **self.reported()}
+        await self.sink.whole(200, told, encoded.to_bytes())
+
+
+def estimated_usage(asked: ToEmbed) -> Usage:
+    """About the tokens of the inputs, for places that do not tell (Google's own API)."""
+    return Usage(input=sum(map(_tokens, asked.inputs)))
+
+
+def _tokens(given: EmbeddingInput) -> int:
+    parts = parts_of(given)
+    if not parts:
+        return len(given)  # token ids
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    size = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    return ceil(size / _BYTES_PER_TOKEN) + _PER_MEDIUM * (len(parts) - len(texts))

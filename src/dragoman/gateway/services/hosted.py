@@ -1,0 +1,206 @@
+"""Files, uploads and batches: passed to the front's own provider, streamed in both directions.
+
+The provider is shown the place's key, and of the client's headers a short list. What it answers
+passes untouched, but for addresses that lead past the gateway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from dragoman.errors import ConfigError, DragomanError, InvalidRequest
+from dragoman.gateway.backs import Back
+from dragoman.gateway.endpoints import ANTHROPIC
+from dragoman.gateway.http import Disconnected
+from dragoman.gateway.services.hosted_addresses import own_batches, own_upload_url
+from dragoman.gateway.services.hosted_paths import (
+    UPLOAD_URL,
+    Allowed,
+    address,
+    allowed_path,
+    passed_query,
+)
+from dragoman.gateway.services.hosted_places import PERMISSION, check_allowed, hosted_place
+from dragoman.gateway.visits import Visit
+from dragoman.transport.protocol import HttpRequest, Reply, read_body
+
+if TYPE_CHECKING:
+    from dragoman.gateway.keys import Reservation
+
+_MEBIBYTE = 1024 * 1024
+MOST_UPLOADED = 512 * _MEBIBYTE
+"""Bytes of a body that is sent on as it comes; `max_body`, where that is more."""
+_MOST_READ = 16 * _MEBIBYTE  # of an answer in which addresses are looked for
+_SMALL = _MEBIBYTE
+_SENT = {
+    b"content-type": "Content-Type",
+    b"accept": "Accept",
+    b"anthropic-beta": "anthropic-beta",
+    b"x-goog-upload-protocol": "X-Goog-Upload-Protocol",
+    b"x-goog-upload-command": "X-Goog-Upload-Command",
+    b"x-goog-upload-offset": "X-Goog-Upload-Offset",
+    b"x-goog-upload-file-name": "X-Goog-Upload-File-Name",
+    b"x-goog-upload-header-content-length": "X-Goog-Upload-Header-Content-Length",
+    b"x-goog-upload-header-content-type": "X-Goog-Upload-Header-Content-Type",
+}
+"""The client's headers that the provider sees, with the names that ours go by."""
+_TOLD = (
+    "content-type", "content-disposition", "retry-after", "request-id", "x-request-id",
+    "x-goog-upload-status", "x-goog-upload-chunk-granularity", "x-goog-upload-size-received",
+)  # fmt: skip
+"""The provider's headers that the client sees."""
+_NOT_SPOKEN = 415
+_BODIES = frozenset({"POST", "PUT"})
+
+
+async def hosted(visit: Visit) -> None:
+    """Pass a request on, and its answer back."""
+    allowed = _allowed(visit)
+    query = passed_query(visit.query)
+    back = hosted_place(visit)
+    visit.route = back.name
+    check_allowed(visit, back.name)
+    message = _message(visit, back, allowed, query)
+    keys, key = visit.gateway.keys, visit.key
+    if keys is None or key is None or key.is_admin:
+        await _passed(visit, back, message)
+        return
+    held = await keys.reserve(key, f"{PERMISSION}{back.name}", 0, Decimal(0))
+    try:
+        await _passed(visit, back, message)
+    finally:
+        await _settle(visit, held, back.name)
+
+
+async def _settle(visit: Visit, held: Reservation, place: str) -> None:
+    """Count the request; what a batch costs is on the operator's bill alone."""
+    from dragoman.gateway.keys import Spent
+
+    keys = visit.gateway.keys
+    assert keys is not None  # noqa: S101 - something was reserved
+    spent = Spent(cost=Decimal(0), model=f"{PERMISSION}{place}", route=place)
+    await keys.settle(held, spent)
+
+
+def _allowed(visit: Visit) -> Allowed:
+    found = allowed_path(visit.endpoint.front, visit.call.path)
+    if found is None:
+        msg = "there are no files or batches at this path"
+        raise InvalidRequest(msg, status=404)
+    if visit.method not in found.methods:
+        visit.call.more_headers["allow"] = ", ".join(sorted(found.methods))
+        msg = f"this path takes {', '.join(sorted(found.methods))}"
+        raise InvalidRequest(msg, status=405)
+    return found
+
+
+def _message(visit: Visit, back: Back, allowed: Allowed, query: str) -> HttpRequest:
+    """The request for the provider, without a body yet."""
+    headers = {
+        _SENT[name]: value.decode("latin-1") for name, value in visit.call.headers if name in _SENT
+    }
+    try:
+        message = back.deployment(None).request("upload", headers=headers, method=visit.method)
+    except ConfigError:
+        message = None
+    front = visit.endpoint.front
+    url = None if message is None else address(front, message.url, allowed.path, query)
+    if message is None or url is None:
+        msg = f"the place {back.name} has no files or batches that can be passed to"
+        raise InvalidRequest(msg, status=400, code="unsupported")
+    return replace(message, url=url)
+
+
+# --- there
+
+
+async def _passed(visit: Visit, back: Back, message: HttpRequest) -> None:
+    upload = _Upload(visit)
+    reply = await upload.sent(back, message)
+    try:
+        await _answer(visit, back, message, reply)
+    finally:
+        await reply.close()
+
+
+class _Upload:
+    """The body of a request on its way: a small one at once, others as they come."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._visit = visit
+        self._failure: Exception | None = None
+
+    async def sent(self, back: Back, message: HttpRequest) -> Reply:
+        """The provider's reply; what goes wrong with the client's body is said before it."""
+        limits = back.place.timeouts
+        message = await self._with_body(message)
+        try:
+            return await back.accept(message, limits, None)
+        except DragomanError as error:
+            failure = self._failure or error
+        raise failure
+
+    async def _with_body(self, message: HttpRequest) -> HttpRequest:
+        visit = self._visit
+        length = visit.call.header(b"content-length")
+        is_chunked = visit.call.header(b"transfer-encoding") is not None
+        size = int(length[:20]) if length is not None and length.isdigit() else 0
+        if not is_chunked and size <= _SMALL:
+            return replace(message, body=self._checked(await visit.body()))
+        self._checked(b"...")
+        if visit.call.header(b"content-encoding") not in {None, "identity"}:
+            msg = "large files are passed on as they are: send them without a content-encoding"
+            raise InvalidRequest(msg, status=_NOT_SPOKEN)
+        headers = (
+            message.headers if is_chunked else {**message.headers, "Content-Length": str(size)}
+        )
+        return replace(message, headers=headers, pieces=self._pieces())
+
+    def _checked(self, body: bytes) -> bytes | None:
+        if self._visit.method in _BODIES:
+            return body
+        if body:
+            msg = "this request takes no body"
+            raise InvalidRequest(msg, status=400)
+        return None
+
+    async def _pieces(self) -> AsyncIterator[bytes]:
+        most = max(MOST_UPLOADED, self._visit.gateway.config.server.max_body)
+        try:
+            async for piece in self._visit.pieces(most):
+                yield piece
+        except (DragomanError, Disconnected) as error:
+            self._failure = error  # the transport would tell of a broken connection
+            raise
+
+
+# --- and back
+
+
+async def _answer(visit: Visit, back: Back, message: HttpRequest, reply: Reply) -> None:
+    headers = {name: reply.headers[name] for name in _TOLD if name in reply.headers}
+    if UPLOAD_URL in reply.headers:
+        headers[UPLOAD_URL] = own_upload_url(visit, back, message.url, reply.headers[UPLOAD_URL])
+    if _names_addresses(visit, reply.headers):
+        body = own_batches(visit, await read_body(reply, _MOST_READ))
+        await visit.call.whole(reply.status, headers, body)
+        return
+    if "content-length" in reply.headers and "content-encoding" not in reply.headers:
+        headers["content-length"] = reply.headers["content-length"]
+    await visit.call.begin(headers, reply.status)
+    async for piece in reply.chunks():
+        await visit.call.write(piece)
+    await visit.call.end()
+
+
+def _names_addresses(visit: Visit, headers: Mapping[str, str]) -> bool:
+    """Whether an answer tells where the results of a batch are (Anthropic)."""
+    path = visit.call.path
+    if visit.endpoint.front != ANTHROPIC or not path.startswith("/v1/messages/batches"):
+        return False
+    kind = headers.get("content-type", "")
+    return not path.endswith("/results") and kind.partition(";")[0].strip() == "application/json"

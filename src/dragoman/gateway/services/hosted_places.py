@@ -1,0 +1,83 @@
+"""Files and batches: at which place they are, and who may use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dragoman.errors import InvalidRequest, PermissionDenied
+from dragoman.gateway.backs import Back
+from dragoman.gateway.endpoints import CHAT, RESPONSES
+from dragoman.gateway.services.hosted_paths import query_value
+from dragoman.gateway.state import Gateway
+from dragoman.gateway.visits import Visit
+
+PLACE_HEADER = b"x-dragoman-place"
+PERMISSION = "hosted:"
+"""What a pattern of a key begins with that allows files and batches: `hosted:*`, `hosted:openai`.
+"""
+_SAME_API = {CHAT: frozenset({CHAT, RESPONSES})}
+
+
+def hosted_place(visit: Visit) -> Back:
+    """The place whose files and batches are meant."""
+    gateway, front = visit.gateway, visit.endpoint.front
+    named = query_value(visit.query, "place") or visit.call.header(PLACE_HEADER)
+    if named is not None:
+        return _named(gateway, front, named)
+    found = _by_default(gateway, front) or list(_speaking(gateway, front))
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(sorted(back.name for back in found))
+        msg = f"several places have files and batches of this API: name one of {names} by the"
+        msg += " header x-dragoman-place, or by ?place="
+    else:
+        msg = "files and batches pass to a provider of this API, and none is configured here"
+    raise InvalidRequest(msg, status=400, code="unsupported")
+
+
+def _named(gateway: Gateway, front: str, name: str) -> Back:
+    for back in _speaking(gateway, front):
+        if back.name == name:
+            return back
+    msg = "there is no place of that name which speaks this API"
+    raise InvalidRequest(msg, status=400, code="unsupported")
+
+
+def _by_default(gateway: Gateway, front: str) -> list[Back]:
+    """The first place of the default route that speaks this API."""
+    route = gateway.router.find(None)
+    hops = () if route is None else route.hops
+    backs = (gateway.back(hop.place) for hop in hops)
+    return [back for back in backs if _speaks(back, front)][:1]
+
+
+def _speaking(gateway: Gateway, front: str) -> Iterator[Back]:
+    for place in gateway.config.places.values():
+        back = gateway.back(place)
+        if _speaks(back, front):
+            yield back
+
+
+def _speaks(back: Back, front: str) -> bool:
+    if not back.is_wire:
+        return False
+    return back.dialect(None).name in _SAME_API.get(front, {front})
+
+
+def check_allowed(visit: Visit, place: str) -> None:
+    """Raise unless the key may use the operator's files and batches at a place."""
+    key = visit.key
+    if key is None or key.is_admin:
+        return
+    own = tuple(each for each in key.models if each.startswith(PERMISSION))
+    if own:
+        from dragoman.gateway.keys.patterns import may_use
+
+        if may_use(own, f"{PERMISSION}{place}"):
+            return
+    msg = (
+        "files and batches belong to the operator's account at the provider, which all keys share:"
+        " this key may not use them. An admin key may, or one that allows hosted:* as a model"
+    )
+    raise PermissionDenied(msg, status=403, code="hosted_not_allowed")

@@ -1,0 +1,22 @@
+"""The path of a request as the fronts read it: Gemini's name the model there."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from dragoman.gateway.endpoints import GEMINI
+from dragoman.gateway.visits import Visit
+from dragoman.wire.service_front import ServiceFront
+
+
+def service_front(visit: Visit) -> ServiceFront:
+    """What reads the request, and writes the answer, in the client's dialect."""
+    return ServiceFront(visit.endpoint.front, path=front_path(visit))
+
+
+def front_path(visit: Visit) -> str:
+    """The path with its query; a model's name in it is quoted again, as it came."""
+    endpoint = visit.endpoint
+    if endpoint.front != GEMINI or not endpoint.action:
+        return visit.path
+    return f"/v1beta/models/{quote(endpoint.name, safe='')}:{endpoint.action}"
