@@ -1,0 +1,145 @@
+"""Stored conversations: a session each, which belongs to its key; its rows are its items."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from time import time
+from typing import Any
+
+from dragoman.errors import Conflict, NotFound, Overloaded
+from dragoman.gateway.histories import CONVERSATIONS, Histories
+from dragoman.gateway.responses.documents import document, entry
+from dragoman.gateway.responses.ids import is_own, is_plain, new_conversation_id, new_item_id
+from dragoman.gateway.responses.refusals import no_conversation, no_item, too_long
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.storage.protocol import DuplicateIds, Entry, Storage
+
+_HEAD = "conversation"
+_MOST_ITEMS = 20_000
+_FULL = f"A conversation holds at most {_MOST_ITEMS:,} items."
+_ATTEMPTS = 100
+_PAUSE = 0.002
+
+
+class ConversationStore:
+    """The conversations of one key; None is everybody, where there are no keys."""
+
+    def __init__(self, histories: Histories, key: str | None) -> None:
+        self._histories = histories
+        self._key = key
+
+    def _identity(self, id: str) -> SessionIdentity:
+        return SessionIdentity(chat=id, user=self._key, scope=CONVERSATIONS)
+
+    async def _storage(self) -> Storage:
+        return await self._histories.storage()
+
+    # --- conversations
+
+    async def create(self, metadata: dict[str, Any], items: Sequence[Any]) -> dict[str, Any]:
+        """Make a conversation; returns it as clients see it."""
+        id = new_conversation_id()
+        head = {"id": id, "object": "conversation", "created_at": int(time()), "metadata": metadata}
+        entries = [entry(_HEAD, head), *_entries(items)]
+        await (await self._storage()).append(self._identity(id), entries, expected=0)
+        return head
+
+    async def head(self, id: str) -> dict[str, Any]:
+        """A conversation as clients see it; raises where it is not there, or another key's."""
+        row = None
+        if is_own(id):
+            row = await (await self._storage()).row(self._identity(id), _HEAD)
+        if row is None:
+            raise no_conversation(id)
+        found: dict[str, Any] = document(row)
+        return found
+
+    async def update(self, id: str, metadata: dict[str, Any]) -> dict[str, Any]:
+        """Replace its metadata."""
+        changed = {**await self.head(id), "metadata": metadata}
+        storage = await self._storage()
+        try:
+            await storage.rewrite(self._identity(id), replaced=[entry(_HEAD, changed)])
+        except NotFound:
+            raise no_conversation(id) from None
+        return changed
+
+    async def delete(self, id: str) -> None:
+        """Remove a conversation and its items."""
+        await self.head(id)
+        await (await self._storage()).delete(self._identity(id))
+
+    # --- items
+
+    async def add(self, id: str, items: Sequence[Any]) -> list[dict[str, Any]]:
+        """Add items at its end, all or none; returns them with their ids."""
+        storage, identity = await self._storage(), self._identity(id)
+        for _ in range(_ATTEMPTS):
+            await self.head(id)
+            session = await storage.session(identity)
+            if session is None:
+                raise no_conversation(id)
+            if session.last_seq + len(items) > _MOST_ITEMS:
+                raise too_long(_FULL, "conversation")
+            named = _named(items)
+            if not named:
+                return []
+            entries = [entry(each["id"], each) for each in named]
+            try:  # an append to what was deleted in between would make it anew
+                await storage.append(identity, entries, expected=session.version)
+            except DuplicateIds as error:
+                items = [_without_id(each, error.ids) for each in named]
+            except Conflict:
+                await asyncio.sleep(_PAUSE)
+            else:
+                return named
+        msg = "too many requests write to the conversation at once"
+        raise Overloaded(msg, status=503, retry_after=1.0)
+
+    async def items(self, id: str) -> list[dict[str, Any]]:
+        """All its items, in order."""
+        rows = await (await self._storage()).rows(self._identity(id))
+        if not rows or not is_own(id):
+            raise no_conversation(id)
+        return [document(row) for row in rows if row.id != _HEAD]
+
+    async def item(self, id: str, item: str) -> dict[str, Any]:
+        """One of its items."""
+        await self.head(id)
+        row = None
+        if is_plain(item) and item != _HEAD:
+            row = await (await self._storage()).row(self._identity(id), item)
+        if row is None:
+            raise no_item(item)
+        found: dict[str, Any] = document(row)
+        return found
+
+    async def remove(self, id: str, item: str) -> None:
+        """Remove one of its items."""
+        await self.item(id, item)
+        try:
+            await (await self._storage()).rewrite(self._identity(id), removed=[item])
+        except NotFound:
+            raise no_item(item) from None
+
+
+def _entries(items: Sequence[Any]) -> list[Entry]:
+    return [entry(each["id"], each) for each in _named(items)]
+
+
+def _named(items: Sequence[Any]) -> list[dict[str, Any]]:
+    """Items that have an id each, none of them twice."""
+    taken: set[str] = {_HEAD}
+    named: list[dict[str, Any]] = []
+    for item in items:
+        own = item.get("id")
+        if not is_plain(own) or own in taken:
+            own = new_item_id(item.get("type"))
+        taken.add(own)
+        named.append({**item, "id": own})
+    return named
+
+
+def _without_id(item: dict[str, Any], taken: Sequence[str]) -> dict[str, Any]:
+    return {**item, "id": None} if item["id"] in taken else item

@@ -1,0 +1,127 @@
+"""`/v1/conversations`: conversations and their items are made, read, changed and deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dragoman.errors import InvalidInputError, InvalidRequest
+from dragoman.gateway.responses import refusals
+from dragoman.gateway.responses.conversations import ConversationStore
+from dragoman.gateway.responses.creating import Places
+from dragoman.gateway.responses.items import items_in, metadata_in, reference_in
+from dragoman.gateway.responses.items import listed as listed_item
+from dragoman.gateway.responses.paging import listed, page_in
+from dragoman.gateway.responses.store import ResponseStore
+from dragoman.gateway.visits import Visit
+from dragoman.model.jsontext import dumps, loads
+
+_JSON = {"content-type": "application/json"}
+_MOST_AT_ONCE = 20
+
+
+async def conversations(visit: Visit) -> None:
+    """Whatever is asked of conversations."""
+    places, endpoint = Places.of(visit), visit.endpoint
+    store = places.conversations
+    if store is None:
+        if not endpoint.name:
+            raise refusals.no_store(param="conversation")
+        raise refusals.no_conversation(endpoint.name)
+    folder, _, item = endpoint.action.partition("/")
+    if not endpoint.name:
+        body = await _create(visit, places)
+    elif not endpoint.action:
+        body = await _one(visit, store)
+    elif folder == "items" and not item:
+        body = await _items(visit, places)
+    elif folder == "items" and "/" not in item:
+        body = await _item(visit, store, item)
+    else:
+        msg = "there is nothing at this path"
+        raise InvalidRequest(msg, status=404)
+    await visit.call.whole(200, _JSON, dumps(body))
+
+
+async def _create(visit: Visit, places: Places) -> Any:
+    given = await _body(visit)
+    assert places.conversations is not None  # noqa: S101 - looked at above
+    items = await _given(given.get("items"), places.responses)
+    return await places.conversations.create(metadata_in(given.get("metadata")), items)
+
+
+async def _one(visit: Visit, store: ConversationStore) -> Any:
+    id = visit.endpoint.name
+    match visit.method:
+        case "GET" | "HEAD":
+            return await store.head(id)
+        case "POST":
+            return await store.update(id, metadata_in((await _body(visit)).get("metadata")))
+        case _:
+            await store.delete(id)
+            return {"id": id, "object": "conversation.deleted", "deleted": True}
+
+
+async def _items(visit: Visit, places: Places) -> Any:
+    id, store = visit.endpoint.name, places.conversations
+    assert store is not None  # noqa: S101 - looked at above
+    if visit.method == "POST":
+        await store.head(id)
+        given = await _given((await _body(visit)).get("items"), places.responses)
+        added = await store.add(id, given)
+        shown = [listed_item(each, each["id"]) for each in added]
+        return {
+            "object": "list", "data": shown, "has_more": False,
+            "first_id": shown[0]["id"] if shown else None,
+            "last_id": shown[-1]["id"] if shown else None,
+        }  # fmt: skip
+    if visit.method == "DELETE":
+        raise _other_method()
+    items = [listed_item(each, each["id"]) for each in await store.items(id)]
+    return listed(items, page_in(visit.query))
+
+
+async def _item(visit: Visit, store: ConversationStore, item: str) -> Any:
+    id = visit.endpoint.name
+    match visit.method:
+        case "GET" | "HEAD":
+            found = await store.item(id, item)
+            return listed_item(found, found["id"])
+        case "DELETE":
+            await store.remove(id, item)
+            return await store.head(id)
+        case _:
+            raise _other_method()
+
+
+async def _given(given: Any, responses: ResponseStore | None) -> list[dict[str, Any]]:
+    """Items that a client adds; those that it only names are looked up."""
+    if isinstance(given, str):
+        msg = "`items` must be a list"
+        raise refusals.invalid(msg, "items")
+    found: list[dict[str, Any]] = []
+    for item in items_in(given, "items"):
+        id = reference_in(item)
+        meant = item if id is None or responses is None else await responses.item(id)
+        if meant is None:
+            raise refusals.no_item(id or "", "items")
+        found.append(meant)
+    if len(found) > _MOST_AT_ONCE:
+        msg = f"at most {_MOST_AT_ONCE} items can be added at once"
+        raise refusals.invalid(msg, "items")
+    return found
+
+
+async def _body(visit: Visit) -> dict[str, Any]:
+    raw = await visit.body()
+    try:
+        found = loads(raw) if raw.strip() else {}
+    except InvalidInputError:
+        found = None
+    if not isinstance(found, dict):
+        msg = "the body of the request must be a JSON object"
+        raise refusals.invalid(msg)
+    return found
+
+
+def _other_method() -> InvalidRequest:
+    return InvalidRequest("this path takes another method", status=405)

@@ -1,0 +1,60 @@
+"""Bodies and events of responses that no model has written: queued, cancelled, failed, warmed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.errors import DragomanError
+from dragoman.gateway.asking import Asking
+from dragoman.gateway.endpoints import RESPONSES
+from dragoman.model.jsontext import dumps
+from dragoman.model.messages import make_message
+from dragoman.model.responses import Choice, Response
+from dragoman.model.roles import Role
+from dragoman.model.usage import FinishReason, Usage
+from dragoman.transport.answers import events_of
+from dragoman.wire.dialect import dialect
+from dragoman.wire.front import Front
+
+_NAME = RESPONSES
+_ENDS = {"completed": "response.completed", "failed": "response.failed"}
+
+
+def blank(asking: Asking, id: str, says: Mapping[str, Any], status: str) -> dict[str, Any]:
+    """The body of a response without output."""
+    front = Front(_NAME, asking.settings, own_id=id, says=says)
+    choice = Choice(0, make_message(Role.ASSISTANT), FinishReason.STOP)
+    usage = Usage() if status == "completed" else None
+    body = front.response(Response(choices=(choice,), usage=usage)).body
+    if status != "completed":
+        body = {**body, "completed_at": None, "usage": None}
+    return {**body, "status": status, "output": []}
+
+
+def failed(body: Mapping[str, Any], error: DragomanError) -> dict[str, Any]:
+    """The body of a response that failed before its model said anything."""
+    _, told = dialect(_NAME).encode_error(error)
+    said = told["error"]
+    code = said["code"] or said["type"]
+    return {**body, "status": "failed", "error": {"code": code, "message": said["message"]}}
+
+
+def lifecycle_event(kind: str, body: Mapping[str, Any], number: int) -> bytes:
+    """An event with a whole response in it, as a frame."""
+    text = dumps({"type": kind, "sequence_number": number, "response": body})
+    return b"event: " + kind.encode() + b"\ndata: " + text + b"\n\n"
+
+
+def end_event(body: Mapping[str, Any], number: int) -> bytes:
+    """The last event of a response that is over."""
+    return lifecycle_event(_ENDS.get(str(body.get("status")), "response.incomplete"), body, number)
+
+
+def frames_of(body: dict[str, Any]) -> bytes:
+    """The stream of a response that is stored whole."""
+    front = Front(_NAME, own_id=str(body.get("id")))
+    writer = front.stream()
+    response = dialect(_NAME).decode_response(body)
+    written = writer.feed_all(list(events_of(response)))
+    return written + writer.close()

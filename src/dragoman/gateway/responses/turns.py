@@ -1,0 +1,138 @@
+"""One turn on a WebSocket: a request as HTTP would bring it, and its answer as messages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from dragoman.errors import InvalidInputError
+from dragoman.gateway.http import Scope
+from dragoman.gateway.responses.frames import data_in, is_end, type_of
+from dragoman.gateway.responses.lifecycle import end_event
+from dragoman.model.jsontext import dumps, loads
+
+if TYPE_CHECKING:
+    from dragoman.gateway.responses.websocket import Socket
+
+_FAILED = 500
+_LEAST_ERROR = 400
+_TOLD = ("retry-after", "x-request-id")
+
+
+class Turning:
+    """A turn under way."""
+
+    def __init__(self, socket: Socket, event: dict[str, Any], lane: str | None) -> None:
+        self._socket = socket
+        self._lane = lane
+        body = {name: value for name, value in event.items() if name not in {"type", "stream_id"}}
+        self._body: bytes | None = dumps({**body, "stream": True})
+        self._left = asyncio.Event()
+        self._status = 0
+        self._headers: dict[str, str] = {}
+        self._error = b""
+        self._rest = b""
+        self._begun: dict[str, Any] | None = None
+        self._done: list[Any] = []
+        self._is_over = False
+        self._number = -1
+        self.id: str | None = None
+
+    def scope(self, scope: Scope) -> Scope:
+        """The request, as a server of HTTP describes one."""
+        return {**scope, "type": "http", "method": "POST"}
+
+    async def receive(self) -> dict[str, Any]:
+        """The body; and when the client leaves or cancels, that it has left."""
+        body, self._body = self._body, None
+        if body is not None:
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+    def leave(self) -> None:
+        """Nobody wants the rest of the answer."""
+        self._left.set()
+
+    # --- the answer
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """A part of the answer, in the form that goes to an HTTP server."""
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            given = message["headers"]
+            self._headers = {name.decode(): value.decode("latin-1") for name, value in given}
+            return
+        body: bytes = message.get("body", b"")
+        if self._status >= _LEAST_ERROR:
+            self._error += body
+        else:
+            await self._frames(body)
+        if self._status >= _LEAST_ERROR and not message.get("more_body"):
+            self._is_over = True
+            text = error_event(self._status, object_in(self._error), self._headers, self._lane)
+            await self._socket.tell(text)
+
+    async def _frames(self, body: bytes) -> None:
+        data = self._rest + body
+        end = data.rfind(b"\n\n") + 2 if b"\n\n" in data else 0
+        self._rest = data[end:]
+        for text in data_in(data[:end]):
+            await self._event(text)
+
+    async def _event(self, text: str) -> None:
+        kind = type_of(text)
+        self._number += 1
+        if kind == "response.created":
+            self._begun = object_in(text).get("response")
+            self.id = None if self._begun is None else self._begun.get("id")
+        elif kind == "response.output_item.done":
+            self._done.append(object_in(text).get("item"))
+        elif kind == "error":
+            told = object_in(text)
+            text = error_event(_FAILED, {"error": told.get("error") or told}, {}, None)
+        self._is_over = self._is_over or is_end(text)
+        await self._socket.tell(_on_lane(text, self._lane))
+
+    async def close(self) -> None:
+        """The turn is over: say so, where its stream has not."""
+        if self._is_over:
+            return
+        self._is_over = True
+        if self._begun is not None and self._left.is_set():
+            body = {**self._begun, "status": "cancelled", "output": self._done}
+            await self._event(data_in(end_event(body, self._number + 1))[0])
+            return
+        if self._left.is_set():
+            code, why = "response_cancelled", "the response was cancelled"
+        else:
+            code, why = "server_error", "the answer broke off"
+        said = {"type": "server_error", "code": code, "message": why, "param": None}
+        await self._socket.tell(error_event(_FAILED, {"error": said}, {}, self._lane))
+
+
+def error_event(
+    status: int, body: Mapping[str, Any], headers: Mapping[str, str], lane: str | None
+) -> str:
+    """An error as a message: what HTTP would have answered, in one object."""
+    told: dict[str, Any] = {"type": "error", "status": status, "error": body.get("error")}
+    kept = {name: headers[name] for name in _TOLD if name in headers}
+    if kept:
+        told["headers"] = kept
+    return _on_lane(dumps(told).decode(), lane)
+
+
+def _on_lane(text: str, lane: str | None) -> str:
+    if lane is None:
+        return text
+    return f'{text[:-1]},"stream_id":{dumps(lane).decode()}}}'
+
+
+def object_in(text: str | bytes) -> dict[str, Any]:
+    """The object in a JSON text; empty where there is none."""
+    try:
+        found = loads(text)
+    except InvalidInputError:
+        found = None
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,205 @@
+"""`/v1/responses` over a WebSocket: one turn after the other, each event a message.
+
+Each `response.create` is served as the same request over HTTP would be, key and limits included;
+only what comes and goes is put in other forms. What the connection remembers lets a client go on
+from its last responses although nothing is stored (`connections`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+from contextlib import suppress
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from dragoman.errors import DragomanError, InvalidRequest, Overloaded
+from dragoman.gateway.endpoints import RESPONSES, endpoint_at
+from dragoman.gateway.http import Call, Receive, Scope, Send
+from dragoman.gateway.responses.connections import Connection
+from dragoman.gateway.responses.turns import Turning, error_event, object_in
+from dragoman.wire.front import Front
+
+if TYPE_CHECKING:
+    from dragoman.gateway.app import App
+
+_FRONT = RESPONSES
+_LONGEST_LANE = 256
+_MOST_WAITING = 16
+"""Requests that wait for the one in progress."""
+_LIFETIME: Final = 3600.0
+"""Seconds that a connection lasts, as OpenAI's do; no turn is cut off by it."""
+_TOO_BIG, _GOING_AWAY, _UNSUPPORTED = 1009, 1001, 1003
+_LIMIT = InvalidRequest(
+    "Responses websocket connection limit reached (60 minutes). Create a new websocket connection"
+    " to continue.",
+    status=400, code="websocket_connection_limit_reached",
+)  # fmt: skip
+
+
+class Socket:
+    """One WebSocket connection."""
+
+    idle: float = 900.0
+    """Seconds that a connection may wait for its next request."""
+    most_open: int = 20_000
+    """Connections of a worker."""
+    open_now = 0
+
+    def __init__(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
+        self._app = app
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._most = app.gateway.config.server.max_body
+        self.connection = Connection(self._most)
+        self._waiting: asyncio.Queue[Turning | None] = asyncio.Queue(_MOST_WAITING)
+        self._now: Turning | None = None
+        self._is_closed = False
+
+    async def serve(self) -> None:
+        """The connection, from its first message to its last."""
+        if (await self._receive())["type"] != "websocket.connect":
+            return
+        try:
+            await self._let_in()
+        except DragomanError as error:
+            await self._refuse(error)
+            return
+        Socket.open_now += 1
+        turning = asyncio.get_running_loop().create_task(self._turn())
+        try:
+            await self._send({"type": "websocket.accept"})
+            await self._listen()
+        finally:
+            Socket.open_now -= 1
+            self._is_closed = True
+            self._leave()
+            self._waiting.put_nowait(None)
+            await turning  # not cancelled: who leaves a turn is cancelled, and tells about it
+
+    # --- the handshake
+
+    async def _let_in(self) -> None:
+        gateway = self._app.gateway
+        call = Call(self._scope, self._receive, self._send)
+        peer = (self._scope.get("client") or ("",))[0]
+        await self._app.identify(call, self._scope["query_string"], peer)
+        prefix, path = gateway.config.server.path_prefix, call.path
+        if prefix and path.startswith(f"{prefix}/"):
+            path = path[len(prefix) :]
+        found = endpoint_at(path)
+        if found is None or found.kind != "responses":
+            msg = "there is no WebSocket at this path"
+            raise InvalidRequest(msg, status=404)
+        if Socket.open_now >= self.most_open or gateway.is_draining:
+            msg = "the gateway holds as many connections as it may; try again soon"
+            raise Overloaded(msg, status=503, retry_after=5.0)
+
+    async def _refuse(self, error: DragomanError) -> None:
+        """Answer the handshake with an HTTP error; servers that can't say 403 in its place."""
+        if "websocket.http.response" not in self._scope.get("extensions", {}):
+            await self._send({"type": "websocket.close", "code": 1008})
+            return
+        told = Front(_FRONT).error(error)
+        headers = [(name.encode(), value.encode("latin-1")) for name, value in told.headers.items()]
+        start = {"status": told.status, "headers": headers}
+        await self._send({"type": "websocket.http.response.start", **start})
+        await self._send({"type": "websocket.http.response.body", "body": told.to_bytes()})
+
+    # --- what comes
+
+    async def _listen(self) -> None:
+        began = monotonic()
+        while True:
+            try:
+                async with asyncio.timeout(self.idle):
+                    message = await self._receive()
+            except builtins.TimeoutError:
+                if self._is_busy:
+                    continue
+                await self._close(_GOING_AWAY)
+                return
+            if message["type"] == "websocket.disconnect":
+                return
+            text = message.get("text")
+            if text is None:
+                await self._close(_UNSUPPORTED)
+                return
+            if len(text) > self._most:
+                await self._close(_TOO_BIG)
+                return
+            if monotonic() - began > _LIFETIME and not self._is_busy:
+                await self.tell_error(_LIMIT)
+                await self._close(_GOING_AWAY)
+                return
+            await self._take(text)
+
+    @property
+    def _is_busy(self) -> bool:
+        return self._now is not None or not self._waiting.empty()
+
+    async def _take(self, text: str) -> None:
+        event = object_in(text)
+        kind, lane = event.get("type"), event.get("stream_id")
+        lane = lane if isinstance(lane, str) and len(lane) <= _LONGEST_LANE else None
+        if kind == "response.create":
+            try:
+                self._waiting.put_nowait(Turning(self, event, lane))
+            except asyncio.QueueFull:
+                msg = f"at most {_MOST_WAITING} requests may wait on a connection"
+                await self.tell_error(Overloaded(msg, status=503), lane)
+        elif kind == "response.cancel":
+            await self._cancel(event.get("response_id"), lane)
+        else:
+            msg = "a message is a JSON object whose type is response.create or response.cancel"
+            await self.tell_error(InvalidRequest(msg, status=400, param="type"), lane)
+
+    async def _cancel(self, id: Any, lane: str | None) -> None:
+        now = self._now
+        if now is None or (id is not None and id != now.id):
+            msg = "no such response is in progress on this connection"
+            await self.tell_error(InvalidRequest(msg, status=404, param="response_id"), lane)
+            return
+        now.leave()
+
+    # --- one turn after the other
+
+    async def _turn(self) -> None:
+        while (turn := await self._waiting.get()) is not None:
+            self._now = turn
+            scope = turn.scope(self._scope)
+            # An answer that broke off raises, so that a server of HTTP closes the connection.
+            with suppress(Exception):
+                await self._app.http(scope, turn.receive, turn.send, self.connection)
+            with suppress(Exception):
+                await turn.close()
+            self._now = None
+
+    def _leave(self) -> None:
+        if self._now is not None:
+            self._now.leave()
+        while not self._waiting.empty():
+            self._waiting.get_nowait()
+
+    # --- what goes
+
+    async def tell(self, text: str) -> None:
+        """Send one event; what comes after the end of the connection goes nowhere."""
+        if self._is_closed:
+            return
+        try:
+            await self._send({"type": "websocket.send", "text": text})
+        except (OSError, RuntimeError):  # the client is gone, or has closed: `_listen` hears of it
+            self._is_closed = True
+            self._leave()
+
+    async def tell_error(self, error: DragomanError, lane: str | None = None) -> None:
+        """Send an error of the connection."""
+        told = Front(_FRONT).error(error)
+        await self.tell(error_event(told.status, told.body, told.headers, lane))
+
+    async def _close(self, code: int) -> None:
+        self._is_closed = True
+        with suppress(RuntimeError, OSError):
+            await self._send({"type": "websocket.close", "code": code})

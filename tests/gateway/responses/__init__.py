@@ -1,0 +1,1 @@
+"""Stored responses, conversations, background, WebSocket and sessions, on real sockets."""
