@@ -1,0 +1,165 @@
+"""Answers out of the cache, and into it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.caching.entries import CacheStore, Entry
+from dragoman.gateway.caching.flights import Flight, Flights, Turn
+from dragoman.gateway.caching.keys import is_stateless, key_of, route_digest
+from dragoman.gateway.caching.memory import MemoryCache
+from dragoman.gateway.caching.recording import Recording
+from dragoman.model.usage import Usage
+from dragoman.wire.lane.plain import Summary
+
+if TYPE_CHECKING:
+    from dragoman.gateway.config.routing import Route
+    from dragoman.gateway.config.settings import GatewayConfig
+    from dragoman.gateway.exchange import Exchange
+    from dragoman.gateway.middleware import ExchangeFilters, Middleware
+    from dragoman.gateway.visits import Visit
+
+HEADER = "x-dragoman-cache"
+_LONGEST_WAIT = 60.0
+"""Seconds to wait for another's answer: its client may be slow."""
+_MOST_ROUTES = 1024
+Ask = Callable[[], Awaitable[None]]
+
+
+class Cache:
+    """The answers of a gateway's routes that have a `cache`. Made once; `apply` sets it up."""
+
+    def __init__(self) -> None:
+        self._place: tuple[str | None, int] | None = None
+        self._store: CacheStore = MemoryCache(0)
+        self._former: list[CacheStore] = []
+        self._flights = Flights()
+        self._digests: dict[int, tuple[Route, bytes | None]] = {}  # by the route's identity
+        self._middleware = ""
+
+    def apply(self, config: GatewayConfig, middleware: Middleware | None) -> None:
+        """Take on a configuration; answers are kept where the routes have not changed."""
+        place = (config.server.cache, config.server.cache_size)
+        if place != self._place:
+            opened = _opened(*place)  # first: the URL may be refused
+            if isinstance(self._store, MemoryCache):
+                self._store.clear()
+            else:
+                self._former.append(self._store)
+            self._place, self._store = place, opened
+        self._middleware = "" if middleware is None else middleware.digest
+        self._digests = {}
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        for store in (*self._former, self._store):
+            await store.close()
+
+    async def answer(
+        self, visit: Visit, exchange: Exchange, route: Route, ask: Ask,
+        filters: ExchangeFilters | None = None,
+    ) -> None:  # fmt: skip
+        """Give the answer that the same request got before, or `ask`."""
+        key = self._key(visit, exchange, route, filters)
+        if key is None:
+            await ask()
+            return
+        flight, leads = self._flights.board(key)
+        found = Turn.LEAD if leads else await flight.join(_LONGEST_WAIT)
+        if found is Turn.LEAD:
+            await self._lead(flight, visit, exchange, route, ask, filters)
+        elif found is Turn.ALONE:
+            visit.call.more_headers[HEADER] = "miss"
+            await ask()
+        else:
+            await _replay(found, visit, exchange)
+
+    async def _lead(
+        self, flight: Flight, visit: Visit, exchange: Exchange, route: Route, ask: Ask,
+        filters: ExchangeFilters | None,
+    ) -> None:  # fmt: skip
+        """Ask for all who wait, unless the answer is there already."""
+        made = None
+        try:
+            found = await self._store.find(flight.key)
+            if found is None:
+                visit.call.more_headers[HEADER] = "miss"
+                made = await _recorded(flight.key, exchange, ask, filters)
+        except asyncio.CancelledError:
+            flight.leave()
+            raise
+        except BaseException:
+            flight.fail()
+            raise
+        if found is not None:
+            flight.land(found)
+            await _replay(found, visit, exchange)
+        elif made is None and exchange.error is not None:
+            flight.fail()
+        elif made is None:
+            flight.land(Turn.ALONE)
+        else:
+            await self._keep(flight, made, route)
+
+    async def _keep(self, flight: Flight, entry: Entry, route: Route) -> None:
+        try:
+            await self._store.keep(entry, route.settings.cache or 0.0)
+        finally:
+            flight.land(entry)
+
+    def _key(
+        self, visit: Visit, exchange: Exchange, route: Route, filters: ExchangeFilters | None
+    ) -> bytes | None:
+        if not is_stateless(visit, exchange) or (filters and not filters.is_cacheable):
+            return None
+        digest = self._digest(route)
+        return None if digest is None else key_of(visit, exchange, route, digest, filters)
+
+    def _digest(self, route: Route) -> bytes | None:
+        known = self._digests.get(id(route))
+        if known is None:  # it holds the route, so that no other has its id
+            if len(self._digests) >= _MOST_ROUTES:
+                self._digests.clear()
+            known = self._digests[id(route)] = (route, route_digest(route, self._middleware))
+        return known[1]
+
+
+async def _recorded(
+    key: bytes, exchange: Exchange, ask: Ask, filters: ExchangeFilters | None
+) -> Entry | None:
+    """Ask, and return the answer as it is kept; None where it can't be."""
+    sink = exchange.sink
+    exchange.sink = recording = Recording(sink)
+    try:
+        await ask()
+    finally:
+        exchange.sink = sink
+    if exchange.error is not None or (filters is not None and filters.has_looked_further):
+        return None
+    return recording.entry(key, exchange.model)
+
+
+async def _replay(entry: Entry, visit: Visit, exchange: Exchange) -> None:
+    """Give an answer again. It costs nothing."""
+    visit.call.more_headers[HEADER] = "hit"
+    exchange.cached, exchange.model = True, entry.model
+    exchange.summary, exchange.cost = Summary(entry.model, Usage()), Decimal(0)
+    sink = exchange.sink
+    if not entry.is_stream:
+        await sink.whole(200, entry.headers, entry.pieces[0])
+        return
+    await sink.begin(entry.headers)
+    for piece in entry.pieces:
+        await sink.write(piece)
+    await sink.end()
+
+
+def _opened(url: str | None, size: int) -> CacheStore:
+    if url is None:
+        return MemoryCache(size)
+    from dragoman.gateway.caching.redis import RedisCache
+
+    return RedisCache(url)

@@ -1,0 +1,132 @@
+"""What makes two requests the same: all that their answer may depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman._version import __version__
+from dragoman.errors import DragomanError
+from dragoman.gateway.translation import encoded_for
+
+if TYPE_CHECKING:
+    from dragoman.gateway.asking import Asking
+    from dragoman.gateway.config.routing import Route
+    from dragoman.gateway.config.settings import Hop
+    from dragoman.gateway.exchange import Exchange
+    from dragoman.gateway.middleware import ExchangeFilters
+    from dragoman.gateway.visits import Visit
+
+_STATE = ("previous_response_id", "conversation", "store", "background", "container")
+_NOTHING = frozenset({b"null", b"false"})
+_LONGEST_BODY = 4 * 1024 * 1024
+"""The digest of a longer one would keep others waiting."""
+_REFUSING = ("no-cache", "no-store")
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def is_stateless(visit: Visit, exchange: Exchange) -> bool:
+    """Whether a request says all of itself, and nothing is stored because of it."""
+    if exchange.recorder is not None or exchange.given is not None or exchange.only is not None:
+        return False
+    # Who stands between client and exchange keeps the answer; a WebSocket remembers.
+    if exchange.sink is not visit.call or visit.connection is not None:
+        return False
+    wish = (visit.call.header(b"cache-control") or "").lower()
+    return not any(word in wish for word in _REFUSING) and _names_no_state(exchange.asking)
+
+
+def _names_no_state(asking: Asking) -> bool:
+    if len(asking.body) > _LONGEST_BODY or b"item_reference" in asking.body:
+        return False
+    said = [asking.fields.get(name) for name in _STATE]
+    return all(each is None or bytes(each).strip() in _NOTHING for each in said)
+
+
+def key_of(
+    visit: Visit, exchange: Exchange, route: Route, digest: bytes, filters: ExchangeFilters | None
+) -> bytes | None:
+    """The key of a request; None where it can't be told what its answer depends on.
+
+    The body counts byte for byte: JSON that looks the same may not be (names that come twice, long
+    numbers).
+    """
+    asking, endpoint, key = exchange.asking, visit.endpoint, visit.key
+    sent = b"" if exchange.sent is None else _sent(visit, exchange, route)
+    if sent is None:
+        return None
+    parts: list[Any] = [
+        __version__,
+        None if key is None else [key.id],
+        endpoint.kind,
+        asking.front.name,
+        visit.path,
+        asking.path,
+        asking.stream,
+        asking.model,
+        list((asking.headers or {}).items()),
+        route.name,
+        sorted((filters.seen_headers if filters else {}).items()),
+    ]
+    return _digest([_encode(parts), digest, sent, asking.body])
+
+
+def _sent(visit: Visit, exchange: Exchange, route: Route) -> bytes | None:
+    """What the places are sent where middleware changed the request."""
+    gateway, request = visit.gateway, exchange.sent
+    found: list[bytes] = []
+    for hop in route.hops:
+        back = gateway.back(hop.place)
+        if not back.is_wire or request is None:
+            return None
+        try:
+            encoded = encoded_for(request, back, hop.model, gateway.settings_of(route)).encoded
+        except DragomanError:  # told when it is this place's turn
+            return None
+        found += [encoded.to_bytes(), _encode(dict(encoded.headers))]
+    return _digest(found)
+
+
+def route_digest(route: Route, middleware: str) -> bytes | None:
+    """What tells a route from others, and from what it was before the configuration changed."""
+    settings = route.settings
+    told = [
+        settings.model,
+        settings.cache,
+        dict(settings.defaults),
+        dict(settings.fixed),
+        [_hop(hop) for hop in route.hops],
+        middleware,
+    ]
+    try:
+        return sha256(_encode(told)).digest()
+    except (TypeError, ValueError):  # a setting that has no JSON
+        return None
+
+
+def _hop(hop: Hop) -> list[Any]:
+    place = hop.place
+    return [
+        place.name,
+        None if place.provider is None else place.provider.name,
+        place.model_url,
+        place.base_url,
+        place.dialect,
+        place.key_env,
+        dict(place.headers),
+        dict(place.parameters),
+        hop.model,
+        hop.weight,
+    ]
+
+
+def _digest(parts: Iterable[bytes]) -> bytes:
+    """The digest of several texts, which no other division of the same bytes has."""
+    made = sha256()
+    for part in parts:
+        made.update(len(part).to_bytes(8, "big"))
+        made.update(part)
+    return made.digest()

@@ -1,0 +1,62 @@
+"""Answers in the memory of one worker."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from dragoman.gateway.caching.entries import Entry
+
+_MOST_ENTRIES = 10_000
+
+
+class MemoryCache:
+    """Keeps the answers that were used last, within a number and a size."""
+
+    def __init__(
+        self, most_bytes: int, *, most_entries: int = _MOST_ENTRIES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self._most_bytes, self._most_entries = most_bytes, most_entries
+        self._clock = clock
+        self._kept: OrderedDict[bytes, tuple[float, Entry]] = OrderedDict()  # used last, last
+        self.size = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    async def find(self, key: bytes) -> Entry | None:
+        """The answer to a request, if it is still fresh."""
+        found = self._kept.get(key)
+        if found is None:
+            return None
+        if found[0] <= self._clock():
+            self._drop(key)
+            return None
+        self._kept.move_to_end(key)
+        return found[1]
+
+    async def keep(self, entry: Entry, seconds: float) -> None:
+        """Keep an answer; what was not used for the longest time makes room."""
+        if entry.size > self._most_bytes:
+            return
+        self._drop(entry.key)
+        self._kept[entry.key] = (self._clock() + seconds, entry)
+        self.size += entry.size
+        while self.size > self._most_bytes or len(self._kept) > self._most_entries:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, key: bytes) -> None:
+        found = self._kept.pop(key, None)
+        if found is not None:
+            self.size -= found[1].size
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._kept.clear()
+        self.size = 0
+
+    async def close(self) -> None:
+        """Forget everything."""
+        self.clear()

@@ -1,0 +1,75 @@
+"""An answer on its way to the client, noted for those who ask the same."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dragoman.gateway.caching.entries import MOST_BYTES, Entry, kept_headers
+
+if TYPE_CHECKING:
+    from dragoman.gateway.work import Sink
+
+_OK = 200
+
+
+class Recording:
+    """Passes everything on, and keeps it as long as it is small."""
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+        self.has_begun = sink.has_begun
+        self._headers: dict[str, str] = {}
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._is_stream = self._is_over = False
+        self.is_too_large = False
+
+    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """Answer in one piece."""
+        try:
+            await self.sink.whole(status, headers, body)
+        finally:
+            self.has_begun = self.sink.has_begun
+        if status == _OK:
+            self._headers = kept_headers(headers)
+            self._note(body)
+            self._is_over = True
+
+    async def begin(self, headers: Mapping[str, str]) -> None:
+        """Send the head of an answer that comes in pieces."""
+        self._headers, self._is_stream = kept_headers(headers), True
+        try:
+            await self.sink.begin(headers)
+        finally:
+            self.has_begun = self.sink.has_begun
+
+    async def write(self, data: bytes) -> None:
+        """Send a piece."""
+        self._note(data)
+        await self.sink.write(data)
+
+    async def end(self, data: bytes = b"") -> None:
+        """Send the last piece."""
+        self._note(data)
+        await self.sink.end(data)
+        self._is_over = True
+
+    def _note(self, data: bytes) -> None:
+        self._size += len(data)
+        if self._size > MOST_BYTES:
+            self.is_too_large = True
+            self._pieces.clear()
+        else:
+            self._pieces.append(data)
+
+    def entry(self, key: bytes, model: str | None) -> Entry | None:
+        """What was sent; None where it is not all of an answer, or too much."""
+        if not self._is_over or self.is_too_large:
+            return None
+        return Entry(key, self._is_stream, self._headers, _joined(self._pieces), model)
+
+
+def _joined(pieces: list[bytes]) -> list[bytes]:
+    """The pieces, without the empty ones; the body of a whole answer is one, even if empty."""
+    return [piece for piece in pieces if piece] or [b""]

@@ -1,0 +1,360 @@
+"""The response cache over real sockets: what is given again, to whom, and what never is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from aiohttp import web
+from msgspec.structs import replace
+
+from dragoman.errors import AuthenticationError
+from dragoman.gateway.keys.records import KeyRecord
+from dragoman.gateway.middleware import Info
+from dragoman.model.parts import Text
+from dragoman.model.requests import Request
+from dragoman.model.usage import Usage
+from tests.gateway.answers import SAID, Provider, frames_of, said
+from tests.gateway.asking import FRONTS, Answer, ask, body_for, path_for, text_in
+from tests.gateway.middleware.conftest import Stage
+
+HEADER = "x-dragoman-cache"
+both_ways = pytest.mark.parametrize("stream", [False, True])
+
+
+@pytest.fixture(autouse=True)
+def _fresh(stage: Stage) -> None:
+    """Nothing is kept from another test."""
+    stage.gateway.cache._store._kept.clear()  # type: ignore[attr-defined]
+
+
+@both_ways
+@pytest.mark.parametrize("front", FRONTS)
+def test_the_same_request_gets_the_same_answer_again(
+    stage: Stage, front: str, stream: bool
+) -> None:
+    """Byte for byte, without asking the model, and at no cost; the form of the stream stays."""
+    for back in dict.fromkeys(("anthropic", front, "here")):
+        before = len(stage.records)
+        model = f"cached-{back}"
+        first = stage.ask(front, stream=stream, model=model)
+        second = stage.ask(front, stream=stream, model=model)
+        assert (first.headers[HEADER], second.headers[HEADER]) == ("miss", "hit")
+        assert second.body == first.body
+        assert second.headers["content-type"] == first.headers["content-type"]
+        assert text_in(front, second, stream=stream)
+        one, two = stage.records[before:]
+        assert (one.cached, two.cached, two.cost) == (False, True, Decimal(0))
+        assert two.usage == Usage()
+        assert (two.attempts, two.status) == (0, 200)
+    assert len(stage.providers["anthropic"].asked) == 1
+
+
+def test_routes_without_a_cache_have_none(stage: Stage) -> None:
+    """It is opt-in."""
+    assert HEADER not in stage.ask("anthropic").headers
+    assert HEADER not in stage.ask("anthropic").headers
+    assert len(stage.providers["anthropic"].asked) == 2
+
+
+def _raw(stage: Stage, body: bytes, path: str = "/v1/messages", **headers: str) -> Answer:
+    stage.asked += 1
+    return ask(stage.serving.url, path, body, **headers)
+
+
+def _body(**changes: Any) -> bytes:
+    return json.dumps({**body_for("anthropic", model="cached-anthropic"), **changes}).encode()
+
+
+def test_requests_that_differ_in_anything_are_not_the_same(stage: Stage) -> None:
+    """Another byte, front, path, header or model: another answer, each asked for."""
+    plain = _body()
+    asked = [
+        _raw(stage, plain),
+        _raw(stage, plain.replace(b'"Where?"', b'"Where??"')),
+        _raw(stage, plain + b" "),
+        _raw(stage, _body(temperature=1)),
+        _raw(stage, _body(stream=True)),
+        _raw(stage, plain.replace(b"64", b"64.0")),
+        _raw(stage, plain, anthropic_beta="context-1m-2025-08-07"),
+        _raw(stage, plain, anthropic_beta="another"),
+        _raw(stage, plain, "/v1/messages?beta=true"),
+        _raw(stage, plain, "/v1/chat/completions"),
+        _raw(stage, plain.replace(b"cached-anthropic", b"cached-both")),
+    ]
+    assert [answer.headers.get(HEADER) for answer in asked] == ["miss"] * len(asked)
+    again = _raw(stage, plain, user_agent="another", x_request_id="another")
+    assert again.headers[HEADER] == "hit"
+
+
+def test_names_that_come_twice_make_another_request(stage: Stage) -> None:
+    """JSON is not normalised: readers differ in which of two values they take."""
+    one = b'{"model":"cached-anthropic","max_tokens":9,"messages":[{"role":"user","content":"a"}]}'
+    two = one[:-1] + b',"messages":[{"role":"user","content":"a"}]}'
+    three = one.replace(b'"content":"a"', b'"content":"b","content":"a"')
+    assert [_raw(stage, body).headers[HEADER] for body in (one, two, three)] == ["miss"] * 3
+
+
+class Keyring:
+    """Keys that are their own ids."""
+
+    async def authenticate(self, presented: str, _peer: str = "") -> KeyRecord:
+        """Any that begins well."""
+        if not presented.startswith("key"):
+            msg = "no"
+            raise AuthenticationError(msg, status=401)
+        return KeyRecord(id=presented)
+
+    async def reserve(self, key: KeyRecord, *_given: Any) -> Any:
+        """Nothing is limited."""
+        return key
+
+    async def settle(self, _reservation: Any, spent: Any) -> None:
+        """Note it."""
+        self.spent.append((spent.tokens_in, spent.tokens_out, spent.cost))
+
+    async def release(self, reservation: Any) -> None:
+        """Note it."""
+        self.released.append(reservation)
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    def __init__(self) -> None:
+        self.spent: list[Any] = []
+        self.released: list[Any] = []
+
+
+def test_answers_never_cross_keys_and_hits_cost_nothing(stage: Stage) -> None:
+    """Each key has its own; without one nothing is given; a hit is settled with zero."""
+    keyring = Keyring()
+    stage.gateway.keys = keyring  # type: ignore[assignment]
+    try:
+        seen = [_raw(stage, _body(), x_api_key=key).headers.get(HEADER)
+                for key in ("key1", "key2", "key1", "key2", "none")]  # fmt: skip
+        assert stage.records
+    finally:
+        stage.gateway.keys = None
+    assert seen == ["miss", "miss", "hit", "hit", None]
+    assert [spent[:2] for spent in keyring.spent] == [(11, 7), (11, 7), (0, 0), (0, 0)]
+    assert keyring.spent[-1][2] == 0
+    assert _raw(stage, _body()).headers[HEADER] == "miss"  # no key is not any key
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"previous_response_id": "resp_1"},
+        {"store": True},
+        {"background": True},
+        {"conversation": "conv_1"},
+        {"input": [{"type": "item_reference", "id": "x"}, {"role": "user", "content": "?"}]},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_requests_with_state_are_not_kept(stage: Stage, changes: dict[str, Any]) -> None:
+    """What is stored or refers to something stored is asked each time."""
+    model = "cached-openai-responses"
+    body = json.dumps({"model": model, "input": "?", **changes}).encode()
+    for _ in range(2):
+        assert HEADER not in _raw(stage, body, "/v1/responses").headers
+
+
+def test_a_client_may_refuse_what_is_kept(stage: Stage) -> None:
+    """`cache-control: no-cache` asks the model."""
+    _raw(stage, _body())
+    assert HEADER not in _raw(stage, _body(), cache_control="no-cache").headers
+    assert _raw(stage, _body()).headers[HEADER] == "hit"
+
+
+class Failing(Provider):
+    """Refuses the first request, or breaks off its stream."""
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        """Answer."""
+        body = json.loads(await request.read())
+        self.asked.append(body)
+        if len(self.asked) > 1:
+            self.asked.pop()
+            request._read_bytes = json.dumps(body).encode()
+            return await super().__call__(request)
+        if not body.get("stream"):
+            return web.json_response({"error": {"message": "no"}}, status=529)
+        reply = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await reply.prepare(request)
+        await reply.write(b"".join(frames_of("anthropic", said())[:2]))
+        await reply.write_eof()
+        return reply
+
+
+@both_ways
+@pytest.mark.parametrize("front", ["anthropic", "openai-chat"])
+def test_only_complete_answers_are_kept(stage: Stage, front: str, stream: bool) -> None:
+    """Neither an error nor a stream that was cut is given again."""
+    stage.providers["anthropic"].__class__ = Failing
+    model = "cached-anthropic"
+    assert b"error" in stage.ask(front, model=model, stream=stream).body
+    answer = stage.ask(front, model=model, stream=stream)
+    assert (answer.headers[HEADER], text_in(front, answer, stream=stream)) == ("miss", SAID)
+    assert stage.ask(front, model=model, stream=stream).headers[HEADER] == "hit"
+
+
+def test_large_answers_pass_and_are_not_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is over the limit is asked for each time; the memory holds nothing of it."""
+    monkeypatch.setattr("dragoman.gateway.caching.recording.MOST_BYTES", 1000)
+    stage.providers["anthropic"].answers = [said(Text("x" * 2000))]
+    for stream in (False, True):
+        for _ in range(2):
+            answer = stage.ask("openai-chat", stream=stream, model="cached-anthropic")
+            assert answer.headers[HEADER] == "miss"
+            assert text_in("openai-chat", answer, stream=stream) == "x" * 2000
+    assert len(stage.gateway.cache._store) == 0  # type: ignore[arg-type]
+
+
+def test_a_changed_configuration_forgets(stage: Stage) -> None:
+    """Settings of a route and of its places are part of what is the same."""
+    config = stage.gateway.config
+    _raw(stage, _body())
+    try:
+        stage.gateway.apply(config)
+        assert _raw(stage, _body()).headers[HEADER] == "hit"  # nothing changed
+        routes = tuple(replace(route, fixed={"temperature": 0.5}) for route in config.routes)
+        stage.gateway.apply(replace(config, routes=routes))
+        assert _raw(stage, _body()).headers[HEADER] == "miss"
+    finally:
+        stage.gateway.apply(config)
+
+
+class Gate(Provider):
+    """Answers when it is told to."""
+
+    opened: threading.Event
+    asked_now: threading.Semaphore
+
+    async def wait(self) -> None:
+        """Until it is told to answer; by another thread."""
+        while not self.opened.is_set():  # noqa: ASYNC110 - that thread has no loop
+            await asyncio.sleep(0.005)
+
+    async def __call__(self, request: web.Request) -> web.StreamResponse:
+        """Answer."""
+        await request.read()
+        self.asked_now.release()
+        await self.wait()
+        return await super().__call__(request)
+
+
+def _gate(stage: Stage) -> Any:
+    provider: Any = stage.providers["anthropic"]
+    provider.__class__ = Gate
+    provider.opened, provider.asked_now = threading.Event(), threading.Semaphore(0)
+    return provider
+
+
+def _waiting(stage: Stage, count: int) -> None:
+    """Wait until so many requests wait for the answer to another."""
+    flights = stage.gateway.cache._flights
+    while sum(len(flight._waiting) for flight in list(flights._flying.values())) < count:
+        threading.Event().wait(0.005)
+
+
+@both_ways
+def test_identical_requests_at_once_ask_once(stage: Stage, stream: bool) -> None:
+    """One asks, all get its answer."""
+    gate = _gate(stage)
+    with ThreadPoolExecutor(8) as pool:
+        asked = [
+            pool.submit(stage.ask, "openai-chat", stream=stream, model="cached-anthropic")
+            for _ in range(8)
+        ]
+        _waiting(stage, 7)
+        gate.opened.set()
+        answers = [each.result() for each in asked]
+    assert len(gate.asked) == 1
+    assert len({answer.body for answer in answers}) == 1
+    assert sorted(answer.headers[HEADER] for answer in answers) == ["hit"] * 7 + ["miss"]
+    assert len(stage.gateway.cache._flights) == 0
+
+
+def test_a_leader_that_leaves_lets_the_next_one_ask(stage: Stage) -> None:
+    """The others still get one answer, for which the model is asked once more."""
+    gate = _gate(stage)
+    body = json.dumps(body_for("openai-chat", model="cached-anthropic")).encode()
+    host, port = stage.serving.url.removeprefix("http://").split(":")
+    stage.asked += 1
+    with ThreadPoolExecutor(4) as pool:
+        with socket.create_connection((host, int(port))) as leader:
+            head = f"POST {path_for('openai-chat')} HTTP/1.1\r\nhost: {host}\r\n"
+            leader.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+            assert gate.asked_now.acquire(timeout=10)
+            asked = [pool.submit(stage.ask, "openai-chat", model="cached-anthropic")
+                     for _ in range(4)]  # fmt: skip
+            _waiting(stage, 4)
+        assert gate.asked_now.acquire(timeout=10)
+        gate.opened.set()
+        answers = [each.result() for each in asked]
+    assert [text_in("openai-chat", answer) for answer in answers] == [SAID] * 4
+    assert sorted(answer.headers[HEADER] for answer in answers) == ["hit"] * 3 + ["miss"]
+    assert len(stage.gateway.cache._flights) == 0
+
+
+def test_a_leader_that_fails_lets_others_ask_and_not_one_after_the_other(stage: Stage) -> None:
+    """Each of those who wait gets an error of its own, and nobody waits for ever."""
+
+    class Down(Gate):
+        async def __call__(self, request: web.Request) -> web.StreamResponse:
+            self.asked.append(await request.read())
+            await self.wait()
+            return web.json_response({"error": {"message": "no"}}, status=529)
+
+    gate = _gate(stage)
+    gate.__class__ = Down
+    with ThreadPoolExecutor(6) as pool:
+        asked = [pool.submit(stage.ask, "openai-chat", model="cached-anthropic") for _ in range(6)]
+        _waiting(stage, 5)
+        gate.opened.set()
+        assert [each.result().status // 100 for each in asked] == [5] * 6
+    assert len(gate.asked) == 6
+    assert len(stage.gateway.cache._flights) == 0
+
+
+def test_middleware_is_asked_before_the_cache_and_part_of_what_is_the_same(stage: Stage) -> None:
+    """A guard is asked at each hit; headers that it looks at make other requests."""
+
+    async def before(request: Request, info: Info) -> Request:
+        asked.append(1)
+        tenant = info.headers.get("x-tenant", "none")
+        return request.replace(system=(Text(f"You serve {tenant}."),))
+
+    asked: list[int] = []
+    stage.use(before)
+    tenants = ("a", "b", "a", "")
+    seen = [_raw(stage, _body(), x_tenant=name).headers[HEADER] for name in tenants]
+    assert seen == ["miss", "miss", "hit", "miss"]
+    assert len(asked) == 4
+    asked_for = [body["system"] for body in stage.providers["anthropic"].asked[:2]]
+    assert asked_for == ["You serve a.", "You serve b."]
+
+
+def test_answers_that_depend_on_more_are_not_kept(stage: Stage) -> None:
+    """Middleware may say so; and headers that it reads too late say so by themselves."""
+
+    class Late:
+        def on_event(self, event: Any, info: Info) -> Any:
+            info.headers.get("x-tenant")
+            return event
+
+    class Saying:
+        async def before(self, _request: Request, info: Info) -> None:
+            info.is_cacheable = False
+
+    stage.use(Late)
+    assert [_raw(stage, _body()).headers[HEADER] for _ in range(2)] == ["miss", "miss"]
+    stage.use(Saying)
+    assert HEADER not in _raw(stage, _body()).headers
