@@ -1,0 +1,265 @@
+"""The conversations: listed, searched, opened, renamed, pinned, branched, deleted."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from secrets import token_hex
+from time import time
+from typing import Any
+
+from dragoman.errors import Corrupt, InvalidInputError, InvalidRequest, NotFound
+from dragoman.gateway.page.branches import Branches, Leaf, Stretched, expect_branch
+from dragoman.gateway.page.calls import PageCall, field
+from dragoman.gateway.page.listing import Listing, is_shown
+from dragoman.gateway.page.marks import entitle, pin, pins
+from dragoman.gateway.page.snippets import snippet_of
+from dragoman.gateway.page.views import view_of
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.records import message_of
+from dragoman.history.session_summaries import Listed, looked_at
+from dragoman.history.storage.protocol import (
+    MAIN,
+    NO_MESSAGE,
+    Filter,
+    Hit,
+    Row,
+    Session,
+    Storage,
+)
+from dragoman.history.transfer import every_session
+
+AGENT = "chat"
+"""The agent of conversations that begin here, as of those of `dragoman chat`: it goes on with them.
+"""
+_USUAL, _MOST = 50, 200
+_MOST_HITS = 100
+_MESSAGES, _MOST_MESSAGES = 200, 2000
+_LONGEST_QUERY = 1000
+
+
+# --- many
+
+
+async def listed(call: PageCall) -> Any:
+    """A page of the list, the pinned ones first; with a query, the messages that it finds."""
+    query = call.query.get("query", "").strip()
+    limit = max(call.number("limit", _USUAL, _MOST), 1)
+    if query:
+        return await _searched(call, query[:_LONGEST_QUERY], min(limit, _MOST_HITS))
+    listing, storage = await call.page.listing(), await call.page.storage()
+    pinned, cursor = await pins(storage), call.query.get("cursor", "")
+    sessions, following = await listing.latest(limit, cursor, frozenset(pinned))
+    first = [] if cursor else await _pinned(listing, pinned)
+    items = [_item(each, is_pinned=True) for each in await listing.summaries(first)]
+    items += [_item(each) for each in await listing.summaries(sessions)]
+    return {"items": items, "cursor": following, "total": await listing.total()}
+
+
+async def _pinned(listing: Listing, ids: list[str]) -> list[Session]:
+    found: list[Session] = []
+    for id in ids:
+        try:
+            found.append(await listing.session(id))
+        except NotFound:  # deleted by somebody else
+            continue
+    return found
+
+
+def _item(listed: Listed, *, is_pinned: bool = False) -> dict[str, Any]:
+    session = listed.session
+    made: dict[str, Any] = {
+        "id": session.identity.digest,
+        "title": listed.title,
+        "first_line": listed.first_line,
+        "model": listed.model,
+        "messages": listed.messages,
+        "updated_at": session.updated_at,
+        "pinned": is_pinned,
+    }
+    if listed.unreadable:
+        made["unreadable"] = listed.unreadable
+    return made
+
+
+async def _searched(call: PageCall, query: str, limit: int) -> Any:
+    listing, storage = await call.page.listing(), await call.page.storage()
+    try:
+        hits = await storage.search(query, limit=limit * 2)
+    except InvalidInputError:  # no word in it
+        hits = []
+    shown = [hit for hit in hits if is_shown(hit.identity)][:limit]
+    pinned = frozenset(await pins(storage))
+    summaries: dict[str, Listed] = {}
+    for hit in shown:
+        if hit.identity.digest not in summaries:
+            await _summarise(listing, hit, summaries)
+    items = [
+        _item(summaries[id], is_pinned=id in pinned) | _found(hit.row, query)
+        for hit in shown
+        if (id := hit.identity.digest) in summaries
+    ]
+    return {"items": items, "cursor": None, "total": len(items)}
+
+
+async def _summarise(listing: Listing, hit: Hit, into: dict[str, Listed]) -> None:
+    try:
+        session = await listing.session(hit.identity.digest)
+    except NotFound:  # deleted meanwhile
+        return
+    for each in await listing.summaries([session]):
+        into[hit.identity.digest] = each
+
+
+def _found(row: Row, query: str) -> dict[str, Any]:
+    try:
+        text = message_of(row.body).text
+    except Corrupt:
+        text = ""
+    snippet = snippet_of(text, query)
+    return {"message_id": row.id, "snippet": snippet.text, "marks": snippet.marks}
+
+
+# --- one
+
+
+async def made(call: PageCall) -> Any:
+    """Make an empty conversation."""
+    identity = new_identity()
+    await (await call.page.storage()).clear(identity, at=time())
+    return {"id": identity.digest}
+
+
+def new_identity() -> SessionIdentity:
+    """The names of a new conversation: the time is for people, the digits keep two apart."""
+    name = f"{datetime.now():%Y-%m-%d-%H%M%S}-{token_hex(4)}"  # noqa: DTZ005 - the user's own
+    return SessionIdentity(agent=AGENT, chat=name)
+
+
+async def opened(call: PageCall) -> Any:
+    """The last messages of a branch, and what else there is of the conversation."""
+    storage, session = await found_in(call)
+    branch = expect_branch(session, call.number("branch", session.active, 2**31))
+    branches = call.page.branches(storage)
+    limit = max(call.number("limit", _MESSAGES, _MOST_MESSAGES), 1)
+    found = await branches.read(session, branch, call.query.get("before", ""), limit)
+    listed = (await looked_at(storage, [session]))[0]
+    id = session.identity.digest
+    return {
+        "id": id,
+        "title": listed.title,
+        "first_line": listed.first_line,
+        "model": listed.model,
+        "pinned": id in await pins(storage),
+        "updated_at": session.updated_at,
+        "branch": branch,
+        "branches": _branches(await branches.leaves(session)),
+        "messages": await views_of(branches, session, found),
+        "has_more": found.has_more,
+    }
+
+
+def _branches(leaves: list[Leaf]) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = [{"number": MAIN, "parent": None, "from_message": None}]
+    return made + [
+        {"number": each.number, "parent": each.parent, "from_message": each.from_message}
+        for each in leaves
+    ]
+
+
+async def views_of(branches: Branches, session: Session, found: Stretched) -> list[dict[str, Any]]:
+    """Messages as the page shows them, each with its alternatives; what is damaged says so."""
+    siblings = await branches.siblings(session, found)
+    made: list[dict[str, Any]] = []
+    for row in found.rows:
+        view = _view(row, session.identity.digest)
+        if row.id in siblings:
+            view["siblings"] = siblings[row.id]
+            view["sibling"] = siblings[row.id].index(row.branch)
+        made.append(view)
+    return made
+
+
+def _view(row: Row, id: str) -> dict[str, Any]:
+    try:
+        message = message_of(row.body)
+    except Corrupt as error:
+        return {
+            "id": row.id, "role": "assistant", "created_at": row.at, "finish": "error",
+            "parts": [{"kind": "opaque", "name": "damaged", "text": str(error)}],
+        }  # fmt: skip
+    return {**view_of(message, id), "id": row.id, "created_at": message.created_at or row.at}
+
+
+async def changed(call: PageCall) -> Any:
+    """Rename, pin, or go to another branch."""
+    storage, session = await found_in(call)
+    body = await call.json()
+    title, pinned = field(body, "title", str, None), field(body, "pinned", bool, None)
+    branch = field(body, "branch", int, None)
+    if branch is not None:
+        await storage.activate(session.identity, expect_branch(session, branch))
+    if title is not None:
+        await entitle(storage, session, title)
+    if pinned is not None:
+        await pin(storage, session.identity.digest, is_pinned=pinned)
+    return {}
+
+
+async def deleted(call: PageCall) -> Any:
+    """Delete a conversation with all its branches; an answer that is coming in stops first."""
+    storage, session = await found_in(call)
+    id = session.identity.digest
+    await call.page.stop_runs_of(id)
+    was_there = await storage.delete(session.identity)
+    await pin(storage, id, is_pinned=False)
+    (await call.page.listing()).forget(id)
+    return {"deleted": int(was_there)}
+
+
+async def forked(call: PageCall) -> Any:
+    """Go on from a message on a branch of its own; `""` is from before the first one."""
+    storage, session = await found_in(call)
+    after = field(await call.json(), "message_id", str, "")
+    number = await fork_after(storage, session, after)
+    return {"id": session.identity.digest, "branch": number}
+
+
+async def fork_after(storage: Storage, session: Session, after: str) -> int:
+    """A new branch that goes on from a message; its number."""
+    if not after:
+        return await storage.fork(session.identity, parent=MAIN, at=0)
+    row = await storage.row(session.identity, after)
+    if row is None:
+        raise NotFound(NO_MESSAGE)
+    return await storage.fork(session.identity, parent=row.branch, at=row.seq)
+
+
+async def forgotten(call: PageCall) -> Any:
+    """Erase all conversations of a user, or count them."""
+    body = await call.json()
+    user = field(body, "user", str, "")
+    if not user:
+        msg = "`user` names whose conversations are erased"
+        raise InvalidRequest(msg, status=400)
+    storage = await call.page.storage()
+    sessions = [each async for each in every_session(storage, Filter(user=user))]
+    if field(body, "dry_run", bool, default=False):
+        messages = sum([await storage.count(each.identity) for each in sessions])
+        return {"conversations": len(sessions), "messages": messages}
+    for session in sessions:
+        await call.page.stop_runs_of(session.identity.digest)
+        await pin(storage, session.identity.digest, is_pinned=False)
+    erased = await storage.forget(user)
+    listing = await call.page.listing()
+    for session in sessions:
+        listing.forget(session.identity.digest)
+    return {
+        "conversations": erased.sessions, "messages": erased.messages,
+        "remains": list(erased.remains),
+    }  # fmt: skip
+
+
+async def found_in(call: PageCall) -> tuple[Storage, Session]:
+    """The conversation that a path names, and the store it is in."""
+    listing = await call.page.listing()
+    return await call.page.storage(), await listing.session(call.names["id"])

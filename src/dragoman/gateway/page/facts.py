@@ -1,0 +1,89 @@
+"""What the page asks first: what this gateway can do, and which models it has."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+from dragoman._version import __version__
+from dragoman.gateway.config.settings import GatewayConfig, Place
+from dragoman.gateway.endpoints import EXACT
+from dragoman.gateway.guard import is_loopback
+from dragoman.gateway.page.calls import PageCall
+from dragoman.gateway.page.tools import page_tools
+from dragoman.model.catalogue import ModelInfo
+from dragoman.providers.documents.reading import CANONICAL
+from dragoman.providers.registry import providers
+from dragoman.wire.dialect import descriptions
+
+_MOST_MODELS = 2000
+
+
+async def info(call: PageCall) -> Any:
+    """What there is, without asking anybody."""
+    gateway = call.gateway
+    call.page.prepare()
+    server = gateway.config.server
+    found = sorted(descriptions(), key=lambda each: each.name)
+    return {
+        "version": __version__,
+        "needs_key": gateway.keys is not None,
+        "has_keys": gateway.keys is not None,
+        "has_history": call.page.is_lasting,
+        "is_remembered": server.history is not None,
+        "dialects": [each.name for each in found],
+        "targets": [{"id": each.name, "label": each.about} for each in found]
+        + [{"id": each.name, "label": each.name} for each in providers()],
+        "fronts": sorted({each.front for each in EXACT.values()}),
+        "formats": formats(),
+        "default_model": _default(gateway.config),
+        "tools": [each.name for each in page_tools()],
+        "has_traffic": gateway.traffic is not None,
+        "keeps_bodies": server.keep_bodies > 0,
+    }
+
+
+def formats() -> list[dict[str, str]]:
+    """What a conversation can be exported as: all that `dragoman convert` writes."""
+    named = sorted((each.name, each.about) for each in descriptions())
+    return [
+        {"id": CANONICAL, "label": "Dragoman, with everything", "extension": "json"},
+        *({"id": name, "label": about, "extension": "json"} for name, about in named),
+    ]
+
+
+def _default(config: GatewayConfig) -> str | None:
+    """The model to begin with, as far as that is known without asking a place for its list."""
+    named = (route.model for route in config.routes if not route.is_pattern)
+    here = (place.model_url for place in config.places.values() if place.model_url is not None)
+    return next((name for name in (*config.aliases, *named, *here)), None)
+
+
+async def models(call: PageCall) -> Any:
+    """The models that can be asked; a place that does not answer in time is left out."""
+    found = await call.gateway.router.catalogue.models()
+    return {"models": [_model(call, each) for each in found[:_MOST_MODELS]]}
+
+
+def _model(call: PageCall, info: ModelInfo) -> dict[str, Any]:
+    route = call.gateway.router.find(info.id)
+    place = route.hops[0].place if route is not None and route.hops else None
+    made: dict[str, Any] = {
+        "id": info.id,
+        "name": info.name or info.id,
+        "provider": None if place is None else place.name,
+        "is_local": place is not None and _is_here(place),
+    }
+    if info.context_window is not None:
+        made["context_window"] = info.context_window
+    return made
+
+
+def _is_here(place: Place) -> bool:
+    """Whether what is said there stays on this machine."""
+    if place.provider is None:
+        return True
+    try:
+        return is_loopback(urlsplit(place.base_url or place.provider.base_url or "").hostname or "")
+    except ValueError:
+        return False

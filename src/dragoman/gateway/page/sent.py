@@ -1,0 +1,122 @@
+"""What the model of an answer was sent: the conversation up to there, encoded for it once more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.errors import InvalidRequest, ModelNotFound, NotFound
+from dragoman.gateway.page.attachments import KEY
+from dragoman.gateway.page.calls import PageCall
+from dragoman.gateway.page.conversations import found_in
+from dragoman.gateway.page.routed import PlacedModel, places_of
+from dragoman.gateway.page.run_views import notes_of
+from dragoman.gateway.page.tools import page_tools
+from dragoman.gateway.state import Gateway
+from dragoman.history.chat import ChatHistory
+from dragoman.history.sent_window import Window
+from dragoman.history.storage.protocol import NO_MESSAGE
+from dragoman.model.collection import Messages
+from dragoman.model.frozen import thaw
+from dragoman.model.messages import Message
+from dragoman.model.parts import Text
+from dragoman.model.requests import Request
+from dragoman.model.roles import Role
+from dragoman.providers.documents.naming import Named
+
+_NO_ANSWER = "this message is no model's answer"
+_UNKNOWN = "the model of this answer is not known here any more"
+_SETTINGS = ("max_tokens", "temperature", "thinking")
+
+
+async def sent(call: PageCall) -> Any:
+    """What was sent for an answer."""
+    storage, session = await found_in(call)
+    history = await ChatHistory.open(session.identity, storage)
+    id = call.query.get("message", "")
+    if not id:
+        raise NotFound(NO_MESSAGE)
+    path = await history.path(id)
+    answer = path.last
+    if answer is None or answer.role is not Role.ASSISTANT:
+        raise InvalidRequest(_NO_ANSWER, status=400)
+    return await _encoded(call.gateway, history, path[:-1], answer)
+
+
+async def _encoded(
+    gateway: Gateway, history: ChatHistory, before: Messages, answer: Message
+) -> dict[str, Any]:
+    stamp = _stamp(answer)
+    request = _request(stamp)
+    place = await _place(gateway, stamp, answer)
+    name = place.name if place is not None else _origin(answer)
+    window = await _window(history, before, name, request)
+    request = request.replace(messages=tuple(window))
+    if place is not None:
+        encoded, dialect = place.encoded(request), place.dialect
+    else:
+        named = Named(name)
+        spoken, target = named.fitting(named.model)
+        encoded = spoken.encode_request(request.replace(model=named.model), target)
+        dialect = spoken.name
+    return {
+        "dialect": dialect,
+        "target": name,
+        "path": encoded.path,
+        "body": encoded.body,
+        "omitted": window.omitted,
+        **notes_of(encoded),
+    }
+
+
+async def _window(history: ChatHistory, before: Messages, name: str, request: Request) -> Window:
+    """What fits the model of all that was said before; as it is cut when it is sent."""
+    copied = ChatHistory(history.identity, "memory:")
+    async with copied:
+        if before:
+            await copied.extend(before)
+        return await copied.window(name, tools=request.tools, system=request.system)
+
+
+# --- what it was asked with
+
+
+def _stamp(answer: Message) -> dict[str, Any]:
+    """What the answer keeps of that; an imported one may say anything, or nothing."""
+    found = answer.metadata.get(KEY) if answer.metadata else None
+    return thaw(found) if isinstance(found, Mapping) else {}
+
+
+def _request(stamp: Mapping[str, Any]) -> Request:
+    system, settings = stamp.get("system"), stamp.get("settings")
+    given = settings if isinstance(settings, dict) else {}
+    made = Request(stream=True).with_settings(
+        **{name: given[name] for name in _SETTINGS if name in given}
+    )
+    if isinstance(system, str):
+        made = made.replace(system=(Text(system),))
+    if stamp.get("tools") is True:
+        made = made.replace(tools=tuple(each.definition for each in page_tools()))
+    return made
+
+
+async def _place(gateway: Gateway, stamp: Mapping[str, Any], answer: Message) -> PlacedModel | None:
+    """The place that answered, as far as the gateway still has it."""
+    asked, origin = stamp.get("model"), answer.origin
+    if not isinstance(asked, str):
+        return None
+    try:
+        places = places_of(gateway, await gateway.route(asked))
+    except ModelNotFound:
+        return None
+    wanted = None if origin is None else origin.provider
+    same = (each for each in places if each.back.provider_name == wanted)
+    return next(same, places[0] if places else None)
+
+
+def _origin(answer: Message) -> str:
+    """The model by what the answer itself says of it."""
+    origin = answer.origin
+    if origin is None or origin.provider is None:
+        raise InvalidRequest(_UNKNOWN, status=404)
+    return f"{origin.provider}:{origin.model or ''}"

@@ -1,0 +1,98 @@
+"""Serves the page's files: exact names only, packed, revalidated, and under a strict policy."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator, Mapping
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import NamedTuple
+
+from dragoman.errors import InvalidRequest
+from dragoman.gateway.visits import Visit
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "media-src 'self' data: blob:; connect-src 'self'; font-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; "
+    # The browser itself refuses innerHTML and its kin: nothing on the page needs them.
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+)
+"""The content security policy of every file."""
+
+HEADERS: Mapping[str, str] = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-cache",  # kept, and asked for by its ETag: an update shows at once
+    "vary": "accept-encoding",
+}
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "md": "text/plain; charset=utf-8",
+}
+_INDEX = "index.html"
+
+
+class StaticFile(NamedTuple):
+    """A file as it is served."""
+
+    mime: str
+    etag: str
+    plain: bytes
+    packed: bytes
+
+
+@cache
+def static_files() -> Mapping[str, StaticFile]:
+    """All files of the page by their path below `/ui/`, read once."""
+    found = _walk(files("dragoman.gateway.page") / "static", "")
+    return {name: _loaded(name, entry.read_bytes()) for name, entry in found}
+
+
+def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _walk(entry, f"{prefix}{entry.name}/")
+        elif entry.name.rpartition(".")[2] in _TYPES:
+            yield f"{prefix}{entry.name}", entry
+
+
+def _loaded(name: str, plain: bytes) -> StaticFile:
+    mime = _TYPES[name.rpartition(".")[2]]
+    return StaticFile(mime, sha256(plain).hexdigest()[:20], plain, gzip.compress(plain, 9, mtime=0))
+
+
+async def page(visit: Visit) -> None:
+    """Serve one of the page's files; `/ui` itself leads to `/ui/`."""
+    if visit.call.path == "/ui":
+        # Relative, so that it holds behind any path prefix.
+        await visit.call.whole(308, {"location": "ui/"}, b"")
+        return
+    found = static_files().get(visit.endpoint.name or _INDEX)
+    if found is None:
+        msg = "the page has no such file"
+        raise InvalidRequest(msg, status=404)
+    await _send(visit, found)
+
+
+async def _send(visit: Visit, file: StaticFile) -> None:
+    call = visit.call
+    is_packed = "gzip" in (call.header(b"accept-encoding") or "")
+    etag = f'"{file.etag}-gz"' if is_packed else f'"{file.etag}"'
+    headers = {**HEADERS, "etag": etag}
+    if etag in (call.header(b"if-none-match") or ""):
+        await call.whole(304, {**headers, "content-length": "0"}, b"")
+        return
+    body = file.packed if is_packed else file.plain
+    headers |= {"content-type": file.mime, "content-length": str(len(body))}
+    if is_packed:
+        headers["content-encoding"] = "gzip"
+    await call.whole(200, headers, b"" if visit.method == "HEAD" else body)

@@ -1,0 +1,111 @@
+// The page's API: JSON requests, streams of server-sent events, files. Nothing but ids is in a URL.
+
+const BASE = new URL('api/', document.baseURI);
+const KEY = 'dragoman.key';
+
+export class ApiError extends Error {
+  constructor(message, status, kind) {
+    super(message);
+    this.status = status;
+    this.kind = kind;
+  }
+}
+
+let askForKey = null;
+/** The function that asks the user for a key; resolves to it, or to null. */
+export function onKeyNeeded(ask) { askForKey = ask; }
+
+export function storedKey() {
+  try { return sessionStorage.getItem(KEY) || ''; } catch { return ''; }
+}
+export function storeKey(key) {
+  try { key ? sessionStorage.setItem(KEY, key) : sessionStorage.removeItem(KEY); } catch { /* kept nowhere */ }
+}
+
+function address(path, query) {
+  const url = new URL(path, BASE);
+  if (!url.href.startsWith(BASE.href)) throw new ApiError('That address is not part of the API.', 0, 'address');
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined && value !== null && value !== '') url.searchParams.set(name, value);
+  }
+  return url;
+}
+
+async function send(path, { method = 'GET', body, raw, query, signal } = {}, again = true) {
+  const headers = { 'x-dragoman-page': '1' };
+  const key = storedKey();
+  if (key) headers.authorization = `Bearer ${key}`;
+  if (body !== undefined) headers['content-type'] = 'application/json';
+  let response;
+  try {
+    response = await fetch(address(path, query), {
+      method, headers, signal, cache: 'no-store', credentials: 'omit', redirect: 'error',
+      body: raw ?? (body === undefined ? undefined : JSON.stringify(body)),
+    });
+  } catch (error) {
+    if (error.name === 'AbortError' || error instanceof ApiError) throw error;
+    throw new ApiError('The gateway can’t be reached. Is it still running?', 0, 'unreachable');
+  }
+  if (response.status === 401 && again && askForKey) {
+    const given = await askForKey(Boolean(key));
+    if (given) { storeKey(given); return send(path, { method, body, raw, query, signal }, true); }
+  }
+  if (!response.ok) throw await failure(response);
+  return response;
+}
+
+async function failure(response) {
+  let told = null;
+  try { told = (await response.json()).error; } catch { /* not JSON: the status has to do */ }
+  const message = typeof told?.message === 'string' ? told.message : `The gateway answered with status ${response.status}.`;
+  return new ApiError(message, response.status, told?.kind ?? '');
+}
+
+export async function ask(path, options) {
+  const response = await send(path, options);
+  return response.status === 204 ? {} : response.json();
+}
+
+export async function blob(path, options) { return (await send(path, options)).blob(); }
+
+/** The events of a stream, each parsed; ends when the stream does or the signal aborts. */
+export async function* events(path, options) {
+  const response = await send(path, options);
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      const lines = (rest + value).split(/\r\n|\n|\r(?!$)/);
+      rest = lines.pop();
+      for (const line of lines) if (line.startsWith('data:')) {
+        const event = parsed(line.slice(5));
+        if (event) yield event;
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+function parsed(text) {
+  try { return JSON.parse(text); } catch { return null; }
+}
+
+/** Hand a file to the user. */
+export function save(content, name) {
+  const url = URL.createObjectURL(content);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+export async function fileAsBase64(file) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  let text = '';
+  for (let at = 0; at < bytes.length; at += 0x8000) text += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
+  return btoa(text);
+}

@@ -1,0 +1,109 @@
+// The page's frame: header, navigation, the view, dialogues that belong to no view.
+import { html, render, useState, useEffect, useStore, store, Announcements, Button, Dialog, Loading } from './ui.js';
+import { Icon } from './icons.js';
+import { onKeyNeeded } from './api.js';
+import { address, chooseTheme, gateway, go, meet, place, theme } from './state.js';
+import { Talk } from './talk.js';
+
+const VIEWS = [
+  { name: 'talk', text: 'Talk', load: async () => Talk },
+  { name: 'lens', text: 'Lens', load: async () => (await import('./lens.js')).Lens },
+  { name: 'history', text: 'History', load: async () => (await import('./history.js')).History },
+  { name: 'traffic', text: 'Traffic', load: async () => (await import('./traffic.js')).Traffic },
+  { name: 'keys', text: 'Keys', title: 'Keys and routes', load: async () => (await import('./keys.js')).KeysAndRoutes },
+];
+const loaded = { talk: Talk };
+
+// --- the key, where the gateway has keys
+
+const keyRequest = store(null);
+let pending = null;
+onKeyNeeded((wasWrong) => {
+  pending ??= new Promise((resolve) => keyRequest.set({ wasWrong, resolve })).finally(() => { pending = null; keyRequest.set(null); });
+  return pending;
+});
+
+function KeyDialog({ request }) {
+  const [key, setKey] = useState('');
+  const done = () => key.trim() && request.resolve(key.trim());
+  return html`<${Dialog} title="This gateway has keys" onClose=${() => request.resolve(null)} actions=${html`<${Button} kind="primary" text="Enter" onClick=${done} />`}>
+    <p>${request.wasWrong ? 'That key was not accepted here. ' : ''}The page needs an admin key. It is kept until this tab is closed, and sent to this gateway only.</p>
+    <label class="field"><span>Admin key</span><input type="password" autocomplete="off" autofocus value=${key} onInput=${(event) => setKey(event.target.value)} onKeyDown=${(event) => event.key === 'Enter' && done()} /></label>
+  </${Dialog}>`;
+}
+
+// --- frame
+
+const KEYS = [
+  ['Alt + 1 … 5', 'Talk, Lens, History, Traffic, Keys'], ['Alt + N', 'New conversation'], ['?', 'This list'],
+  ['Enter', 'Send the message'], ['Shift + Enter', 'New line'], ['Escape', 'Stop the answer; close what is open'],
+  ['↑ in an empty message', 'Go to your last message'], ['J K', 'Next or previous message'], ['E', 'Edit the message that has the focus'],
+  ['R', 'Retry it'], ['C', 'Copy it'], ['S', 'Show what was sent'], ['[ ]', 'Previous or next branch'], ['/', 'Search or filter'],
+];
+
+function Help({ onClose }) {
+  return html`<${Dialog} title="Keyboard" onClose=${onClose}><dl class="keys-list">${KEYS.map(([key, text]) => html`<dt><kbd>${key}</kbd></dt><dd>${text}</dd>`)}</dl></${Dialog}>`;
+}
+
+const NEXT = { auto: 'light', light: 'dark', dark: 'auto' };
+const LOOK = { auto: ['auto', 'Theme: as the system'], light: ['sun', 'Theme: light'], dark: ['moon', 'Theme: dark'] };
+
+function Top({ view, onHelp }) {
+  const look = useStore(theme);
+  return html`<header class="top">
+    <a class="brand" href=${address('talk')}>Dragoman</a>
+    <nav class="views" aria-label="Views">${VIEWS.map((one) => html`<a key=${one.name} href=${address(one.name)} title=${one.title ?? one.text} aria-current=${one.name === view ? 'page' : null}><${Icon} name=${one.name} /><span>${one.text}</span></a>`)}</nav>
+    <span class="grow"></span>
+    <${Button} kind="plain" icon=${LOOK[look][0]} label=${LOOK[look][1]} onClick=${() => chooseTheme(NEXT[look])} />
+    <${Button} kind="plain help" icon="help" label="Keyboard shortcuts" onClick=${onHelp} />
+  </header>`;
+}
+
+const isTyping = (target) => target.closest?.('input, textarea, select, [contenteditable]');
+
+function useKeys(showHelp) {
+  useEffect(() => {
+    const press = (event) => {
+      const digit = /^Digit([1-5])$/.exec(event.code)?.[1];
+      if (event.altKey && !event.ctrlKey && digit) { event.preventDefault(); go(VIEWS[digit - 1].name); }
+      else if (event.altKey && !event.ctrlKey && event.code === 'KeyN') { event.preventDefault(); go('talk'); }
+      else if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
+      else if (event.key === '?') showHelp();
+      else if (event.key === '/') { const box = document.querySelector('[data-search], .composer > textarea'); if (box) { event.preventDefault(); box.focus(); } }
+    };
+    document.addEventListener('keydown', press);
+    return () => document.removeEventListener('keydown', press);
+  }, []);
+}
+
+function View({ name }) {
+  const [, draw] = useState(0);
+  const entry = VIEWS.find((one) => one.name === name) ?? VIEWS[0];
+  useEffect(() => {
+    document.title = `${entry.title ?? entry.text} · Dragoman`;
+    if (!loaded[entry.name]) entry.load().then((view) => { loaded[entry.name] = view; draw((number) => number + 1); });
+  }, [entry.name]);
+  const Shown = loaded[entry.name];
+  return Shown ? html`<${Shown} />` : html`<${Loading} what=${entry.text} />`;
+}
+
+function App() {
+  const { view } = useStore(place);
+  const { error } = useStore(gateway);
+  const wanted = useStore(keyRequest);
+  const [help, setHelp] = useState(false);
+  useKeys(() => setHelp(true));
+  const known = VIEWS.some((one) => one.name === view) ? view : 'talk';
+  return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById('main').focus(); }}>Skip to the content</a>
+    <${Top} view=${known} onHelp=${() => setHelp(true)} />
+    ${error && html`<div class="notice bad banner" role="alert"><span>${error.message}</span><${Button} text="Try again" onClick=${meet} /></div>`}
+    <main id="main" tabindex="-1"><${View} name=${known} /></main>
+    ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
+    ${wanted && html`<${KeyDialog} request=${wanted} />`}
+    <${Announcements} />`;
+}
+
+const root = document.getElementById('app');
+root.replaceChildren();
+render(html`<${App} />`, root);
+meet();

@@ -1,0 +1,95 @@
+// Where one writes: text, files, the model and its settings.
+import { html, useState, useRef, useLayoutEffect, useEffect, Button, Select, toast } from './ui.js';
+import { Icon } from './icons.js';
+import { bytes } from './format.js';
+import { remember, remembered } from './state.js';
+
+const LARGEST = 20 * 1024 * 1024;
+const THINKING = [['', 'as the model does'], ['off', 'off'], ['low', 'low'], ['medium', 'medium'], ['high', 'high']];
+
+export function ModelSelect({ models, value, onChange }) {
+  const places = Map.groupBy ? Map.groupBy(models, (one) => one.provider) : new Map([['', models]]);
+  const known = models.some((one) => one.id === value);
+  return html`<label class="field inline model"><span class="hidden">Model</span>
+    <select value=${value} onChange=${(event) => onChange(event.target.value)} title="Model for the next answer">
+      ${!known && value && html`<option value=${value} selected>${value}</option>`}
+      ${[...places].map(([provider, own]) => html`<optgroup key=${provider} label=${provider || 'Models'}>${own.map((one) =>
+        html`<option key=${one.id} value=${one.id} selected=${one.id === value}>${one.name || one.id}${one.is_local ? ' · local' : ''}</option>`)}</optgroup>`)}
+    </select></label>`;
+}
+
+function File({ file, onRemove }) {
+  const [url, setUrl] = useState(null);
+  useEffect(() => {
+    if (!/^image\/(?:png|jpeg|gif|webp)$/.test(file.type)) return undefined;
+    const made = URL.createObjectURL(file);
+    setUrl(made);
+    return () => URL.revokeObjectURL(made);
+  }, [file]);
+  return html`<li class="attachment">${url ? html`<img src=${url} alt="" />` : html`<${Icon} name="file" />`}<span>${file.name || file.type}</span>
+    <span class="muted">${bytes(file.size)}</span><${Button} kind="plain small" icon="close" label=${`Remove ${file.name || 'file'}`} onClick=${onRemove} /></li>`;
+}
+
+export function acceptable(files) {
+  const fine = [...files].filter((file) => file.size <= LARGEST);
+  if (fine.length < files.length) toast(`Files up to ${bytes(LARGEST)} can be attached.`, 'error');
+  return fine;
+}
+
+function Options({ options, set, tools }) {
+  const field = (name) => (event) => set({ ...options, [name]: event.target.value });
+  return html`<div class="options" id="options" role="group" aria-label="Options">
+    <label class="field full"><span>System prompt</span><textarea rows="2" value=${options.system} onInput=${field('system')}></textarea></label>
+    <label class="field"><span>Temperature</span><input type="number" min="0" max="2" step="0.1" placeholder="default" value=${options.temperature} onInput=${field('temperature')} /></label>
+    <label class="field"><span>Maximum tokens</span><input type="number" min="1" step="1" placeholder="default" value=${options.max_tokens} onInput=${field('max_tokens')} /></label>
+    <label class="field"><span>Thinking</span><select value=${options.thinking} onChange=${field('thinking')}>${THINKING.map(([value, text]) => html`<option value=${value} selected=${value === options.thinking}>${text}</option>`)}</select></label>
+    <label class="check"><input type="checkbox" checked=${options.tools} onChange=${(event) => set({ ...options, tools: event.target.checked })} /><span>Tools${tools?.length ? ` (${tools.join(', ')})` : ''}</span></label>
+  </div>`;
+}
+
+export function settingsOf(options) {
+  const made = {};
+  if (options.temperature !== '') made.temperature = Number(options.temperature);
+  if (options.max_tokens !== '') made.max_tokens = Number(options.max_tokens);
+  if (options.thinking) made.thinking = options.thinking;
+  return made;
+}
+
+export function Composer({ busy, files, setFiles, models, model, setModel, options, setOptions, tools, onSend, onStop, onUp, inputRef }) {
+  const [text, setText] = useState('');
+  const [open, setOpen] = useState(false);
+  const picker = useRef(null);
+  useLayoutEffect(() => { const box = inputRef.current; box.style.height = 'auto'; box.style.height = `${Math.min(box.scrollHeight, 320)}px`; }, [text]);
+  const send = () => {
+    if (busy || (!text.trim() && !files.length)) return;
+    onSend(text, files);
+    setText('');
+    setFiles([]);
+  };
+  const keys = (event) => {
+    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); }
+    if (event.key === 'Escape' && busy) { event.preventDefault(); onStop(); }
+    if (event.key === 'ArrowUp' && !text) { event.preventDefault(); onUp(); }
+  };
+  const paste = (event) => {
+    const given = event.clipboardData?.files ?? [];
+    if (given.length) { event.preventDefault(); setFiles((all) => [...all, ...acceptable(given)]); }
+  };
+  const choose = (event) => { const given = acceptable(event.target.files); setFiles((all) => [...all, ...given]); event.target.value = ''; };
+  return html`<div class="composer">
+    ${open && html`<${Options} options=${options} set=${setOptions} tools=${tools} />`}
+    ${files.length > 0 && html`<ul class="attachments" aria-label="Attached files">${files.map((file, index) => html`<${File} key=${index} file=${file} onRemove=${() => setFiles((all) => all.filter((one) => one !== file))} />`)}</ul>`}
+    <textarea ref=${inputRef} rows="1" placeholder="Write a message" aria-label="Message" value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${keys} onPaste=${paste}></textarea>
+    <div class="row">
+      <input type="file" multiple hidden ref=${picker} onChange=${choose} aria-label="Files to attach" />
+      <${Button} kind="plain" icon="clip" label="Attach files" onClick=${() => picker.current.click()} />
+      <${Button} kind="plain" icon="options" label="Options" aria-expanded=${open} aria-controls="options" onClick=${() => setOpen(!open)} />
+      <${ModelSelect} models=${models} value=${model} onChange=${(id) => { setModel(id); remember('model', id); }} />
+      <span class="grow"></span>
+      ${busy ? html`<${Button} kind="primary stop" icon="stop" label="Stop (Escape)" onClick=${onStop} />`
+        : html`<${Button} kind="primary" icon="send" label="Send (Enter)" disabled=${!text.trim() && !files.length} onClick=${send} />`}
+    </div>
+  </div>`;
+}
+
+export const firstModel = (info, models) => remembered('model') || info?.default_model || models[0]?.id || '';

@@ -1,0 +1,182 @@
+// The conversation on the screen: loading, talking, branches. Lives beside the views, so that an
+// answer goes on coming in while another view is looked at.
+import { ask, events, fileAsBase64 } from './api.js';
+import { store, announce, failed } from './ui.js';
+import { changed, go, place } from './state.js';
+
+const FIRST = 60; // messages of the first page: what a screen shows, and some more
+const PAGE = 200;
+const NOTHING = { id: null, title: '', firstLine: '', pinned: false, branch: null, branches: [], messages: [], hasMore: false, loading: false, live: null, error: null };
+
+export const conversation = store(NOTHING);
+const now = () => conversation.value;
+
+let opening = 0;
+export async function open(id, branch) {
+  if (!id) { opening += 1; conversation.set(NOTHING); return; }
+  const turn = (opening += 1);
+  if (now().id !== id) conversation.set({ ...NOTHING, id, loading: true });
+  try {
+    const found = await ask(`conversations/${encodeURIComponent(id)}`, { query: { branch, limit: FIRST } });
+    if (turn === opening) conversation.set({ ...now(), ...shaped(found), loading: false, live: null, error: null });
+  } catch (error) {
+    if (turn === opening) conversation.set({ ...now(), loading: false, error: error.message });
+  }
+}
+
+const shaped = (found) => ({ id: found.id, title: found.title ?? '', firstLine: found.first_line ?? '', pinned: found.pinned, branch: found.branch, branches: found.branches ?? [], messages: found.messages, hasMore: found.has_more });
+
+let earlier = null;
+export function loadEarlier() {
+  const { id, branch, messages, hasMore } = now();
+  if (!hasMore || !messages.length) return Promise.resolve();
+  earlier ??= ask(`conversations/${encodeURIComponent(id)}`, { query: { branch, before: messages[0].id, limit: PAGE } })
+    .then((found) => { if (now().id === id && now().branch === branch) conversation.patch({ messages: [...found.messages, ...now().messages], hasMore: found.has_more }); })
+    .catch(failed)
+    .finally(() => { earlier = null; });
+  return earlier;
+}
+
+/** Load until a message is there (a search found it far up). */
+export async function reach(message) {
+  const { id } = now();
+  for (let turn = 0; turn < 100 && now().id === id && now().hasMore && !now().messages.some((one) => one.id === message); turn += 1) await loadEarlier();
+  return now().messages.some((one) => one.id === message);
+}
+
+export async function switchBranch(number) {
+  const { id } = now();
+  await open(id, number);
+  ask(`conversations/${encodeURIComponent(id)}`, { method: 'PATCH', body: { branch: number } }).catch(failed);
+  announce(`Branch ${number}`);
+}
+
+export async function rename(id, title) {
+  await ask(`conversations/${encodeURIComponent(id)}`, { method: 'PATCH', body: { title } });
+  if (now().id === id) conversation.patch({ title });
+  changed();
+}
+
+// --- talking
+
+/** What the composer hands over: text, files, model, settings; `after` and `retry` make branches. */
+export async function talk({ text = '', files = [], model, system, settings = {}, tools = false, after = null, retry = false }) {
+  const { id, branch, live, messages } = now();
+  if (live) return;
+  const attachments = await Promise.all(files.map(async (file) => ({ name: file.name || 'file', mime: file.type || 'application/octet-stream', data: await fileAsBase64(file) })));
+  const kept = after === null ? messages : after === '' ? [] : messages.slice(0, messages.findIndex((one) => one.id === after) + 1);
+  const control = new AbortController();
+  const waiting = retry ? [] : [{ id: 'pending', role: 'user', parts: [...(text ? [{ kind: 'text', text }] : []), ...attachments.map(({ name, mime }) => ({ kind: 'file', name, mime }))] }];
+  conversation.patch({ messages: [...kept, ...waiting], live: { run: null, parts: [], approvals: [], sent: null, model, control }, error: null });
+  const body = { conversation: id, branch, model, text, attachments, after, retry, system: system || undefined, settings, tools };
+  try {
+    for await (const event of events('talk', { method: 'POST', body, signal: control.signal })) take(event);
+    if (now().live) finish('The answer broke off: the connection ended early.');
+  } catch (error) {
+    finish(error.name === 'AbortError' ? null : error.message);
+  }
+  changed();
+}
+
+let drawing = null;
+/** Draw soon: some deltas a second are enough for the eye. */
+function soon() { drawing ??= setTimeout(() => { drawing = null; if (now().live) conversation.patch({ live: { ...now().live } }); }, 40); }
+
+function take(event) {
+  const { live } = now();
+  if (!live) return;
+  const handler = HANDLERS[event.type];
+  if (handler) handler(event, live);
+}
+
+const titleOf = (messages) => (messages[0]?.parts.find((part) => part.kind === 'text')?.text ?? '').split('\n')[0].slice(0, 60);
+
+const HANDLERS = {
+  run(event, live) {
+    live.run = event.run;
+    if (event.branch !== undefined) conversation.patch({ branch: event.branch });
+    if (event.conversation && event.conversation !== now().id) {
+      const isHere = place.value.view === 'talk' && (place.value.id || null) === now().id;
+      conversation.patch({ id: event.conversation, firstLine: titleOf(now().messages) });
+      if (isHere) go('talk', event.conversation);
+    }
+  },
+  message({ view }) { settle(view, view.role === 'user'); },
+  result({ view }) { settle(view, false); },
+  part({ index, kind, name }, live) { live.parts[index] = { kind, name, text: '', arguments: '' }; soon(); },
+  delta({ index, text }, live) {
+    const part = (live.parts[index] ??= { kind: 'text', text: '' });
+    if (part.kind === 'call') part.arguments += text;
+    else part.text += text;
+    soon();
+  },
+  call({ index, call }, live) {
+    const at = index ?? live.parts.findIndex((part) => part?.kind === 'call' && !part.call_id);
+    live.parts[at < 0 ? live.parts.length : at] = { kind: 'call', ...call };
+    soon();
+  },
+  approval(event, live) {
+    live.approvals = [...live.approvals, event];
+    announce(`${event.name} asks for your approval`);
+    soon();
+  },
+  sent(event, live) { live.sent = event; soon(); },
+  done({ view }) {
+    if (view) settle(view, false);
+    conversation.patch({ live: null });
+    announce('Answer complete');
+    refreshed();
+  },
+  error({ message }) { finish(message); },
+};
+
+/** A message as it is stored takes the place of what was shown of it. */
+function settle(view, isOwn) {
+  const { messages, live } = now();
+  const others = messages.filter((one) => one.id !== view.id && !(isOwn && one.id === 'pending'));
+  if (!isOwn && live && view.role === 'assistant') live.parts = [];
+  if (live && view.role === 'tool') live.parts = live.parts.filter((part) => part?.kind !== 'call');
+  conversation.patch({ messages: [...others, view], live: live && { ...live } });
+}
+
+function finish(error) {
+  const { live, messages } = now();
+  const parts = (live?.parts ?? []).filter(Boolean);
+  const partial = parts.length ? [{ id: 'partial', role: 'assistant', model: live.model, finish: 'interrupted', parts }] : [];
+  conversation.patch({ messages: [...messages, ...partial], live: null, error });
+  if (error) announce(error);
+}
+
+/** Branches, titles and siblings are the store's to tell. */
+async function refreshed() {
+  const { id, branch, messages } = now();
+  if (!id) return;
+  try {
+    const found = await ask(`conversations/${encodeURIComponent(id)}`, { query: { branch, limit: Math.min(PAGE, Math.max(FIRST, messages.length)) } });
+    if (now().id !== id || now().live) return;
+    const first = messages.findIndex((one) => one.id === found.messages[0]?.id);
+    const before = first > 0 ? messages.slice(0, first) : [];
+    conversation.patch({ ...shaped(found), messages: [...before, ...found.messages], hasMore: first > 0 ? now().hasMore : found.has_more });
+  } catch { /* what is shown stays */ }
+}
+
+export async function stop() {
+  const { live } = now();
+  if (!live) return;
+  if (!live.run) { live.control.abort(); return; }
+  try { await ask(`talk/${encodeURIComponent(live.run)}/stop`, { method: 'POST', body: {} }); } catch (error) { live.control.abort(); failed(error); }
+}
+
+export async function approve(call, allow, reason) {
+  const { live } = now();
+  if (!live) return;
+  const waiting = live.approvals;
+  live.approvals = waiting.filter((one) => one !== call);
+  conversation.patch({ live: { ...live } });
+  try {
+    await ask(`talk/${encodeURIComponent(live.run)}/approve`, { method: 'POST', body: { call_id: call.call_id, allow, reason: reason || undefined } });
+  } catch (error) {
+    failed(error);
+    if (now().live === live || now().live?.run === live.run) conversation.patch({ live: { ...now().live, approvals: waiting } });
+  }
+}

@@ -1,0 +1,60 @@
+// Numbers, times and sizes as people read them.
+
+const WHOLE = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
+const SHORT = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 });
+
+export const count = (value) => (value === null || value === undefined ? '–' : WHOLE.format(value));
+export const compact = (value) => (value === null || value === undefined ? '–' : SHORT.format(value));
+
+export function plural(number, one, many = `${one}s`) { return `${count(number)} ${number === 1 ? one : many}`; }
+
+export function cost(value) {
+  const number = Number(value);
+  if (value === null || value === undefined || Number.isNaN(number)) return '–';
+  if (number === 0) return '$0';
+  return number < 0.01 ? `$${number.toPrecision(2)}` : `$${number.toFixed(number < 1 ? 3 : 2)}`;
+}
+
+export function seconds(value) {
+  if (value === null || value === undefined) return '–';
+  if (value === 0) return '0 s';
+  if (value < 0.001) return `${Math.round(value * 1e6)} µs`;
+  if (value < 1) return `${(value * 1000).toFixed(value < 0.01 ? 1 : 0)} ms`;
+  return value < 60 ? `${value.toFixed(1)} s` : `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
+}
+
+/** The name in a label that also explains: up to the first colon, comma or bracket. */
+export const brief = (label) => label.split(/[:,(;]/)[0].trim() || label;
+
+export function bytes(value) {
+  if (!value) return '';
+  if (value < 1024) return `${value} B`;
+  return value < 1048576 ? `${(value / 1024).toFixed(0)} KB` : `${(value / 1048576).toFixed(1)} MB`;
+}
+
+export function moment(value) {
+  if (value === null || value === undefined || value === '') return null;
+  const date = typeof value === 'number' ? new Date(value * 1000) : new Date(value);
+  return Number.isNaN(date.getTime()) ? null : date;
+}
+
+export function when(value) {
+  const date = moment(value);
+  if (!date) return '';
+  const passed = (Date.now() - date) / 1000;
+  if (passed < 60 && passed > -60) return 'now';
+  if (passed > 0 && passed < 3600) return `${Math.floor(passed / 60)} min ago`;
+  if (date.toDateString() === new Date().toDateString()) return clock(value, false);
+  const year = date.getFullYear() === new Date().getFullYear() ? undefined : 'numeric';
+  return date.toLocaleDateString(undefined, { day: 'numeric', month: 'short', year });
+}
+
+export function clock(value, withSeconds = true) {
+  const date = moment(value);
+  return date ? date.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', ...(withSeconds && { second: '2-digit' }) }) : '';
+}
+
+export function exact(value) {
+  const date = moment(value);
+  return date ? date.toLocaleString() : '';
+}

@@ -1,0 +1,224 @@
+// The lens: one conversation or body in two dialects side by side, with every change at its place.
+import { html, useState, useEffect, useMemo, useRef, useStore, Button, Menu, Select, Dialog, Loading, toast, copy, failed } from './ui.js';
+import { ask } from './api.js';
+import { Icon } from './icons.js';
+import { gateway, lensSource, place, restate, address } from './state.js';
+import { JsonLines, Finding, at, findingsOf, isWithin, lines, normal, placed, parent } from './json_view.js';
+import { differences } from './differences.js';
+import { useDrop } from './talk.js';
+import { brief, plural } from './format.js';
+
+const PAGE = 40; // rows drawn at first, and again each time the end comes near
+
+export function Lens() {
+  const { info } = useStore(gateway);
+  const source = useStore(lensSource);
+  if (!info) return html`<${Loading} what="the lens" />`;
+  return source ? html`<${Comparison} info=${info} source=${source} />` : html`<${Choose} info=${info} />`;
+}
+
+/** What the lens is asked for: never part of an address. */
+const wanted = (source) => (source.conversation ? { conversation: source.conversation } : { body: source.body, source: source.dialect || undefined });
+
+function Choose({ info }) {
+  const [text, setText] = useState('');
+  const [dialect, setDialect] = useState('');
+  const [recent, setRecent] = useState([]);
+  useEffect(() => { ask('conversations', { query: { limit: 8 } }).then((found) => setRecent(found.items)).catch(() => {}); }, []);
+  const look = (given) => {
+    try { lensSource.set({ body: JSON.parse(given), dialect, title: 'Pasted body' }); } catch { toast('That is not JSON.', 'error'); }
+  };
+  const drop = useDrop((files) => files[0].text().then(look));
+  return html`<div class=${`view scrolls ${drop.over ? 'dropping' : ''}`} ...${drop.handlers}><div class="paste">
+    <h1>The lens</h1><p class="muted">See a conversation, or the body of a request, as any two providers would be sent it: side by side, with differences, losses, repairs and broken rules marked.</p>
+    <label class="field"><span>Body of a request (JSON), in any dialect</span><textarea data-search spellcheck="false" placeholder='{"model": "…", "messages": […]}' value=${text} onInput=${(event) => setText(event.target.value)}></textarea></label>
+    <div class="row"><${Select} label="Dialect" value=${dialect} onChange=${setDialect} options=${[{ value: '', text: 'detect' }, ...info.dialects.map((one) => ({ value: one, text: one }))]} />
+      <span class="grow"></span><${Button} kind="primary" text="Look" disabled=${!text.trim()} onClick=${() => look(text)} /></div>
+    ${recent.length > 0 && html`<h2>Or a conversation</h2><ul class="recent-list">${recent.map((one) => html`<li key=${one.id}><button class="link" onClick=${() => lensSource.set({ conversation: one.id, title: one.title || one.first_line })}>${one.title || one.first_line || 'Untitled'}</button></li>`)}</ul>`}
+  </div></div>`;
+}
+
+// --- the comparison
+
+/** What the address says: dialects and filters, and nothing of the conversation. */
+function useChoice(info) {
+  const { query } = useStore(place);
+  const targets = [...new Set(info.targets.map((one) => one.id))];
+  const known = (id, otherwise) => (targets.includes(id) ? id : otherwise);
+  const choice = { left: known(query.left, targets[0]), right: known(query.right, targets[1] ?? targets[0]), rules: (query.rules ?? '').split(',').filter(Boolean), only: query.only ?? '' };
+  const choose = (change) => { const next = { ...choice, ...change }; restate('lens', '', { left: next.left, right: next.right, rules: next.rules.join(','), only: next.only }); };
+  return [choice, choose];
+}
+
+function Comparison({ info, source }) {
+  const [choice, choose] = useChoice(info);
+  const [found, setFound] = useState(null);
+  const [error, setError] = useState(null);
+  const [showRules, setShowRules] = useState(null);
+  useEffect(() => {
+    const control = new AbortController();
+    setError(null);
+    ask('lens', { method: 'POST', body: { ...wanted(source), left: choice.left, right: choice.right }, signal: control.signal })
+      .then(setFound).catch((problem) => { if (problem.name !== 'AbortError') { setError(problem.message); setFound(null); } });
+    return () => control.abort();
+  }, [source, choice.left, choice.right]);
+  const targets = [...new Map(info.targets.map((one) => [one.id, one])).values()].map((one) => ({ value: one.id, text: brief(one.label ?? one.id) }));
+  const link = () => copy(new URL(address('lens', '', { left: choice.left, right: choice.right, rules: choice.rules.join(','), only: choice.only }), location.href).href).then((done) => done && toast('Copied. The link holds the dialects and filters, not the conversation.'));
+  return html`<div class="view">
+    <div class="toolbar">
+      <h1 class="clip">${source.title || 'Conversation'}</h1>
+      <${Button} text="Other …" onClick=${() => lensSource.set(null)} label="Look at something else" />
+      <span class="grow"></span>
+      <${Select} label="Left" hideLabel value=${choice.left} options=${targets} onChange=${(left) => choose({ left })} aria-label="Left target" />
+      <${Button} kind="plain" icon="swap" label="Swap sides" onClick=${() => choose({ left: choice.right, right: choice.left })} />
+      <${Select} label="Right" hideLabel value=${choice.right} options=${targets} onChange=${(right) => choose({ right })} aria-label="Right target" />
+      <${Button} kind="plain" icon="link" label="Copy a link to these dialects and filters" onClick=${link} />
+    </div>
+    ${error && html`<div class="paste"><div class="notice bad" role="alert"><${Icon} name="warn" /><span>${error}</span></div></div>`}
+    ${!found && !error && html`<${Loading} what="both sides" />`}
+    ${found && html`<${Sides} found=${found} choice=${choice} choose=${choose} source=${source} onRules=${setShowRules} />`}
+    ${showRules && html`<${Rules} target=${showRules} choice=${choice} choose=${choose} onClose=${() => setShowRules(null)} />`}
+  </div>`;
+}
+
+function Sides({ found, choice, choose, source, onRules }) {
+  const sides = useMemo(() => ({ left: prepared(found.left), right: prepared(found.right) }), [found]);
+  const rows = useMemo(() => arranged(found, sides), [found, sides]);
+  const counts = useMemo(() => ruleCounts(sides), [sides]);
+  const toggle = (rule) => choose({ rules: choice.rules.includes(rule) ? choice.rules.filter((one) => one !== rule) : [...choice.rules, rule] });
+  const shown = rows.filter((row) => (choice.only !== 'differs' || row.differs) && (choice.only !== 'findings' || row.findings.length) && (!choice.rules.length || row.findings.some((one) => choice.rules.includes(ruleOf(one)))));
+  const box = useRef(null);
+  const [most, setMost] = useState(PAGE);
+  const more = () => { const { scrollTop, scrollHeight, clientHeight } = box.current; if (scrollHeight - scrollTop - clientHeight < 1200 && most < shown.length) setMost(most + PAGE); };
+  const chip = (value, text) => html`<button class="chip" aria-pressed=${choice.only === value} onClick=${() => choose({ only: choice.only === value ? '' : value })}>${text}</button>`;
+  return html`<div class="summary" role="group" aria-label="Filters">
+      ${chip('differs', `${plural(rows.filter((row) => row.differs).length, 'row differs', 'rows differ')}`)}
+      ${chip('findings', plural(sides.left.findings.length + sides.right.findings.length, 'finding'))}
+      ${[...counts].map(([rule, number]) => html`<button key=${rule} class="chip" aria-pressed=${choice.rules.includes(rule)} onClick=${() => toggle(rule)}>${rule}${number > 1 ? ` × ${number}` : ''}</button>`)}
+      ${choice.rules.filter((rule) => !counts.has(rule)).map((rule) => html`<button key=${rule} class="chip" aria-pressed="true" onClick=${() => toggle(rule)}>${rule} × 0</button>`)}
+      <span class="grow"></span><span class="muted">read as ${found.source}</span>
+    </div>
+    <div class="lens-rows" ref=${box} onScroll=${more} tabindex="0" role="region" aria-label="Both sides">
+      <div class="lens-heads"><span></span>${['left', 'right'].map((side) => html`<${Head} key=${side} side=${side} view=${found[side]} choice=${choice} source=${source} onRules=${onRules} />`)}</div>
+      ${!shown.length && html`<p class="loading">No row matches the filters.</p>`}
+      ${shown.slice(0, most).map((row) => html`<${Row} key=${row.key} row=${row} found=${found} rules=${choice.rules} />`)}
+    </div>`;
+}
+
+function Head({ side, view, choice, source, onRules }) {
+  const snippet = (form) => () => ask('snippet', { method: 'POST', body: { ...wanted(source), left: choice.left, right: choice.right, side, form } }).then(({ text }) => copy(text)).then((done) => done && toast('Copied.')).catch(failed);
+  return html`<div class="side-name"><strong>${view.target}</strong><span class="muted">${view.dialect} · <code>${view.path}</code></span><span class="grow"></span>
+    <${Button} kind="plain small" text="Rules" label=${`Rules of ${view.target}`} onClick=${() => onRules(view.target)} />
+    <${Menu} icon="copy" kind="plain small" label=${`Copy the ${side} side`} items=${[{ text: 'Copy as JSON', action: snippet('json') }, { text: 'Copy as curl', action: snippet('curl') }, { text: 'Copy as Python', action: snippet('python') }]} />
+  </div>`;
+}
+
+function Row({ row, found, rules }) {
+  const isShown = (one) => !rules.length || rules.includes(ruleOf(one));
+  return html`<section class="lens-row" aria-label=${row.title}><div><h2>${row.title}</h2>${row.differs && html`<span class="tag">differs</span>`}</div>
+    ${['left', 'right'].map((side) => html`<${Cell} key=${side} label=${found[side].target} pieces=${row[side]} loose=${row.loose[side].filter(isShown)} isShown=${isShown} />`)}</section>`;
+}
+
+function Cell({ label, pieces, loose, isShown }) {
+  return html`<div class="lens-cell"><div class="side-label">${label}</div>
+    ${pieces.map((piece) => html`<${JsonLines} key=${piece.key} all=${piece.lines} marks=${filtered(piece.marks, isShown)} differing=${piece.differing} />`)}
+    ${loose.map((finding) => html`<${Finding} finding=${finding} />`)}
+    ${!pieces.length && !loose.length && html`<div class="nothing">Nothing here</div>`}</div>`;
+}
+
+function filtered(marks, isShown) {
+  const kept = new Map();
+  for (const [key, all] of marks) { const own = all.filter(isShown); if (own.length) kept.set(key, own); }
+  return kept;
+}
+
+const ruleOf = (finding) => finding.rule || (finding.kind === 'loss' ? 'losses' : '');
+const ruleCounts = (sides) => [...sides.left.findings, ...sides.right.findings].reduce((counts, one) => { const rule = ruleOf(one); return rule ? counts.set(rule, (counts.get(rule) ?? 0) + 1) : counts; }, new Map());
+const prepared = (side) => ({ body: side.body, findings: findingsOf(side), dialect: side.dialect });
+
+/** The rows as they are drawn: first what belongs to no message, then the messages in order. */
+function arranged(found, sides) {
+  const covered = { left: new Set(), right: new Set() };
+  for (const row of found.rows) for (const side of ['left', 'right']) for (const path of row[side] ?? []) covered[side].add(normal(path));
+  const settings = { key: 'request', title: 'Request', message: null, left: [], right: [] };
+  const own = found.rows.map((row, index) => ({
+    key: index, title: `${row.message === null || row.message === undefined ? '' : `${row.message + 1} · `}${row.role ?? 'message'}`, message: row.message, differs: row.differs,
+    left: (row.left ?? []).map((path) => piece(sides.left.body, path)), right: (row.right ?? []).map((path) => piece(sides.right.body, path)),
+  }));
+  const between = new Map(); // what was added, by the row that it follows
+  for (const side of ['left', 'right']) for (const one of rest(sides[side], covered[side])) {
+    const row = own.findLastIndex((each) => each[side].some((shown) => precedes(shown.base, one.base)));
+    if (row < 0) { settings[side].push(one); continue; }
+    if (!between.has(row)) between.set(row, { key: `after ${row}`, title: 'added', left: [], right: [] });
+    between.get(row)[side].push(one);
+  }
+  for (const row of between.values()) row.differs = !row.left.length || !row.right.length;
+  const rows = [settings, ...own.flatMap((row, index) => (between.has(index) ? [row, between.get(index)] : [row]))].map((row) => ({ ...row, loose: { left: [], right: [] }, findings: [] }));
+  for (const side of ['left', 'right']) mark(rows, side, sides[side].findings);
+  const isSame = sides.left.dialect === sides.right.dialect;
+  for (const row of rows) if (isSame || row.message === null) compared(row, isSame);
+  return rows;
+}
+
+const piece = (body, path) => ({ key: path, base: normal(path), lines: lines(at(body, path), normal(path)), marks: new Map() });
+
+/** Whether one item of a list comes before another of the same list. */
+function precedes(one, other) {
+  const [a, b] = [one, other].map((key) => /^(\/[^/[]*)\[(\d+)\]/.exec(key));
+  return Boolean(a && b && a[1] === b[1] && Number(a[2]) < Number(b[2]));
+}
+
+/** What no row shows, each member of the body, or item of a list in it, as a piece of its own. */
+function rest(side, covered) {
+  const body = side.body && typeof side.body === 'object' ? side.body : {};
+  const roots = new Set([...covered].map((key) => /^\/[^/[]*/.exec(key)?.[0]));
+  return Object.entries(body).flatMap(([name, value]) => {
+    const base = `/${name}`;
+    if (!roots.has(base)) return [{ key: name, base, lines: lines(value, base, name), marks: new Map() }];
+    if (!Array.isArray(value)) return [];
+    return value.map((one, index) => [`${base}[${index}]`, one]).filter(([key]) => !covered.has(key) && ![...covered].some((own) => isWithin(own, key)))
+      .map(([key, one]) => ({ key, base: key, lines: lines(one, key), marks: new Map() }));
+  });
+}
+
+/** Put each finding to the piece that holds its place; else to its message; else to the first row. */
+function mark(rows, side, findings) {
+  for (const finding of findings) {
+    let target = null;
+    for (let key = normal(finding.wire_path ?? ''); key && !target; key = parent(key)) target = rows.map((row) => ({ row, piece: row[side].find((one) => isWithin(key, one.base)) })).find((one) => one.piece);
+    if (target) {
+      for (const [key, all] of placed([finding], target.piece.lines)) target.piece.marks.set(key, [...(target.piece.marks.get(key) ?? []), ...all]);
+      target.row.findings.push(finding);
+    } else {
+      const number = /^messages\[(\d+)\]/.exec(finding.path ?? '')?.[1];
+      const row = rows.find((one) => number !== undefined && one.message === Number(number)) ?? rows[0];
+      row.loose[side].push(finding);
+      row.findings.push(finding);
+    }
+  }
+}
+
+/** Which lines the other side has otherwise; the request's members differ by name and value. */
+function compared(row, isSame) {
+  const sides = [row.left, row.right].map((all) => all.flatMap((one) => one.lines.map((line) => line.pieces.map(([, text]) => text).join('').replace(/,$/, ''))));
+  const [left, right] = differences(sides[0], sides[1]);
+  if (row.differs === undefined) row.differs = left.size + right.size > 0;
+  if (!isSame && row.message !== null) return;
+  for (const [side, set] of [['left', left], ['right', right]]) {
+    let from = 0;
+    for (const one of row[side]) { one.differing = new Set([...set].filter((index) => index >= from && index < from + one.lines.length).map((index) => index - from)); from += one.lines.length; }
+  }
+}
+
+function Rules({ target, choice, choose, onClose }) {
+  const [rules, setRules] = useState(null);
+  const [filter, setFilter] = useState('');
+  useEffect(() => { ask('rules', { query: { target } }).then((found) => setRules(found.rules)).catch((error) => { failed(error); onClose(); }); }, [target]);
+  const shown = (rules ?? []).filter((rule) => `${rule.id} ${rule.text}`.toLowerCase().includes(filter.toLowerCase()));
+  const toggle = (id) => choose({ rules: choice.rules.includes(id) ? choice.rules.filter((one) => one !== id) : [...choice.rules, id] });
+  return html`<${Dialog} wide title=${`Rules of ${target}`} onClose=${onClose}>
+    <label class="field"><span>Filter</span><input autofocus value=${filter} onInput=${(event) => setFilter(event.target.value)} /></label>
+    ${!rules && html`<${Loading} what="the rules" />`}
+    <ul class="rules-list">${shown.map((rule, index) => html`<li key=${index}><button class="chip" aria-pressed=${choice.rules.includes(rule.id)} onClick=${() => toggle(rule.id)}>${rule.id}</button><span>${rule.text}${rule.evidence && html` <span class="muted">Evidence: ${rule.evidence}</span>`}</span><span class=${`tag ${rule.severity === 'error' ? 'bad' : 'warn'}`}>${rule.severity}</span></li>`)}</ul>
+  </${Dialog}>`;
+}

@@ -1,0 +1,67 @@
+// What the whole page knows: where it is, what the gateway offers, how it looks.
+import { ask } from './api.js';
+import { store } from './ui.js';
+
+// --- the place: `#/view/id?name=value`; the fragment never leaves the browser
+
+function read() {
+  const [path, query = ''] = location.hash.replace(/^#\/?/, '').split('?');
+  const [view = '', id = ''] = path.split('/');
+  return { view: view || 'talk', id: decode(id), query: Object.fromEntries(new URLSearchParams(query)) };
+}
+function decode(text) { try { return decodeURIComponent(text); } catch { return ''; } }
+
+export const place = store(read());
+window.addEventListener('hashchange', () => place.set(read()));
+
+export function address(view, id = '', query = {}) {
+  const kept = Object.entries(query).filter(([, value]) => value !== '' && value !== null && value !== undefined);
+  const text = new URLSearchParams(kept).toString();
+  return `#/${view}${id ? `/${encodeURIComponent(id)}` : ''}${text ? `?${text}` : ''}`;
+}
+export function go(view, id, query) { location.hash = address(view, id, query); }
+
+/** Change the address without another entry in the browser's history. */
+export function restate(view, id, query) {
+  history.replaceState(null, '', address(view, id, query));
+  place.set(read());
+}
+
+// --- the gateway
+
+export const gateway = store({ info: null, models: [], error: null });
+
+export async function meet() {
+  try {
+    const info = await ask('info');
+    gateway.patch({ info, error: null });
+    const { models } = await ask('models');
+    gateway.patch({ models });
+  } catch (error) {
+    gateway.patch({ error });
+  }
+}
+
+// --- what is kept in this browser: choices, never content
+
+const PREFIX = 'dragoman.';
+export function remembered(name, otherwise = '') {
+  try { return localStorage.getItem(PREFIX + name) ?? otherwise; } catch { return otherwise; }
+}
+export function remember(name, value) {
+  try { value ? localStorage.setItem(PREFIX + name, value) : localStorage.removeItem(PREFIX + name); } catch { /* until the page is closed */ }
+}
+
+export const theme = store(remembered('theme', 'auto'));
+export function chooseTheme(name) {
+  theme.set(name);
+  remember('theme', name === 'auto' ? '' : name);
+  if (name === 'auto') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = name;
+}
+
+/** The conversation or body that the lens shows: in memory, so that no link can carry it. */
+export const lensSource = store(null);
+/** Rises when a conversation was added, renamed or removed, so that lists know. */
+export const changes = store(0);
+export const changed = () => changes.set((number) => number + 1);

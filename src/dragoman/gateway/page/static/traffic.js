@@ -1,0 +1,166 @@
+// What goes through the gateway: a live table, filters, plots, and each request's path.
+import { html, memo, useState, useEffect, useRef, useCallback, useStore, Button, Select, Dialog, Empty, Loading, CopyButton, failed } from './ui.js';
+import { ask, events } from './api.js';
+
+import { gateway, place, restate } from './state.js';
+import { Charts } from './charts.js';
+import { VirtualRows, reveal } from './virtual.js';
+import { clock, compact, cost, count, exact, seconds } from './format.js';
+
+const HEIGHT = 40;
+const PAGE = 200;
+const MOST = 20_000; // rows kept in the browser
+const RANGES = [['900', '15 minutes', 15], ['3600', '1 hour', 60], ['21600', '6 hours', 300], ['86400', '24 hours', 1200], ['604800', '7 days', 7200]];
+const FILTERS = ['front', 'route', 'model', 'key', 'status'];
+const WAITS = [1, 2, 5, 10, 30]; // seconds before each new attempt at the live stream
+
+const isError = (one) => one.status >= 400 && !one.left;
+const matches = (one, choice) => FILTERS.every((name) => !choice[name] || (name === 'status' ? matchesStatus(one, choice.status) : one[name] === choice[name]));
+function matchesStatus(one, wanted) { return wanted === 'ok' ? one.status < 400 : wanted === 'error' ? isError(one) : wanted === 'left' ? Boolean(one.left) : String(one.status) === wanted; }
+
+function useTraffic(choice, isPaused) {
+  const [list, setList] = useState({ items: [], cursor: null, isReady: false, facets: {} });
+  const [isLive, setLive] = useState(false);
+  const filter = Object.fromEntries(FILTERS.map((name) => [name, choice[name]]));
+  const key = JSON.stringify(filter);
+  const loading = useRef(false);
+  useEffect(() => {
+    setList((old) => ({ ...old, isReady: false }));
+    const control = new AbortController();
+    ask('traffic', { query: { ...filter, limit: PAGE }, signal: control.signal }).then((found) => setList((old) => ({ items: found.items, cursor: found.cursor, isReady: true, facets: found.facets ?? old.facets }))).catch((error) => { failed(error); if (error.name !== 'AbortError') setList({ items: [], cursor: null, isReady: true, facets: {} }); });
+    return () => control.abort();
+  }, [key]);
+  useEffect(() => {
+    if (isPaused) return undefined;
+    const control = new AbortController();
+    let fresh = [];
+    const flush = setInterval(() => { // a few times a second, however many come
+      if (!fresh.length) return;
+      const own = fresh.reverse();
+      fresh = [];
+      setList((old) => ({ ...old, items: [...own, ...old.items.filter((one) => !own.some((new_) => new_.id === one.id))].slice(0, MOST) }));
+    }, 250);
+    listen(control.signal, setLive, (one) => { if (matches(one, filter)) fresh.push(one); });
+    return () => { control.abort(); clearInterval(flush); };
+  }, [key, isPaused]);
+  const more = () => {
+    if (!list.cursor || loading.current) return;
+    loading.current = true;
+    ask('traffic', { query: { ...filter, cursor: list.cursor, limit: PAGE } }).then((found) => setList((old) => ({ ...old, items: [...old.items, ...found.items], cursor: old.items.length > MOST ? null : found.cursor }))).catch(failed).finally(() => { loading.current = false; });
+  };
+  return [list, more, isLive];
+}
+
+async function listen(signal, setLive, take) {
+  for (let attempt = 0; !signal.aborted; attempt += 1) {
+    try {
+      const stream = events('traffic/live', { signal });
+      setLive(true);
+      for await (const one of stream) { attempt = 0; if (one.id && !signal.aborted) take(one); }
+    } catch (error) { if (error.status >= 400 && error.status < 500) { setLive(false); return; } }
+    if (signal.aborted) return; // another one may be live already
+    setLive(false);
+    await new Promise((resolve) => { setTimeout(resolve, WAITS[Math.min(attempt, WAITS.length - 1)] * 1000); signal.addEventListener('abort', resolve, { once: true }); });
+  }
+}
+
+function useSeries(range, by, isPaused) {
+  const [data, setData] = useState(null);
+  useEffect(() => {
+    const [, , step] = RANGES.find(([value]) => value === range);
+    const load = () => { if (!document.hidden) ask('traffic/series', { query: { since: Math.floor(Date.now() / 1000 - Number(range)), step, by } }).then(setData).catch(() => {}); };
+    load();
+    const timer = isPaused ? null : setInterval(load, Math.max(5, Math.min(step, 60)) * 1000); // a step is the finest that it shows
+    return () => clearInterval(timer);
+  }, [range, by, isPaused]);
+  return data;
+}
+
+export function Traffic() {
+  const { info } = useStore(gateway);
+  if (!info) return html`<${Loading} what="the traffic" />`;
+  if (info.has_traffic === false) return html`<${Empty} title="Requests are not remembered">Set “traffic” in the [server] table of the gateway’s configuration to see requests, plots and costs here.</${Empty}>`;
+  return html`<${Remembered} />`;
+}
+
+function Remembered() {
+  const { id, query } = useStore(place);
+  const [isPaused, setPaused] = useState(false);
+  const choice = { range: RANGES.some(([value]) => value === query.range) ? query.range : '3600', by: query.by ?? 'model', ...Object.fromEntries(FILTERS.map((name) => [name, query[name] ?? ''])) };
+  const choose = (change) => restate('traffic', id, { ...choice, ...change });
+  const [list, more, isLive] = useTraffic(choice, isPaused);
+  const data = useSeries(choice.range, choice.by, isPaused);
+  const facet = (name, label, values = []) => html`<${Select} label=${label} hideLabel aria-label=${label} value=${choice[name]} onChange=${(value) => choose({ [name]: value })} options=${[{ value: '', text: `${label}: all` }, ...[...new Set([...values, choice[name]])].filter(Boolean).map((one) => ({ value: one, text: one }))]} />`;
+  return html`<div class="view traffic">
+    <div class="toolbar"><h1>Traffic</h1>
+      ${facet('front', 'Front', list.facets.fronts)}${facet('route', 'Route', list.facets.routes)}${facet('model', 'Model', list.facets.models)}${facet('key', 'Key', list.facets.keys)}${facet('status', 'Status', ['ok', 'error', 'left'])}
+      <span class="grow"></span>
+      <${Select} label="Plots by" value=${choice.by} onChange=${(by) => choose({ by })} options=${['model', 'key', 'route', 'front'].map((one) => ({ value: one, text: one }))} />
+      <${Select} label="Range" hideLabel aria-label="Range" value=${choice.range} onChange=${(range) => choose({ range })} options=${RANGES.map(([value, text]) => ({ value, text }))} />
+      <${Button} icon=${isPaused ? 'play' : 'pause'} text=${isPaused ? 'Paused' : isLive ? 'Live' : 'Connecting'} label=${isPaused ? 'Go on' : 'Pause'} aria-pressed=${isPaused} onClick=${() => setPaused(!isPaused)} />
+    </div>
+    ${data && data.series.length > 0 && html`<${Charts} data=${data} />`}
+    ${list.isReady && !list.items.length ? html`<${Empty} title="No requests">${FILTERS.some((name) => choice[name]) ? 'No request matches the filters.' : 'Requests appear here as clients make them.'}</${Empty}>` : html`<${Table} list=${list} more=${more} onOpen=${(one) => restate('traffic', one.id, choice)} />`}
+    ${id && html`<${Detail} id=${id} onClose=${() => restate('traffic', '', choice)} />`}
+  </div>`;
+}
+
+const COLUMNS = [['Time', 'on-phone'], ['Front', ''], ['Route', ''], ['Model', 'on-phone'], ['Status', 'on-phone'], ['First', 'number'], ['Tokens', 'number'], ['Cost', 'number'], ['Changes', ''], ['Total', 'number on-phone']];
+
+function Table({ list, more, onOpen }) {
+  const box = useRef(null);
+  const latest = useRef(null);
+  latest.current = onOpen;
+  const open = useCallback((one) => latest.current(one), []); // the same for good: rows need not be drawn again
+  const [current, setCurrent] = useState(0);
+  const keys = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[event.key];
+    if (step) {
+      event.preventDefault();
+      const next = Math.max(0, Math.min(list.items.length - 1, current + step));
+      setCurrent(next);
+      reveal(box.current, next, HEIGHT);
+      requestAnimationFrame(() => requestAnimationFrame(() => box.current?.querySelector(`[aria-rowindex="${next + 2}"]`)?.focus()));
+    }
+    if (event.key === 'Enter' && list.items[current]) onOpen(list.items[current]);
+  };
+  const head = html`<div class="traffic-head" role="rowgroup"><div role="row" aria-rowindex="1" class="traffic-grid">${COLUMNS.map(([name, kind]) => html`<span role="columnheader" class=${kind}>${name}</span>`)}</div></div>`;
+  const row = (index) => html`<${Row} key=${list.items[index].id} one=${list.items[index]} index=${index} isCurrent=${index === current} onOpen=${open} />`;
+  return html`<${VirtualRows} scroller=${box} role="table" label="Requests" rowCount=${list.cursor ? -1 : list.items.length + 1} count=${list.items.length} height=${HEIGHT} row=${row} onEnd=${more} onKeyDown=${keys} before=${head} />`;
+}
+
+const Row = memo(({ one, index, isCurrent, onOpen }) => {
+  const notes = [number(one.losses) ? `${number(one.losses)} lost` : '', number(one.repairs) ? `${number(one.repairs)} rep.` : '', one.attempts > 1 ? `${one.attempts} tries` : ''].filter(Boolean).join(', ');
+  const cells = [clock(one.time), one.front, one.route ?? '–', one.model ?? '–', html`<span class=${`dot ${one.left ? 'off' : isError(one) ? 'bad' : ''}`}></span>${one.left ? 'left' : one.status}`, seconds(one.first_byte), `${compact(one.tokens_in)} → ${compact(one.tokens_out)}`, cost(one.cost), notes, seconds(one.seconds)];
+  return html`<div class="traffic-grid traffic-row" role="row" aria-rowindex=${index + 2} tabindex=${isCurrent ? 0 : -1} style=${{ top: `${index * HEIGHT}px` }} onClick=${() => onOpen(one)}>
+    ${cells.map((cell, column) => html`<span role="cell" class=${COLUMNS[column][1]} title=${typeof cell === 'string' ? cell : null}>${cell}</span>`)}</div>`;
+});
+
+const number = (value) => (Array.isArray(value) ? value.length : Number(value) || 0);
+const listed = (value) => (Array.isArray(value) ? value.join(', ') : number(value) ? String(value) : 'none');
+
+// --- one request
+
+function Detail({ id, onClose }) {
+  const [one, setOne] = useState(null);
+  const [error, setError] = useState(null);
+  useEffect(() => { ask(`traffic/${encodeURIComponent(id)}`).then(setOne).catch((problem) => setError(problem.message)); }, [id]);
+  return html`<${Dialog} drawer title="Request" onClose=${onClose}>
+    ${error && html`<p class="notice bad">${error}</p>`}${!one && !error && html`<${Loading} what="the request" />`}${one && html`<${Facts} one=${one} />`}</${Dialog}>`;
+}
+
+function Facts({ one }) {
+  const facts = [['Time', exact(one.time)], ['Front', `${one.front}${one.kind ? ` · ${one.kind}` : ''}${one.stream ? ' · streamed' : ''}`], ['Route', one.route], ['Answered by', [one.provider, one.model].filter(Boolean).join(' · ')], ['Key', one.key], ['Status', one.left ? `${one.status} (the client left)` : one.status], ['Error', one.error],
+    ['Duration', `${seconds(one.seconds)} in all, first byte after ${seconds(one.first_byte)}`], ['Tokens', `${count(one.tokens_in)} in, ${count(one.tokens_out)} out`], ['Cost', cost(one.cost)], ['Attempts', one.attempts], ['Bytes', one.passes ? 'passed through unchanged' : 'translated'], ['Losses', listed(one.losses)], ['Repairs', listed(one.repairs)]];
+  return html`<dl class="facts-list">${facts.filter(([, value]) => value !== null && value !== undefined && value !== '').map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
+    ${one.path?.length > 0 && html`<h3>Path through the gateway</h3><${Waterfall} steps=${one.path} total=${one.seconds} />`}
+    ${['request_body', 'answer_body'].map((name) => one[name] && html`<div class="labelled"><span>${name === 'request_body' ? 'Request' : 'Answer'}</span><${CopyButton} text=${one[name]} label="Copy" /></div><pre class="json" tabindex="0">${one[name]}</pre>`)}
+    ${!one.request_body && html`<p class="muted">Bodies are not kept. The gateway’s configuration can ask for it, within bounds.</p>`}`;
+}
+
+function Waterfall({ steps, total }) {
+  const whole = Math.max(total ?? 0, ...steps.map((step) => (step.at ?? 0) + (step.seconds ?? 0)), 1e-9);
+  return html`<ol class="waterfall">${steps.map((step) => html`<li><strong>${step.layer}</strong>
+    <span class="lane" role="img" aria-label=${`from ${seconds(step.at)} for ${seconds(step.seconds)}`}><span class="bar" style=${{ left: `${(100 * (step.at ?? 0)) / whole}%`, width: `${(100 * (step.seconds ?? 0)) / whole}%` }}></span></span>
+    <span class="number">${seconds(step.seconds)}</span><span class="what">${step.what}${step.detail ? ` · ${step.detail}` : ''}</span></li>`)}</ol>`;
+}

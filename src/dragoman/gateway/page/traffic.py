@@ -1,0 +1,150 @@
+"""The view of traffic: the latest requests, one of them, plots, and all as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from time import monotonic, time
+from typing import Any, TypeVar
+
+from dragoman.errors import InvalidRequest
+from dragoman.gateway.page import traffic_queries as queries
+from dragoman.gateway.page.calls import PageCall
+from dragoman.gateway.page.live_traffic import live_of
+from dragoman.gateway.page.traffic_store import NAMED, Traffic
+
+T = TypeVar("T")
+_USUAL, _MOST = 50, 500
+_MOST_STEPS = 500
+_DAY = 86_400
+_LONGEST = 256
+_DIGITS = 18
+_NO_REQUEST = "there is no such request"
+_NO_CURSOR = "this cursor is none of ours"
+_NO_STATUS = "`status` is ok, error, left or a number"
+_NO_TIME = "`since` is a number of seconds since 1970"
+_SUMS_FOR = 3.0  # seconds
+_REMARK = 15.0  # seconds between comments that keep a connection open
+
+
+async def listed(call: PageCall) -> Any:
+    """A page of requests, the latest first."""
+    store = _store(call)
+    limit = max(1, call.number("limit", _USUAL, _MOST))
+    where, cursor = _where(call), call.query.get("cursor", "")
+    since = _since(call)
+    items = await _read(store, lambda at: queries.page(at, where, limit + 1, since))
+    following = items[limit - 1]["id"] if len(items) > limit else None
+    found: dict[str, Any] = {"items": items[:limit], "cursor": following}
+    if not cursor:
+        found["facets"] = await _read(store, queries.facets)
+        found["dropped"] = store.dropped
+    return found
+
+
+async def shown(call: PageCall) -> Any:
+    """One request, with its path through the layers, and its bodies where they are kept."""
+    store, id = _store(call), call.names["id"]
+    if not _is_number(id):
+        raise InvalidRequest(_NO_REQUEST, status=404)
+    return await _read(store, lambda at: queries.one(at, int(id)))
+
+
+async def series(call: PageCall) -> Any:
+    """Sums over time, by model, key, route or front."""
+    store, now = _store(call), time()
+    step = max(1, call.number("step", 60, _DAY))
+    since = min(max(_since(call) or now - 3600, now - step * (_MOST_STEPS - 1)), now)
+    since -= since % step
+    by = call.query.get("by", "model")
+    if by not in NAMED:
+        msg = f"`by` is one of {', '.join(NAMED)}"
+        raise InvalidRequest(msg, status=400)
+    steps = int((now - since) / step) + 1
+    found = await _summed(store, (since, step, steps, by))
+    return {"steps": [since + step * place for place in range(steps)], "step": step,
+            "series": found}  # fmt: skip
+
+
+async def live(call: PageCall) -> None:
+    """Requests as they are done, whichever worker did them."""
+    watching = live_of(call.gateway, _store(call))
+    await call.body()  # from here on, it is noticed when the page leaves
+    async with watching.reader() as reader:
+        await call.begin_events()
+        remarked = monotonic()
+        while not call.gateway.is_draining:
+            for row in await reader.rows(1.0):
+                await call.event(row)
+            if monotonic() - remarked >= _REMARK:
+                await call.remark()
+                remarked = monotonic()
+        await call.end_events()
+
+
+def _store(call: PageCall) -> Traffic:
+    store = call.gateway.traffic
+    if store is None:
+        msg = "requests are not remembered here: see `traffic` in [server]"
+        raise InvalidRequest(msg, status=404)
+    return store
+
+
+async def _read(store: Traffic, work: Callable[[sqlite3.Connection], T]) -> T:
+    return await asyncio.to_thread(store.read, work)
+
+
+async def _summed(store: Traffic, asked: tuple[float, int, int, str]) -> list[dict[str, Any]]:
+    """Sums over time; several who look at the same plot within seconds see the same."""
+    kept = store.sums.get(asked)
+    if kept is None or monotonic() - kept[0] > _SUMS_FOR:
+        found = await _read(store, lambda at: queries.series(at, *asked))
+        store.sums.clear()
+        kept = store.sums[asked] = (monotonic(), found)
+    return kept[1]
+
+
+# --- filters
+
+
+def _where(call: PageCall) -> queries.Where:
+    conditions, values = list[str](), list[Any]()
+    for name in NAMED:
+        wanted = call.query.get(name, "")
+        if wanted:
+            conditions.append(f"{name} = ?")
+            values.append(wanted[:_LONGEST].encode("utf-8", "replace").decode())
+    cursor, status = call.query.get("cursor", ""), call.query.get("status")
+    if cursor:
+        if not _is_number(cursor):
+            raise InvalidRequest(_NO_CURSOR, status=400)
+        conditions.append("id < ?")
+        values.append(int(cursor))
+    if status:
+        _add_status(status, conditions, values)
+    return conditions, values
+
+
+def _add_status(status: str, conditions: list[str], values: list[Any]) -> None:
+    if status in queries.STATUSES:
+        conditions.append(queries.STATUSES[status])
+    elif _is_number(status):
+        conditions.append("status = ?")
+        values.append(int(status))
+    else:
+        raise InvalidRequest(_NO_STATUS, status=400)
+
+
+def _since(call: PageCall) -> float | None:
+    text = call.query.get("since", "")
+    if not text:
+        return None
+    whole, _, fraction = text.partition(".")
+    if not _is_number(whole) or (fraction and not _is_number(fraction)):
+        raise InvalidRequest(_NO_TIME, status=400)
+    return float(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS

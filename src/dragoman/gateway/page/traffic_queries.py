@@ -1,0 +1,251 @@
+"""What is asked of the file of requests: a page of them, one of them, sums over time."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import NotFound
+from dragoman.gateway.page.traffic_store import NAMED, seconds_of
+from dragoman.gateway.page.traffic_tables import COLUMNS
+
+_SHOWN = tuple(name for name in COLUMNS if name not in {"bin", "sent"})
+_SELECT = f"SELECT id, {', '.join(_SHOWN)} FROM requests"  # noqa: S608 - names of ours
+_FLAGS = frozenset({"passes", "stream", "left"})
+STATUSES = {
+    "ok": "status < 400 AND error IS NULL AND NOT left",
+    "error": "(status >= 400 OR error IS NOT NULL) AND NOT left",
+    "left": "left",
+}
+"""By the word in a filter: what it means."""
+_FAILED = f"sum({STATUSES['error']})"
+_MOST_NAMES = 200
+_MOST_SERIES = 12
+_SLACK = 15.0  # seconds that one worker may write after another what was before
+OTHERS = "others"
+Where = tuple[list[str], list[Any]]
+"""Conditions, and the values in them."""
+
+
+def page(
+    connection: sqlite3.Connection, where: Where, limit: int, since: float | None = None
+) -> list[dict[str, Any]]:
+    """The latest requests that match."""
+    conditions, values = where
+    if since is not None:
+        conditions = [*conditions, "id >= ?", "time >= ?"]
+        values = [*values, first_since(connection, since), since]
+    matching = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    rows = connection.execute(f"{_SELECT}{matching} ORDER BY id DESC LIMIT ?", [*values, limit])
+    return [_shown(row) for row in rows]
+
+
+def after(connection: sqlite3.Connection, last: int, limit: int) -> list[dict[str, Any]]:
+    """The requests that were written after one, the oldest first."""
+    rows = connection.execute(f"{_SELECT} WHERE id > ? ORDER BY id LIMIT ?", (last, limit))
+    return [_shown(row) for row in rows]
+
+
+def newest(connection: sqlite3.Connection) -> int:
+    """The number of the last request; 0 where there is none."""
+    return int(connection.execute("SELECT coalesce(max(id), 0) FROM requests").fetchone()[0])
+
+
+def facets(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    """The names that were seen, also those of requests that are not remembered any more."""
+    found: dict[str, list[str]] = {}
+    for kind in NAMED:
+        rows = connection.execute(
+            "SELECT name FROM names WHERE kind = ? ORDER BY name LIMIT ?", (kind, _MOST_NAMES)
+        )
+        found[f"{kind}s"] = [name for (name,) in rows]
+    return found
+
+
+def first_since(connection: sqlite3.Connection, since: float) -> int:
+    """A number before which no request is as late as that: they are written nearly in order."""
+    low, high = connection.execute("SELECT min(id), max(id) FROM requests").fetchone()
+    if low is None:
+        return 0
+    while low < high:
+        middle = (low + high) // 2
+        row = connection.execute("SELECT time FROM requests WHERE id >= ? ORDER BY id LIMIT 1",
+                                 (middle,)).fetchone()  # fmt: skip
+        if row[0] < since - _SLACK:
+            low = middle + 1
+        else:
+            high = middle
+    return int(low)
+
+
+def one(connection: sqlite3.Connection, id: int) -> dict[str, Any]:
+    """One request, with its path through the layers."""
+    row = connection.execute(f"{_SELECT} WHERE id = ?", (id,)).fetchone()
+    if row is None:
+        msg = "there is no such request, or it is not remembered any more"
+        raise NotFound(msg)
+    found = _shown(row)
+    detail = connection.execute("SELECT detail FROM details WHERE id = ?", (id,)).fetchone()
+    told = msgspec.json.decode(detail[0]) if detail else {}
+    found["path"] = _path(found, told)
+    found["lost"], found["repaired"] = told.get("losses", []), told.get("repairs", [])
+    bodies = connection.execute("SELECT request, answer FROM bodies WHERE id = ?", (id,)).fetchone()
+    for name, body in zip(("request_body", "answer_body"), bodies or (), strict=False):
+        if body is not None:
+            found[name] = body.decode("utf-8", "replace")
+    return found
+
+
+def _shown(row: Sequence[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"id": str(row[0])}
+    for name, value in zip(_SHOWN, row[1:], strict=True):
+        found[name] = bool(value) if name in _FLAGS else value
+    nanos = found.pop("nanos")
+    found["cost"] = None if nanos is None else nanos / 1e9
+    return found
+
+
+# --- the path of a request
+
+_LAYERS = (
+    ("received", "gateway", "the request was received"),
+    ("routed", "router", "a route was found"),
+    ("translated", "wire", "the body for the provider was written"),
+    ("heard", "provider", "the provider began to answer"),
+)
+
+
+def _path(found: Mapping[str, Any], told: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The steps in the order of time, each with the seconds since the one before."""
+    times = dict(told.get("steps", ()))
+    steps = [(times[name], layer, what, _detail_of(name, found))
+             for name, layer, what in _LAYERS if name in times]  # fmt: skip
+    tried = told.get("tried", ())
+    if len(tried) > 1 or any(error for *_, error in tried):
+        steps += [(at, "upstream", f"asked {provider}", error or f"model {model or 'as given'}")
+                  for provider, model, at, error in tried]  # fmt: skip
+    if found["first_byte"] is not None:
+        steps.append((found["first_byte"], "front", "the answer began", found["front"]))
+    ending = "the client left" if found["left"] else "done"
+    steps.append((found["seconds"], "gateway", ending, found["error"] or str(found["status"])))
+    before, shown = 0.0, list[dict[str, Any]]()
+    for at, layer, what, detail in sorted(steps, key=lambda step: step[0]):
+        shown.append({"layer": layer, "what": what, "at": at, "seconds": max(0.0, at - before)})
+        if detail:
+            shown[-1]["detail"] = detail
+        before = at
+    return shown
+
+
+def _detail_of(name: str, found: Mapping[str, Any]) -> str | None:
+    if name == "routed":
+        return str(found["route"])
+    if name == "translated":
+        return "the bytes passed untouched" if found["passes"] else (
+            f"{found['losses']} losses, {found['repairs']} repairs")  # fmt: skip
+    return f"{found['provider']} {found['model'] or ''}".strip() if name == "heard" else None
+
+
+# --- sums over time
+
+
+def series(
+    connection: sqlite3.Connection, since: float, step: float, steps: int, by: str
+) -> list[dict[str, Any]]:
+    """Sums of each step, for each name; those of rare names together."""
+    column = by if by in NAMED else "model"
+    first = first_since(connection, since)
+    rows = connection.execute(
+        f"SELECT CAST((time - ?) / ? AS INTEGER), {column}, bin, count(*), {_FAILED},"  # noqa: S608 - names of ours
+        " sum(tokens_in), sum(tokens_out), sum(nanos) FROM requests WHERE id >= ? AND time >= ?"
+        " GROUP BY 1, 2, 3", (since, step, first, since))  # fmt: skip
+    sums: dict[str | None, _Sums] = {}
+    for place, name, number, *counts in rows:
+        if 0 <= place < steps:
+            found = sums.get(name)
+            if found is None:
+                found = sums[name] = _Sums(steps)
+            found.add(place, number, counts)
+    ordered = sorted(sums.items(), key=lambda each: -each[1].total)
+    shown = [{"name": name or "none", **found.shown()} for name, found in ordered[:_MOST_SERIES]]
+    if len(ordered) > _MOST_SERIES:
+        others = _Sums(steps)
+        for _, found in ordered[_MOST_SERIES:]:
+            others.join(found)
+        shown.append({"name": OTHERS, **others.shown()})
+    return shown
+
+
+class _Sums:
+    """The sums of one name, step by step."""
+
+    def __init__(self, steps: int) -> None:
+        self._counts = [[0, 0, 0, 0, 0] for _ in range(steps)]
+        self._bins: list[dict[int, int]] = [{} for _ in range(steps)]
+
+    @property
+    def total(self) -> int:
+        """All requests."""
+        return sum(counts[0] for counts in self._counts)
+
+    def join(self, other: _Sums) -> None:
+        """Add the sums of another name."""
+        for place, (counts, bins) in enumerate(zip(other._counts, other._bins, strict=True)):
+            self._counts[place] = [
+                mine + its for mine, its in zip(self._counts[place], counts, strict=True)
+            ]
+            for number, count in bins.items():
+                self._bins[place][number] = self._bins[place].get(number, 0) + count
+
+    def add(self, place: int, number: int, counts: Sequence[int | None]) -> None:
+        """Add a class of durations at a step."""
+        into = self._counts[place]
+        for index, count in enumerate(counts):
+            if count:
+                into[index] += count
+        bins = self._bins[place]
+        bins[number] = bins.get(number, 0) + (counts[0] or 0)
+
+    def shown(self) -> dict[str, list[Any]]:
+        """One list for each sum."""
+        names = ("requests", "errors", "tokens_in", "tokens_out")
+        found: dict[str, list[Any]] = {
+            name: [each[index] for each in self._counts] for index, name in enumerate(names)
+        }
+        found["cost"] = [each[4] / 1e9 for each in self._counts]
+        found["p50"] = [percentile(bins, 0.5) for bins in self._bins]
+        found["p95"] = [percentile(bins, 0.95) for bins in self._bins]
+        return found
+
+
+def percentile(bins: Mapping[int, int], share: float) -> float | None:
+    """The duration that a share of requests did not exceed; None without requests."""
+    wanted, seen = share * sum(bins.values()), 0
+    for number in sorted(bins):
+        seen += bins[number]
+        if seen >= wanted:
+            return seconds_of(number)
+    return None
+
+
+def by_route(connection: sqlite3.Connection, since: float) -> dict[str, dict[str, Any]]:
+    """Requests, errors, fallbacks and the median duration of each route."""
+    rows = connection.execute(
+        f"SELECT route, bin, count(*), {_FAILED}, sum(attempts > 1) FROM requests"  # noqa: S608 - names of ours
+        " WHERE id >= ? AND time >= ? AND route IS NOT NULL GROUP BY 1, 2",
+        (first_since(connection, since), since),
+    )
+    bins: dict[str, dict[int, int]] = {}
+    found: dict[str, dict[str, Any]] = {}
+    for route, number, requests, errors, fallbacks in rows:
+        bins.setdefault(route, {})[number] = requests
+        sums = found.setdefault(route, {"requests": 0, "errors": 0, "fallbacks": 0})
+        sums["requests"] += requests
+        sums["errors"] += errors
+        sums["fallbacks"] += fallbacks
+    for route, sums in found.items():
+        sums["p50"] = percentile(bins[route], 0.5)
+    return found

@@ -1,0 +1,271 @@
+"""The latest requests of all workers, in a file that they share.
+
+An observer of the gateway puts records into a queue; a thread writes them, many at a time. A
+request costs a microsecond. Where the disk can't keep up, records are dropped and counted.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from decimal import Decimal
+from pathlib import Path
+from time import time
+from typing import Any, TypeVar
+
+import msgspec
+
+from dragoman.errors import DragomanError, StoreError
+from dragoman.gateway.config.settings import ServerSettings
+from dragoman.gateway.page.traffic_tables import (
+    BODIES,
+    DETAIL,
+    INSERT,
+    NAME,
+    NotOurs,
+    connect,
+    is_ours,
+    set_aside,
+)
+from dragoman.gateway.records import Finished
+from dragoman.history.storage_urls import default_file
+
+LOG = logging.getLogger("dragoman.gateway")
+T = TypeVar("T")
+_SKIPPED = frozenset({"page", "page-api", "health", "ready", "metrics", "root"})
+_MOST_WAITING = 50_000
+_MOST_BODIES = 1000
+_BATCH = 5000
+_PAUSE = 0.2  # seconds between two writes
+_JOIN = 10.0
+_LONGEST = 256  # characters of a name
+_MOST_NOTES = 200
+_MOST_INTEGER = 2**62
+_NANOS = Decimal(10**9)
+NAMED = ("front", "route", "model", "key")
+"""What requests are filtered by, and summed up by."""
+_MOST_NAMES = 10_000
+WIDTH = 1.1
+"""A class of durations goes from a number of seconds to so many times that number."""
+_LEAST = 1e-5
+Entry = tuple[float, Finished]
+_encode = msgspec.json.Encoder().encode
+
+
+class Traffic:
+    """Takes `Finished` records, and keeps the latest."""
+
+    def __init__(self, path: Path, *, most: int = 100_000, pause: float = _PAUSE) -> None:
+        self.path = path
+        self.dropped = 0
+        """Requests that could not be written."""
+        self.sums: dict[Any, tuple[float, list[dict[str, Any]]]] = {}
+        """The sums that were asked for last, and when."""
+        self._most, self._pause = most, pause
+        self._names: set[tuple[str, str]] = set()
+        self._waiting: deque[Entry] = deque()
+        self._wanted, self._written = threading.Event(), threading.Event()
+        self._is_over = self._has_failed = False
+        self._writing = _opened(path)
+        self._reading = connect(path)
+        self._reading.execute("PRAGMA query_only = ON")
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
+        self._thread.start()
+
+    def __call__(self, record: Finished) -> None:
+        """Note a request that is over."""
+        if record.kind in _SKIPPED:
+            return
+        if len(self._waiting) >= _MOST_WAITING:
+            self.dropped += 1
+            return
+        self._waiting.append((time(), record))
+
+    def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What a function reads; one at a time. To be called in a thread."""
+        with self._lock:
+            try:
+                return work(self._reading)
+            except sqlite3.Error:
+                pass
+        msg = "the file of requests can't be read"
+        raise StoreError(msg)
+
+    def flush(self, seconds: float = _JOIN) -> None:
+        """Wait until what was noted so far is written; for tests, and at the end."""
+        self._written.clear()
+        self._wanted.set()
+        self._written.wait(seconds)
+
+    def close(self) -> None:
+        """Write the rest, and let go of the file."""
+        self._is_over = True
+        self._wanted.set()
+        self._thread.join(_JOIN)
+        with self._lock:
+            self._reading.close()
+
+    # --- in the thread
+
+    def _run(self) -> None:
+        while True:
+            is_asked = self._wanted.wait(self._pause)
+            self._wanted.clear()
+            is_over = self._is_over
+            while self._waiting and self._write_some():
+                pass
+            if is_asked:
+                self._written.set()
+            if is_over:
+                with suppress(sqlite3.Error):
+                    self._writing.close()
+                return
+
+    def _write_some(self) -> bool:
+        count = min(len(self._waiting), _BATCH)
+        entries = [self._waiting.popleft() for _ in range(count)]
+        try:
+            self._insert(entries)
+        except sqlite3.Error as error:
+            self.dropped += count
+            self._tell(error)
+            return False
+        self._has_failed = False
+        return True
+
+    def _insert(self, entries: list[Entry]) -> None:
+        run = self._writing.execute
+        run("BEGIN IMMEDIATE")
+        try:
+            first = run("SELECT coalesce(max(id), 0) + 1 FROM requests").fetchone()[0]
+            self._insert_rows(first, entries)
+            last = first + len(entries) - 1
+            for table, most in (("requests", self._most), ("details", self._most),
+                                ("bodies", min(self._most, _MOST_BODIES))):  # fmt: skip
+                run(f"DELETE FROM {table} WHERE id <= ?", (last - most,))  # noqa: S608 - ours
+            run("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                run("ROLLBACK")
+            raise
+
+    def _insert_rows(self, first: int, entries: list[Entry]) -> None:
+        rows, details, bodies = list[Any](), list[Any](), list[Any]()
+        for id, (when, record) in enumerate(entries, first):
+            rows.append((id, *_row(when, record)))
+            details.append((id, _encode(_detail(record))))
+            if record.request_body is not None or record.answer_body is not None:
+                bodies.append((id, record.request_body, record.answer_body))
+        run = self._writing.executemany
+        run(INSERT, rows)
+        run(DETAIL, details)
+        run(BODIES, bodies)
+        run(NAME, self._new_names(entries))
+
+    def _new_names(self, entries: list[Entry]) -> list[tuple[str, str]]:
+        """The names in requests that were not seen before."""
+        found: dict[tuple[str, str], None] = {}
+        for _, record in entries:
+            for kind in NAMED:
+                name = _clipped(getattr(record, kind))
+                if name is not None and (kind, name) not in self._names:
+                    found[kind, name] = None
+        if len(self._names) < _MOST_NAMES:
+            self._names.update(found)
+        return list(found)
+
+    def _tell(self, error: sqlite3.Error) -> None:
+        """Say so once, and again when it worked in between."""
+        if not self._has_failed:
+            LOG.warning("requests could not be recorded: %s", type(error).__name__)
+        self._has_failed = True
+
+
+def traffic_file(server: ServerSettings) -> Path | None:
+    """Where requests are remembered; None: nowhere."""
+    if server.traffic == "off":
+        return None
+    if server.traffic is not None:
+        return Path(server.traffic).expanduser()
+    return default_file().with_name(f"traffic-{server.port}.db")
+
+
+def opened_traffic(server: ServerSettings) -> Traffic | None:
+    """The record of requests; None where there is none to be had, which is logged."""
+    path = traffic_file(server)
+    if path is None:
+        return None
+    try:
+        return Traffic(path, most=server.traffic_rows)
+    except (DragomanError, OSError, RuntimeError, sqlite3.Error) as error:
+        LOG.warning("requests are not recorded: the file can't be used (%s)", type(error).__name__)
+        return None
+
+
+def _opened(path: Path) -> sqlite3.Connection:
+    """A connection; a file of ours that is damaged, or of another version, is set aside."""
+    try:
+        return connect(path)
+    except NotOurs:
+        problem = None
+    except sqlite3.DatabaseError as error:
+        problem = error
+    if isinstance(problem, sqlite3.OperationalError) or not is_ours(path):
+        msg = "this file is no record of requests, or can't be written"
+        raise StoreError(msg)
+    LOG.warning("the record of requests is damaged: it is kept as %s", set_aside(path).name)
+    return connect(path)
+
+
+# --- rows
+
+
+def bin_of(seconds: float) -> int:
+    """The class of a duration: 10 % wide, so that percentiles can be told from counts."""
+    return 0 if seconds <= _LEAST else math.ceil(math.log(seconds / _LEAST, WIDTH))
+
+
+def seconds_of(number: int) -> float:
+    """The middle of a class of durations."""
+    return _LEAST if number <= 0 else float(_LEAST * WIDTH ** (number - 0.5))
+
+
+def _row(when: float, record: Finished) -> tuple[Any, ...]:
+    usage, cost = record.usage, record.cost
+    return (
+        when, _clipped(record.front), _clipped(record.kind), _clipped(record.route),
+        _clipped(record.provider), _clipped(record.model), record.status, _clipped(record.key),
+        record.seconds, record.first_byte,
+        None if usage is None else _whole(usage.total_input),
+        None if usage is None else _whole(usage.total_output),
+        None if cost is None else _whole(int(cost * _NANOS)),
+        len(record.losses), len(record.repairs), record.attempts, record.passes, record.stream,
+        _clipped(record.error), record.left, record.sent, bin_of(record.seconds),
+    )  # fmt: skip
+
+
+def _detail(record: Finished) -> dict[str, Any]:
+    """What only the view of one request shows."""
+    found: dict[str, Any] = {"steps": record.steps, "tried": record.tried}
+    if record.losses:
+        found["losses"] = [_clipped(each) for each in record.losses[:_MOST_NOTES]]
+    if record.repairs:
+        found["repairs"] = [_clipped(each) for each in record.repairs[:_MOST_NOTES]]
+    return found
+
+
+def _clipped(text: str | None) -> str | None:
+    """A name as a database can hold it: clients choose some."""
+    if text is None or (text.isascii() and text.isprintable() and len(text) <= _LONGEST):
+        return text
+    return text[:_LONGEST].encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
+
+
+def _whole(number: int) -> int:
+    return max(0, min(number, _MOST_INTEGER))

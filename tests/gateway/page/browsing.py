@@ -1,0 +1,112 @@
+"""The mock on a real socket, and a browser that looks at the page."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from tests.gateway.page.mock_api import application
+from tests.gateway.page.mock_state import Mock
+
+CHROMIUM = (
+    os.environ.get("DRAGOMAN_TEST_CHROMIUM")
+    or shutil.which("chromium")
+    or shutil.which("google-chrome")
+)
+_FLAGS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update",
+)  # fmt: skip
+
+
+@contextmanager
+def serving(mock: Mock) -> Generator[str]:
+    """The mock on a free port; gives the page's address."""
+    loop, ready, stop, port = asyncio.new_event_loop(), threading.Event(), asyncio.Event(), [0]
+
+    async def serve() -> None:
+        runner = web.AppRunner(
+            application(mock), access_log=None, shutdown_timeout=0.1, handler_cancellation=True
+        )
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        port[0] = runner.addresses[0][1]
+        ready.set()
+        await stop.wait()
+        await runner.cleanup()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
+    thread.start()
+    ready.wait(10)
+    try:
+        yield f"http://127.0.0.1:{port[0]}/ui/"
+    finally:
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(10)
+        loop.close()
+
+
+@contextmanager
+def browser() -> Generator[Any]:
+    """A headless Chromium; the test is skipped where there is none."""
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="no browser tests: playwright is not installed"
+    )
+    if CHROMIUM is None:
+        pytest.skip("no browser tests: there is no Chromium (set DRAGOMAN_TEST_CHROMIUM)")
+    with playwright.sync_playwright() as running:
+        made = running.chromium.launch(executable_path=CHROMIUM, args=list(_FLAGS))
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+class Looking:
+    """A page under test: what it shows, and every complaint of the browser."""
+
+    def __init__(self, page: Any, address: str, mock: Mock) -> None:
+        self.page = page
+        self.address = address
+        self.mock = mock
+        self.complaints: list[str] = []
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", self._console)
+        page.on("dialog", self._dialog)
+
+    def _dialog(self, dialog: Any) -> None:
+        self.complaints.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def _console(self, message: Any) -> None:
+        if message.type == "error" and "status of 4" not in message.text:
+            self.complaints.append(message.text)
+
+    def go(self, place: str = "", wait: str | None = None) -> Any:
+        """Open a view by its fragment, and wait for something in it."""
+        self.page.goto(f"{self.address}{place}")
+        if wait:
+            self.page.wait_for_selector(wait)
+        return self.page
+
+    def asked(self, method: str, path: str) -> list[Any]:
+        """The bodies of the requests that were made to a path of the API."""
+        return [body for verb, where, body in self.mock.asked if verb == method and where == path]
+
+
+def until(page: Any, expression: str, given: Any = None) -> None:
+    """Wait until an expression holds; Playwright's own wait needs eval, which the page forbids."""
+    for _ in range(800):
+        if page.evaluate(expression, given):
+            return
+        page.wait_for_timeout(25)
+    msg = f"never came true: {expression}"
+    raise AssertionError(msg)

@@ -1,0 +1,43 @@
+"""One browser for all tests of the page, one mock and one page for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.gateway.page.browsing import Looking, browser, serving
+from tests.gateway.page.mock_state import Mock
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A headless browser. Its loop runs in this thread: it must be gone for the tests of others."""
+    with browser() as made:
+        yield made
+
+
+@pytest.fixture
+def mock() -> Mock:
+    """The API with made-up data."""
+    return Mock(conversations=300, pace=0)
+
+
+@pytest.fixture
+def screen() -> dict[str, Any]:
+    """How the browser's window is; tests parametrise it."""
+    return {"viewport": {"width": 1280, "height": 800}}
+
+
+@pytest.fixture
+def looking(chromium: Any, mock: Mock, screen: dict[str, Any]) -> Iterator[Looking]:
+    """A page that looks at the mock; nothing may go wrong in it unnoticed."""
+    context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"], **screen)
+    context.set_default_timeout(20_000)
+    with serving(mock) as address:
+        made = Looking(context.new_page(), address, mock)
+        yield made
+        made.page.goto("about:blank")  # streams end before the server does
+    context.close()
+    assert made.complaints == []
