@@ -15,7 +15,7 @@ from dragoman.cli.commands import dragoman as command
 from dragoman.cli.scripted_model import SpeakingModel
 from dragoman.errors import ConnectError
 from dragoman.wire.dialect import dialects
-from tests.cli.terminals import CTRL_D, dragoman, terminal
+from tests.cli.terminals import CTRL_C, dragoman, terminal
 
 DIALECTS = ("openai-chat", "anthropic", "openai-responses")
 
@@ -95,19 +95,33 @@ def test_the_script_is_spoken_to_in_its_dialect() -> None:
     assert model.requests[0].messages[0].name is None
 
 
-def test_on_a_terminal_it_is_a_chat(tmp_path: Path) -> None:
-    """On the demonstration model, where there is no other."""
+def test_on_a_terminal_the_gateway_is_served_until_ctrl_c(tmp_path: Path) -> None:
+    """The conversation first, then the address of the page and lines to paste."""
     environment = {"DRAGOMAN_HISTORY": f"sqlite:///{tmp_path / 'chats.db'}",
                    "XDG_DATA_HOME": str(tmp_path)}  # fmt: skip
     with terminal(dragoman("tour"), environment) as screen:
         screen.until("The local model can't be used")
-        screen.until("echo: · kept as")
-        screen.until("\n> ")
-        screen.type("Hello\r")
-        screen.until("\nHello")
-        screen.until("\n> ")
-        screen.type(CTRL_D)
+        screen.until("/ui/ in a browser, until Ctrl-C")
+        screen.until("from anthropic import Anthropic")
+        screen.type(CTRL_C)
+        screen.until("Now you:")
         assert screen.ended() == 0
+
+
+def test_elsewhere_each_api_is_answered_once() -> None:
+    """One request of each API's clients, through the gateway to the same model."""
+    done = run()
+    assert done.exit_code == 0, done.output
+    paths = (
+        "/v1/chat/completions",
+        "/v1/responses",
+        "/v1/messages",
+        ":generateContent",
+        "/api/chat",
+    )
+    for path in paths:
+        assert path in done.output
+    assert done.output.count("Say hello in one short sentence.") == 5  # the echo's answers
 
 
 @pytest.mark.slow

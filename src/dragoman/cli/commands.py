@@ -19,10 +19,12 @@ from dragoman.cli.dialects import dialects
 from dragoman.cli.doctor import doctor
 from dragoman.cli.exit_codes import EXIT_CODES, INTERRUPTED, clean_ending, complain
 from dragoman.cli.history import history
+from dragoman.cli.keys import keys
 from dragoman.cli.mcp import mcp
 from dragoman.cli.models import models
 from dragoman.cli.providers import providers
 from dragoman.cli.schema import schema
+from dragoman.cli.serve import serve
 from dragoman.cli.show import show
 from dragoman.cli.templates import templates
 
@@ -77,7 +79,7 @@ def tour(*, watch: bool) -> None:
 
 
 for command in (
-    aliases, ask, chat, check, completion, convert, dialects, doctor, history, mcp, models,
-    providers, schema, show, templates,
+    aliases, ask, chat, check, completion, convert, dialects, doctor, history, keys, mcp,
+    models, providers, schema, serve, show, templates,
 ):  # fmt: skip
     dragoman.add_command(command)

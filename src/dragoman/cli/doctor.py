@@ -13,6 +13,7 @@ Row = dict[str, Any]
 _EXTRAS = {
     "cli": ("click", "rich"),
     "encryption": ("cryptography",),
+    "gateway": ("uvicorn",),
     "local": ("xllamacpp",),
     "mcp": ("mcp",),
     "otel": ("opentelemetry",),

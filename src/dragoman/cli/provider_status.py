@@ -39,22 +39,18 @@ def own_model(name: str) -> OwnModel | None:
 
 def key_variable(place: Provider) -> str | None:
     """The environment variable that holds the provider's key, if one does."""
-    # As a client looks: the first that is not empty, and blanks are no key.
-    name = next((name for name in place.keys if os.environ.get(name)), None)
-    return name if name is not None and os.environ[name].strip() else None
+    from dragoman.providers import readiness
+
+    return readiness.key_variable(place, os.environ)
 
 
 def needs(place: Provider) -> list[str]:
     """What is missing before the provider can be asked: environment variables, mostly."""
+    from dragoman.providers.readiness import missing_variables
+
     if place.base_url is None:
         return ["--base-url"]  # and whoever is there may want no key
-    missing: list[str] = []
-    if place.auth is not None and place.keys and key_variable(place) is None:
-        missing.append(" or ".join(place.keys))
-    for name, variables in place.parameters.items():
-        if name not in place.defaults and not any(map(os.environ.get, variables)):
-            missing.append(" or ".join(variables))
-    return missing
+    return missing_variables(place, os.environ)
 
 
 def named_place(name: str, *, has_model: bool = True) -> Provider:

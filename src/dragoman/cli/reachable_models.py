@@ -4,15 +4,9 @@ from __future__ import annotations
 
 import os
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from dragoman.cli.provider_status import described
 from dragoman.errors import ConfigError, DragomanError
-from dragoman.providers.ollama import PROVIDER as OLLAMA
-
-_THIS_MACHINE = {"localhost", "127.0.0.1", "::1"}
-_OLLAMA_HOST = "OLLAMA_HOST"  # the server's own variable
-_OLLAMA_PORT = 11434
 
 
 class Place(NamedTuple):
@@ -33,10 +27,10 @@ class Found(NamedTuple):
 
 def servers() -> list[str]:
     """What people run on their own machine: the providers whose usual address is there."""
+    from dragoman.providers.readiness import is_own_server
     from dragoman.providers.registry import providers
 
-    found = ((each.name, urlsplit(each.base_url or "").hostname) for each in providers())
-    return [name for name, host in found if host in _THIS_MACHINE]
+    return [each.name for each in providers() if is_own_server(each)]
 
 
 def places() -> list[Place]:
@@ -57,24 +51,9 @@ def places() -> list[Place]:
 
 def address_here(place: str) -> str | None:
     """Where a server is, if its own variable says so."""
-    host = os.environ.get(_OLLAMA_HOST, "").strip()
-    return _ollama_address(host) if place == OLLAMA.name and host else None
+    from dragoman.providers.readiness import server_address
 
-
-def _ollama_address(host: str) -> str | None:
-    """As Ollama reads it: a host, with or without a scheme and a port.
-
-    >>> _ollama_address("0.0.0.0:8000")
-    'http://127.0.0.1:8000'
-    """
-    try:
-        parts = urlsplit(host if "://" in host else f"http://{host}")
-        port = parts.port or (443 if parts.scheme == "https" else _OLLAMA_PORT)
-    except ValueError:
-        return None
-    name = parts.hostname or "127.0.0.1"
-    name = "127.0.0.1" if name in {"0.0.0.0", "::"} else name  # noqa: S104 - what to listen on
-    return f"{parts.scheme}://{f'[{name}]' if ':' in name else name}:{port}"
+    return server_address(place, os.environ)
 
 
 async def asked(place: str, base_url: str | None, seconds: float) -> list[str]:

@@ -1,8 +1,9 @@
-"""What `make run` does: fetch a small model, and talk with it.
+"""What `make run` does: fetch a small model, talk with it, and serve it.
 
-With a terminal that is a chat. Without one, a short conversation is held and printed: with a tool,
-and with a switch of dialect before each turn. Where no model can be had, one that plays a script
-stands in for it, and it says so.
+A short conversation is held and printed: with a tool, and with a switch of dialect before each
+turn. Where no model can be had, one that plays a script stands in for it, and it says so. Then the
+gateway and its page are served on a terminal until Ctrl-C; elsewhere one request of each API's
+clients is answered.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dragoman import __version__
 from dragoman.cli.exit_codes import INTERRUPTED, Ending
 from dragoman.cli.provider_status import expect_llama
 from dragoman.cli.screen import harmless
+from dragoman.cli.tour_gateway import has_gateway, serve, show_fronts
 
 if TYPE_CHECKING:
     from dragoman.agent.agent import Agent
@@ -39,22 +41,24 @@ class Turn(NamedTuple):
 
 
 def take(*, watches: bool = False) -> None:
-    """Chat on a terminal; elsewhere, or to watch, hold a conversation and print it."""
-    from dragoman.cli.chat.chatting import hold
-    from dragoman.cli.chat.options import Options
-
+    """Hold a conversation and print it, then serve: for good on a terminal, unless one watches."""
     click.echo(f"Dragoman {__version__}: conversations that belong to their owner.")
     is_here = _is_here()
-    if not watches and sys.stdin.isatty() and sys.stdout.isatty():
-        model = "local:smollm2" if is_here else "echo:"
-        hold(Options(model=model, yes=True), is_terminal=True)
-        return
     if is_here:
         from dragoman.cli.chat.choosing import small_model_line
 
         click.echo(small_model_line())
-    messages = (_held_here() if is_here else None) or _held_by_script()
-    _tell_more(messages)
+    messages = _held_here() if is_here else None
+    is_real = messages is not None
+    _tell_more(messages or _held_by_script())
+    if has_gateway():
+        model = "local:smollm2" if is_real else "echo:"
+        is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+        if is_terminal and not watches:
+            serve(model)
+        else:
+            show_fronts(model)
+    click.echo("\nNow you: `make chat`, with a key or without. README.md says more.")
 
 
 # --- the model
@@ -205,4 +209,3 @@ def _tell_more(messages: Messages) -> None:
     click.echo("\n--- and all of it")
     click.echo(f"stored: {len(stored):,} bytes of JSON; the same when read again: {is_same}")
     click.echo(f"in a log: {messages[1]!r}; what was said never gets there")
-    click.echo("\nNow you: `make chat`, with a key or without. README.md says more.")

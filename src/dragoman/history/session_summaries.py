@@ -9,11 +9,17 @@ from typing import NamedTuple
 from dragoman.errors import ConfigError, Corrupt, NotFound
 from dragoman.history.branch_paths import Stretch, read_path, read_tail, stretches
 from dragoman.history.records import is_sealed, message_of
-from dragoman.history.storage.protocol import Row, Session, Storage
+from dragoman.history.storage.protocol import MAIN, Row, Session, Storage
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 
+TITLE = "dragoman.title"
+"""In the metadata of a session's first message: what its owner calls the conversation.
+
+There it goes wherever the conversation goes: into exports and copies, and with it when it is
+deleted or forgotten.
+"""
 _FIRST, _LAST = 3, 5  # messages that are looked at
 _AT_ONCE = 16
 _LONGEST = 200  # characters of a first line
@@ -30,6 +36,8 @@ class Listed(NamedTuple):
     first_line: str | None
     unreadable: str | None
     """Why there is no first line to show: it is encrypted, or damaged."""
+    title: str | None = None
+    """What its owner calls it."""
 
 
 async def looked_at(
@@ -57,7 +65,8 @@ async def _listed(storage: Storage, session: Session) -> Listed:
     except (Corrupt, NotFound):  # a branch that leads nowhere; `verify` tells
         return Listed(session, messages, None, None, "damaged")
     model = next((row.model for row in reversed(last) if row.model), None)
-    return Listed(session, messages, model, *_first_line(first))
+    title = await _title(storage, session, first)
+    return Listed(session, messages, model, *_first_line(first), title)
 
 
 async def _ends(storage: Storage, session: Session, messages: int) -> tuple[list[Row], list[Row]]:
@@ -103,6 +112,25 @@ def _line_of(message: Message) -> str:
         return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
     kinds = [type(part).__name__ for part in message.parts if not isinstance(part, Text)]
     return f"[{kinds[0]}]" if kinds else ""
+
+
+# --- its title
+
+
+async def _title(storage: Storage, session: Session, rows: Sequence[Row]) -> str | None:
+    """The title, where the session has one. Not every branch goes through the first message."""
+    if not rows or rows[0].branch != MAIN:
+        rows = await storage.rows(session.identity, limit=1)
+    return title_in(rows[0]) if rows else None
+
+
+def title_in(row: Row) -> str | None:
+    """The title that a session's first message carries; anybody may have written anything there."""
+    try:
+        found = message_of(row.body).metadata.get(TITLE)
+    except Corrupt:
+        return None
+    return found[:_LONGEST] if isinstance(found, str) and found else None
 
 
 # --- finding one by its digest

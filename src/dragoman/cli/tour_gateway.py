@@ -1,0 +1,140 @@
+"""The gateway in the tour: served for good on a terminal, and to itself elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any, NamedTuple
+
+import click
+
+from dragoman.cli.screen import harmless
+
+_PORT = 8421
+_PROMPT = "Say hello in one short sentence."
+_MOST_TOKENS = 24
+_SECONDS = 60.0
+
+
+class Asked(NamedTuple):
+    """A request of a client: whose API it speaks, and where and what it sends."""
+
+    front: str
+    path: str
+    body: dict[str, Any]
+
+
+def _requests(model: str) -> tuple[Asked, ...]:
+    """One request for each API that the gateway speaks."""
+    said = [{"role": "user", "content": _PROMPT}]
+    plain = {"model": model, "messages": said}
+    return (
+        Asked("openai-chat", "/v1/chat/completions", plain),
+        Asked("openai-responses", "/v1/responses", {"model": model, "input": _PROMPT}),
+        Asked("anthropic", "/v1/messages", {**plain, "max_tokens": _MOST_TOKENS}),
+        Asked("gemini", f"/v1beta/models/{model}:generateContent",
+              {"contents": [{"role": "user", "parts": [{"text": _PROMPT}]}]}),
+        Asked("ollama", "/api/chat", {**plain, "stream": False}),
+    )  # fmt: skip
+
+
+def has_gateway() -> bool:
+    """Whether the gateway can be started here; says what to install otherwise."""
+    try:
+        import uvicorn  # noqa: F401  # pyright: ignore[reportUnusedImport]
+    except ModuleNotFoundError:
+        click.echo("\nThe gateway needs more: pip install 'dragoman[cli,gateway]'")
+        return False
+    return True
+
+
+# --- to itself
+
+
+def show_fronts(model: str) -> None:
+    """Serve one request through each front to itself, and end."""
+    click.echo("\n--- the gateway: one request of each API's clients, to the same model")
+    asyncio.run(_shown(model))
+
+
+async def _shown(model: str) -> None:
+    from dragoman.gateway.config.settings import (
+        GatewayConfig,
+        Hop,
+        Place,
+        RouteSettings,
+        ServerSettings,
+    )
+    from dragoman.gateway.serving import Worker, bind
+
+    place = Place(name="here", model_url=model)
+    route = RouteSettings(model="*", to=(Hop(place=place),), fixed={"max_tokens": _MOST_TOKENS})
+    server = ServerSettings(port=0, log="off", traffic="off")
+    config = GatewayConfig(server=server, places={"here": place}, routes=(route,))
+    listening, ready = bind("127.0.0.1", 0), asyncio.Event()
+    worker = Worker(config)
+    serving = asyncio.create_task(worker.serve([listening], ready.set))
+    try:
+        await ready.wait()
+        await _asked(f"http://127.0.0.1:{listening.getsockname()[1]}")
+    finally:
+        worker.stop()
+        await serving
+
+
+async def _asked(url: str) -> None:
+    import aiohttp
+
+    from dragoman.wire.dialect import dialect
+
+    limit = aiohttp.ClientTimeout(total=_SECONDS)
+    async with aiohttp.ClientSession(timeout=limit) as session:
+        for asked in _requests("smollm2"):
+            async with session.post(f"{url}{asked.path}", json=asked.body) as reply:
+                body = await reply.read()
+            text = dialect(asked.front).decode_response(body).message.text.strip()
+            click.echo(f"POST {asked.path} ({asked.front}): {harmless(_short(text))}")
+
+
+def _short(text: str) -> str:
+    first = text.partition("\n")[0]
+    return first if len(first) <= 60 else f"{first[:57]}..."  # noqa: PLR2004 - a line's worth
+
+
+# --- for good
+
+
+def serve(model: str) -> None:
+    """Serve the gateway and its page until Ctrl-C."""
+    from dragoman.gateway.launching import Launch
+
+    port = _PORT if _is_free(_PORT) else 0
+    launch = Launch(None, {"host": "127.0.0.1", "port": port, "log": "off"})
+    launch.run(lambda line: _say(line, model))
+
+
+def _say(line: str, model: str) -> None:
+    """Of what the server says of itself, what a newcomer can use."""
+    if " listens on " not in line:
+        if line == "stopped":
+            click.echo("stopped")
+        return
+    url = line.partition(" listens on ")[2].partition(" ")[0]
+    body = f'{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
+    click.echo(f"\n--- the gateway and its page: {url}/ui/ in a browser, until Ctrl-C")
+    click.echo("Any client talks to any model there. These lines work in another terminal:\n")
+    click.echo(f"curl {url}/v1/chat/completions -d '{body}'\n")
+    click.echo(
+        f"python -c \"from openai import OpenAI; print(OpenAI(base_url='{url}/v1', api_key='any')"
+        f".responses.create(model='{model}', input='Hello').output_text)\"\n"
+    )
+    click.echo(
+        f"python -c \"from anthropic import Anthropic; print(Anthropic(base_url='{url}',"
+        f" api_key='any').messages.create(model='{model}', max_tokens=50,"
+        " messages=[{'role': 'user', 'content': 'Hello'}]).content[0].text)\"\n"
+    )
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as found:
+        return found.connect_ex(("127.0.0.1", port)) != 0

@@ -1,0 +1,1 @@
+"""The gateway: any client of any API talks to any model (`dragoman serve`)."""

@@ -1,0 +1,226 @@
+"""One line per request: JSON for machines, text for people. No content, no keys.
+
+Lines are written by a thread of their own: a reader that is slow, or a disk, must not hold up
+requests. Beyond a number of waiting lines new ones are dropped and counted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections import deque
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import lru_cache
+from time import sleep, time
+from typing import Any
+
+import msgspec
+
+from dragoman.gateway.config.settings import LogForm
+from dragoman.gateway.records import Finished
+
+_UNSAFE = re.compile(r"[^!-~]")  # also spaces: a text line's fields are parted by them
+_LONGEST = 128  # characters of a name
+_MOST_REPORTS = 20
+_PROBES = frozenset({"health", "ready", "root", "metrics"})  # they come each few seconds
+_MOST_WAITING = 20_000
+_NUMBER = re.compile(r"\[\d+\]")
+_encode = msgspec.json.Encoder().encode
+_JOIN = 5.0
+_PAUSE = 0.05
+Entry = tuple[float, Finished]
+
+
+class AccessLog:
+    """Takes `Finished` records, and writes them to a file descriptor."""
+
+    def __init__(self, form: LogForm, *, fd: int = 1, worker: int = 0) -> None:
+        self._line: Callable[[float, Finished, int], bytes] = (
+            json_line if form == "json" else text_line
+        )
+        self._fd = fd
+        self._worker = worker
+        self._waiting: deque[Entry] = deque()
+        self._wanted = threading.Event()
+        self._is_over = False
+        self.dropped = 0
+        """Lines that nobody read in time."""
+        self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
+        self._thread.start()
+
+    def __call__(self, record: Finished) -> None:
+        """Note a request that is over."""
+        if record.kind in _PROBES and record.error is None:
+            return
+        if len(self._waiting) >= _MOST_WAITING:
+            self.dropped += 1
+            return
+        self._waiting.append((time(), record))
+        if not self._wanted.is_set():
+            self._wanted.set()
+
+    def close(self) -> None:
+        """Write the rest, if its reader takes it within seconds."""
+        self._is_over = True
+        self._wanted.set()
+        self._thread.join(_JOIN)
+
+    # --- in the thread
+
+    def _run(self) -> None:
+        while True:
+            self._wanted.wait()
+            if not self._is_over:
+                sleep(_PAUSE)  # lines are written together: waking up costs more than a line
+            self._wanted.clear()
+            is_over = self._is_over
+            while self._waiting:
+                if not self._write(b"".join(self._batch())):
+                    return
+            if is_over:
+                return
+
+    def _batch(self) -> list[bytes]:
+        count = min(len(self._waiting), 256)
+        entries = [self._waiting.popleft() for _ in range(count)]
+        return [self._line(when, record, self._worker) for when, record in entries]
+
+    def _write(self, data: bytes) -> bool:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self._fd, view) :]
+            except BlockingIOError:  # the terminal, made non-blocking by another program
+                sleep(_PAUSE)
+            except OSError:  # its reader is gone: nothing can be told any more
+                self._is_over = True
+                return False
+        return True
+
+
+def json_line(when: float, record: Finished, worker: int = 0) -> bytes:
+    """A record as one JSON object on a line; what is not known is left out."""
+    fields: dict[str, Any] = {
+        "time": _moment(when),
+        "level": _level(record),
+        "event": "request",
+        "kind": record.kind,
+        "front": record.front,
+        "status": record.status,
+        "seconds": round(record.seconds, 6),
+    }
+    for name in ("route", "provider", "model", "key", "error", "request_id"):
+        value = getattr(record, name)
+        if value is not None:
+            fields[name] = clean(value)
+    if record.first_byte is not None:
+        fields["first_byte"] = round(record.first_byte, 6)
+    fields |= _numbers(record)
+    if record.losses:
+        fields["losses"] = _reports(record.losses)
+    if record.repairs:
+        fields["repairs"] = _reports(record.repairs)
+    if worker:
+        fields["worker"] = worker
+    return _encode(fields) + b"\n"
+
+
+def text_line(when: float, record: Finished, worker: int = 0) -> bytes:
+    """A record as a line for people: time, status, duration, what, where, then pairs."""
+    parts = [
+        _moment(when),
+        str(record.status),
+        _duration(record.seconds),
+        record.kind,
+        record.front,
+    ]
+    if record.provider is not None:
+        model = "" if record.model is None else f" {clean(record.model)}"
+        parts.append(f"-> {clean(record.provider)}{model}")
+    if record.route is not None:
+        parts.append(f"route={clean(record.route)}")
+    if record.key is not None:
+        parts.append(f"key={clean(record.key)}")
+    for name, value in _numbers(record).items():
+        parts.append(name if value is True else f"{name}={value}")
+    if record.error is not None:
+        parts.append(f"error={clean(record.error)}")
+    for name, reports in (("losses", record.losses), ("repairs", record.repairs)):
+        if reports:
+            parts.append(f"{name}={','.join(_reports(reports))}")
+    if worker:
+        parts.append(f"worker={worker}")
+    return " ".join(parts).encode() + b"\n"
+
+
+def clean(name: str) -> str:
+    r"""A name as one printable word of limited length, whoever chose it.
+
+    >>> clean("gpt-5\n200 forged")
+    'gpt-5?200?forged'
+    """
+    return _cleaned(name[:_LONGEST])
+
+
+@lru_cache(2048)
+def _cleaned(name: str) -> str:
+    return _UNSAFE.sub("?", name)
+
+
+def _numbers(record: Finished) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    usage = record.usage
+    if usage is not None:
+        found |= {"tokens_in": usage.total_input, "tokens_out": usage.total_output}
+        if usage.cache_read:
+            found["tokens_cached"] = usage.cache_read
+        if usage.thinking:
+            found["tokens_reasoning"] = usage.thinking
+    if record.cost is not None:
+        found["cost"] = float(record.cost)
+    if record.attempts > 1:
+        found["attempts"] = record.attempts
+    if record.sent:
+        found["sent"] = record.sent
+    return found | _flags(record)
+
+
+def _flags(record: Finished) -> dict[str, bool]:
+    found: dict[str, bool] = {}
+    if record.stream:
+        found["stream"] = True
+    if record.passes:
+        found["passed"] = True
+    if record.cached:
+        found["cached"] = True
+    if record.left:
+        found["left"] = True
+    return found
+
+
+def _reports(paths: tuple[str, ...]) -> list[str]:
+    """Paths and rules, each once, without the numbers of messages."""
+    kinds = dict.fromkeys(clean(_NUMBER.sub("[]", path)) for path in paths)
+    return list(kinds)[:_MOST_REPORTS]
+
+
+def _moment(when: float) -> str:
+    seconds = int(when)
+    return f"{_second(seconds)}.{int((when - seconds) * 1000):03d}+00:00"
+
+
+@lru_cache(4)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _level(record: Finished) -> str:
+    if record.status >= 500 and not record.left:  # noqa: PLR2004 - the servers' errors
+        return "error"
+    return "warning" if record.error is not None else "info"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1000:.1f}ms" if seconds < 1 else f"{seconds:.2f}s"

@@ -1,0 +1,186 @@
+"""The gateway as an ASGI application: finds the endpoint, lets the request in, and answers it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from dragoman.errors import (
+    AuthenticationError,
+    DragomanError,
+    InvalidRequest,
+    Overloaded,
+    ServerError,
+)
+from dragoman.gateway.endpoints import ANTHROPIC, CHAT, GEMINI, Endpoint, endpoint_at
+from dragoman.gateway.guard import presented_key
+from dragoman.gateway.handlers import HANDLERS
+from dragoman.gateway.http import Call, Disconnected, Receive, Scope, Send
+from dragoman.gateway.state import Gateway
+from dragoman.gateway.visits import Visit
+from dragoman.wire.front import Front
+
+if TYPE_CHECKING:
+    from dragoman.gateway.keys import KeyRecord
+    from dragoman.gateway.responses.connections import Connection
+
+LOG = logging.getLogger("dragoman.gateway")
+_NOTHING = Endpoint("unknown", CHAT, frozenset())
+_NO_KEY = "no API key was given: send one of the gateway's as the API's clients do"
+_OPEN = frozenset({"root", "health", "ready", "page"})
+"""What needs no key: it tells nothing."""
+
+
+_SHARED = frozenset({"models", "model", "hosted"})
+
+
+class App:
+    """Serves a `Gateway` to an ASGI server."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One connection's request, WebSocket, or the server's start and end."""
+        match scope["type"]:
+            case "http":
+                await self.http(scope, receive, send)
+            case "lifespan":
+                await self._lifespan(receive, send)
+            case _:
+                await self._websocket(scope, receive, send)
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from dragoman.gateway.responses.websocket import Socket
+
+        await Socket(self, scope, receive, send).serve()
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.gateway.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def http(
+        self, scope: Scope, receive: Receive, send: Send, connection: Connection | None = None
+    ) -> None:
+        """One request, over HTTP or on a WebSocket."""
+        gateway, call = self.gateway, Call(scope, receive, send)
+        prefix = gateway.config.server.path_prefix
+        if prefix and call.path.startswith(f"{prefix}/"):
+            call.path = call.path[len(prefix) :]
+        endpoint = endpoint_at(call.path) or _NOTHING
+        visit = Visit(gateway, call, _for_headers(endpoint, call), scope["method"])
+        visit.query = scope["query_string"]
+        visit.peer = (scope.get("client") or ("",))[0]
+        visit.connection = connection
+        gateway.visits.add(visit)
+        try:
+            await self._served(visit)
+        finally:
+            gateway.visits.discard(visit)
+            call.unwatch()
+            gateway.finished(visit.record())
+
+    async def _served(self, visit: Visit) -> None:
+        """Answer, whatever happens; a client that leaves takes the request to the model with it."""
+        try:
+            await self._let_in(visit)
+            await HANDLERS[visit.endpoint.kind](visit)
+        except Disconnected:
+            visit.is_left = True
+        except asyncio.CancelledError:
+            if not visit.is_left and visit.interruption is None:
+                raise
+            visit.stay()
+            if visit.interruption is not None:
+                await self._break_off(visit, visit.interruption)
+        except DragomanError as error:
+            await self._refuse(visit, error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the next request is served
+            _log_failure(error)
+            await self._refuse(visit, ServerError("the gateway failed", status=500))
+
+    async def _let_in(self, visit: Visit) -> None:
+        gateway, endpoint = self.gateway, visit.endpoint
+        if gateway.keys is None or endpoint.kind not in _OPEN:
+            visit.key = await self.identify(visit.call, visit.query, visit.peer)
+        if endpoint is _NOTHING or endpoint.kind not in HANDLERS:
+            msg = "there is nothing at this path; see the list of endpoints in the documentation"
+            raise InvalidRequest(msg, status=404)
+        if visit.method not in endpoint.methods:
+            visit.call.more_headers["allow"] = ", ".join(sorted(endpoint.methods))
+            msg = f"this path takes {', '.join(sorted(endpoint.methods))}"
+            raise InvalidRequest(msg, status=405)
+        if gateway.active > gateway.config.server.max_concurrent:
+            msg = "the gateway serves as many requests as it may; try again soon"
+            raise Overloaded(msg, status=503, retry_after=1.0)
+
+    async def identify(self, call: Call, query: bytes, peer: str) -> KeyRecord | None:
+        """The key that a request shows; raises for one that may not come in."""
+        if self.gateway.keys is None:
+            self.gateway.doorkeeper.check(call)
+            return None
+        shown = presented_key(call, query)
+        if shown is None:
+            raise AuthenticationError(_NO_KEY, status=401, code="missing_api_key")
+        return await self.gateway.keys.authenticate(shown, peer)
+
+    async def _break_off(self, visit: Visit, error: DragomanError) -> None:
+        """Tell the client that the gateway ends its request, in the stream if it has begun."""
+        exchange, call = visit.exchange, visit.call
+        is_stream = exchange is not None and exchange.stream
+        if exchange is not None and is_stream and call.has_begun and not call.is_over:
+            visit.error = error
+            await exchange.break_off(error)
+        else:
+            await self._refuse(visit, error)
+
+    async def _refuse(self, visit: Visit, error: DragomanError) -> None:
+        """Tell the client, in its dialect; where the answer has begun, the connection ends."""
+        visit.error = error
+        if visit.call.has_begun:
+            if not visit.call.is_over:
+                raise _CutOff from None
+            return
+        if visit.endpoint.kind == "page-api":
+            from dragoman.gateway.page.api import refuse
+
+            await refuse(visit, error)
+            return
+        told = Front(visit.endpoint.front).error(error)
+        await visit.call.whole(told.status, told.headers, told.to_bytes())
+
+
+def _log_failure(error: Exception) -> None:
+    """Say where it happened; the text and the traceback may quote what the client sent."""
+    LOG.error("a request failed by %s %s", type(error).__name__, _place(error))
+
+
+def _place(error: Exception) -> str:
+    """Where an error was raised, as file and line."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return "" if last is None else f"at {last.tb_frame.f_code.co_filename}:{last.tb_lineno}"
+
+
+def _for_headers(endpoint: Endpoint, call: Call) -> Endpoint:
+    """Models and files have one path for several APIs; a header tells their clients apart."""
+    if endpoint.kind not in _SHARED or endpoint.front != CHAT:
+        return endpoint
+    for name, _ in call.headers:
+        if name == b"anthropic-version":
+            return endpoint._replace(front=ANTHROPIC)
+        if name == b"x-goog-api-key":
+            return endpoint._replace(front=GEMINI)
+    return endpoint
+
+
+class _CutOff(Exception):  # noqa: N818 - nobody catches it but the server
+    """An answer that has begun can't be ended properly: the server closes the connection."""

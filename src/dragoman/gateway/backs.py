@@ -1,0 +1,193 @@
+"""The places that answer, as the gateway reaches them: over HTTP, or in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+
+from dragoman.errors import DragomanError, ProviderError, TransportError
+from dragoman.gateway.config.settings import Place
+from dragoman.model.requests import Request
+from dragoman.model.responses import Response
+from dragoman.providers.endpoints import USUAL
+from dragoman.tracing.switch import is_traced, propagate
+from dragoman.transport.accepting import accepted
+from dragoman.transport.client import Client
+from dragoman.transport.deployments import Deployment
+from dragoman.transport.model import Model, ModelStream, open_model
+from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport
+from dragoman.transport.retries import Retries, repeated
+from dragoman.wire.dialect import Dialect
+from dragoman.wire.encoded import Encoded
+from dragoman.wire.target import Target
+
+_MOST_KEPT = 256
+
+
+class Back:
+    """A place that speaks a dialect over HTTP, or a model in this process (`is_wire` says which).
+
+    Addresses, keys and headers are put together once for each model: a gateway asks the same few
+    all the time. Keys are read from the environment when the configuration is loaded.
+    """
+
+    def __init__(self, place: Place, transport: Transport) -> None:
+        self.place = place
+        self.name = place.name
+        self.is_wire = place.provider is not None
+        self._transport = transport
+        self._retries = Retries(attempts=place.retries + 1)
+        self._deployments: dict[str | None, Deployment] = {}
+        self._heads: dict[tuple[str, str | None, str], HttpRequest] = {}
+        self._model: Model | None = None
+        self._client: Client | None = None
+
+    def __repr__(self) -> str:
+        return f"<back {self.name}>"
+
+    async def close(self) -> None:
+        """Let go of a model in this process."""
+        if self._model is not None:
+            await self._model.close()
+        if self._client is not None:
+            await self._client.close()
+
+    # --- facts
+
+    @property
+    def provider_name(self) -> str:
+        """The provider, for prices, metrics and the origin of answers."""
+        provider = self.place.provider
+        return self.name if provider is None else provider.name
+
+    def deployment(self, model: str | None) -> Deployment:
+        """Where a model is, and the dialect that it speaks there."""
+        found = self._deployments.get(model)
+        if found is None:
+            if len(self._deployments) >= _MOST_KEPT:
+                self._deployments.clear()
+            found = self._deployments[model] = self._deployed().reaching(model)
+        return found
+
+    def _deployed(self) -> Deployment:
+        place = self.place
+        return Deployment(
+            place.provider or "openai-compatible:",
+            key=place.key(os.environ),
+            base_url=place.base_url,
+            headers=place.headers,
+            parameters=place.parameters,
+            dialect_name=place.dialect,
+        )
+
+    def dialect(self, model: str | None) -> Dialect:
+        """The dialect that a model speaks there."""
+        return self.deployment(model).dialect
+
+    def target(self, model: str | None) -> Target:
+        """The facts about a model."""
+        return self.deployment(model).target(model)
+
+    def needs_name(self) -> bool:
+        """Whether nothing can be asked there without the name of a model: the address has it."""
+        provider = self.place.provider
+        if provider is None:
+            return False
+        spoken = self.dialect(None).name
+        paths = provider.endpoints.get(spoken) or USUAL.get(spoken)
+        return paths is not None and "{model}" in paths.generate
+
+    @property
+    def client(self) -> Client:
+        """For what surrounds chats: embeddings, lists, counts."""
+        if self._client is None:
+            place = self.place
+            assert place.provider is not None  # noqa: S101 - asked only of those that have one
+            self._client = Client(
+                place.provider, key=place.key(os.environ), base_url=place.base_url,
+                headers=place.headers, parameters=place.parameters, dialect=place.dialect,
+                timeouts=place.timeouts, retries=self._retries, transport=self._transport,
+            )  # fmt: skip
+        return self._client
+
+    # --- over HTTP
+
+    async def open(
+        self, endpoint: str, encoded: Encoded, model: str | None, timeouts: Timeouts | None = None
+    ) -> Reply:
+        """A reply that says yes, by as many attempts as are allowed; raises the provider's no."""
+        deployment = self.deployment(model)
+        message = self._message(deployment, endpoint, encoded, model)
+        limits = timeouts or self.place.timeouts
+        try:
+            return await accepted(self._transport, message, limits, deployment.dialect)
+        except (TransportError, ProviderError) as error:
+            failure = error
+        try:
+            return await self._again(failure, message, limits, deployment)
+        except (TransportError, ProviderError) as error:
+            deployment.locate(error, model)
+            raise
+
+    async def accept(self, message: HttpRequest, limits: Timeouts, model: str | None) -> Reply:
+        """A reply to another request that says yes, by one attempt; raises the provider's no."""
+        deployment = self.deployment(model)
+        try:
+            return await accepted(self._transport, message, limits, deployment.dialect)
+        except (TransportError, ProviderError) as error:
+            deployment.locate(error, model)
+            raise
+
+    async def _again(
+        self, failure: DragomanError, message: HttpRequest, limits: Timeouts, place: Deployment
+    ) -> Reply:
+        wait = self._retries.wait(1, failure)
+        if wait is None:
+            raise failure
+        await asyncio.sleep(wait)
+        left = Retries(attempts=max(self._retries.attempts - 1, 1))
+        return await repeated(
+            lambda: accepted(self._transport, message, limits, place.dialect), left, asyncio.sleep
+        )
+
+    def _message(
+        self, deployment: Deployment, endpoint: str, encoded: Encoded, model: str | None
+    ) -> HttpRequest:
+        given = encoded.headers
+        key = (endpoint, model, _flat(given) if given else "")
+        head = self._heads.get(key)
+        if head is None:
+            head = deployment.request(endpoint, model=model, headers=given)
+            if len(self._heads) >= _MOST_KEPT:
+                self._heads.clear()
+            self._heads[key] = head
+        headers = head.headers
+        if is_traced():
+            headers = dict(headers)
+            propagate(headers)
+        return HttpRequest(url=head.url, headers=headers, body=encoded.to_bytes())
+
+    # --- in this process
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether a model in this process was asked before."""
+        return self._model is not None
+
+    def _opened(self) -> Model:
+        if self._model is None:
+            self._model = open_model(self.place.model_url or "")
+        return self._model
+
+    async def send(self, request: Request) -> Response:
+        """The answer of a model in this process."""
+        return await self._opened().send(request)
+
+    def stream(self, request: Request) -> ModelStream:
+        """The same, as it comes."""
+        return self._opened().stream(request)
+
+
+def _flat(headers: Mapping[str, str]) -> str:
+    return "\n".join(f"{name}:{value}" for name, value in headers.items())

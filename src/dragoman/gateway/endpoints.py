@@ -1,0 +1,140 @@
+"""Which path is what: an exact table, and the few paths that name a model or an id."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+CHAT, RESPONSES, ANTHROPIC, GEMINI, OLLAMA = (
+    "openai-chat",
+    "openai-responses",
+    "anthropic",
+    "gemini",
+    "ollama",
+)
+
+
+class Endpoint(NamedTuple):
+    """What is asked for at a path."""
+
+    kind: str
+    """What it does: `chat`, `embed`, `models` …, the name of a handler."""
+    front: str
+    """The dialect of the clients that ask there."""
+    methods: frozenset[str]
+    name: str = ""
+    """What the path names: a model, or an id."""
+    action: str = ""
+    """What is to be done with it, where the path says so."""
+    streams: bool | None = None
+    """Whether to stream; None: the request says."""
+
+
+_POST, _READ = frozenset({"POST"}), frozenset({"GET", "HEAD"})
+_ANY = frozenset({"GET", "POST", "DELETE", "HEAD"})
+_PAGE = "/ui/"
+_PAGE_API = f"{_PAGE}api/"
+
+
+def _table() -> dict[str, Endpoint]:
+    rows = {
+        "/v1/chat/completions": Endpoint("chat", CHAT, _POST),
+        "/v1/completions": Endpoint("prompt", CHAT, _POST),
+        "/v1/embeddings": Endpoint("embed", CHAT, _POST),
+        "/v1/responses": Endpoint("responses", RESPONSES, _POST | {"GET"}),
+        "/v1/responses/input_tokens": Endpoint("count", RESPONSES, _POST),
+        "/v1/conversations": Endpoint("conversations", RESPONSES, _POST),
+        "/v1/models": Endpoint("models", CHAT, _READ),
+        "/v1/messages": Endpoint("chat", ANTHROPIC, _POST),
+        "/v1/messages/count_tokens": Endpoint("count", ANTHROPIC, _POST),
+        "/api/chat": Endpoint("chat", OLLAMA, _POST),
+        "/api/generate": Endpoint("prompt", OLLAMA, _POST),
+        "/api/embed": Endpoint("embed", OLLAMA, _POST),
+        "/api/embeddings": Endpoint("embed", OLLAMA, _POST),
+        "/api/tags": Endpoint("models", OLLAMA, _READ),
+        "/api/show": Endpoint("show", OLLAMA, _POST),
+        "/api/ps": Endpoint("running", OLLAMA, _READ),
+        "/api/version": Endpoint("version", OLLAMA, _READ),
+        "/": Endpoint("root", OLLAMA, _READ),
+        "/health": Endpoint("health", CHAT, _READ),
+        "/ready": Endpoint("ready", CHAT, _READ),
+        "/metrics": Endpoint("metrics", CHAT, _READ),
+        "/v1beta/models": Endpoint("models", GEMINI, _READ),
+        "/ui": Endpoint("page", CHAT, _READ),
+    }
+    # Base URLs with and without `/v1`: clients of either habit find the same.
+    for path in ("chat/completions", "completions", "embeddings", "responses", "models"):
+        rows[f"/{path}"] = rows[f"/v1/{path}"]
+        rows[f"/openai/v1/{path}"] = rows[f"/v1/{path}"]  # Groq's clients add it themselves
+    rows["/responses/input_tokens"] = rows["/v1/responses/input_tokens"]
+    rows["/messages"] = rows["/v1/messages"]
+    return rows
+
+
+EXACT = _table()
+_ACTIONS = {
+    "generateContent": "chat",
+    "streamGenerateContent": "chat",
+    "countTokens": "count",
+    "embedContent": "embed",
+    "batchEmbedContents": "embed",
+    "batchGenerateContent": "hosted",
+    "asyncBatchEmbedContent": "hosted",
+}
+_PASSED = ("files", "uploads", "batches")
+_HOSTED = {  # folders of things that only their own provider has
+    **{f"/v1/{name}": CHAT for name in _PASSED},
+    "/v1/messages/batches": ANTHROPIC,
+    "/v1beta/files": GEMINI,
+    "/upload/v1/files": GEMINI,
+    "/upload/v1beta/files": GEMINI,
+    "/v1beta/batches": GEMINI,
+}
+
+
+def endpoint_at(path: str) -> Endpoint | None:
+    """What is at a path; None: nothing.
+
+    >>> endpoint_at("/v1/messages").front
+    'anthropic'
+    >>> endpoint_at("/v1beta/models/gemini-3:countTokens")[:2]
+    ('count', 'gemini')
+    """
+    found = EXACT.get(path)
+    if found is not None:
+        return found
+    if path.startswith(_PAGE):
+        return _page(path)
+    version, _, rest = path[1:].partition("/")
+    if version == "responses":
+        version, rest = "v1", path[1:]
+    folder, _, name = rest.partition("/")
+    if folder == "models" and name and version in {"v1", "v1beta"}:
+        return _model(name, version)
+    if version == "v1" and name and folder in {"responses", "conversations"}:
+        own, _, action = name.partition("/")
+        kind = "response" if folder == "responses" else "conversation"
+        return Endpoint(kind, RESPONSES, _ANY, own, action)
+    return _hosted(path)
+
+
+def _model(name: str, version: str) -> Endpoint | None:
+    """A model, or something that Gemini's clients want of it: `models/NAME:ACTION`."""
+    model, colon, action = name.rpartition(":")
+    kind = _ACTIONS.get(action) if colon and model else None
+    if kind is not None:
+        return Endpoint(kind, GEMINI, _POST, model, action, action.startswith("stream"))
+    return Endpoint("model", GEMINI if version == "v1beta" else CHAT, _READ, name)
+
+
+def _page(path: str) -> Endpoint:
+    """A file of the page, or its API, whose paths are its own affair."""
+    if path.startswith(_PAGE_API):
+        return Endpoint("page-api", CHAT, _ANY | {"PATCH"}, path[len(_PAGE_API) :])
+    return Endpoint("page", CHAT, _READ, path[len(_PAGE) :])
+
+
+def _hosted(path: str) -> Endpoint | None:
+    for folder, front in _HOSTED.items():
+        if path == folder or path.startswith(f"{folder}/"):
+            return Endpoint("hosted", front, _ANY | {"PUT"}, path[len(folder) :].strip("/"))
+    return None

@@ -1,0 +1,69 @@
+"""What answers at each kind of endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dragoman.gateway.chat import chat
+from dragoman.gateway.exposition import metrics
+from dragoman.gateway.health import health, ready, root
+from dragoman.gateway.services.counting import count
+from dragoman.gateway.services.embeddings import embed
+from dragoman.gateway.services.hosted import hosted
+from dragoman.gateway.services.listing import model, models, running, show, version
+from dragoman.gateway.services.prompts import prompt
+from dragoman.gateway.visits import Handler, Visit
+
+
+async def _responses(visit: Visit) -> None:
+    from dragoman.gateway.responses.creating import create
+
+    await create(visit)
+
+
+async def _response(visit: Visit) -> None:
+    from dragoman.gateway.responses.reading import response
+
+    await response(visit)
+
+
+async def _conversations(visit: Visit) -> None:
+    from dragoman.gateway.responses.conversing import conversations
+
+    await conversations(visit)
+
+
+async def _page_api(visit: Visit) -> None:
+    from dragoman.gateway.page.api import page_api
+
+    await page_api(visit)
+
+
+async def _page(visit: Visit) -> None:
+    from dragoman.gateway.page.static import page
+
+    await page(visit)
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "chat": chat,
+    "responses": _responses,
+    "response": _response,
+    "conversations": _conversations,
+    "conversation": _conversations,
+    "prompt": prompt,
+    "embed": embed,
+    "count": count,
+    "models": models,
+    "model": model,
+    "show": show,
+    "running": running,
+    "version": version,
+    "hosted": hosted,
+    "health": health,
+    "metrics": metrics,
+    "page-api": _page_api,
+    "page": _page,
+    "ready": ready,
+    "root": root,
+}

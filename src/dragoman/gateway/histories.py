@@ -1,0 +1,102 @@
+"""The history store of a worker: opened when it is first needed, swept while it is open."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from dragoman.errors import DragomanError
+from dragoman.history.chat import ChatHistory
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.retention import Retention, sweep
+from dragoman.history.storage.protocol import Storage
+from dragoman.history.storage_urls import storage_at
+
+LOG = logging.getLogger("dragoman.gateway")
+RESPONSES, ITEMS, CONVERSATIONS, SESSIONS = (
+    "gateway.responses",
+    "gateway.items",
+    "gateway.conversations",
+    "gateway",
+)
+"""The scopes of what the gateway stores, kept apart from everybody else's sessions."""
+_MOST_OPEN = 256
+_LONGEST_PAUSE = 600.0
+"""Seconds between two sweeps, at most."""
+
+
+class OpenSession:
+    """The history of a session, and the lock that lets one writer at a time compare and add."""
+
+    __slots__ = ("history", "writing")
+
+    def __init__(self, history: ChatHistory) -> None:
+        self.history = history
+        self.writing = asyncio.Lock()
+
+
+class Histories:
+    """A store by its URL, and the sweeper that removes what has lived long enough."""
+
+    def __init__(self, url: str, *, response_ttl: float) -> None:
+        self.url = url
+        self.response_ttl = response_ttl
+        self._storage: Storage | None = None
+        self._opening = asyncio.Lock()
+        self._sweeper: asyncio.Task[None] | None = None
+        self.deleted: set[tuple[str | None, str]] = set()
+        """Keys and ids of responses that were deleted here while they were being answered."""
+        self.under_way: set[tuple[str | None, str]] = set()
+        """Keys and ids of responses that are stored when their answer is complete."""
+        self._sessions: dict[SessionIdentity, OpenSession] = {}
+
+    def __repr__(self) -> str:
+        return f"<histories, {'open' if self._storage is not None else 'closed'}>"
+
+    async def storage(self) -> Storage:
+        """The store, open."""
+        if self._storage is not None:
+            return self._storage
+        async with self._opening:
+            if self._storage is None:
+                found, _ = storage_at(self.url)
+                await found.open()
+                self._storage = found
+                self._sweeper = asyncio.get_running_loop().create_task(self._sweep(found))
+        return self._storage
+
+    async def session(self, identity: SessionIdentity) -> OpenSession:
+        """The history of a session; one that was used lately need not be read again."""
+        storage, kept = await self.storage(), self._sessions
+        found = kept.pop(identity, None)
+        if found is None:
+            history = await ChatHistory.open(identity, storage)
+            found = kept.pop(identity, None) or OpenSession(history)
+        kept[identity] = found  # the latest last
+        if len(kept) > _MOST_OPEN:
+            idle = [each for each, one in kept.items() if not one.writing.locked()]
+            for each in idle[: len(kept) - _MOST_OPEN]:
+                del kept[each]
+        return found
+
+    def rules(self) -> Mapping[str, Retention]:
+        """How long things are kept. Conversations and sessions stay until they are deleted."""
+        limit = Retention(max_age=self.response_ttl)
+        return {RESPONSES: limit, ITEMS: limit}
+
+    async def _sweep(self, storage: Storage) -> None:
+        while True:
+            await asyncio.sleep(min(max(self.response_ttl / 4, 1.0), _LONGEST_PAUSE))
+            try:
+                await sweep(storage, self.rules())
+            except DragomanError as error:  # reading checks the age anyway
+                LOG.warning("stored responses could not be swept: %s", type(error).__name__)
+
+    async def close(self) -> None:
+        """Let go of the store."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        storage, self._storage = self._storage, None
+        if storage is not None:
+            await storage.close()

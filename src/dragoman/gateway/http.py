@@ -1,0 +1,256 @@
+"""One HTTP request to the gateway: what the client sent, and the way to answer it.
+
+Raw ASGI: a framework on top takes as long as all that the gateway does itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from time import perf_counter
+from typing import Any
+
+from dragoman.errors import InvalidRequest
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+_PLAIN = frozenset({"", "identity"})
+_INFLATED = {"gzip": 31, "x-gzip": 31, "deflate": 15}  # zlib's window bits, with the format
+_TOO_LARGE, _TOO_SLOW, _NOT_SPOKEN, _BAD = 413, 408, 415, 400
+
+
+class Disconnected(Exception):  # noqa: N818 - nothing failed: the client has left
+    """The client is gone; nobody waits for the answer."""
+
+
+class Call:
+    """A request, and its answer under way. Made once per request, so it does little."""
+
+    __slots__ = (
+        "_most_kept",
+        "_receive",
+        "_send",
+        "_watch",
+        "began",
+        "first_byte",
+        "has_begun",
+        "headers",
+        "is_over",
+        "kept",
+        "more_headers",
+        "path",
+        "scheme",
+        "sent",
+        "status",
+        "waiting_since",
+    )
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.path: str = scope["path"]
+        self.scheme: str = scope.get("scheme", "http")
+        self.headers: list[tuple[bytes, bytes]] = scope["headers"]
+        self._receive = receive
+        self._send = send
+        self._watch: asyncio.Task[None] | None = None
+        self.began = perf_counter()
+        self.more_headers: dict[str, str] = {}
+        """Headers of every answer, whatever it is."""
+        self.has_begun = self.is_over = False
+        """Whether the head of the answer is sent, and all of it."""
+        self.status = 0
+        self.sent = 0
+        self.first_byte: float | None = None
+        self.kept: bytes | None = None
+        """The beginning of the answer, where it is kept."""
+        self._most_kept = 0
+        self.waiting_since: float | None = None
+        """Since when a client has not taken what was sent."""
+
+    # --- what came
+
+    def header(self, name: bytes) -> str | None:
+        """A header's value; the name in lower case."""
+        for found, value in self.headers:
+            if found == name:
+                return value.decode("latin-1")
+        return None
+
+    async def body(self, most: int, seconds: float | None) -> bytes:
+        """The body, of at most so many bytes (unpacked, too), if it comes within the time."""
+        length = self.header(b"content-length")
+        if length is not None and length.isdigit() and int(length[:20]) > most:
+            raise _too_large(most)
+        cycle = getattr(self._receive, "__self__", None)
+        is_here = getattr(cycle, "more_body", True) is False  # uvicorn's: nothing to wait for
+        message = await (self._received() if is_here else self._receive_within(seconds))
+        raw: bytes = message.get("body", b"")
+        if message.get("more_body"):
+            raw = await self._rest(raw, most, seconds)
+        if len(raw) > most:
+            raise _too_large(most)
+        encoding = self.header(b"content-encoding")
+        return raw if encoding is None else _unpacked(raw, encoding, most)
+
+    async def _rest(self, begun: bytes, most: int, seconds: float | None) -> bytes:
+        pieces, size = [begun], len(begun)
+        try:
+            async with asyncio.timeout(seconds):
+                while True:
+                    message = await self._received()
+                    pieces.append(message.get("body", b""))
+                    size += len(pieces[-1])
+                    if size > most:
+                        raise _too_large(most)
+                    if not message.get("more_body"):
+                        return b"".join(pieces)
+        except builtins.TimeoutError:
+            msg = "the body of the request did not come in time"
+        raise InvalidRequest(msg, status=_TOO_SLOW)
+
+    async def pieces(self, most: int, seconds: float | None) -> AsyncIterator[bytes]:
+        """The body as it comes, packed as it is; each piece within the time."""
+        length = self.header(b"content-length")
+        if length is not None and length.isdigit() and int(length[:20]) > most:
+            raise _too_large(most)
+        size, has_more = 0, True
+        while has_more:
+            message = await self._receive_within(seconds)
+            piece: bytes = message.get("body", b"")
+            has_more = message.get("more_body", False)
+            size += len(piece)
+            if size > most:
+                raise _too_large(most)
+            if piece:
+                yield piece
+
+    async def _receive_within(self, seconds: float | None) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._received()
+        except builtins.TimeoutError:
+            msg = "the body of the request did not come in time"
+        raise InvalidRequest(msg, status=_TOO_SLOW)
+
+    async def _received(self) -> dict[str, Any]:
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        return message
+
+    def watch(self, left: Callable[[], object]) -> None:
+        """Call a function when the client leaves before its answer is complete."""
+        cycle: Any = getattr(self._receive, "__self__", None)
+        if hasattr(cycle, "left"):  # our protocol tells at once; a task of its own costs 20 µs
+            cycle.left = left
+        else:
+            self._watch = asyncio.get_running_loop().create_task(self._watched(left))
+
+    async def _watched(self, left: Callable[[], object]) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        if not self.is_over:
+            left()
+
+    def unwatch(self) -> None:
+        """Stop watching."""
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+
+    # --- the answer
+
+    def keep(self, most: int) -> None:
+        """Keep so many bytes of the answer."""
+        self.kept, self._most_kept = b"", most
+
+    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """Answer in one piece."""
+        if headers.get("content-length") is None:
+            headers = {**headers, "content-length": str(len(body))}
+        self._begin(status)
+        await self._send(
+            {"type": "http.response.start", "status": status, "headers": self._listed(headers)}
+        )
+        await self._out(body, more=False)
+
+    async def begin(self, headers: Mapping[str, str], status: int = 200) -> None:
+        """Send the head of an answer that comes in pieces."""
+        self._begin(status)
+        head = self._listed({**headers, "cache-control": "no-cache", "x-accel-buffering": "no"})
+        await self._send({"type": "http.response.start", "status": status, "headers": head})
+
+    async def write(self, data: bytes) -> None:
+        """Send a piece."""
+        await self._out(data, more=True)
+
+    async def end(self, data: bytes = b"") -> None:
+        """Send the last piece."""
+        await self._out(data, more=False)
+
+    def _begin(self, status: int) -> None:
+        self.has_begun = True
+        self.status = status
+
+    async def _out(self, data: bytes, *, more: bool) -> None:
+        if self.first_byte is None:
+            self.first_byte = perf_counter()
+        self.is_over = not more
+        self.sent += len(data)
+        if self.kept is not None and len(self.kept) < self._most_kept:
+            self.kept += data[: self._most_kept - len(self.kept)]
+        self.waiting_since = perf_counter()
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+        self.waiting_since = None
+
+    def _listed(self, headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+        return [
+            (name.encode("latin-1"), value.encode("latin-1", "replace"))
+            for each in (headers, self.more_headers)
+            for name, value in each.items()
+        ]
+
+
+def _too_large(most: int) -> InvalidRequest:
+    msg = f"the body of the request is larger than {most:,} bytes"
+    return InvalidRequest(msg, status=_TOO_LARGE)
+
+
+def _unpacked(raw: bytes, encoding: str, most: int) -> bytes:
+    """A packed body, of at most so many bytes when it is unpacked."""
+    for name in reversed(encoding.lower().split(",")):
+        raw = _inflated(raw, name.strip(), most)
+    return raw
+
+
+def _inflated(raw: bytes, name: str, most: int) -> bytes:
+    if name in _PLAIN:
+        return raw
+    bits = _INFLATED.get(name)
+    if bits is None:
+        msg = "the content-encoding of the request is unsupported; use gzip, deflate or none"
+        raise InvalidRequest(msg, status=_NOT_SPOKEN)
+    inflater = zlib.decompressobj(bits)
+    try:
+        found = inflater.decompress(raw, most + 1)
+    except zlib.error:
+        found = None
+    if found is None or (len(found) <= most and not inflater.eof):
+        msg = "the body of the request is not in the content-encoding that its header names"
+        raise InvalidRequest(msg, status=_BAD)
+    if len(found) > most:
+        raise _too_large(most)
+    return found
+
+
+def as_mapping(headers: Iterable[tuple[bytes, bytes]], names: Iterable[str]) -> dict[str, str]:
+    """Those of the headers that are named, the values of repeated ones joined."""
+    wanted = {name.encode("latin-1"): name for name in names}
+    found: dict[str, str] = {}
+    for name, value in headers:
+        if name in wanted:
+            key, text = wanted[name], value.decode("latin-1")
+            found[key] = f"{found[key]},{text}" if key in found else text
+    return found

@@ -1,0 +1,151 @@
+"""From a command line to a server that runs: configuration, socket, one worker or several."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dragoman._version import __version__
+from dragoman.errors import ConfigError, DragomanError
+from dragoman.gateway.config.reading import load_config
+from dragoman.gateway.config.reloading import FileWatch, Reloader
+from dragoman.gateway.config.settings import GatewayConfig, LogForm
+from dragoman.gateway.guard import is_loopback
+from dragoman.gateway.peers import Peers
+from dragoman.gateway.serving import LOG, Worker, bind, run
+from dragoman.gateway.summary import summary
+from dragoman.gateway.workers import Supervisor
+
+Say = Callable[[str], object]
+_SHOWN = 12  # routes or places
+
+
+class Launch:
+    """A server that is about to run."""
+
+    def __init__(self, path: Path | None, changes: Mapping[str, Any]) -> None:
+        """`changes` are settings of `[server]` that the command line gives."""
+        self._path = path
+        self._changes = changes
+        self._watch = FileWatch(path, os.environ)  # before it is read: no change is missed
+        self.config = self.load()
+
+    def load(self) -> GatewayConfig:
+        """Read the configuration; raises `ConfigFileError` with all that is wrong."""
+        config = load_config(self._path, os.environ)
+        server = msgspec.structs.replace(config.server, **self._changes)
+        return msgspec.structs.replace(config, server=server)
+
+    def _watching(self, worker: Worker) -> Reloader:
+        return Reloader(
+            self._watch, self.load, on_config=worker.adopt_soon, on_problems=worker.keep
+        )
+
+    def run(self, say: Say) -> int:
+        """Serve until told to stop; returns the exit code."""
+        server = self.config.server
+        _expect_safe(self.config)
+        set_up_log(server.log)
+        listening = bind(server.host, server.port)
+        welcome = partial(self._welcome, listening, say)
+        try:
+            if server.workers > 1:
+                return self._supervise(listening, say, welcome)
+            run(lambda: Worker(self.config), [listening], welcome, watching=self._watching)
+        finally:
+            listening.close()
+        say("stopped")
+        return 0
+
+    def _supervise(self, listening: socket.socket, say: Say, welcome: Callable[[], object]) -> int:
+        if sys.platform == "win32":
+            msg = "several workers need a system with fork; use --workers 1 on Windows"
+            raise ConfigError(msg)
+        folder = Path(tempfile.mkdtemp(prefix="dragoman-"))  # for its owner alone
+        count, owner = self.config.server.workers, os.getpid()
+
+        def work(number: int, leash: int, ready: Callable[[], None]) -> None:
+            peers = Peers(folder, number, count)
+            making = partial(Worker, self.config, self.load, number=number, peers=peers)
+            try:
+                run(making, [listening], ready, leash=leash)
+            except DragomanError as error:
+                say(f"dragoman: {error}")
+                sys.exit(2)
+
+        supervisor = Supervisor(
+            count, work, drain=lambda: self.config.server.drain_timeout, reload=self._reloaded,
+            changed=self._watch.has_changed, say=say, ready=welcome, stopped=listening.close,
+        )  # fmt: skip
+        try:
+            code = supervisor.run()
+        finally:
+            if os.getpid() == owner:
+                shutil.rmtree(folder, ignore_errors=True)
+        say("stopped")
+        return code
+
+    def _reloaded(self) -> bool:
+        """Read the configuration for workers to come; whether those that run shall read it, too."""
+        try:
+            self.config = self.load()
+        except (DragomanError, OSError) as error:
+            LOG.error("the configuration was not reloaded, the old one stays in force:\n%s", error)
+            return False
+        return True
+
+    def _welcome(self, listening: socket.socket, say: Say) -> None:
+        host, port = listening.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        url, count = f"http://{shown}:{port}", self.config.server.workers
+        prefix = self.config.server.path_prefix
+        workers = "1 worker" if count == 1 else f"{count} workers"
+        say(f"dragoman {__version__} listens on {url}{prefix} ({workers}, pid {os.getpid()})")
+        say(f"  base URL for OpenAI's clients: {url}{prefix}/v1")
+        say(f"  for Anthropic's, Gemini's and Ollama's: {url}{prefix}")
+        for line in summary(self.config, most=_SHOWN):
+            say(f"  {line}")
+        if self.config.source is not None:
+            say("A change of the file takes effect by itself, and on kill -HUP.")
+        drain = f"{self.config.server.drain_timeout:g} s"
+        say(f"Ctrl-C stops it when requests in progress are done, within {drain}; twice: at once.")
+
+
+def _expect_safe(config: GatewayConfig) -> None:
+    server = config.server
+    if server.keys is None and not is_loopback(server.host):
+        msg = (
+            "without keys the gateway listens on this machine only: anybody who reaches it could"
+            " spend your money; set `keys` in [server], or listen on 127.0.0.1"
+        )
+        raise ConfigError(msg)
+
+
+class _JsonForm(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        said = {"level": record.levelname.lower(), "event": "message", "text": record.getMessage()}
+        return msgspec.json.encode(said).decode()
+
+
+def set_up_log(form: LogForm) -> None:
+    """Messages of the gateway go to standard error, in the form of the request log."""
+    logger = logging.getLogger("dragoman")
+    if logger.handlers:
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        _JsonForm() if form == "json" else logging.Formatter("dragoman: %(message)s")
+    )
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    logger.propagate = False

@@ -1,0 +1,112 @@
+"""How workers add up their counts: each answers on a Unix socket in a folder of their own.
+
+What a worker told is kept in a file beside it, from which the one that takes its place goes on:
+sums that were shown never fall.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from dragoman.gateway.metrics import Counts, Metrics, added
+
+_TIMEOUT = 2.0
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Counts).decode
+
+
+class Peers:
+    """The workers of this gateway, seen by one of them."""
+
+    def __init__(self, folder: Path, number: int, count: int) -> None:
+        """`number` counts from one; the folder is private to the user."""
+        self._folder = folder
+        self._number = number
+        self._count = count
+        self._counts: Callable[[], Counts] = Counts
+        self._server: asyncio.Server | None = None
+        self._saved = b""
+
+    async def start(self, metrics: Metrics, counts: Callable[[], Counts]) -> None:
+        """Go on from what the worker before this one had counted, and answer the others."""
+        before = self._kept(self._number)
+        if before is not None:
+            metrics.restore(before)
+        self._counts = counts
+        path = self._socket(self._number)
+        path.unlink(missing_ok=True)  # of a worker that was killed
+        self._server = await asyncio.start_unix_server(self._tell, path)
+
+    async def close(self) -> None:
+        """Keep what was counted."""
+        self.save()
+        if self._server is not None:
+            self._server.close()
+
+    def _socket(self, number: int) -> Path:
+        return self._folder / f"{number}.sock"
+
+    def _file(self, number: int) -> Path:
+        return self._folder / f"{number}.json"
+
+    # --- this worker's counts
+
+    async def _tell(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            writer.write(_encode(self._told()))
+            await writer.drain()
+        writer.close()
+
+    def _told(self) -> Counts:
+        """What is about to be shown; it is kept first."""
+        counts = self._counts()
+        self._save(counts)
+        return counts
+
+    def save(self) -> None:
+        """Keep what was counted so far."""
+        self._save(self._counts())
+
+    def _save(self, counts: Counts) -> None:
+        # What is so at the moment ends with the worker.
+        data = _encode(msgspec.structs.replace(counts, active=0, connections=0))
+        if data == self._saved:
+            return
+        self._saved = data
+        with suppress(OSError):  # a full disk: counting goes on
+            part = self._folder / f"{self._number}.part"
+            part.write_bytes(data)
+            part.replace(self._file(self._number))
+
+    def _kept(self, number: int) -> Counts | None:
+        try:
+            return _decode(self._file(number).read_bytes())
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    # --- everybody's
+
+    async def total(self) -> tuple[Counts, int]:
+        """The sums over all workers, and how many of them answered."""
+        others = [each for each in range(1, self._count + 1) if each != self._number]
+        told = await asyncio.gather(*map(self._asked, others))
+        answers = [each for each in told if each is not None]
+        silent = [number for number, each in zip(others, told, strict=True) if each is None]
+        kept = [each for each in map(self._kept, silent) if each is not None]
+        return added([self._told(), *answers, *kept]), 1 + len(answers)
+
+    async def _asked(self, number: int) -> Counts | None:
+        try:
+            async with asyncio.timeout(_TIMEOUT):
+                reader, writer = await asyncio.open_unix_connection(self._socket(number))
+                try:
+                    return _decode(await reader.read())
+                finally:
+                    writer.close()
+        except (OSError, TimeoutError, msgspec.MsgspecError):
+            return None

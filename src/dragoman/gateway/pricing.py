@@ -1,0 +1,70 @@
+"""What answers cost: by the operator's own prices, else by those that providers list."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+
+from dragoman.gateway.config.settings import Hop
+from dragoman.model.frozen import EMPTY
+from dragoman.model.usage import Usage
+from dragoman.providers.price import Price
+from dragoman.providers.prices import LISTED, Prices
+from dragoman.wire.lane.plain import Summary
+
+_MOST_KEPT = 1024
+
+
+class PricedModels:
+    """Costs of requests; of which models the price is known is remembered.
+
+    The operator's own prices may name a place (`lab:*`): they win over those of its provider.
+    """
+
+    def __init__(self, own: Mapping[str, Price] = EMPTY) -> None:
+        self._prices = Prices(own) if own else LISTED
+        self._found: dict[tuple[str | None, ...], tuple[str, Price | None] | None] = {}
+
+    def cost(
+        self, summary: Summary, provider: str, asked: str | None, place: str | None = None
+    ) -> Decimal | None:
+        """What an answer cost in US dollars; None where its price is not known."""
+        found = self._known(provider, place, summary.model, asked)
+        if found is None:
+            return None
+        name, own = found
+        if own is not None:
+            return None if summary.usage is None else own.cost(summary.usage)
+        return self._prices.cost_of(summary.usage, name, provider, tier=summary.tier)
+
+    def estimate(self, usage: Usage, hop: Hop) -> Decimal | None:
+        """What a request to a place may cost."""
+        place = hop.place
+        provider = place.name if place.provider is None else place.provider.name
+        return self.cost(Summary(None, usage), provider, hop.model, place.name)
+
+    def _known(
+        self, provider: str, place: str | None, *names: str | None
+    ) -> tuple[str, Price | None] | None:
+        key = (provider, place, *names)
+        try:
+            return self._found[key]
+        except KeyError:
+            found = self._find(provider, place, [name for name in names if name])
+        if len(self._found) >= _MOST_KEPT:
+            self._found.clear()
+        self._found[key] = found
+        return found
+
+    def _find(
+        self, provider: str, place: str | None, names: list[str]
+    ) -> tuple[str, Price | None] | None:
+        """The name by which a price is found: that of the model that answered, or was asked."""
+        prices = self._prices
+        for at in dict.fromkeys((place, provider)):
+            for name in names:
+                own = prices.own_price(name, at) if at is not None else None
+                if own is not None:
+                    return name, own
+        listed = (name for name in names if prices.can_tell(name, provider))
+        return next(((name, None) for name in listed), None)

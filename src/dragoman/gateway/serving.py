@@ -1,0 +1,380 @@
+"""One process's share of serving the gateway: from a listening socket to a graceful end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from dragoman.errors import ConfigError, DragomanError, Overloaded
+from dragoman.gateway.access_log import AccessLog
+from dragoman.gateway.app import App
+from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
+from dragoman.gateway.exposition import exposition
+from dragoman.gateway.metrics import Counts, Metrics
+from dragoman.gateway.observing import Traced, note_span, set_up_tracing
+from dragoman.gateway.peers import Peers
+from dragoman.gateway.protocol import KEEP_ALIVE, GatewayProtocol, Sweeper
+from dragoman.gateway.records import Finished
+from dragoman.gateway.state import Gateway
+
+if TYPE_CHECKING:
+    from dragoman.gateway.keys import Keys
+    from dragoman.gateway.page.traffic_store import Traffic
+
+LOG = logging.getLogger("dragoman.gateway")
+BACKLOG = 2048
+_ATTEMPT_TO_TELL = 2  # seconds that requests have to say that the server stops
+Loader = Callable[[], GatewayConfig]
+
+
+class Worker:
+    """Serves the gateway on sockets that are given to it, until it is told to stop."""
+
+    def __init__(
+        self, config: GatewayConfig, load: Loader | None = None, *, number: int = 0,
+        peers: Peers | None = None,
+    ) -> None:  # fmt: skip
+        """`load` reads the configuration again; `number` counts workers from one."""
+        self.gateway = Gateway(config)
+        self.metrics = Metrics()
+        self.metrics.apply(config)
+        self._load = load
+        self._number = number
+        self._peers = peers
+        form = config.server.log
+        self._log = None if form == "off" else AccessLog(form, worker=number)
+        self._server = _server(self.gateway)
+        self._adopting = asyncio.Lock()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._running: asyncio.Task[None] | None = None
+
+    # --- from start to end
+
+    async def serve(
+        self, sockets: Sequence[socket.socket], ready: Callable[[], object] = lambda: None
+    ) -> None:
+        """Serve; `ready` is called when requests are answered."""
+        gateway = self.gateway
+        self._running = asyncio.current_task()
+        provider = set_up_tracing()
+        gateway.keys = await _opened(gateway.config.server.keys)
+        gateway.observers += [self.metrics, note_span]
+        gateway.traffic = await asyncio.to_thread(_remembering, gateway.config.server)
+        if gateway.traffic is not None:
+            gateway.observers.append(gateway.traffic)
+        if self._log is not None:
+            gateway.observers.append(self._log)
+        gateway.exposition = self._exposed
+        if self._peers is not None:
+            await self._peers.start(self.metrics, self._counts)
+        self._start(self._sweeper().run())
+        self._start(self._when_started(ready))
+        try:
+            await self._server.serve(list(sockets))
+        except asyncio.CancelledError:
+            await self._drop()
+            raise
+        finally:
+            await self._close(provider)
+
+    async def _when_started(self, ready: Callable[[], object]) -> None:
+        while not self._server.started:  # noqa: ASYNC110 - uvicorn has no event for it
+            await asyncio.sleep(0.005)
+        ready()
+
+    async def _drop(self) -> None:
+        """Let go of everything that uvicorn would have waited for."""
+        for listening in getattr(self._server, "servers", ()):
+            listening.close()
+        for connection in tuple(self._server.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        for task in tuple(self._server.server_state.tasks):
+            task.cancel()
+        await asyncio.sleep(0)
+        await self.gateway.close()
+
+    async def _close(self, provider: Any) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
+        if self._peers is not None:
+            await self._peers.close()
+        if self._log is not None:
+            await asyncio.to_thread(self._log.close)
+        if self.gateway.traffic is not None:
+            await asyncio.to_thread(self.gateway.traffic.close)
+        if provider is not None:
+            await asyncio.to_thread(provider.shutdown)
+
+    def _sweeper(self) -> Sweeper:
+        also = () if self._peers is None else (self._peers.save,)
+        return Sweeper(self.gateway, self._server.server_state.connections, *also)
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # --- stopping
+
+    def stop(self) -> None:
+        """Take no more requests, and end when those in progress have ended, or their time has."""
+        if self.gateway.is_draining:
+            return
+        self.gateway.is_draining = True
+        self._server.should_exit = True
+        limit = self.gateway.config.server.drain_timeout
+        if self.gateway.active and not self._number:  # else the supervisor has said it
+            LOG.info("stopping; %d requests in progress have %g s", self.gateway.active, limit)
+        asyncio.get_running_loop().call_later(limit, self._interrupt)
+
+    def _interrupt(self) -> None:
+        for visit in tuple(self.gateway.visits):
+            msg = "the server stops; ask again"
+            visit.interrupt(Overloaded(msg, status=503, retry_after=1.0))
+
+    def stop_now(self) -> None:
+        """Drop everything."""
+        if self._running is not None:
+            self._running.cancel()
+
+    def interrupted(self) -> None:
+        """Stop, and at the second time at once."""
+        if self.gateway.is_draining:
+            self.stop_now()
+        else:
+            self.stop()
+
+    # --- a new configuration
+
+    def reload(self) -> None:
+        """Read the configuration again; a bad one is told of, and the old one stays in force."""
+        if self._load is None:
+            return
+        try:
+            config = self._load()
+        except (DragomanError, OSError) as error:
+            self.keep(error)
+        else:
+            self.adopt_soon(config)
+
+    def keep(self, error: Exception) -> None:
+        """A configuration can't be used: the old one stays in force."""
+        self.metrics.failed_reloads += 1
+        LOG.error("the configuration was not reloaded, the old one stays in force:\n%s", error)
+
+    def adopt_soon(self, config: GatewayConfig) -> None:
+        """Take on a configuration, without waiting for it."""
+        self._start(self.adopt(config))
+
+    async def adopt(self, config: GatewayConfig) -> None:
+        """Take on a configuration for the requests that follow; one after the other."""
+        async with self._adopting:
+            await self._adopt(config)
+
+    async def _adopt(self, config: GatewayConfig) -> None:
+        gateway, before = self.gateway, self.gateway.config.server
+        old = opened = gateway.keys
+        try:
+            if config.server.keys != before.keys:
+                opened = await _opened(config.server.keys)
+            gateway.apply(config)
+        except DragomanError as error:
+            self.keep(error)
+            if opened is not None and opened is not old:
+                await opened.close()
+            return
+        gateway.keys = opened
+        self.metrics.apply(config)
+        self.metrics.reloads += 1
+        if self._number <= 1:  # one speaks for all
+            LOG.info("the configuration was reloaded")
+            _warn_of_fixed(before, config.server)
+        if old is not None and old is not opened:
+            self._start(self._closed_later(old))
+
+    async def _closed_later(self, keys: Keys) -> None:
+        """Close a store when the requests that began with it are over."""
+        visits = set(self.gateway.visits)
+        while visits & self.gateway.visits:  # noqa: ASYNC110 - it happens once in a blue moon
+            await asyncio.sleep(0.2)
+        await keys.close()
+
+    # --- counting
+
+    def _counts(self) -> Counts:
+        connections = len(self._server.server_state.connections)
+        counts = self.metrics.counts(self.gateway.active, connections)
+        counts.dropped_log_lines = 0 if self._log is None else self._log.dropped
+        return counts
+
+    async def _exposed(self) -> bytes:
+        if self._peers is None:
+            return exposition(self._counts(), 1)
+        return exposition(*await self._peers.total())
+
+
+def _remembering(server: ServerSettings) -> Traffic | None:
+    from dragoman.gateway.page.traffic_store import opened_traffic
+
+    return opened_traffic(server)
+
+
+async def _opened(url: str | None) -> Keys | None:
+    if url is None:
+        return None
+    from dragoman.gateway.keys import Keys
+
+    return await Keys.open(url)
+
+
+def _warn_of_fixed(before: Any, after: Any) -> None:
+    for name in ("host", "port", "workers", "log", "history", "traffic", "traffic_rows"):
+        if getattr(before, name) != getattr(after, name):
+            LOG.warning("a change of `%s` takes effect when the server is started again", name)
+
+
+# --- the process
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn's server; signals are the worker's business."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leave signals alone."""
+        yield
+
+
+def _counting(gateway: Gateway) -> type[GatewayProtocol]:
+    """The protocol whose refusals the gateway's observers are told of, too."""
+
+    class Counting(GatewayProtocol):
+        def note_refusal(self, status: int, seconds: float) -> None:
+            kind = "malformed"
+            gateway.finished(Finished(kind, "", status, seconds, error="InvalidRequest"))
+
+    return Counting
+
+
+def _server(gateway: Gateway) -> _Server:
+    server = gateway.config.server
+    logger = logging.getLogger("uvicorn.error")
+    logger.setLevel(logging.CRITICAL)  # it logs tracebacks, which may quote what clients sent
+    settings = uvicorn.Config(
+        Traced(App(gateway)),
+        http=_counting(gateway),
+        ws_max_size=server.max_body,
+        lifespan="on",
+        interface="asgi3",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=int(KEEP_ALIVE),
+        timeout_graceful_shutdown=int(server.drain_timeout) + _ATTEMPT_TO_TELL,
+    )
+    return _Server(settings)
+
+
+Watching = Callable[[Worker], AbstractAsyncContextManager[object]]
+"""What brings a worker new configurations while it is open."""
+
+
+def run(
+    worker: Callable[[], Worker], sockets: Sequence[socket.socket],
+    ready: Callable[[], object], *, leash: int | None = None, watching: Watching | None = None,
+) -> None:  # fmt: skip
+    """Run a worker in this process, listening to signals.
+
+    `leash`, for a worker under a supervisor: a pipe that ends when the supervisor does.
+    """
+    raise_file_limit()
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner, suppress(asyncio.CancelledError):
+        runner.run(_run(worker, sockets, ready, leash, watching))
+
+
+async def _run(
+    make: Callable[[], Worker], sockets: Sequence[socket.socket], ready: Callable[[], object],
+    leash: int | None, watching: Watching | None,
+) -> None:  # fmt: skip
+    worker, loop = make(), asyncio.get_running_loop()
+
+    def started() -> None:
+        gc.collect()
+        gc.freeze()  # what is there now stays: no need to look at it again and again
+        ready()
+
+    if sys.platform != "win32":
+        loop.add_signal_handler(signal.SIGTERM, worker.stop)
+        loop.add_signal_handler(signal.SIGHUP, worker.reload)
+    if leash is None:
+        _on_interrupt(loop, worker)
+    else:
+        loop.add_reader(leash, worker.stop)
+    async with nullcontext() if watching is None else watching(worker):
+        await worker.serve(sockets, started)
+
+
+def _on_interrupt(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
+    if sys.platform != "win32":
+        loop.add_signal_handler(signal.SIGINT, worker.interrupted)
+    else:  # no loop there has handlers
+        told = partial(loop.call_soon_threadsafe, worker.interrupted)
+        signal.signal(signal.SIGINT, lambda _number, _frame: told())
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:  # it is not there on Windows
+        return None
+    return uvloop.new_event_loop
+
+
+def raise_file_limit() -> None:
+    """Let the process have as many connections as the system allows it."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(ValueError, OSError):  # macOS has a lower limit than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; raises `ConfigError` that says what to do."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError):
+        msg = "the host to listen on has no address; use one of this machine's, as 127.0.0.1"
+        raise ConfigError(msg) from None
+    family, kind, protocol, _, address = found[0]
+    listening = socket.socket(family, kind, protocol)
+    try:
+        if os.name == "posix":  # elsewhere it would let two servers share a port
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it
+        listening.bind(address)
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        why = os.strerror(error.errno) if error.errno else "it can't be used"
+        msg = f"port {port} of {address[0]}: {why.lower()}; choose another with --port"
+        raise ConfigError(msg) from None
+    listening.set_inheritable(True)
+    return listening

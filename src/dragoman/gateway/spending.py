@@ -1,0 +1,66 @@
+"""What a request costs: reserved before it is sent, settled when it is over."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from types import TracebackType
+from typing import Self
+
+from dragoman.gateway.config.routing import Route
+from dragoman.gateway.keys.records import Reservation, Spent
+from dragoman.gateway.visits import Visit
+from dragoman.gateway.work import Work
+from dragoman.model.usage import Usage
+
+
+class Spending:
+    """The cost of one request; `async with` settles it, however the request ends."""
+
+    def __init__(self, visit: Visit, work: Work, route: Route) -> None:
+        self._visit = visit
+        self._work = work
+        self._route = route
+        self._keys = visit.gateway.keys  # it is settled where it was reserved, whatever is reloaded
+        self._reservation: Reservation | None = None
+
+    async def __aenter__(self) -> Self:
+        keys, key = self._keys, self._visit.key
+        if keys is None or key is None:
+            return self
+        tokens, cost = (0, None) if not key.is_limited else self._estimate()
+        model = self._work.asked_model or ""
+        self._reservation = await keys.reserve(key, model, tokens, cost)
+        return self
+
+    def _estimate(self) -> tuple[int, Decimal | None]:
+        """The most that the request is likely to cost, by its size and its limit."""
+        if self._work.is_free:
+            return 0, Decimal(0)
+        usage = self._work.expected()
+        prices = self._visit.gateway.prices
+        costs = [prices.estimate(usage, hop) for hop in self._route.hops]
+        known = [cost for cost in costs if cost is not None]
+        return usage.total_input + usage.total_output, max(known, default=None)
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        work = self._work
+        usage = work.usage
+        if usage is not None and work.provider is not None:
+            prices = self._visit.gateway.prices
+            work.cost = prices.cost(work.summary, work.provider, work.model, work.place)
+        if self._reservation is not None:
+            await self._settle(self._reservation, usage)
+
+    async def _settle(self, reservation: Reservation, usage: Usage | None) -> None:
+        keys, work = self._keys, self._work
+        assert keys is not None  # noqa: S101 - something was reserved
+        if usage is None and not work.sink.has_begun:
+            await keys.release(reservation)
+            return
+        if usage is None:  # an answer that was left or cut: nobody says what it cost, it did cost
+            usage = Usage(input=reservation.tokens)
+        model, route = work.model or "", self._route.name
+        await keys.settle(reservation, Spent.of(usage, work.cost, model=model, route=route))

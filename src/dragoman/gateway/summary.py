@@ -1,0 +1,90 @@
+"""What a configuration does, in lines for people: at the start of a server, and for `--check`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+from dragoman.gateway.config.settings import GatewayConfig, Hop, Place, RouteSettings
+from dragoman.gateway.guard import is_loopback
+from dragoman.providers.readiness import is_own_server, key_variable
+
+_SHOWN = 12  # routes or places, where a server starts
+
+
+def summary(
+    config: GatewayConfig, environ: Mapping[str, str] = os.environ, *, most: int | None = None
+) -> Iterator[str]:
+    """The file, its routes and places, who may use them, and what looks wrong."""
+    yield f"configuration: {config.source or 'none; every model that is found here is served'}"
+    yield from _listed("routes", [_route(each) for each in config.routes], most)
+    if config.aliases:
+        pairs = [f"{name} = {meant}" for name, meant in config.aliases.items()]
+        yield from _listed("aliases", pairs, most)
+    places = [_place(each, environ) for each in config.places.values()]
+    yield from _listed("places", places, most)
+    if not places:
+        yield "nothing is served: set a provider's key, such as OPENAI_API_KEY, or write a file"
+    yield _door(config)
+    for warning in config.warnings:
+        yield f"warning: {warning}"
+
+
+def _listed(name: str, rows: list[str], most: int | None) -> Iterator[str]:
+    if not rows:
+        return
+    yield f"{name}:"
+    for row in rows[:most]:
+        yield f"  {row}"
+    if most is not None and len(rows) > most:
+        yield f"  and {len(rows) - most} more (`dragoman serve --check` shows all)"
+
+
+def _route(route: RouteSettings) -> str:
+    hops = (
+        " | ".join(map(_hop, route.to)) if _is_drawn(route) else ", then ".join(map(_hop, route.to))
+    )
+    name = f" ({route.name})" if route.name not in {"", route.model} else ""
+    return f"{route.model}{name} -> {hops}"
+
+
+def _is_drawn(route: RouteSettings) -> bool:
+    return len(route.to) > 1 and all(hop.weight is not None for hop in route.to)
+
+
+def _hop(hop: Hop) -> str:
+    weight = "" if hop.weight is None else f" x{hop.weight}"
+    return f"{hop.place.name}{':' if hop.model else ''}{hop.model or ''}{weight}"
+
+
+def _place(place: Place, environ: Mapping[str, str]) -> str:
+    if place.provider is None:
+        return f"{place.name} (a model in this process)"
+    kind = place.provider.name
+    named = "" if kind == place.name else f" ({kind})"
+    if place.base_url is None and is_own_server(place.provider):
+        return f"{place.name}{named} at {place.provider.base_url}, when it runs"
+    where = f" at {place.base_url}" if place.base_url else ""
+    return f"{place.name}{named}{where}: {_key(place, environ)}"
+
+
+def _key(place: Place, environ: Mapping[str, str]) -> str:
+    provider = place.provider
+    if place.key_env is not None:
+        is_set = bool(environ.get(place.key_env, "").strip())
+        return "key set" if is_set else f"key missing: {place.key_env}"
+    if provider is None or provider.auth is None or is_own_server(provider):
+        return "no key"
+    if key_variable(provider, environ) is not None:
+        return "key set"
+    is_wanted = provider.keys and place.base_url is None
+    return f"key missing: {' or '.join(provider.keys)}" if is_wanted else "no key"
+
+
+def _door(config: GatewayConfig) -> str:
+    server = config.server
+    if server.keys is not None:
+        return "keys: needed (`dragoman keys create` makes one)"
+    if is_loopback(server.host):
+        return "keys: none; every program on this machine may ask"
+    return "keys: none; only 127.0.0.1 can be served without them (set `keys` in [server])"

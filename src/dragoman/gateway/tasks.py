@@ -1,0 +1,39 @@
+"""Work that goes on when the request that began it is over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+
+class Tasks:
+    """Tasks by name. Bounded by who adds them: `len` tells how many there are."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        """Run something under a name."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks[name] = task
+        task.add_done_callback(lambda _: self._tasks.pop(name, None))
+
+    def cancel(self, name: str) -> None:
+        """Cancel what runs under a name, if anything does."""
+        task = self._tasks.get(name)
+        if task is not None:
+            task.cancel()
+
+    async def finish(self, seconds: float) -> None:
+        """Wait for all of them; those that take longer are cancelled."""
+        tasks = list(self._tasks.values())
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=seconds)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*late, return_exceptions=True)

@@ -1,0 +1,73 @@
+"""Streams for clients that read a call of a tool only as a whole.
+
+Mistral streams them so, and its SDK refuses OpenAI's form, in which the pieces after the first
+have no name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from dragoman.model.events import ChoiceFinish, Event, PartDelta, PartStart, PartStop
+from dragoman.model.responses import Response
+from dragoman.model.tools import ToolCall, ToolCallDelta
+from dragoman.wire.front import AgentForm, FrontForm
+
+_NOTHING = "{}"
+"""The arguments of a call that has none: left out, they would come in a piece of their own."""
+
+
+def agent_form(form: FrontForm, headers: Iterable[tuple[bytes, bytes]]) -> AgentForm | None:
+    """What a client counts on that is known by its user agent; None: what all do."""
+    for name, value in headers:
+        if name == b"user-agent":
+            for beginning, found in form.agents.items():
+                if value.startswith(beginning):
+                    return found
+    return None
+
+
+class Answering(Protocol):
+    """An answer that is under way."""
+
+    @property
+    def response(self) -> Response:
+        """What has come of it."""
+        ...
+
+
+class WholeCalls:
+    """Holds calls back until the model has finished, and tells each in one piece."""
+
+    def __init__(self, source: Answering) -> None:
+        self._source = source
+        self._held: set[tuple[int, int]] = set()
+
+    def feed(self, events: Iterable[Event]) -> list[Event]:
+        """The events, without pieces of calls."""
+        return list(self._kept(events))
+
+    def _kept(self, events: Iterable[Event]) -> Iterator[Event]:
+        for event in events:
+            if self._is_piece(event):
+                continue
+            if isinstance(event, ChoiceFinish):
+                yield from self._calls(event.choice)
+            yield event
+
+    def _is_piece(self, event: Event) -> bool:
+        if isinstance(event, PartStart) and isinstance(event.part, ToolCall):
+            self._held.add((event.choice, event.index))
+        if isinstance(event, (PartStart, PartDelta, PartStop)):
+            return (event.choice, event.index) in self._held
+        return isinstance(event, ToolCallDelta)
+
+    def _calls(self, choice: int) -> Iterator[Event]:
+        for found in self._source.response.choices:
+            if found.index == choice:
+                for index, part in enumerate(found.message.parts):
+                    if isinstance(part, ToolCall):
+                        whole = part if part.raw or part.arguments else part.replace(raw=_NOTHING)
+                        yield PartStart(index, whole, choice)
+                        yield PartStop(index, choice=choice)

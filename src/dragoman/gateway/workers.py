@@ -1,0 +1,263 @@
+"""Several processes that serve one socket, and the one that watches over them.
+
+The supervisor binds the socket and forks: a worker that dies is replaced while the socket stays
+open, so that connections wait instead of being refused. It is small on purpose: what it does not
+do can't fail.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NoReturn
+
+import msgspec
+
+Work = Callable[[int, int, Callable[[], None]], None]
+"""Runs a worker: its number, a pipe that ends with the supervisor, what to call when ready."""
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_STABLE = 10.0  # seconds after which a worker's death is not taken for a failing start
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 10.0
+_GRACE = 5.0  # seconds beyond the drain that a worker has to end
+_FAILED = 1
+_TICK = 1.0
+
+
+class _Child(msgspec.Struct):
+    number: int
+    pid: int
+    began: float
+    pipe: int
+    """Where it says that it is ready."""
+    generation: int
+    """The configuration that it was started with."""
+    is_ready: bool = False
+
+
+class Supervisor:
+    """Keeps a number of workers running until it is told to stop."""
+
+    def __init__(
+        self, count: int, work: Work, *, drain: Callable[[], float],
+        reload: Callable[[], bool] = lambda: True, changed: Callable[[], bool] = lambda: False,
+        say: Callable[[str], object] = lambda _text: None,
+        ready: Callable[[], object] = lambda: None, stopped: Callable[[], object] = lambda: None,
+    ) -> None:  # fmt: skip
+        """`reload` reads the configuration again, and says whether it is good.
+
+        `stopped` is called when it is told to stop: nobody must wait for it to listen any more.
+        """
+        self._count = count
+        self._work = work
+        self._drain, self._reload, self._changed = drain, reload, changed
+        self._say, self._ready, self._stopped = say, ready, stopped
+        self._children: dict[int, _Child] = {}
+        self._due: dict[int, float] = {}  # by number: when to start it again
+        self._failures: dict[int, int] = {}
+        self._generation = 0
+        self._has_started = False
+        self._deadline: float | None = None  # of stopping
+        self._code = 0
+        self._caught: list[int] = []
+        self._leash, self._held = os.pipe()
+        self._selector = selectors.DefaultSelector()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to stop."""
+        return self._deadline is not None
+
+    def run(self) -> int:
+        """Run until told to stop; returns the exit code."""
+        with self._listening():
+            for number in range(1, self._count + 1):
+                self._start(number)
+            while self._children or (self._due and not self.is_stopping):
+                self._look()
+        return self._code
+
+    def _look(self) -> None:
+        for key, _ in self._selector.select(self._patience()):
+            if isinstance(key.data, _Child):
+                self._hear(key.data)
+            else:
+                with suppress(BlockingIOError):
+                    key.fileobj.recv(64)  # type: ignore[union-attr]
+        while self._caught:
+            self._obey(self._caught.pop(0))
+        self._reap()
+        self._restart()
+        if not self.is_stopping and self._changed():
+            self._renew()
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            self._signal_all(signal.SIGKILL)
+
+    def _patience(self) -> float:
+        now = time.monotonic()
+        return max(0.0, min([_TICK, *(when - now for when in self._due.values())]))
+
+    # --- workers
+
+    def _start(self, number: int) -> None:
+        reading, writing = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(reading)
+            self._become(number, writing)
+        os.close(writing)
+        os.set_blocking(reading, False)
+        child = _Child(number, pid, time.monotonic(), reading, self._generation)
+        self._children[pid] = child
+        self._selector.register(reading, selectors.EVENT_READ, child)
+
+    def _become(self, number: int, pipe: int) -> NoReturn:
+        """Be a worker, in a process of its own; whatever happens, it ends here."""
+        code = _FAILED
+        try:
+            signal.set_wakeup_fd(-1)
+            for each in (signal.SIGINT, signal.SIGHUP):
+                signal.signal(each, signal.SIG_IGN)  # the supervisor says what to do
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.close(self._held)
+            self._selector.close()
+
+            def ready() -> None:
+                os.write(pipe, b"1")
+                os.close(pipe)
+
+            self._work(number, self._leash, ready)
+            code = 0
+        except SystemExit as ending:
+            code = ending.code if isinstance(ending.code, int) else _FAILED
+        except BaseException as error:  # noqa: BLE001 - told without its text, which may quote
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            place = f"{Path(frame.filename).name}:{frame.lineno}"
+            self._say(f"worker {number} failed ({type(error).__name__} at {place})")
+        finally:
+            with suppress(Exception):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+
+    def _hear(self, child: _Child) -> None:
+        try:
+            told = os.read(child.pipe, 1)
+        except BlockingIOError:
+            return
+        self._selector.unregister(child.pipe)
+        os.close(child.pipe)
+        if not told:
+            return  # it died before
+        child.is_ready = True
+        if child.generation != self._generation:  # the configuration has changed meanwhile
+            self._signal(child, signal.SIGHUP)
+        if self.is_stopping:
+            self._signal(child, signal.SIGTERM)
+        if not self._has_started and all(each.is_ready for each in self._children.values()):
+            self._has_started = True
+            self._ready()
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            child = self._children.pop(pid, None)
+            if child is not None:
+                self._bury(child, os.waitstatus_to_exitcode(status))
+
+    def _bury(self, child: _Child, code: int) -> None:
+        if not child.is_ready:
+            self._hear(child)
+        if self.is_stopping:
+            return
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        if not self._has_started:
+            self._say(f"worker {child.number} could not start ({how})")
+            self._code = code if code > 0 else _FAILED
+            self._stop()
+            return
+        lived = time.monotonic() - child.began
+        failures = 0 if lived > _STABLE else self._failures.get(child.number, 0) + 1
+        self._failures[child.number] = failures
+        wait = min(_FIRST_WAIT * 2**failures, _LONGEST_WAIT) if failures > 1 else 0.0
+        self._say(f"worker {child.number} ended ({how}); another takes its place")
+        self._due[child.number] = time.monotonic() + wait
+
+    def _restart(self) -> None:
+        now = time.monotonic()
+        for number in [number for number, when in self._due.items() if when <= now]:
+            del self._due[number]
+            if not self.is_stopping:
+                self._start(number)
+
+    # --- signals
+
+    @contextmanager
+    def _listening(self) -> Generator[None, None, None]:
+        reading, writing = socket.socketpair()
+        reading.setblocking(False)  # noqa: FBT003 - a method of the standard library
+        writing.setblocking(False)  # noqa: FBT003 - a method of the standard library
+        handled = (*_SIGNALS, signal.SIGHUP, signal.SIGCHLD)
+        before = {each: signal.signal(each, self._catch) for each in handled}
+        earlier = signal.set_wakeup_fd(writing.fileno())
+        self._selector.register(reading, selectors.EVENT_READ)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(earlier)
+            for each, handler in before.items():
+                signal.signal(each, handler)
+            self._selector.close()
+            for pipe in (self._leash, self._held):
+                os.close(pipe)
+            reading.close()
+            writing.close()
+
+    def _catch(self, number: int, _frame: object) -> None:
+        self._caught.append(number)
+
+    def _obey(self, number: int) -> None:
+        if number == signal.SIGHUP:
+            self._renew()
+        elif number == signal.SIGINT and self.is_stopping:
+            self._code = 128 + number
+            self._signal_all(signal.SIGKILL)
+        elif number in _SIGNALS and not self.is_stopping:
+            self._say(f"stopping; requests in progress have {self._drain():g} s to end")
+            self._stop()
+
+    def _renew(self) -> None:
+        if not self._reload():
+            return
+        self._generation += 1
+        for child in self._children.values():
+            if child.is_ready:  # others are told when they are
+                child.generation = self._generation
+                self._signal(child, signal.SIGHUP)
+
+    def _stop(self) -> None:
+        self._deadline = time.monotonic() + self._drain() + _GRACE
+        self._signal_all(signal.SIGTERM)
+        self._stopped()
+
+    def _signal_all(self, number: int) -> None:
+        for child in self._children.values():
+            self._signal(child, number)
+
+    def _signal(self, child: _Child, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(child.pid, number)

@@ -1,0 +1,119 @@
+"""The log of requests: a line for each, without content or keys, that nobody can forge."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman.gateway.access_log import AccessLog, json_line, text_line
+from dragoman.gateway.records import Finished
+from dragoman.model.usage import Usage
+
+RECORD = Finished(
+    "chat", "anthropic", 200, 1.25, first_byte=0.1, route="*", provider="openai", model="gpt-5",
+    key="k1", usage=Usage(input=5, output=2, cache_read=3, thinking=1), cost=Decimal("0.01"),
+    losses=("messages[0].parts[1]", "messages[3].parts[1]"), repairs=("W46",), attempts=2,
+    stream=True, sent=321,
+)  # fmt: skip
+
+
+def test_a_json_line() -> None:
+    """All that is known of a request, by names."""
+    said = json.loads(json_line(0.5, RECORD, 2))
+    assert said == {
+        "time": "1970-01-01T00:00:00.500+00:00", "level": "info", "event": "request",
+        "kind": "chat", "front": "anthropic", "status": 200, "seconds": 1.25, "first_byte": 0.1,
+        "route": "*", "provider": "openai", "model": "gpt-5", "key": "k1", "tokens_in": 8,
+        "tokens_out": 3, "tokens_cached": 3, "tokens_reasoning": 1, "cost": 0.01, "attempts": 2,
+        "sent": 321, "stream": True, "losses": ["messages[].parts[]"], "repairs": ["W46"],
+        "worker": 2,
+    }  # fmt: skip
+
+
+def test_a_text_line() -> None:
+    """The same for people."""
+    assert text_line(0.5, RECORD).decode() == (
+        "1970-01-01T00:00:00.500+00:00 200 1.25s chat anthropic -> openai gpt-5 route=* key=k1"
+        " tokens_in=8 tokens_out=3 tokens_cached=3 tokens_reasoning=1 cost=0.01 attempts=2"
+        " sent=321 stream losses=messages[].parts[] repairs=W46\n"
+    )
+
+
+@settings(max_examples=50, deadline=None)
+@given(name=st.text(), path=st.text())
+def test_names_forge_no_lines(name: str, path: str) -> None:
+    """Whatever a model or a field is called, it stays one printable word on one line."""
+    record = Finished(
+        "chat", "gemini", 404, 0.001, model=name, provider=name, route=name, key=name,
+        losses=(path,), repairs=(path,), error="ModelNotFound", request_id=name,
+    )  # fmt: skip
+    for line in (json_line(1.0, record), text_line(1.0, record)):
+        assert line.count(b"\n") == 1
+        assert line.endswith(b"\n")
+        assert all(32 <= byte < 127 for byte in line[:-1])
+        assert len(line) < 2000
+    assert json.loads(json_line(1.0, record))["status"] == 404
+    assert text_line(1.0, record).split(b" ")[1] == b"404"
+
+
+@contextmanager
+def written(form: str, path: Path) -> Generator[AccessLog, None, None]:
+    """A log that writes to a file."""
+    fd = os.open(path, os.O_CREAT | os.O_WRONLY)
+    log = AccessLog(form, fd=fd)  # type: ignore[arg-type]
+    try:
+        yield log
+    finally:
+        log.close()
+        os.close(fd)
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_everything_is_written_at_the_end(tmp_path: Path, form: str) -> None:
+    """Closing writes what waits; probes of load balancers are not worth a line."""
+    with written(form, tmp_path / "log") as log:
+        for _ in range(1000):
+            log(RECORD)
+        log(Finished("health", "openai-chat", 200, 0.001))
+    assert len((tmp_path / "log").read_bytes().splitlines()) == 1000
+
+
+def test_a_reader_that_sleeps_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody reads, lines wait, and beyond a number are dropped and counted."""
+    monkeypatch.setattr("dragoman.gateway.access_log._MOST_WAITING", 500)
+    reading, writing = os.pipe()
+    log = AccessLog("text", fd=writing)
+    for _ in range(2000):
+        log(RECORD)
+    assert log.dropped > 0
+    drained = threading.Thread(target=_drain, args=(reading,))
+    drained.start()
+    log.close()
+    os.close(writing)
+    drained.join(10)
+    os.close(reading)
+
+
+def _drain(fd: int) -> None:
+    while os.read(fd, 1 << 20):
+        pass
+
+
+def test_a_reader_that_is_gone_breaks_nothing() -> None:
+    """A closed pipe ends the log, not the server."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    log = AccessLog("text", fd=writing)
+    log(RECORD)
+    log.close()
+    log(RECORD)
+    os.close(writing)

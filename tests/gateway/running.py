@@ -1,0 +1,156 @@
+"""A gateway on a real socket, in a thread of its own, and scripted servers behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import uvicorn
+import uvloop
+from aiohttp import web
+
+from dragoman.gateway.app import App
+from dragoman.gateway.config.settings import GatewayConfig, Hop, Place, RouteSettings
+from dragoman.gateway.state import Gateway
+from dragoman.providers.registry import provider
+from dragoman.transport.protocol import Timeouts
+
+Answering = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Serving:
+    """A gateway that is running: where it is, and its inside."""
+
+    def __init__(self, gateway: Gateway, url: str) -> None:
+        self.gateway = gateway
+        self.url = url
+
+
+class _Server:
+    """A uvicorn in a thread, whose gateway changes from test to test: starting one takes long."""
+
+    def __init__(self) -> None:
+        self.app = App(Gateway(GatewayConfig()))
+        settings = uvicorn.Config(
+            self.app, host="127.0.0.1", port=0, log_level="critical", access_log=False
+        )
+        self._server = uvicorn.Server(settings)
+        threading.Thread(target=self._run, daemon=True).start()
+        while not self._server.started:
+            threading.Event().wait(0.002)
+        port = self._server.servers[0].sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            self._loop = runner.get_loop()
+            runner.run(self._server.serve())
+
+    def stop(self) -> None:
+        """End the server itself."""
+        self._server.should_exit = True
+
+    def end(self, gateway: Gateway) -> None:
+        """Close a gateway, on the loop that it was used on."""
+        asyncio.run_coroutine_threadsafe(gateway.close(), self._loop).result(10)
+
+
+_idle: list[_Server] = []
+
+
+@contextmanager
+def running(config: GatewayConfig, *, stops: bool = False, **changes: Any) -> Generator[Serving]:
+    """A gateway on a free port of this machine, until the block ends; then the server may stop."""
+    server = _idle.pop() if _idle else _Server()
+    gateway = server.app.gateway = Gateway(config, **changes)
+    try:
+        yield Serving(gateway, server.url)
+    finally:
+        if stops:
+            server.stop()
+        else:
+            server.end(gateway)
+            _idle.append(server)
+
+
+class _Upstreams:
+    """Scripted servers, each on a port of its own, in one thread."""
+
+    def __init__(self) -> None:
+        self._answers: dict[int, Answering] = {}
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+        self._do(self._set_up())
+
+    def _do(self, work: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(10)
+
+    async def _set_up(self) -> None:
+        app = web.Application(client_max_size=2**30)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(
+            app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True
+        )
+        await self._runner.setup()
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        port = request.transport.get_extra_info("sockname")[1]
+        return await self._answers[port](request)
+
+    def add(self, answer: Answering) -> tuple[web.TCPSite, int]:
+        """Serve on a free port."""
+        before = {port for _, port in self._runner.addresses}
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        self._do(site.start())
+        [port] = {port for _, port in self._runner.addresses} - before
+        self._answers[port] = answer
+        return site, port
+
+    def remove(self, site: web.TCPSite) -> None:
+        """Listen no more."""
+        self._do(site.stop())
+
+
+@cache
+def _upstreams() -> _Upstreams:
+    return _Upstreams()
+
+
+@contextmanager
+def upstream(answer: Answering) -> Generator[str]:
+    """A server that answers every path by this function, on a free port; gives its address."""
+    site, port = _upstreams().add(answer)
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        _upstreams().remove(site)
+
+
+def place(name: str, kind: str, base_url: str, **changes: Any) -> Place:
+    """A place at an address, without retries and with a key that nobody checks."""
+    given: dict[str, Any] = {
+        "retries": 0,
+        "timeouts": Timeouts(connect=5, first_byte=20),
+        **changes,
+    }
+    return Place(
+        name=name, provider=provider(kind), base_url=base_url,
+        headers={"authorization": "Bearer upstream-key"}, **given,
+    )  # fmt: skip
+
+
+def routed(*places: Place, **server: Any) -> GatewayConfig:
+    """A configuration in which every model is asked at these places, in turn."""
+    hops = tuple(Hop(place=each) for each in places)
+    route = RouteSettings(model="*", to=hops)
+    config = GatewayConfig(places={each.name: each for each in places}, routes=(route,))
+    if not server:
+        return config
+    from msgspec.structs import replace
+
+    return replace(config, server=replace(config.server, **server))
