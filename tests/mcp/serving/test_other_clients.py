@@ -8,56 +8,32 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dragoman import ChatHistory, SessionIdentity
-from tests import environment
 from tests.cli.loopback import Came, Goes, serving
 from tests.mcp.serving.processes import SERVER, listening
+from tests.npm import CLAUDE_CODE, INSPECTOR, OPENCODE, Npm, programs
 
 pytestmark = pytest.mark.slow
 
-INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
-CLAUDE_CODE = "@anthropic-ai/claude-code@2.1.326"
-OPENCODE = "opencode-ai@1.18.33"
 _TIMEOUT = 300
 _MILLISECONDS = "240000"  # for the server to start: no client's own patience decides a test
 _PATIENT = ("--connect-timeout", _MILLISECONDS)
 ONE = SessionIdentity(agent="chat", chat="one")
 ANSWER = "The bridge is in Mostar."
 
-Npm = Callable[[str, str], Path]
-
 
 @pytest.fixture(scope="session")
 def npm(tmp_path_factory: pytest.TempPathFactory) -> Npm:
-    """A program out of a package from npm; skips where there is no npm, or no registry."""
-    kept = os.environ.get("DRAGOMAN_TEST_NPM")
-    base = Path(kept) if kept else tmp_path_factory.mktemp("npm")
-
-    def program(package: str, name: str) -> Path:
-        if shutil.which("npm") is None:
-            pytest.skip("npm is not installed")
-        folder = base / package.replace("/", "_")
-        found = folder / "node_modules" / ".bin" / name
-        if not found.exists():
-            done = subprocess.run(
-                ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), package],
-                env=environment.OUTSIDE, capture_output=True, text=True, check=False,
-                timeout=_TIMEOUT,
-            )  # fmt: skip
-            if done.returncode != 0:
-                pytest.skip(f"npm can't install {package}")
-        return found
-
-    return program
+    """Programs from npm."""
+    return programs(tmp_path_factory.mktemp("npm"))
 
 
 @pytest.fixture

@@ -1,0 +1,46 @@
+"""The cells in which something is lost, and why: checked by the tests, listed in the docs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_ALL = ("openai-chat", "openai-responses", "anthropic", "gemini", "ollama")
+_TELLING = ("openai-chat", "openai-responses", "anthropic", "gemini")
+"""Those that seal state, and that count cached and reasoning tokens."""
+
+
+class Known(NamedTuple):
+    """Something that the provider said, and that the client does not get to see or to send."""
+
+    client: str
+    scenarios: tuple[str, ...]
+    what: str
+    reason: str
+    backs: tuple[str, ...] = _ALL
+
+
+_THINKING = ("thinking", "thinking and tools")
+_OWN_COUNTS = "Ollama counts prompt and answer, nothing else"
+_DROPPED = (
+    "the SDK drops `reasoning_content` and `reasoning_details`; Mistral's own form, a `ThinkChunk` "
+    "in the content, is not written yet"
+)
+LOSSES = (
+    Known("ollama", _THINKING, "sealed state",
+          "Ollama's messages have no field that comes back untouched", _TELLING),
+    Known("ollama", ("usage",), "cached tokens", _OWN_COUNTS, _TELLING),
+    Known("ollama", ("usage",), "reasoning tokens", _OWN_COUNTS, _TELLING),
+    Known("ollama", ("errors",), "time to wait",
+          "the SDK's `ResponseError` has a text and a status, no headers"),
+    Known("mistralai", _THINKING, "thinking", _DROPPED),
+    Known("mistralai", _THINKING, "sealed state", _DROPPED, _TELLING),
+)  # fmt: skip
+
+
+def losses_of(client: str, scenario: str, back: str) -> set[str]:
+    """What is known to be lost in a cell."""
+    return {
+        loss.what
+        for loss in LOSSES
+        if loss.client == client and scenario in loss.scenarios and back in loss.backs
+    }

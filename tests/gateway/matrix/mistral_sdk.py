@@ -1,0 +1,101 @@
+"""The mistralai SDK: Chat in Mistral's form, of which its types keep what they know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from tests.gateway.matrix.chat_forms import calls_in, merged
+from tests.gateway.matrix.conversation import Called, Conversation, Counted, Seen
+from tests.gateway.matrix.openai_chat_sdk import OpenAIChat
+
+
+@cache
+def _sdk(url: str) -> Any:
+    return import_module("mistralai.client").Mistral(api_key="none", server_url=url)
+
+
+class MistralAI(OpenAIChat):
+    """`client.chat`."""
+
+    name = "mistralai"
+    module = "mistralai.client"
+
+    def __init__(self, url: str, model: str) -> None:
+        Conversation.__init__(self, url, model)
+        self.turns = []
+        self._sdk = _sdk(url)
+
+    def give(self, results: Sequence[tuple[Called, str]]) -> None:
+        """The results of calls."""
+        self.turns += [
+            {"role": "tool", "tool_call_id": called.id, "name": called.name, "content": text}
+            for called, text in results
+        ]
+
+    def answer(self, *, stream: bool) -> Seen:
+        """The model's turn."""
+        message, usage = self._asked(stream=stream)
+        self.turns.append(message)
+        return Seen(message.get("content") or "", "", calls_in(message), _counted(usage))
+
+    def _asked(self, *, stream: bool, **more: Any) -> tuple[dict[str, Any], Any]:
+        fields = {**self._fields(), **more}
+        if not stream:
+            done = self._sdk.chat.complete(**fields)
+            return _dumped(done.choices[0].message), done.usage
+        with self._sdk.chat.stream(**fields) as events:
+            chunks = [event.data for event in events]
+        choices = [choice for chunk in chunks for choice in chunk.choices]
+        assert choices[-1].finish_reason
+        usage = [chunk.usage for chunk in chunks if chunk.usage]
+        message = merged([_dumped(choice.delta) for choice in choices])
+        return message, usage[-1] if usage else None
+
+    def parse(self, kind: type[BaseModel], *, stream: bool) -> BaseModel:
+        """The model's turn, in a form."""
+        if not stream:
+            done = self._sdk.chat.parse(kind, **self._fields())
+            parsed: BaseModel = done.choices[0].message.parsed
+            return parsed
+        with self._sdk.chat.parse_stream(kind, **self._fields()) as events:
+            deltas = [_dumped(each.data.choices[0].delta) for each in events if each.data.choices]
+        return kind.model_validate_json(merged(deltas)["content"])
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """The vectors of texts."""
+        found = self._sdk.embeddings.create(model=self.model, inputs=list(texts))
+        return [each.embedding for each in found.data]
+
+    def failures(self) -> Mapping[int, type[Exception]]:
+        """The SDK's classes, by status."""
+        errors = import_module("mistralai.client.errors")
+        return dict.fromkeys((400, 401, 404, 429, 500, 529), errors.SDKError)
+
+    def broken(self) -> tuple[type[Exception], ...]:
+        """What it raises when a stream breaks off."""
+        errors = import_module("mistralai.client.errors")
+        return errors.SDKError, errors.ResponseValidationError, ValidationError
+
+    def retry_after(self, error: Any) -> str | None:
+        """The seconds to wait that an error tells."""
+        found: str | None = error.headers.get("retry-after")
+        return found
+
+
+def _dumped(message: Any) -> dict[str, Any]:
+    fields: dict[str, Any] = message.model_dump(exclude_none=True, by_alias=True)
+    return {key: value for key, value in fields.items() if value}
+
+
+def _counted(usage: Any) -> Counted:
+    if usage is None:
+        return Counted(None, None)
+    more = usage.model_extra or {}  # what its types don't name, it keeps
+    cached = more.get("prompt_tokens_details", {}).get("cached_tokens")
+    reasoning = more.get("completion_tokens_details", {}).get("reasoning_tokens")
+    return Counted(usage.prompt_tokens, usage.completion_tokens, cached, reasoning)

@@ -1,0 +1,53 @@
+"""Agents of other libraries finish a tool round, on every front and with every provider."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from warnings import catch_warnings, simplefilter
+
+import pytest
+
+from dragoman.model.tools import ToolResult
+from tests.gateway.matrix.behind import BACKS, Behind, either, gateway
+from tests.gateway.matrix.frameworks import FRAMEWORKS, Framework
+from tests.gateway.matrix.native import MODELS, Said
+from tests.gateway.matrix.scenarios import FINAL
+
+Served = tuple[str, Behind]
+CALL = Said(calls=(("weather", {"city": "Mostar"}),))
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    """A gateway and what is behind it, one for all cells."""
+    with gateway() as (serving, behind):
+        yield serving.url, behind
+
+
+@pytest.fixture(autouse=True)
+def libraries_own_warnings() -> Iterator[None]:
+    """What other libraries warn of among themselves is not ours to fail."""
+    with catch_warnings():
+        simplefilter("ignore")
+        yield
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("back", BACKS)
+@pytest.mark.parametrize("framework", FRAMEWORKS, ids=[each.name for each in FRAMEWORKS])
+def test_a_tool_round(served: Served, framework: Framework, back: str, stream: bool) -> None:
+    """The agent calls the tool that the model asks for, and tells its final answer."""
+    for module in framework.needs:
+        try:
+            import_module(module)
+        except ImportError:
+            pytest.skip(f"{module} is not installed")
+    url, behind = served
+    behind.script(back, MODELS[back], *(either(back, said) for said in (CALL, FINAL)))
+    assert framework.ask(url, MODELS[back], stream=stream) == FINAL.text
+    assert not behind.asked[1].problems
+    parts = [part for message in behind.request(1).messages for part in message.parts]
+    [result] = [part for part in parts if isinstance(part, ToolResult)]
+    assert "31 °C in Mostar" in result.text

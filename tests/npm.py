@@ -1,0 +1,53 @@
+"""Programs that others wrote, from npm, each at one version.
+
+They are installed into a folder of the tests; `DRAGOMAN_TEST_NPM` names one that is kept.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import environment
+
+INSPECTOR = "@modelcontextprotocol/inspector@2.12.0"
+CLAUDE_CODE = "@anthropic-ai/claude-code@2.1.326"
+CODEX = "@openai/codex@0.169.0"
+OPENCODE = "opencode-ai@1.18.33"
+_TIMEOUT = 540  # each has hundreds of megabytes
+
+Npm = Callable[[str, str], Path]
+"""A package and the name of a program in it → where the program is."""
+
+
+def programs(base: Path) -> Npm:
+    """Installs into a folder, unless one is kept; skips where there is no npm, or no registry."""
+    base = Path(os.environ.get("DRAGOMAN_TEST_NPM") or base).resolve()
+
+    def program(package: str, name: str) -> Path:
+        if shutil.which("npm") is None:
+            pytest.skip("npm is not installed")
+        folder = base / package.replace("/", "_")
+        found = folder / "node_modules" / ".bin" / name
+        if not found.exists():
+            _install(package, folder)
+        return found
+
+    return program
+
+
+def _install(package: str, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(
+        ["npm", "install", "--no-audit", "--no-fund", "--prefix", ".", package],
+        # in its own folder: npm takes one that is called as the package for the package
+        cwd=folder, env=environment.OUTSIDE, capture_output=True, text=True, check=False,
+        timeout=_TIMEOUT,
+    )  # fmt: skip
+    if done.returncode != 0:
+        pytest.skip(f"npm can't install {package}")
