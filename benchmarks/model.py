@@ -192,4 +192,4 @@ _IMPORTS = {
 
 
 def _fresh(code: str) -> None:
-    subprocess.run([sys.executable, "-c", code], check=True)  # noqa: S603 - code from the table above
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -51,7 +51,7 @@ class Child:
     def memory(self) -> int:
         """Bytes that it has in memory."""
         command = ["ps", "-o", "rss=", "-p", str(self._process.pid)]
-        return int(subprocess.check_output(command)) * 1024  # noqa: S603 - ours
+        return int(subprocess.check_output(command)) * 1024
 
 
 def transport() -> list[Ratio]:
@@ -181,7 +181,7 @@ def _children(dialect: str, address: str, names: tuple[str, ...]) -> Generator[d
 @contextmanager
 def _running(module: str, *arguments: str) -> Generator[subprocess.Popen[str]]:
     """A module run as a process, which ends with its standard input."""
-    with subprocess.Popen(  # noqa: S603 - ours
+    with subprocess.Popen(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-m", module, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
