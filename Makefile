@@ -6,6 +6,7 @@ JOBS ?= auto
 VENV := .venv
 BENCH := .venv-bench
 SDKS := .venv-sdk
+GATEWAYS := .venv-gateways
 # The SDKs whose types the tests walk, each at one version.
 PINNED := tests/sdk_types/constraints.txt
 # Most of what is installed is never imported: Python compiles the rest when it is.
@@ -17,12 +18,12 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run chat test test-thorough test-all fidelity sdk-report lint docs bench torture mutants dist clean
+.PHONY: help run chat test test-thorough test-all fidelity sdk-report lint docs bench bench-gateways torture mutants dist clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(VENV)/.local ## chat with a small model on this machine; without a terminal, watch
+run: $(VENV)/.local ## a conversation with a small model on this machine, then the gateway and its page
 	@$(VENV)/bin/python -m dragoman.cli tour
 
 chat: $(VENV)/.local ## chat in the terminal, with whatever model is within reach
@@ -33,7 +34,6 @@ chat: $(VENV)/.local ## chat in the terminal, with whatever model is within reac
 test: $(VENV)/.dev ## run the tests, in about ten minutes on two cores
 	@echo "==> running the tests (few examples of each property; corpus tier: core)"
 	@DRAGOMAN_PROFILE=quick DRAGOMAN_TIER=core $(PYTEST)
-	@$(VENV)/bin/python -m tests.wire.recorded
 
 test-thorough: $(VENV)/.dev ## run the large sweeps that test only samples
 	@echo "==> running the thorough tests (corpus tier: core)"
@@ -86,6 +86,10 @@ bench: $(BENCH)/.peers ## measure against the peers
 	@echo "==> running the benchmarks"
 	@$(BENCH)/bin/python -m benchmarks
 
+bench-gateways: $(BENCH)/.peers $(GATEWAYS)/.peers ## measure our gateway beside others
+	@echo "==> measuring the gateways"
+	@$(BENCH)/bin/python -m benchmarks.gateway
+
 # The packaging tests are marked slow and run here (and in test-all), on what was just built.
 dist: $(VENV)/.dev ## build the wheel and the sdist, and check both
 	@echo "==> building dist/"
@@ -97,17 +101,17 @@ dist: $(VENV)/.dev ## build the wheel and the sdist, and check both
 
 clean: ## remove everything that make made
 	@echo "==> removing environments, caches and dist/"
-	@rm -rf $(VENV) $(BENCH) $(SDKS) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(BENCH) $(SDKS) $(GATEWAYS) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- environments: a stamp says what is installed, so that the second run is quick ---
 
 # What runs the local model has no wheel for some platforms: then the tour goes without it.
 $(VENV)/.local: pyproject.toml src/dragoman/_version.py | $(VENV)/bin/python
-	@echo "==> installing dragoman[cli,local]"
-	@$(VENV)/bin/python $(PIP) --only-binary xllamacpp -e '.[cli,local]' 2>/dev/null || { \
-	  echo "==> xllamacpp can't be had here; installing dragoman[cli]"; \
-	  $(VENV)/bin/python $(PIP) -e '.[cli]'; }
+	@echo "==> installing dragoman[cli,gateway,local]"
+	@$(VENV)/bin/python $(PIP) --only-binary xllamacpp -e '.[cli,gateway,local]' 2>/dev/null || { \
+	  echo "==> xllamacpp can't be had here; installing dragoman[cli,gateway]"; \
+	  $(VENV)/bin/python $(PIP) -e '.[cli,gateway]'; }
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml src/dragoman/_version.py $(PINNED) | $(VENV)/bin/python
@@ -131,8 +135,13 @@ $(BENCH)/.peers: pyproject.toml src/dragoman/_version.py benchmarks/requirements
 	@$(BENCH)/bin/python $(PIP) -e . -r benchmarks/requirements.txt
 	@touch $@
 
+$(GATEWAYS)/.peers: benchmarks/gateways.txt | $(GATEWAYS)/bin/python
+	@echo "==> installing other gateways (minutes)"
+	@$(GATEWAYS)/bin/python $(PIP) -r benchmarks/gateways.txt
+	@touch $@
+
 # A candidate counts if it runs, is new enough and can make environments (Debian splits that off).
-$(VENV)/bin/python $(BENCH)/bin/python $(SDKS)/bin/python:
+$(VENV)/bin/python $(BENCH)/bin/python $(SDKS)/bin/python $(GATEWAYS)/bin/python:
 	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
 	  if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
 	    echo "==> creating $(@D:/bin=) ($$("$$python" --version))"; \

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # No deadlines anywhere: on a shared machine they measure the neighbours.
 settings.register_profile("dev", max_examples=50, deadline=None)
-for _name, _examples in (("quick", 10), ("ci", 20)):
+for _name, _examples in (("quick", 6), ("ci", 20)):
     settings.register_profile(
         _name,
         max_examples=_examples,

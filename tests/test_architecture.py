@@ -65,14 +65,17 @@ def test_the_package_under_test_is_this_checkout() -> None:
     assert Path(dragoman.__file__).parent == Path(__file__).parent.parent / "src" / "dragoman"
 
 
-# Bridges to one library, and demonstrations, may name the dialect that they are for; and the reader
-# of what version 1 stored, the two whose notes had keys of their own.
+# The table of the gateway's paths says whose clients ask there. Bridges to one library, and
+# demonstrations, may name the dialect that they are for; and the reader of what version 1 stored,
+# the two whose notes had keys of their own.
 BRIDGES = (
     "interop/",
     "wire/peers/",
     "cli/tour.py",
+    "cli/tour_gateway.py",
     "providers/",
     "wire/overlay_stored.py",
+    "gateway/endpoints.py",
 )
 
 

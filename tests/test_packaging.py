@@ -26,6 +26,7 @@ pytestmark = pytest.mark.slow  # builds, and installs from the package index
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "dragoman"
+PAGE = "gateway/page/static/"
 EXTRAS = {
     "all",
     "cli",
@@ -120,7 +121,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     others = {name for name in names if not name.startswith("dragoman/")}
     assert inside == shipped(PACKAGE)
     assert "py.typed" in inside
-    assert suffixes(inside - {"py.typed"}) <= {".py", ".json"}
+    page = {name for name in inside if name.startswith(PAGE)}
+    assert suffixes(page) == {".css", ".html", ".js", ".md", ".svg"}
+    assert suffixes(inside - page - {"py.typed"}) <= {".py", ".json"}
     assert {name.partition("/")[0].rpartition(".")[2] for name in others} == {"dist-info"}
     assert any(name.endswith("dist-info/licenses/LICENSE") for name in others)
 
