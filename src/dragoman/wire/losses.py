@@ -31,7 +31,7 @@ class Repair(Value, frozen=True):
     """One thing that was changed because the target would have refused it.
 
     `path` points into the canonical request, as a loss's does; an addition is reported at the
-    thing that made it necessary. `rule` is the rule of `docs/rules.md` that asks for it.
+    thing that made it necessary. `rule` is the rule of `docs/reference/rules.md` that asks for it.
     """
 
     path: str

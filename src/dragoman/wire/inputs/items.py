@@ -24,10 +24,10 @@ from dragoman.wire.inputs.objects import peer_of, plain, read_object, read_peer_
 
 _TAKEN = (
     "messages are texts, parts, Message objects, (role, text) pairs, dicts in a known shape, and"
-    " the message objects of known libraries (docs/howto-import-history.md)"
+    " the message objects of known libraries (docs/guides/import-conversations.md)"
 )
 _BY_TEXT = "from_input takes any object by its text"
-_ELSEWHERE = "docs/howto-import-history.md says what is read, and how to read the rest"
+_ELSEWHERE = "docs/guides/import-conversations.md says what is read, and how to read the rest"
 _BINARY = (bytes, bytearray, memoryview)
 
 
