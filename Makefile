@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run chat test test-thorough test-all fidelity sdk-report lint docs bench bench-gateways torture mutants dist release-notes clean
+.PHONY: help run chat test test-thorough test-all fidelity sdk-report lint docs docs-terminal bench bench-gateways torture mutants dist release-notes clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ lint: $(VENV)/.dev ## check style, types and layers
 
 docs: $(VENV)/.dev ## write docs/reference.md anew from the docstrings
 	@$(VENV)/bin/python docs/generate_reference.py
+
+docs-terminal: $(VENV)/.dev ## record the pictures of terminals in docs/images anew
+	@$(VENV)/bin/python docs/record_terminal.py
 
 bench: $(BENCH)/.peers ## measure against the peers
 	@echo "==> running the benchmarks"
