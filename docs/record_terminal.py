@@ -125,7 +125,7 @@ SCENES = (
         (
             'dragoman ask echo: "Where is the Old Bridge?" --usage --session bridges',
             'dragoman ask -c "And who built it?"',
-            'dragoman ask echo: \'{"city": "Mostar", "bridges": 7}\' --schema \'city, bridges int\'',
+            'dragoman ask echo: \'{"city": "Mostar", "age": 460}\' --schema \'city, age int\'',
         ),
     ),
     Scene(
