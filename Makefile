@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run chat test test-thorough test-all fidelity sdk-report lint docs bench bench-gateways torture mutants dist clean
+.PHONY: help run chat test test-thorough test-all fidelity sdk-report lint docs docs-terminal bench bench-gateways torture mutants dist release-notes clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +82,9 @@ lint: $(VENV)/.dev ## check style, types and layers
 docs: $(VENV)/.dev ## write docs/reference/index.md anew from the docstrings
 	@$(VENV)/bin/python docs/generate_reference.py
 
+docs-terminal: $(VENV)/.dev ## record the pictures of terminals in docs/images anew
+	@$(VENV)/bin/python docs/record_terminal.py
+
 bench: $(BENCH)/.peers ## measure against the peers
 	@echo "==> running the benchmarks"
 	@$(BENCH)/bin/python -m benchmarks
@@ -98,6 +101,10 @@ dist: $(VENV)/.dev ## build the wheel and the sdist, and check both
 	@echo "==> checking dist/"
 	@$(VENV)/bin/check-wheel-contents dist/*.whl
 	@DRAGOMAN_DIST=dist $(VENV)/bin/python -m pytest -q -m slow tests/test_packaging.py
+
+# The section of CHANGELOG.md for a version: make release-notes VERSION=1.2.0
+release-notes: ## print the notes of a release
+	@for python in $(PYTHON) python3 python; do command -v "$$python" >/dev/null && exec "$$python" .ci/release_notes.py "$(VERSION)"; done
 
 clean: ## remove everything that make made
 	@echo "==> removing environments, caches and dist/"
