@@ -36,6 +36,7 @@ EXTRAS = {
     "local",
     "mcp",
     "otel",
+    "docs",
     "peers",
     "postgres",
     "prices",
@@ -188,7 +189,12 @@ def test_all_is_the_union_of_the_others() -> None:
     ]
     (union,) = extras["all"]
     named = union.removeprefix("dragoman[").removesuffix("]").split(",")
-    assert set(named) == EXTRAS - {"all", "dev", "peers"}  # the last two are for our tests
+    assert set(named) == EXTRAS - {
+        "all",
+        "dev",
+        "docs",
+        "peers",
+    }  # for maintainers, the first apart
 
 
 def test_it_installs_and_imports_where_nothing_else_is(
