@@ -4,6 +4,7 @@
 - CHANGELOG.md, CONTRIBUTING.md and SECURITY.md become pages of the site.
 - `folder/*` in the navigation is replaced with the folder's remaining pages.
 - Links to files outside docs/ lead to the repository, or become plain text if it is unknown.
+- Guides rank first in the search; two long tables for maintainers are left out of it.
 - llms.txt lists all pages for language models (https://llmstxt.org).
 """
 
@@ -68,8 +69,16 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> None:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
-    """Redirects links to files that are not part of the site."""
+    """Redirects links to files that are not part of the site, and ranks the page in the search."""
+    page.meta["search"] = search_rank(page.file.src_uri)
     return linked(markdown, page.file.src_uri, config.repo_url or "")
+
+
+def search_rank(page: str) -> dict[str, Any]:
+    """How the search treats a page: long tables for maintainers would bury everything else."""
+    if page in {"contributing/carried-as-is.md", "contributing/requirements-trace.md"}:
+        return {"exclude": True}
+    return {"boost": 3 if page.startswith(("get-started/", "guides/", "recipes/")) else 1}
 
 
 def on_nav(nav: Navigation, config: MkDocsConfig, **_: Any) -> None:
