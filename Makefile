@@ -88,8 +88,8 @@ docs: $(DOCS)/.docs ## build the documentation site into build/site; warnings an
 	@$(DOCS)/bin/python docs/site/check_links.py build/site
 
 docs-serve: $(DOCS)/.docs ## show the documentation site, and build it again when a page changes
-	@echo "==> http://127.0.0.1:8000 (Ctrl-C stops it)"
-	@$(DOCS)/bin/mkdocs --quiet serve --no-strict
+	@echo "==> building, then serving on http://127.0.0.1:8000 (Ctrl-C stops it)"
+	@$(DOCS)/bin/mkdocs --quiet serve --no-strict --watch src
 
 bench: $(BENCH)/.peers ## measure against the peers
 	@echo "==> running the benchmarks"
