@@ -85,7 +85,10 @@ def script() -> Model:
     """What a model would do; plays when no `--model` is given."""
     source = {"passage": 0, "quote": "built by Mimar Hayruddin"}
     value = {"text": "Mimar Hayruddin built it.", "sources": [source]}
-    steps = [("search", {"query": "Who built the bridge in Mostar?"}), ("return_result", value)]
+    steps: list[tuple[str, dict[str, object]]] = [
+        ("search", {"query": "Who built the bridge in Mostar?"}),
+        ("return_result", value),
+    ]
     return ScriptedModel(
         [Message.assistant(tool_calls=[ToolCall.create(f"c_{n}", n, a)]) for n, a in steps]
     )

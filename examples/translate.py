@@ -27,7 +27,7 @@ REQUEST = {
 }
 MESSAGE = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5"}
 USAGE = {"input_tokens": 20, "output_tokens": 9}
-EVENTS = [
+EVENTS: list[dict[str, Any]] = [
     {"type": "message_start", "message": {**MESSAGE, "content": [], "usage": USAGE}},
     {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
     {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "No."}},
