@@ -10,12 +10,24 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 
 from dragoman import Agent, ChatHistory, DragomanError, SessionIdentity
 
 
+def lines() -> Iterator[str]:
+    """What is typed, line by line, until Ctrl-D."""
+    while True:
+        try:
+            line = input("> ").strip()
+        except EOFError:
+            return
+        if line:
+            yield line
+
+
 def main() -> None:
-    """Answer each line of standard input until it ends."""
+    """Answer each line."""
     parser = argparse.ArgumentParser(description="A chat that remembers.")
     parser.add_argument("--model", default="echo:", help="provider:model (default: %(default)s)")
     parser.add_argument("--store", default="sqlite:///chats.db", help="(default: %(default)s)")
@@ -27,11 +39,9 @@ def main() -> None:
     with agent, ChatHistory.open_sync(session, storage=options.store) as history:
         if len(history):
             print(f"({len(history)} messages so far; the last one: {history.last})")
-        for line in sys.stdin:
-            if not line.strip():
-                continue
+        for line in lines():
             try:
-                with agent.stream_sync(line.strip(), history=history) as stream:
+                with agent.stream_sync(line, history=history) as stream:
                     for chunk in stream:
                         print(chunk.output, end="", flush=True)
                 print()

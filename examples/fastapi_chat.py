@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
@@ -31,7 +31,7 @@ agent = Agent(os.environ.get("DRAGOMAN_MODEL", "echo:"), system="Be brief.")
 
 
 @asynccontextmanager
-async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, Storage]]:
+async def lifespan(_app: FastAPI) -> AsyncGenerator[dict[str, Storage]]:
     """Open the store once; close it and the agent's connections at the end."""
     async with agent, open_storage(STORE) as storage:
         yield {"storage": storage}

@@ -85,13 +85,11 @@ def script() -> Model:
     """What a model would do; plays when no `--model` is given."""
     source = {"passage": 0, "quote": "built by Mimar Hayruddin"}
     value = {"text": "Mimar Hayruddin built it.", "sources": [source]}
-    steps: list[tuple[str, dict[str, object]]] = [
-        ("search", {"query": "Who built the bridge in Mostar?"}),
-        ("return_result", value),
+    calls = [
+        ToolCall.create("call_1", "search", {"query": "Who built the bridge in Mostar?"}),
+        ToolCall.create("call_2", "return_result", value),
     ]
-    return ScriptedModel(
-        [Message.assistant(tool_calls=[ToolCall.create(f"c_{n}", n, a)]) for n, a in steps]
-    )
+    return ScriptedModel([Message.assistant(tool_calls=[call]) for call in calls])
 
 
 async def main() -> None:

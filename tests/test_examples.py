@@ -78,9 +78,9 @@ class TestEach:
 
 def test_a_chat_goes_on_where_it_ended(tmp_path: Path) -> None:
     """Each line is answered, and the next process knows of it."""
-    assert output(tmp_path, "chat.py", typed="Hello\n\nBridge?\n") == "Hello\nBridge?\n"
+    assert output(tmp_path, "chat.py", typed="Hello\n\nBridge?\n") == "> Hello\n> > Bridge?\n> "
     again = output(tmp_path, "chat.py", typed="More\n")
-    assert again == "(4 messages so far; the last one: Bridge?)\nMore\n"
+    assert again == "(4 messages so far; the last one: Bridge?)\n> More\n> "
 
 
 @pytest.mark.parametrize(("typed", "left"), [("y\n", 20), ("n\n", 0)])
