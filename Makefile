@@ -138,6 +138,7 @@ $(VENV)/.dev: pyproject.toml src/dragoman/_version.py $(PINNED) | $(VENV)/bin/py
 $(VENV)/.peers: $(VENV)/.dev
 	@echo "==> installing dragoman[peers]"
 	@$(VENV)/bin/python $(PIP) -e '.[peers]' -c $(PINNED)
+	@$(VENV)/bin/python $(PIP) --no-deps 'litellm==1.106.2' # which wants an older openai, and runs with ours
 	@touch $@
 
 # Never up to date: what is newest changes without us.
