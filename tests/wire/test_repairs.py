@@ -155,7 +155,7 @@ def test_an_edit_is_fitted() -> None:
     assert not speaker.target.owns(edited)
     encoded = speaker.encode_request(Request(messages=(edited, question)))
     assert encoded.body["contents"][0] == {"role": "user", "parts": [{"text": OPENING}]}
-    assert Repair("messages", "W47", "added", "a user's turn at the beginning") in encoded.repairs
+    assert Repair("messages", "W47", "added", "the first message must be a user message") in encoded.repairs
 
 
 @pytest.mark.parametrize("name", dragoman.dialects())
