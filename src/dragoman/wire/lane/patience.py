@@ -1,7 +1,7 @@
-"""Heads whose conversations leave the lane again and again: they are looked at ever more seldom.
+"""Backoff for requests that repeatedly leave the lane: they are tried less and less often.
 
-What is odd about a conversation is mostly the client's way, and comes with every request. To find
-it out costs a part of what the general path takes, each time in vain.
+What makes a conversation unusual is mostly a habit of the client, and recurs in every request.
+Finding out costs part of the general path's time, wasted each time.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ _MOST = 1024
 
 
 class Patience:
-    """Who has to wait, bounded in number. Safe to share among threads."""
+    """The backoff state by head, bounded in number. Thread-safe."""
 
     def __init__(self) -> None:
         self._odd: dict[int, tuple[int, int]] = {}
-        """How often in a row they were odd, and how many requests are left out now."""
+        """The number of failures in a row, and how many requests to skip now."""
         self._lock = Lock()
 
     def __len__(self) -> int:
         return len(self._odd)
 
     def is_over(self, head: Hashable) -> bool:
-        """Whether to leave this request out; each time that it is, the wait gets shorter."""
+        """Whether to skip the lane for this request; each skipped request shortens the wait."""
         if not self._odd or (hashed := hash(head)) not in self._odd:
             return False
         with self._lock:
@@ -35,7 +35,7 @@ class Patience:
         return wait > 0
 
     def note_odd(self, head: Hashable) -> None:
-        """Its conversation has left the lane: the first time costs nothing, then ever more."""
+        """Record that a conversation left the lane: the wait grows from the second time on."""
         hashed = hash(head)
         with self._lock:
             if len(self._odd) >= _MOST:
@@ -44,10 +44,10 @@ class Patience:
             self._odd[hashed] = times + 1, min(times, _LONGEST)
 
     def note_plain(self, head: Hashable) -> None:
-        """Its conversation was plain: all is forgotten."""
+        """Record that a conversation was plain: resets the backoff."""
         if self._odd:
             self._odd.pop(hash(head), None)
 
     def clear(self) -> None:
-        """Forget them all."""
+        """Remove all entries."""
         self._odd.clear()
