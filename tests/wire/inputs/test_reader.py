@@ -145,7 +145,7 @@ def test_a_response_of_anthropics_is_its_message() -> None:
     assert (read.text, read.finish) == ("hi", FinishReason.STOP)
     assert read.usage is not None
     assert read.usage.output == 2
-    with pytest.raises(InvalidInputError, match="a response is no history"):
+    with pytest.raises(InvalidInputError, match="a response is not a history"):
         Messages.from_any({"choices": [{"message": {"role": "assistant", "content": "hi"}}]})
 
 
@@ -300,7 +300,7 @@ def test_json_of_any_shape_is_read(raw: Any) -> None:
         (b"5", "Expected `object`"),
         (b"[5]", "from int"),
         (b"hi", "malformed"),
-        (b'{"choices": []}', "a response is no history"),
+        (b'{"choices": []}', "a response is not a history"),
     ],
 )
 def test_json_that_is_no_conversation_is_refused(raw: bytes, problem: str) -> None:
