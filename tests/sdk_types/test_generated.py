@@ -27,7 +27,7 @@ _EVERY_STREAM = [pytest.param(97, id="sample"),
 _KNOWN = re.compile(r"arguments has no place|(numberValue|jsonPath) at nowhere")
 # Whose event it is, where several agents answer at once: the items say so, too, and are kept.
 _OWNED = re.compile(
-    r"\bagent\b.*: reported: an event that has no place here|^\d+:maximal: reported"
+    r"\bagent\b.*: reported: an unsupported event|^\d+:maximal: reported"
 )
 
 

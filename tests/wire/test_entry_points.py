@@ -59,7 +59,7 @@ def install(folder: Path, code: str, name: str = "acme") -> None:
         ("", "AttributeError"),
         ("DIALECT = 'hush'", "str, not a Dialect"),
         ("from dragoman import Dialect as DIALECT", "not a Dialect"),
-        (RENAMED, "by another name"),
+        (RENAMED, "its own name differs"),
         (LISTED, "its description's fields is a list"),
     ],
 )
@@ -133,5 +133,5 @@ def test_a_package_that_comes_later_is_found(installed: Path) -> None:
     with pytest.raises(ConfigError, match="unknown dialect"):
         dragoman.dialect("acme")
     install(installed, RENAMED)
-    with pytest.raises(ConfigError, match="another name"):
+    with pytest.raises(ConfigError, match="its own name differs"):
         dragoman.dialect("acme")

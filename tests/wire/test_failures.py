@@ -212,7 +212,7 @@ def test_an_error_carries_what_helps() -> None:
     assert error.param == "tools[0].function.parameters.properties"
     assert (error.request_id, error.retryable, error.retry_after) == ("req_1", False, None)
     assert str(error) == (
-        "the provider did not accept the request (status 400, invalid_function_parameters, "
+        "the provider rejected the request as invalid (status 400, invalid_function_parameters, "
         "at tools[0].function.parameters.properties)"
     )
 

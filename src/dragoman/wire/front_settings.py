@@ -1,7 +1,7 @@
-"""The settings that a client sent, which fronts repeat: known by what they say.
+"""The client's settings, which some responses echo; cached by content.
 
-Clients send the same settings with each of their requests. What a dialect writes for them is kept
-as JSON, under the request's own bytes: everybody gets a body of their own out of it.
+Clients send the same settings with each request. The encoded settings are cached as JSON under the
+request's serialised form, and every caller gets its own copy.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from dragoman.wire.dialect import Dialect
 from dragoman.wire.lane import switch
 
 _MOST_KEPT = 128
-_LONGEST = 4096  # bytes of a request without its messages
+_LONGEST = 4096  # bytes of a serialised request without its messages
 _encode = msgspec.json.Encoder().encode
 
 
 def asked_in(dialect: Dialect, bare: Request) -> Mapping[str, Any]:
-    """The body of a request that has no messages, as its client would have sent it."""
+    """The body of a request without messages, as its client would have sent it."""
     try:
         key = _encode(bare) if switch.is_on() else b""
-    except (TypeError, ValueError, OverflowError, RecursionError):  # half a character, say
+    except (TypeError, ValueError, OverflowError, RecursionError):  # such as a lone surrogate
         key = b""
     if not 0 < len(key) <= _LONGEST:
         return _written(dialect, bare)
@@ -39,11 +39,11 @@ def asked_in(dialect: Dialect, bare: Request) -> Mapping[str, Any]:
 
 
 class _NotKeptError(Exception):
-    """What was written is too large."""
+    """The encoded settings are too large to cache."""
 
 
 class _Asked:
-    """A request that is known by its bytes."""
+    """Cache key: a dialect and a request, compared by its serialised form."""
 
     __slots__ = ("_key", "bare", "dialect")
 
