@@ -114,8 +114,8 @@ def test_all_that_are_configured_are_asked(monkeypatch: pytest.MonkeyPatch) -> N
     assert "acme:m" in [row["model"] for row in json.loads(done.stdout)]
     assert done.exit_code == 5
     assert done.stderr == (
-        "dragoman: poor: the provider reported an internal error (status 500, server_error); request req_7;"
-        " the provider says: no:\n"
+        "dragoman: poor: the provider reported an internal error (status 500, server_error);"
+        " request req_7; the provider says: no:\n"
     )
 
 

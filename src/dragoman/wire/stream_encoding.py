@@ -21,7 +21,7 @@ from dragoman.model.usage import Usage
 from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder
 from dragoman.wire.losses import Loss, Losses, Repair
 
-CORRECTED = "the final form corrects content that was already sent"
+CORRECTED = "content that was already sent was corrected at the end"
 """The loss if the final form of a part contradicts what was sent of it before (W26)."""
 INTERRUPTED = events.StreamError(
     "the response was interrupted before it was complete", "stream_interrupted"

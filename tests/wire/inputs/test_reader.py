@@ -172,7 +172,7 @@ def test_several_are_not_one() -> None:
     for several in (Messages(*ROUND), [*ROUND], [{"role": "user", "content": "a"}, "b"], Talk()):
         with pytest.raises(InvalidInputError, match=r"Messages\.from_any"):
             Message.from_any(several)
-    with pytest.raises(InvalidInputError, match="0 messages, not one"):
+    with pytest.raises(InvalidInputError, match="expected one message, got 0"):
         Message.from_any(Messages())
 
 
