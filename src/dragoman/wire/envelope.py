@@ -32,10 +32,10 @@ from dragoman.model.value import expect
 from dragoman.wire.overlay import are_sound
 
 _MAGIC = b"dragoman1"  # a multiple of three bytes, so that every envelope has the same prefix
-_CHECK = 6
+_CHECKSUM_BYTES = 6
 _SIGNED = b"signed"  # in place of a checksum; a signature follows
-_SIGNATURE = 24
-_LEAST_KEY, _MOST_KEY = 16, 64
+_SIGNATURE_BYTES = 24
+_MIN_KEY_BYTES, _MAX_KEY_BYTES = 16, 64
 PREFIX = b64encode(_MAGIC).decode("ascii")
 MAX_LENGTH = 16 * 1024 * 1024
 """Maximum envelope length in characters: far more than any provider's state needs."""
@@ -86,8 +86,8 @@ def signed_with(key: bytes, *earlier: bytes) -> Generator[None]:
     """
     for each in (key, *earlier):
         expect(each, bytes, "an envelope key")
-        if not _LEAST_KEY <= len(each) <= _MOST_KEY:
-            msg = f"an envelope key must have {_LEAST_KEY} to {_MOST_KEY} bytes"
+        if not _MIN_KEY_BYTES <= len(each) <= _MAX_KEY_BYTES:
+            msg = f"an envelope key must have {_MIN_KEY_BYTES} to {_MAX_KEY_BYTES} bytes"
             raise InvalidInputError(msg)
     token = _keys.set((key, *earlier))
     try:
@@ -143,10 +143,10 @@ def unwrap(text: str | None) -> Seal | None:
 
 def _checked(raw: bytes) -> bytes | None:
     """The content after the header, if checksum or signature is valid."""
-    keys, start = _keys.get(), len(_MAGIC) + _CHECK
+    keys, start = _keys.get(), len(_MAGIC) + _CHECKSUM_BYTES
     head, written = raw[len(_MAGIC) : start], raw[start:]
     if head == _SIGNED:
-        found, written = written[:_SIGNATURE], written[_SIGNATURE:]
+        found, written = written[:_SIGNATURE_BYTES], written[_SIGNATURE_BYTES:]
         if any(compare_digest(found, _signature(written, key)) for key in keys):
             return written
     elif head == _checksum(written):
@@ -186,11 +186,11 @@ def fingerprint(part: Part) -> str:
 
 
 def _signature(written: bytes, key: bytes) -> bytes:
-    return blake2b(written, digest_size=_SIGNATURE, key=key).digest()
+    return blake2b(written, digest_size=_SIGNATURE_BYTES, key=key).digest()
 
 
 def _checksum(written: bytes) -> bytes:
-    return blake2b(written, digest_size=_CHECK).digest()
+    return blake2b(written, digest_size=_CHECKSUM_BYTES).digest()
 
 
 @cache

@@ -33,7 +33,7 @@ _ROOTS = frozenset(
     """.split()  # noqa: SIM905 - 50 lines of one word each would be harder to read
 )
 # Keys below these fields are chosen by users.
-_OWN_NAMES = frozenset(
+_USER_KEYED = frozenset(
     {"properties", "input", "arguments", "metadata", "definitions", "logit_bias", "defs"}
 )
 
@@ -42,7 +42,7 @@ class Fault:
     """One error as a provider described it. `text` is for matching only and is never shown."""
 
     __slots__ = (
-        "code", "generation", "is_used_up", "param", "request_id", "status", "text", "wait",
+        "code", "generation", "is_quota_exhausted", "param", "request_id", "status", "text", "wait",
         "words",
     )  # fmt: skip
 
@@ -60,7 +60,7 @@ class Fault:
         self.generation = _generation(inner)
         """Model output that the provider could not use (W112); only for the caller."""
         self.wait = _wait(details.get("RetryInfo", EMPTY))
-        self.is_used_up = _is_used_up(details.get("QuotaFailure", EMPTY))
+        self.is_quota_exhausted = _is_quota_exhausted(details.get("QuotaFailure", EMPTY))
         """Whether a daily quota is exhausted or the quota is zero: waiting briefly doesn't help."""
 
 
@@ -135,7 +135,7 @@ def _wait(retry: Mapping[str, Any]) -> str:
     return delay if isinstance(delay, str) else ""
 
 
-def _is_used_up(failure: Mapping[str, Any]) -> bool:
+def _is_quota_exhausted(failure: Mapping[str, Any]) -> bool:
     violations = failure.get("violations")
     for violation in violations[:_MAX_DETAILS] if isinstance(violations, list) else ():
         if isinstance(violation, Mapping):
@@ -221,7 +221,7 @@ def safe_path(path: str) -> str | None:
         if not _STEP.fullmatch(step):
             break
         kept.append(f"[{step}]" if step.isdigit() else f".{step}")
-        if step in _OWN_NAMES:
+        if step in _USER_KEYED:
             break
     return "".join(kept).removeprefix(".")
 
@@ -233,8 +233,8 @@ def _request_id(
     details: Mapping[str, Mapping[str, Any]],
 ) -> str | None:
     named = map(headers.get, _REQUEST_ID_HEADERS)
-    told = details.get("RequestInfo", EMPTY).get("requestId")
-    for candidate in (outer.get("request_id"), inner.get("request_id"), told, *named):
+    found = details.get("RequestInfo", EMPTY).get("requestId")
+    for candidate in (outer.get("request_id"), inner.get("request_id"), found, *named):
         if isinstance(candidate, str) and _REQUEST_ID.fullmatch(candidate):
             return candidate
     return None
@@ -263,18 +263,18 @@ def retry_after(
     90.0
     """
     moment = time.time() if now is None else now
-    for wait in _said(headers, text, moment):
+    for wait in _waits(headers, text, moment):
         if wait is not None and isfinite(wait):
             return max(wait, 0.0)
     return None
 
 
-def _said(headers: Mapping[str, str], text: str, now: float) -> Iterator[float | None]:
+def _waits(headers: Mapping[str, str], text: str, now: float) -> Iterator[float | None]:
     milliseconds = _number(headers.get("retry-after-ms", ""))
     yield None if milliseconds is None else milliseconds / 1000
-    yield _moment(headers.get("retry-after", ""), now)
+    yield _seconds_until(headers.get("retry-after", ""), now)
     yield _exhausted(headers, now)
-    yield _moment(headers.get("x-ratelimit-reset", ""), now)
+    yield _seconds_until(headers.get("x-ratelimit-reset", ""), now)
     yield _in_text(text)
 
 
@@ -283,7 +283,7 @@ def _exhausted(headers: Mapping[str, str], now: float) -> float | None:
     waits: list[float] = []
     for name, left in headers.items():
         if "ratelimit" in name and "remaining" in name and _number(left) == 0:
-            wait = _moment(headers.get(_reset_of(name), ""), now)
+            wait = _seconds_until(headers.get(_reset_of(name), ""), now)
             if wait is not None:
                 waits.append(wait)
     return max(waits, default=None)
@@ -294,7 +294,7 @@ def _reset_of(name: str) -> str:
     return name.replace("remaining", "reset")
 
 
-def _moment(value: str, now: float) -> float | None:
+def _seconds_until(value: str, now: float) -> float | None:
     """The wait in seconds, from a number, a duration, a date or a Unix timestamp."""
     value = value.strip()
     if not value or len(value) > _MAX_WAIT_TEXT:

@@ -21,7 +21,7 @@ from dragoman.wire.key_masking import masked
 
 _Kind = type[ProviderError]
 
-_SAYS: dict[_Kind, str] = {
+_MESSAGES: dict[_Kind, str] = {
     errors.AuthenticationError: "the provider rejected the API key",
     errors.PermissionDenied: "the API key lacks permission for this request",
     errors.RateLimited: "the provider's rate limit was exceeded",
@@ -176,7 +176,7 @@ def decode_failure(
     fault = Fault(status, body, named)
     kind = classified(fault)
     return kind(
-        _said(kind, fault),
+        _message(kind, fault),
         provider=provider,
         status=fault.status,
         code=_code(kind, fault),
@@ -184,7 +184,7 @@ def decode_failure(
         request_id=fault.request_id,
         retryable=_retryable(fault, named),
         retry_after=_wait(kind, fault, named),
-        partial=_failed(fault),
+        partial=_rejected_output(fault),
         provider_message=masked(fault.text).strip() or None,
     )
 
@@ -193,7 +193,7 @@ def classified(fault: Fault) -> _Kind:
     """The exception class for an error."""
     if fault.status == 413:  # noqa: PLR2004 - Groq files it under rate_limit_exceeded
         return errors.ContextTooLong
-    if fault.is_used_up and fault.status in {None, 429}:
+    if fault.is_quota_exhausted and fault.status in {None, 429}:
         return errors.QuotaExceeded
     for word in fault.words:
         if word in _SPECIFIC:
@@ -206,8 +206,8 @@ def _by_words(fault: Fault) -> _Kind | None:
     text = fault.text.lower()
     for kind, words in _WORDS:
         if kind in _CERTAIN.get(fault.status or 0, _ANY) and words.search(text):
-            is_passing = kind is errors.QuotaExceeded and (fault.wait or _WAIT.search(text))
-            if not is_passing:
+            is_temporary = kind is errors.QuotaExceeded and (fault.wait or _WAIT.search(text))
+            if not is_temporary:
                 return kind
     return None
 
@@ -232,9 +232,9 @@ def _code(kind: _Kind, fault: Fault) -> str | None:
 
 def _retryable(fault: Fault, headers: Mapping[str, str]) -> bool | None:
     """Whether the provider says that a retry may help; None leaves it to the class."""
-    said = headers.get("x-should-retry", "").lower()
-    if said in {"true", "false"}:
-        return said == "true"
+    given = headers.get("x-should-retry", "").lower()
+    if given in {"true", "false"}:
+        return given == "true"
     return True if fault.status in _RETRYABLE else None
 
 
@@ -242,13 +242,13 @@ def _wait(kind: _Kind, fault: Fault, headers: Mapping[str, str]) -> float | None
     if fault.status == 529:  # noqa: PLR2004 - Anthropic's: its retry headers can't be trusted (W73)
         return None
     if kind in {errors.RateLimited, errors.Overloaded}:
-        said = {"retry-after": fault.wait, **headers} if fault.wait else headers
-        return retry_after(said, fault.text)
+        given = {"retry-after": fault.wait, **headers} if fault.wait else headers
+        return retry_after(given, fault.text)
     plain = {name: headers[name] for name in ("retry-after", "retry-after-ms") if name in headers}
     return retry_after(plain)
 
 
-def _failed(fault: Fault) -> Response | None:
+def _rejected_output(fault: Fault) -> Response | None:
     """The output that the provider rejected, as a response: text of a call or a message (W112)."""
     if fault.generation is None:
         return None
@@ -259,8 +259,8 @@ def _failed(fault: Fault) -> Response | None:
     return Response(choices=(Choice(0, message, finish, fault.code),))
 
 
-def _said(kind: _Kind, fault: Fault) -> str:
+def _message(kind: _Kind, fault: Fault) -> str:
     notes = [f"status {fault.status}"] if fault.status is not None else []
     notes += [fault.code] if fault.code else []
     notes += [f"at {fault.param}"] if fault.param else []
-    return f"{_SAYS[kind]} ({', '.join(notes)})" if notes else _SAYS[kind]
+    return f"{_MESSAGES[kind]} ({', '.join(notes)})" if notes else _MESSAGES[kind]

@@ -25,12 +25,12 @@ from dragoman.errors import (
 )
 
 T = TypeVar("T")
-_TOLD = ("provider", "status", "code", "param", "request_id")
-_OURS = "the server failed"
+_COPIED_FIELDS = ("provider", "status", "code", "param", "request_id")
+_INTERNAL_ERROR = "the server failed"
 _BAD_GATEWAY = 502
 _GATEWAY_TIMEOUT = 504
 # Statuses that mean another class than InvalidRequest or ServerError.
-_TAKEN = frozenset({401, 402, 403, 408, 429, 498, 503, 529})
+_STATUSES_OF_OTHERS = frozenset({401, 402, 403, 408, 429, 498, 503, 529})
 _TOO_LARGE = 413
 
 
@@ -43,31 +43,31 @@ def reported(error: DragomanError) -> ProviderError:
     if isinstance(error, ProviderError):
         return error
     if isinstance(error, AllFailed) and error.causes:
-        return _most_telling(error)
+        return _most_informative(error)
     if isinstance(error, (InvalidInputError, OrderError, WireError, LossError)):
         return InvalidRequest(str(error), status=400)
     if isinstance(error, ContextTooSmall):
         return ContextTooLong(str(error), status=400)
     if isinstance(error, TransportError):
-        return _unreached(error)
-    return ServerError(_OURS, status=500, retryable=False)
+        return _transport_failure(error)
+    return ServerError(_INTERNAL_ERROR, status=500, retryable=False)
 
 
-def _unreached(error: TransportError) -> ProviderError:
+def _transport_failure(error: TransportError) -> ProviderError:
     if isinstance(error, TimeoutError):
         return ServerError("the provider timed out", status=_GATEWAY_TIMEOUT)
     passes = getattr(error, "retryable", True)
     return ServerError("the provider could not be reached", status=_BAD_GATEWAY, retryable=passes)
 
 
-def _most_telling(error: AllFailed) -> ProviderError:
+def _most_informative(error: AllFailed) -> ProviderError:
     """The most informative of several models' errors; the last one among equals."""
     causes = [reported(cause) for cause in error.causes]
     found = max(reversed(causes), key=_weight)
     if not found.retryable or error.retry_after == found.retry_after:
         return found
-    told = {name: getattr(found, name) for name in _TOLD}
-    return type(found)(found.reason, **told, retryable=True, retry_after=error.retry_after)
+    fields = {name: getattr(found, name) for name in _COPIED_FIELDS}
+    return type(found)(found.reason, **fields, retryable=True, retry_after=error.retry_after)
 
 
 def _weight(error: ProviderError) -> tuple[bool, bool, bool]:
@@ -96,5 +96,5 @@ def status_of(error: ProviderError, usual: int) -> int:
         return _TOO_LARGE
     if isinstance(error, (InvalidRequest, ServerError)) and status is not None:
         same_family = status // 100 == usual // 100
-        return status if same_family and status not in _TAKEN else usual
+        return status if same_family and status not in _STATUSES_OF_OTHERS else usual
     return usual

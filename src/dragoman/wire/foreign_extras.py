@@ -20,7 +20,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 _WORDS = frozenset({"type", "index", "status", "role", "id", "call_id", "thought",
                     "thoughtSignature", "object", "created"})  # fmt: skip
 _SPELLING = frozenset({"item", "format"})
-_USUAL: dict[str, Any] = {
+_DEFAULTS: dict[str, Any] = {
     "tool_choice": "auto",
     "truncation": "disabled",
     "background": False,
@@ -59,7 +59,7 @@ def foreign_message_losses(  # noqa: C901 - one pass over all parts, for speed
     """Like `foreign_request_losses`, for those messages and their parts that have extras."""
     harmless: set[int] = {id(EMPTY)}  # many parts share the same few extras
 
-    def strange(extras: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    def foreign(extras: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         found = () if has_only_words(extras) else tuple(foreign_fields(extras, dialect))
         if not found:
             harmless.add(id(extras))
@@ -68,18 +68,18 @@ def foreign_message_losses(  # noqa: C901 - one pass over all parts, for speed
     for index in dict.fromkeys(extended):
         message = messages[index]
         if id(message.extras) not in harmless:
-            for source, _ in strange(message.extras):
+            for source, _ in foreign(message.extras):
                 yield Loss(f"messages[{index}].extras", f"only {source} has this field")
         for place, part in enumerate(message.parts):
             if id(part.extras) not in harmless:
-                for source, name in strange(part.extras):
+                for source, name in foreign(part.extras):
                     if name == _GROUP and _is_named_by_itself(part, source):
                         continue
                     path = f"messages[{index}].parts[{place}].extras"
                     yield Loss(path, f"only {source} has this field")
             if type(part) is ToolResult and not isinstance(part.content, str):
                 for number, inner in enumerate(part.content):
-                    for source, _ in strange(inner.extras) if inner.extras else ():
+                    for source, _ in foreign(inner.extras) if inner.extras else ():
                         path = f"messages[{index}].parts[{place}].content[{number}].extras"
                         yield Loss(path, f"only {source} has this field")
 
@@ -114,21 +114,21 @@ def foreign_fields(extras: Mapping[str, Any], dialect: str) -> Iterator[tuple[st
             continue
         for name, value in fields.items():
             is_note = name.startswith(_NOTE)
-            if not (is_note or _is_spelling(name, value)) and _says_something(value):
+            if not (is_note or _is_spelling(name, value)) and _has_content(value):
                 yield source, name
         if spelling:
             yield from ((source, name) for name in _retyped(guesses_in(spelling)))
-            yield from ((source, name) for name in _noted(spelling))
+            yield from ((source, name) for name in _meaningful_notes(spelling))
 
 
-def _says_something(value: Any) -> bool:
+def _has_content(value: Any) -> bool:
     """Whether a value has content: null, empty values and objects of these don't."""
     if isinstance(value, dict):
-        return any(map(_says_something, value.values()))
+        return any(map(_has_content, value.values()))
     return value is not None and value not in ("", []) and value != ()
 
 
-def _noted(notes: Mapping[str, Any]) -> Iterator[str]:
+def _meaningful_notes(notes: Mapping[str, Any]) -> Iterator[str]:
     """Meaningful fields among a dialect's spelling notes, by name.
 
     These are a media type, and fields that came among the tools (Gemini's `mcpServers`).
@@ -139,7 +139,7 @@ def _noted(notes: Mapping[str, Any]) -> Iterator[str]:
     for entry in layout if isinstance(layout, list) else ():
         rest = entry.get("rest") if isinstance(entry, dict) else None
         if isinstance(rest, dict):
-            yield from (name for name, value in rest.items() if _says_something(value))
+            yield from (name for name, value in rest.items() if _has_content(value))
 
 
 def _is_spelling(name: str, value: Any) -> bool:
@@ -147,7 +147,7 @@ def _is_spelling(name: str, value: Any) -> bool:
         return not isinstance(value, (dict, list))
     if name == "systemInstruction":
         return isinstance(value, dict) and value.keys() <= {"role", "parts"}
-    if name in _USUAL and value == _USUAL[name]:
+    if name in _DEFAULTS and value == _DEFAULTS[name]:
         return True
     return name in _SPELLING
 

@@ -34,13 +34,13 @@ from dragoman.wire.dialect import Dialect, dialect, is_dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.error_reporting import reported
-from dragoman.wire.front_settings import asked_in
+from dragoman.wire.front_settings import client_settings
 from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, inner_flow
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.streams import StreamEncoder
 
 _JSON = "application/json"
-_MOST_SECONDS = 10**9
+_MAX_RETRY_AFTER = 10**9
 """Waits above thirty years are not sent."""
 
 
@@ -204,7 +204,7 @@ class Front:
     @cached_property
     def asked(self) -> Mapping[str, Any]:
         """The client's settings as sent: the body of its request without the messages."""
-        return asked_in(self.dialect, self.request.replace_trusted(messages=()))
+        return client_settings(self.dialect, self.request.replace_trusted(messages=()))
 
     @property
     def headers(self) -> dict[str, str]:
@@ -267,7 +267,7 @@ class Front:
         if name is not None:
             told.request_id = headers[name] = told.request_id or self.request_id
         status, body = self.dialect.encode_error(told)
-        if told.retry_after is not None and 0 <= told.retry_after < _MOST_SECONDS:
+        if told.retry_after is not None and 0 <= told.retry_after < _MAX_RETRY_AFTER:
             headers["retry-after"] = str(ceil(told.retry_after))
         return ErrorAnswer(status, headers, body)
 

@@ -16,8 +16,8 @@ from msgspec.json import Decoder, Encoder
 from dragoman.model.requests import AnyTool
 
 Tools = tuple[AnyTool, ...]
-_MOST = 256
-_MOST_BYTES = 4 * 2**20
+_MAX_ENTRIES = 256
+_MAX_BYTES = 4 * 2**20
 _encode = Encoder().encode
 _decode = Decoder().decode
 
@@ -44,14 +44,14 @@ class KnownTools:
         except Exception:  # noqa: BLE001 - any problem with it is reported by the decoder
             text = b""
         tools = tuple([self._read(tool) for tool in wire])
-        if 0 < len(text) <= _MOST_BYTES // 4:
+        if 0 < len(text) <= _MAX_BYTES // 4:
             self._keep(text, tools)
         return tools
 
     def _keep(self, text: bytes, tools: Tools) -> None:
         copy = _decode(text)  # a private copy
         with self._lock:
-            if len(self._known) >= _MOST or self._size + len(text) > _MOST_BYTES:
+            if len(self._known) >= _MAX_ENTRIES or self._size + len(text) > _MAX_BYTES:
                 self._known.clear()
                 self._size = 0
             self._size += 0 if text in self._known else len(text)

@@ -51,9 +51,9 @@ OPENAI_STRICT = Profile(
     defines_required=True,
     has_distinct_first_keys=True,
     refuses_lookaround=True,
-    most_levels=10,
-    most_properties=5000,
-    most_literals=1000,
+    max_levels=10,
+    max_properties=5000,
+    max_literals=1000,
 )
 """For strict functions and strict `json_schema` formats (W14, W15)."""
 

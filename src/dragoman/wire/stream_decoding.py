@@ -27,8 +27,8 @@ Emit = Callable[[Event], None]
 _FAULTS = (InvalidInputError, WireError, RecursionError)
 DONE = "[DONE]"
 """The last frame of a Chat stream; gateways send it in other dialects too."""
-_PATIENCE = 256  # frames to decode one by one while none repeats the one before
-_LESSON = 8  # the cost of making a template, in frames
+_MAX_UNREPEATED = 256  # frames to decode one by one while none repeats the one before
+_TEMPLATE_COST = 8  # the cost of making a template, in frames
 
 
 class Passing(NamedTuple):
@@ -63,7 +63,7 @@ class FrameDecoder(Generic[FrameT]):
 
     def __init__(self, frames: Framing[FrameT]) -> None:
         self._frames = frames
-        self._patience = _PATIENCE if self._noise is not None and switch.is_on() else 0
+        self._budget = _MAX_UNREPEATED if self._noise is not None and switch.is_on() else 0
         self._template: Template | None = None
         self._ready: Template | None = None  # the same, while no frame is incomplete
         self._growth: Growth | None = None
@@ -97,7 +97,7 @@ class FrameDecoder(Generic[FrameT]):
                 data = data[start:]
             fault = None
             try:
-                if self._patience > 0 and len(data) <= MAX_FRAME:
+                if self._budget > 0 and len(data) <= MAX_FRAME:
                     self._step(data)
                 else:
                     self._ready = None
@@ -117,7 +117,7 @@ class FrameDecoder(Generic[FrameT]):
         while position < size:
             mark = mark or frames.mark(data)
             end = data.find(mark, position) + len(mark)
-            if end < len(mark) or self._patience <= 0:
+            if end < len(mark) or self._budget <= 0:
                 end = size
             frame = data[position:end] if end - position < size else data
             is_between = frames.is_between
@@ -126,7 +126,7 @@ class FrameDecoder(Generic[FrameT]):
             for each in found:
                 self._take(each)
             if found:
-                self._patience -= len(found)
+                self._budget -= len(found)
                 self._remember(frame if is_between and len(found) == 1 else None)
             template = self._template
             if template is not None and frames.is_between:
@@ -137,7 +137,7 @@ class FrameDecoder(Generic[FrameT]):
         """Read frames that repeat the previous one; returns the position where others begin."""
         end = template.run(data, position, self._events)
         if end > position:
-            self._patience = _PATIENCE
+            self._budget = _MAX_UNREPEATED
             if template.counts is not None:
                 self._take_counts(template.counts)
         return end
@@ -156,7 +156,7 @@ class FrameDecoder(Generic[FrameT]):
         body, texts = frames.body(frame), self._folded.texts_of(growth.delta)
         if body is None or not texts:
             return None
-        self._patience -= _LESSON
+        self._budget -= _TEMPLATE_COST
         return template_of(frame, body, growth, self._noise, texts)
 
     def close(self) -> list[Event]:

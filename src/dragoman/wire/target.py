@@ -123,7 +123,7 @@ class Target(Flags, frozen=True, kw_only=True):
 
     @cached_property
     def findings(self) -> dict[int, Any]:
-        """A cache of what follows from its flags, shared by all requests; see `asked_steps`."""
+        """A cache of what follows from its flags, shared by all requests; see `required_steps`."""
         return {}
 
     def limited_to(self, demands: Collection[str], vendor: Self) -> Self:

@@ -13,7 +13,7 @@ from typing import Any
 from dragoman.model.frozen import EMPTY, freeze_mapping, thaw
 from dragoman.model.usage import Usage
 
-_MOST = 2**63
+_MAX_COUNT = 2**63
 
 
 class UsageDetails:
@@ -57,7 +57,7 @@ class UsageDetails:
             value: Any = fields.get(steps[0])  # absent in most objects
             for step in steps[1:] if value is not None else ():
                 value = value.get(step) if isinstance(value, (dict, Mapping)) else None
-            if type(value) is int and 0 <= value < _MOST:
+            if type(value) is int and 0 <= value < _MAX_COUNT:
                 _take(left, steps)
                 yield name, value
         for field, kind in self._lists.items():
@@ -95,7 +95,7 @@ def _listed(wire: Any) -> dict[str, int] | None:
         if not isinstance(item, Mapping) or list(item) not in _PAIRS:
             return None
         word, count = item["modality"], item["tokenCount"]
-        is_fine = type(word) is str and type(count) is int and 0 <= count < _MOST
+        is_fine = type(word) is str and type(count) is int and 0 <= count < _MAX_COUNT
         if not is_fine or word in found or word != word.upper() or not word:
             return None
         found[word] = count

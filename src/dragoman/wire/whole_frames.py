@@ -11,7 +11,7 @@ _ENDS: dict[str, tuple[bytes, ...]] = {
     "application/x-ndjson": (b"\n",),
 }
 _NO_FRAMES = b"\n"
-_LONGEST = 1024 * 1024
+_MAX_HELD_BYTES = 1024 * 1024
 
 
 class WholeFrames:
@@ -42,7 +42,7 @@ class WholeFrames:
             self._rest = b""
         end = self._whole(data)
         if end < len(data):
-            if len(data) - end > _LONGEST:
+            if len(data) - end > _MAX_HELD_BYTES:
                 self._is_between = False
                 return data
             data, self._rest = data[:end], data[end:]

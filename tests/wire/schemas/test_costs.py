@@ -90,7 +90,7 @@ def _work(schema: Schema, name: str) -> tuple[int, int]:
 
 def test_memory_of_schemas_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many large schemas come, those that are remembered are small together."""
-    monkeypatch.setattr(projection, "_REMEMBERED_BYTES", 40_000)
+    monkeypatch.setattr(projection, "_MAX_CACHED_BYTES", 40_000)
     known = projection._known, projection._known_texts  # pyright: ignore[reportPrivateUsage]
     for memory in known:
         memory.clear()

@@ -50,12 +50,12 @@ from dragoman.wire.fitting.steps import (
     Messages,
     Step,
     always,
-    asked_steps,
     fit_messages,
     keep_nothing,
+    required_steps,
 )
 from dragoman.wire.fitting.thinking import with_allowed_thinking, with_thinking_sent_back
-from dragoman.wire.fitting.thinking_settings import is_told_not_to_think, with_supported_thinking
+from dragoman.wire.fitting.thinking_settings import is_thinking_off, with_supported_thinking
 from dragoman.wire.fitting.tools import (
     are_objects,
     with_call_opening,
@@ -86,7 +86,7 @@ FIRST: tuple[Step[Request], ...] = (
     Step(
         with_placed_instructions,
         ("turns.system_place",),
-        is_asked=lambda to: to.turns.system_place != "anywhere",
+        is_required=lambda to: to.turns.system_place != "anywhere",
     ),
     Step(with_supported_state, ("state.fields",)),
 )
@@ -97,7 +97,7 @@ MESSAGES: tuple[Step[Messages], ...] = (
     Step(
         with_known_roles,
         ("turns.takes_developer",),
-        is_asked=lambda to: not to.turns.takes_developer,
+        is_required=lambda to: not to.turns.takes_developer,
     ),
     Step(with_calls_by_assistant, ("is_strict",), lambda seen, _: seen.has_misplaced_calls),
     Step(
@@ -132,17 +132,17 @@ MESSAGES: tuple[Step[Messages], ...] = (
     Step(
         with_alternating_roles,
         ("turns.alternates_roles",),
-        is_asked=lambda to: to.turns.alternates_roles,
+        is_required=lambda to: to.turns.alternates_roles,
     ),
     Step(
         with_answered_results,
         ("turns.answers_results",),
-        is_asked=lambda to: to.turns.answers_results,
+        is_required=lambda to: to.turns.answers_results,
     ),
     Step(
         with_opening,
         ("turns.starts_with_user", "turns.refuses_call_first", "turns.needs_message"),
-        is_asked=lambda to: (
+        is_required=lambda to: (
             to.turns.starts_with_user or to.turns.refuses_call_first or to.turns.needs_message
         ),
         among_kept=with_opening_among_kept,
@@ -242,7 +242,7 @@ def _with_first_steps(
 ) -> tuple[Request, Contents]:
     """Run `FIRST`; also reports fields that only other dialects have."""
     given = request.messages
-    for step in asked_steps(FIRST, target):
+    for step in required_steps(FIRST, target):
         if step.concerns is always or step.concerns(seen, target):
             request = step.fit(request, target, notes)
     notes += foreign_request_losses(request, target.dialect)
@@ -292,7 +292,7 @@ def _for_conversation(target: Target, request: Request, seen: Contents) -> Targe
     ):
         # The calls that these results belong to may be stored by the provider.
         target = target.with_flags({"turns.pairs_results": False})
-    if target.thinking.sent_back == "all" and is_told_not_to_think(request.thinking):
+    if target.thinking.sent_back == "all" and is_thinking_off(request.thinking):
         target = target.with_flags({"thinking.sent_back": "own"})  # C2: only while it thinks
     return target
 
@@ -311,7 +311,7 @@ def _with_fitted_messages(
     keeps: Keeps,
 ) -> tuple[Messages, Contents]:
     """Run `MESSAGES` until nothing changes; also returns a summary of the result."""
-    steps = asked_steps(MESSAGES, target)
+    steps = required_steps(MESSAGES, target)
     for _ in range(_MAX_ROUNDS):
         before = messages
         for step in steps:

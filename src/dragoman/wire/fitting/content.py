@@ -86,7 +86,7 @@ def _never(_part: AnyPart) -> bool:
     return False
 
 
-_HEARD = ("audio", "video")
+_TIMED_MEDIA = ("audio", "video")
 
 
 def with_accepted_media(messages: Messages, target: Target, notes: list[Note]) -> Messages:
@@ -125,4 +125,4 @@ def _is_elsewhere(origin: Origin | None, target: Target) -> bool:
 def _kind(part: Media) -> str:
     """The kind of media; audio and video are recognised in a file part too."""
     of_type = (part.mime or "").partition("/")[0]
-    return of_type if of_type in _HEARD else type(part).__name__.lower()
+    return of_type if of_type in _TIMED_MEDIA else type(part).__name__.lower()

@@ -35,7 +35,7 @@ from dragoman.wire.shared_settings import (
 )
 from dragoman.wire.target import Target
 
-_KEPT = "it refers to data stored by another provider"
+_STORED_ELSEWHERE = "it refers to data stored by another provider"
 _DESCRIBED = "sent as a function, with the description that its provider's models have built in"
 
 
@@ -66,7 +66,7 @@ def with_provider_tools(
                 carried.update(_outside(tool))
                 tool = found.tool  # noqa: PLW2901 - in the other's place
         tools.append(tool)
-    request = functions.followed(request.replace_trusted(tools=tuple(tools)))
+    request = functions.with_renames(request.replace_trusted(tools=tuple(tools)))
     request = _with_fields(request, written, here)
     return _without_carried(request, carried) if carried else request
 
@@ -100,7 +100,7 @@ class _Functions:
         self._chosen.setdefault(tool.name, name)
         return written._replace(tool=made.replace_unchecked(name=name))
 
-    def followed(self, request: Request) -> Request:
+    def with_renames(self, request: Request) -> Request:
         """Apply the renames to calls in the history and to the tool choice."""
         choice = request.tool_choice
         if choice is not None and not self._chosen.keys().isdisjoint(choice.names):
@@ -209,7 +209,7 @@ def _written(
     known = known.replace(**{name: getattr(plain, name) for name in kept})
     written = written_tool(known, place, path, notes)
     if written is not None:
-        notes += [Loss(f"{path}.{name}", _KEPT) for name in kept]
+        notes += [Loss(f"{path}.{name}", _STORED_ELSEWHERE) for name in kept]
     return written
 
 

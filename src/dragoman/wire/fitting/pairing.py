@@ -26,7 +26,7 @@ UNKNOWN = (
     " Check before calling again."
 )
 CUT_OFF = "The call was cut off before its arguments were complete, and was not run."
-MADE_UP = (UNKNOWN, CUT_OFF)
+PLACEHOLDERS = (UNKNOWN, CUT_OFF)
 """The texts of placeholder results."""
 _ASSISTANT, _TOOL, _USER = Role.ASSISTANT, Role.TOOL, Role.USER
 
@@ -36,7 +36,7 @@ def with_paired_results(messages: Messages, target: Target, notes: list[Note]) -
     if not target.turns.pairs_results:
         return messages
     if _are_paired(messages, target) and not (
-        target.turns.orders_results and _are_mixed_up(messages)
+        target.turns.orders_results and _are_out_of_order(messages)
     ):
         return messages
     return _Pairing(messages, notes).paired()
@@ -79,7 +79,7 @@ def _are_paired(messages: Messages, target: Target) -> bool:  # noqa: C901, PLR0
             rounds, was_assistant = 0, True
             continue
         was_assistant = False
-        if role is _USER and not waiting and _is_talk(message.parts):
+        if role is _USER and not waiting and _is_single_text(message.parts):
             continue  # the most common user message
         results = [part.call_id for part in message.parts if type(part) is ToolResult]
         rounds += bool(results)
@@ -94,7 +94,7 @@ def _are_paired(messages: Messages, target: Target) -> bool:  # noqa: C901, PLR0
     return not waiting
 
 
-def _are_mixed_up(messages: Messages) -> bool:
+def _are_out_of_order(messages: Messages) -> bool:
     """Whether results of one tool are in another order than its calls, in a paired conversation."""
     calls: dict[str, tuple[str, int]] = {}
     latest: dict[str, int] = {}
@@ -113,7 +113,7 @@ def _are_mixed_up(messages: Messages) -> bool:
     return False
 
 
-def _is_talk(parts: tuple[AnyPart, ...]) -> bool:
+def _is_single_text(parts: tuple[AnyPart, ...]) -> bool:
     return len(parts) == 1 and type(parts[0]) is Text
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from dragoman.model.content import AnyPart
 from dragoman.model.tools import ToolResult
-from dragoman.wire.fitting.pairing import MADE_UP
+from dragoman.wire.fitting.pairing import PLACEHOLDERS
 from dragoman.wire.fitting.steps import Messages
 from dragoman.wire.losses import Loss, Note, Repair
 
@@ -56,7 +56,7 @@ class Places:
             return note
         part = parts[int(found[2])]
         if part is None:
-            return None if _is_made_up(self._fitted[index].parts[int(found[2])]) else note
+            return None if _is_placeholder(self._fitted[index].parts[int(found[2])]) else note
         return note.replace(path=f"messages[{part[0]}].parts[{part[1]}]{rest}")
 
 
@@ -105,9 +105,9 @@ def _renumbered(note: N, kept: Numbers) -> N:
     return note.replace(path=f"tools[{number}]{note.path[found.end() :]}")
 
 
-def _is_made_up(part: AnyPart) -> bool:
+def _is_placeholder(part: AnyPart) -> bool:
     """Whether a part is a placeholder result."""
-    return isinstance(part, ToolResult) and part.content in MADE_UP
+    return isinstance(part, ToolResult) and part.content in PLACEHOLDERS
 
 
 def _places_of(messages: Messages) -> dict[int, list[int]]:

@@ -10,7 +10,7 @@ from dragoman.model.parts import Opaque
 from dragoman.model.requests import AnyTool, Output, Request, State
 from dragoman.model.tools import ToolDefinition
 from dragoman.wire.fitting.steps import unless_same
-from dragoman.wire.fitting.thinking_settings import asks_to_think
+from dragoman.wire.fitting.thinking_settings import will_think
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
@@ -62,7 +62,7 @@ def with_supported_settings(request: Request, target: Target, notes: list[Note])
 
 def _with_accepted_sampling(request: Request, target: Target, notes: list[Note]) -> Request:
     refused = target.sampling.refused
-    if target.sampling.refused_while_thinking and asks_to_think(request.thinking, target):
+    if target.sampling.refused_while_thinking and will_think(request.thinking, target):
         refused += target.sampling.refused_while_thinking
     if not refused:
         return request

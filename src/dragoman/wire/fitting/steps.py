@@ -107,17 +107,19 @@ class Step(NamedTuple, Generic[T]):
     flags: tuple[str, ...]
     concerns: Callable[[Contents, Target], bool] = always
     """Whether there may be anything to do."""
-    is_asked: Callable[[Target], bool] | None = None
+    is_required: Callable[[Target], bool] | None = None
     """Whether the target requires the step for any conversation; None: it may."""
     among_kept: Callable[[Messages, Target, list[Note], Keeps], Messages] | None = None
     """A variant for conversations with kept messages; None: fit message by message."""
 
 
-def asked_steps(steps: tuple[Step[T], ...], target: Target) -> tuple[Step[T], ...]:
+def required_steps(steps: tuple[Step[T], ...], target: Target) -> tuple[Step[T], ...]:
     """The steps that the target may require."""
     known: tuple[Any, tuple[Step[T], ...]] | None = target.findings.get(id(steps))
     if known is None or known[0] is not steps:
-        found = tuple([each for each in steps if each.is_asked is None or each.is_asked(target)])
+        found = tuple(
+            [each for each in steps if each.is_required is None or each.is_required(target)]
+        )
         known = target.findings[id(steps)] = steps, found
     return known[1]
 

@@ -126,7 +126,7 @@ def with_allowed_thinking(request: Request, target: Target, notes: list[Note]) -
         return request.replace_trusted(thinking=ThinkingConfig(enabled=False))
     if not target.thinking.begins_turns:
         return request
-    turn = _turn_under_way(request.messages, target)
+    turn = _current_turn(request.messages, target)
     if not turn or _begins_with_thinking(turn[0], target):
         return request
     notes.append(Loss("thinking", "turned off for this turn, which began without it"))
@@ -143,23 +143,23 @@ def _is_on(config: ThinkingConfig | None, target: Target) -> bool:
     return config.budget is not None or is_switched or target.thinking.is_on_by_default
 
 
-def _turn_under_way(messages: Messages, target: Target) -> Messages:
+def _current_turn(messages: Messages, target: Target) -> Messages:
     """The adjacent assistant messages whose results come last; empty if they have no results.
 
     A user message may follow the results: to the target they form one turn.
     """
-    spoken = [m for m in messages if not (m.role.is_system or _is_unsaid(m, target))]
+    spoken = [m for m in messages if not (m.role.is_system or _will_be_dropped(m, target))]
     end = len(spoken)
     while end and spoken[end - 1].role is not _ASSISTANT:
         end -= 1
     start = end
     while start and spoken[start - 1].role is _ASSISTANT:
         start -= 1
-    is_under_way = any(message.tool_results for message in spoken[end:])
-    return tuple(spoken[start:end]) if is_under_way else ()
+    is_current = any(message.tool_results for message in spoken[end:])
+    return tuple(spoken[start:end]) if is_current else ()
 
 
-def _is_unsaid(message: Message, target: Target) -> bool:
+def _will_be_dropped(message: Message, target: Target) -> bool:
     """Whether an assistant message is only thinking that can't be sent, and so will be dropped."""
     return message.role is _ASSISTANT and all(
         isinstance(part, Thinking)

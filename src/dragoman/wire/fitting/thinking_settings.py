@@ -29,21 +29,21 @@ def with_supported_thinking(request: Request, target: Target, notes: list[Note])
     if config is None or (target.thinking.form == "any" and target.thinking.efforts is None):
         return request
     found: list[Note] = []
-    asked = _asked(config, target, found)
-    if asked is not None and asked.effort is not None and target.thinking.efforts is not None:
-        asked = _with_known_effort(asked, target.thinking.efforts, found)
-    if asked is not None and target.thinking.budget_range is not None:
-        asked = _within(asked, target, target.thinking.budget_range, found)
-    if asked is config:
+    made = _converted(config, target, found)
+    if made is not None and made.effort is not None and target.thinking.efforts is not None:
+        made = _with_known_effort(made, target.thinking.efforts, found)
+    if made is not None and target.thinking.budget_range is not None:
+        made = _within(made, target, target.thinking.budget_range, found)
+    if made is config:
         return request
     if not found:
-        action: Action = "dropped" if asked is None else "retyped"
+        action: Action = "dropped" if made is None else "retyped"
         found.append(Repair("thinking", "W12", action, "converted to what this model supports"))
     notes += found
-    return request.replace_trusted(thinking=asked)
+    return request.replace_trusted(thinking=made)
 
 
-def _asked(config: ThinkingConfig, target: Target, notes: list[Note]) -> ThinkingConfig | None:
+def _converted(config: ThinkingConfig, target: Target, notes: list[Note]) -> ThinkingConfig | None:
     if target.thinking.is_always_on and target.thinking.form == "adaptive":
         config = _always_on(config, target, notes)
     is_bare = bool(config.enabled) and config.effort is None and config.budget is None
@@ -54,7 +54,7 @@ def _asked(config: ThinkingConfig, target: Target, notes: list[Note]) -> Thinkin
 
 def _always_on(config: ThinkingConfig, target: Target, notes: list[Note]) -> ThinkingConfig:
     """For a model that can't switch thinking off: use the lowest effort instead."""
-    if not is_told_not_to_think(config):
+    if not is_thinking_off(config):
         return config
     notes.append(Loss("thinking", "can't be turned off; the minimum is requested"))
     least = target.thinking.efforts[0] if target.thinking.efforts else None
@@ -66,8 +66,8 @@ def _as_it_is(config: ThinkingConfig, _notes: list[Note]) -> ThinkingConfig | No
 
 
 def _never(config: ThinkingConfig, notes: list[Note]) -> ThinkingConfig | None:
-    is_asked = config.enabled or config.budget is not None or config.effort not in {None, "none"}
-    if is_asked and config.enabled is not False:
+    is_requested = config.enabled or config.budget is not None or config.effort not in {None, "none"}
+    if is_requested and config.enabled is not False:
         notes.append(Loss("thinking", "this model does not support thinking"))
     return None
 
@@ -179,16 +179,16 @@ def _within(
     return config.replace(budget=min(max(config.budget, least), most))
 
 
-def asks_to_think(config: ThinkingConfig | None, target: Target) -> bool:
+def will_think(config: ThinkingConfig | None, target: Target) -> bool:
     """Whether the model will think, as far as the settings tell."""
     if config is None:
         return target.thinking.is_on_by_default
-    if is_told_not_to_think(config):
+    if is_thinking_off(config):
         return False
     said = (config.enabled, config.effort, config.budget)
     return target.thinking.is_on_by_default or any(one is not None for one in said)
 
 
-def is_told_not_to_think(config: ThinkingConfig | None) -> bool:
+def is_thinking_off(config: ThinkingConfig | None) -> bool:
     """Whether thinking is switched off."""
     return config is not None and (config.enabled is False or config.effort == "none")

@@ -131,7 +131,7 @@ def with_placed_instructions(request: Request, target: Target, notes: list[Note]
         notes.extend(Loss(f"messages[{index}]", reason) for index in places)
         if request.system:
             notes.append(Loss("system", reason))
-        messages = _in_users_words(said, spoken)
+        messages = _as_user_text(said, spoken)
     return request.replace_trusted(system=(), messages=messages)
 
 
@@ -143,7 +143,7 @@ def _note_moved(messages: Messages, places: list[int], notes: list[Note]) -> Non
             notes.append(Loss(f"messages[{index}].name", "merged with other instructions"))
 
 
-def _in_users_words(said: tuple[AnyPart, ...], spoken: Messages) -> Messages:
+def _as_user_text(said: tuple[AnyPart, ...], spoken: Messages) -> Messages:
     if spoken and spoken[0].role is Role.USER:
         first = spoken[0].replace_unchecked(parts=_joined((*said, *spoken[0].parts)))
         return (first, *spoken[1:])

@@ -22,12 +22,12 @@ from dragoman.wire.inputs.message_dialects import is_message, message_around
 from dragoman.wire.inputs.message_dicts import Slot
 from dragoman.wire.inputs.objects import peer_of, plain, read_object, read_peer_objects
 
-_TAKEN = (
+_SUPPORTED = (
     "supported are texts, parts, Message objects, (role, text) pairs, dicts in a known shape, and"
     " the message objects of known libraries (docs/howto-import-history.md)"
 )
 _BY_TEXT = "from_input accepts any object and uses its text"
-_ELSEWHERE = "see docs/howto-import-history.md for what can be read, and how to read the rest"
+_SEE_DOCS = "see docs/howto-import-history.md for what can be read, and how to read the rest"
 _BINARY = (bytes, bytearray, memoryview)
 
 
@@ -96,7 +96,7 @@ def _around(content: list[Any]) -> Slot:
         return said(parts_from(content))
     except InvalidInputError as error:
         problem = str(error)
-    msg = f"this is neither a message nor message content ({problem}); {_ELSEWHERE}"
+    msg = f"this is neither a message nor message content ({problem}); {_SEE_DOCS}"
     raise InvalidInputError(msg)
 
 
@@ -140,7 +140,7 @@ def is_several(value: Any) -> TypeGuard[Iterable[Any]]:
 def refuse(value: Any) -> NoReturn:
     """Raise for a value that is not a message, naming its type."""
     kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
-    msg = f"a message can't be made from {kind}{_hint(value)}; {_TAKEN}; {_BY_TEXT}"
+    msg = f"a message can't be made from {kind}{_hint(value)}; {_SUPPORTED}; {_BY_TEXT}"
     raise InvalidInputError(msg)
 
 

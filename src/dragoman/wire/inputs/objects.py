@@ -20,8 +20,8 @@ from dragoman.wire.inputs.sdk_objects import read_sdk_object
 from dragoman.wire.peers import langchain, pydantic_ai
 
 _PYDANTIC_AI = "pydantic_ai.messages"
-_DEEPEST = 2 * MAX_DEPTH  # of a request; its content may nest half as deep
-_MOST = 1_000_000  # values in one dict; shared references can make a small object look huge
+_MAX_DEPTH = 2 * MAX_DEPTH  # of a request; its content may nest half as deep
+_MAX_VALUES = 1_000_000  # values in one dict; shared references can make a small object look huge
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
@@ -144,7 +144,7 @@ class _Copier:
         return self._copy_container(known)
 
     def _copy_container(self, value: Any) -> Any:
-        if id(value) in self._around or len(self._around) > _DEEPEST or self._seen > _MOST:
+        if id(value) in self._around or len(self._around) > _MAX_DEPTH or self._seen > _MAX_VALUES:
             msg = "the message contains itself, nests too deeply, or contains too many values"
             raise InvalidInputError(msg)
         self._around.append(id(value))

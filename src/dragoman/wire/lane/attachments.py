@@ -4,7 +4,7 @@ A dialect's reader knows where the data is. The rest of the part, with a sample 
 data, is its form. The skeleton of a conversation has all forms that occur, each with two samples,
 and the general path shows how they are translated: any other data is translated the same way. So
 writers don't handle media. The translation does depend on the media type, which the first bytes
-reveal: each type has its own samples. `showing` learns how forms are written.
+reveal: each type has its own samples. `attachment_templates` learns how forms are written.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from dragoman.wire.lane.plain import (
     encode,
 )
 
-_MOST_FORMS = 8
-_MOST_OF_FORM = 1024
-_MOST_DATA = 4 * 1024 * 1024
+_MAX_FORMS = 8
+_MAX_FORM_BYTES = 1024
+_MAX_DATA = 4 * 1024 * 1024
 """Below the limit of any known host."""
 _BASE64 = (ascii_letters + digits + "+/").encode()
-_SNIFFED = 33
+_SNIFF_BYTES = 33
 """Number of bytes that determine a media type; 44 characters in base64."""
 _LINKS = ("https://example.com/dragoman", "http://example.org/other?sample=1")
 _WORDS = ("A sample of a text.", "Other words, as long as they like.")
@@ -55,7 +55,7 @@ def inlined(data: str) -> str:
     """The sample for base64 data; raises if the data is not in the usual form."""
     end = data.find("=", -2)
     given = data if end < 0 else data[:end]
-    if len(data) % 4 or not given or len(data) > _MOST_DATA:
+    if len(data) % 4 or not given or len(data) > _MAX_DATA:
         raise NotPlain
     if end >= 0 and data[end:].strip("="):
         raise NotPlain
@@ -85,7 +85,7 @@ def addressed(url: str) -> tuple[str, str, str]:
 def attachment(part: Struct, sample: str, data: str) -> Attachment:
     """An attachment made of a part that has the sample in place of the data."""
     spelled, sampled = encode(part), sample.encode()
-    if len(spelled) > _MOST_OF_FORM or spelled.count(sampled) != 1:
+    if len(spelled) > _MAX_FORM_BYTES or spelled.count(sampled) != 1:
         raise NotPlain
     return Attachment(Form(spelled, sampled), data)
 
@@ -101,7 +101,7 @@ def worded(part: Any) -> Attachment:
 @cache
 def _samples(mime: str | None, *, is_url_safe: bool = False) -> tuple[str, str]:
     """Two samples that are recognised as a media type, or as none."""
-    opening = b64encode((opening_of(mime) or b"Text").ljust(_SNIFFED, b" ")).decode()
+    opening = b64encode((opening_of(mime) or b"Text").ljust(_SNIFF_BYTES, b" ")).decode()
     ends = ("U2Ft-_xl", "T3Ro_-Ih") if is_url_safe else ("U2FtcGxl", "T3RoZXIh")
     return opening + ends[0], opening + ends[1]
 
@@ -114,7 +114,7 @@ def forms_in(turns: Turns, marks: Marks) -> tuple[tuple[Form, ...], Marks]:
     found = [part.form for part in attachments_in(turns)]
     forms = tuple(sorted(set(found)))
     kinds = {form: FIRST_FORM << number for number, form in enumerate(forms)}
-    if len(forms) > _MOST_FORMS:
+    if len(forms) > _MAX_FORMS:
         raise NotPlain
     each = iter(found)
     told: list[Mark] = []

@@ -22,13 +22,14 @@ from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.cache_hints import hints_of
 from dragoman.wire.flags import IdFlags
-from dragoman.wire.lane.adapting import renamed_marks, vouched_marks, with_renamed_ids
+from dragoman.wire.lane.attachment_templates import learned
 from dragoman.wire.lane.attachments import (
     NO_TEMPLATES,
     Templates,
     as_given,
     filled,
 )
+from dragoman.wire.lane.call_adjustments import renamed_marks, vouched_marks, with_renamed_ids
 from dragoman.wire.lane.labels import NO_LABELS, Labels, fare_alike, with_others, with_samples
 from dragoman.wire.lane.plain import (
     ATTACHED,
@@ -52,7 +53,6 @@ from dragoman.wire.lane.plain import (
     loads,
 )
 from dragoman.wire.lane.reports import Reports, reports_of
-from dragoman.wire.lane.showing import learned
 from dragoman.wire.lane.skeleton import messages_in, skeleton
 from dragoman.wire.lane.survey import surveyed
 from dragoman.wire.losses import Loss, Repair
@@ -73,7 +73,7 @@ class Translated(NamedTuple):
 
 General = Callable[[bytes], Translated]
 Leading = Turns | Sequence[Raw]
-"""What precedes a plain conversation: instructions, or raw items (`beginnings`)."""
+"""What precedes a plain conversation: instructions, or raw items (`plain_endings`)."""
 
 
 _SAMPLE = 256
@@ -163,7 +163,7 @@ class Head:
         return len(self.before) + len(self.after)
 
 
-def made_head(
+def build_head(
     given: Given,
     leading: Leading,
     shape: int,

@@ -21,9 +21,9 @@ from dragoman.wire.lane.plain import Lane, Marks, Names, NotPlain, Turns
 from dragoman.wire.lane.survey import ENDINGS, surveyed_more
 
 _elements = Decoder(list[Raw]).decode
-_OPENING = 256
+_KEY_BYTES = 256
 """The number of leading bytes by which a conversation is looked up."""
-_ALIKE = 8
+_MAX_ALIKE = 8
 """Maximum number of conversations with the same beginning."""
 
 
@@ -71,7 +71,7 @@ class Conversations:
 
     def find(self, asked: Hashable, fields: bytes, raw: bytes) -> Known | None:
         """The longest known beginning of a conversation, with the same head."""
-        key = (asked, sample_of(fields), raw[:_OPENING])
+        key = (asked, sample_of(fields), raw[:_KEY_BYTES])
         with self._lock:
             kept = self._kept.get(key)
             if kept is None or kept[0] != fields:
@@ -83,9 +83,9 @@ class Conversations:
 
     def keep(self, asked: Hashable, fields: bytes, known: Known, grown: Known | None) -> None:
         """Remember a conversation, replacing the one that it has grown from."""
-        if known.size + len(fields) > self._max_bytes // 2 or len(known.raw) < _OPENING:
+        if known.size + len(fields) > self._max_bytes // 2 or len(known.raw) < _KEY_BYTES:
             return
-        key = (asked, sample_of(fields), known.raw[:_OPENING])
+        key = (asked, sample_of(fields), known.raw[:_KEY_BYTES])
         with self._lock:
             held, alike = self._kept.pop(key, (fields, []))
             if held != fields:
@@ -94,7 +94,7 @@ class Conversations:
             if not alike:
                 self._size += len(fields)
             left = [each for each in alike if each is not grown and each.raw != known.raw]
-            left = [known, *left][:_ALIKE]
+            left = [known, *left][:_MAX_ALIKE]
             self._size += sum(each.size for each in left) - sum(each.size for each in alike)
             self._kept[key] = (held, left)
             while self._size > self._max_bytes:

@@ -18,27 +18,26 @@ from msgspec import Raw
 
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.envelope import PREFIX, is_signing
-from dragoman.wire.lane.adapting import (
+from dragoman.wire.lane.attachments import filled, forms_in
+from dragoman.wire.lane.backoff import Backoff
+from dragoman.wire.lane.call_adjustments import (
     refused_form,
     renamed_marks,
     vouched_marks,
     with_renamed_ids,
 )
-from dragoman.wire.lane.attachments import filled, forms_in
-from dragoman.wire.lane.beginnings import Odd, plain_ending
 from dragoman.wire.lane.heads import (
     Asked,
     Given,
     Head,
     Heads,
     Leading,
+    build_head,
     called_first,
     given_in,
-    made_head,
     sample_of,
 )
 from dragoman.wire.lane.labels import Labels, labelled
-from dragoman.wire.lane.patience import Patience
 from dragoman.wire.lane.plain import (
     Form,
     Lane,
@@ -50,13 +49,14 @@ from dragoman.wire.lane.plain import (
     encode,
     with_marks,
 )
+from dragoman.wire.lane.plain_endings import Odd, plain_ending
 from dragoman.wire.lane.prefixes import Conversations, Known, conversations, growth
 from dragoman.wire.lane.survey import ATTACHMENTS, BEHIND, ENDINGS, OPENINGS, surveyed
 from dragoman.wire.lane.switch import is_on
 from dragoman.wire.shown_calls import MARK
 
 HEADS = Heads()
-PATIENCE = Patience()
+BACKOFF = Backoff()
 """The caches of this process."""
 LONG = 8 * 1024
 """From this many bytes on, a conversation takes the lane even if its head is new."""
@@ -87,14 +87,14 @@ def translated(body: Any, asked: Asked) -> Encoded | None:
     try:
         if not asked.repair and (passed := _passed(body, given, raw, asked)) is not None:
             return passed
-        if _ends_odd(raw, asked.source) if len(raw) >= LONG else PATIENCE.is_over(given.sample):
+        if _ends_odd(raw, asked.source) if len(raw) >= LONG else BACKOFF.should_skip(given.sample):
             return None
         made = _of_conversation(given, raw, asked)
     except _ODD:
-        PATIENCE.note_odd(given.sample)
+        BACKOFF.record_failure(given.sample)
         return None
     if made is not None:
-        PATIENCE.note_plain(given.sample)
+        BACKOFF.record_success(given.sample)
     return made
 
 
@@ -250,7 +250,7 @@ def _head(
     if not is_known:
         if length < LONG and not HEADS.was_seen(key):
             return None
-        head = made_head(given, leading, shape, forms, called_first(names, given), asked)
+        head = build_head(given, leading, shape, forms, called_first(names, given), asked)
         HEADS.keep(key, given.known, head, before)
     if head is None or not names or head.functions.issuperset(names.values()):
         return head
@@ -258,7 +258,7 @@ def _head(
     key = (*key, functions)
     head, is_known = HEADS.find(key, given.known, before)
     if not is_known:
-        head = made_head(given, leading, shape, forms, functions, asked)
+        head = build_head(given, leading, shape, forms, functions, asked)
         HEADS.keep(key, given.known, head, before)
     return head
 
@@ -287,7 +287,7 @@ def _passed(body: bytes, given: Given, raw: Raw, asked: Asked) -> Encoded | None
     key = (given.sample, PASSING, asked.key)
     head, is_known = HEADS.find(key, given.known)
     if not is_known:
-        head = made_head(given, [], 0, (), (), asked)
+        head = build_head(given, [], 0, (), (), asked)
         HEADS.keep(key, given.known, head)
     if head is None or not head.passes or head.is_named:
         return None

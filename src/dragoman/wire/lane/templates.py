@@ -24,7 +24,7 @@ from dragoman.model.jsontext import loads
 from dragoman.model.tools import ToolCallDelta
 from dragoman.model.value import shallow_copy
 from dragoman.wire.framing import MAX_FRAME
-from dragoman.wire.lane.columns import TEXT, Columns
+from dragoman.wire.lane.frame_columns import TEXT, Columns
 
 Delta = PartDelta | ToolCallDelta
 Path = tuple[str | int, ...]
@@ -32,7 +32,7 @@ Span = tuple[int, int]
 Match = Callable[[bytes, int], "re.Match[bytes] | None"]
 
 _text_in = msgspec.json.Decoder(str).decode
-_FEW, _MANY = 16, 8  # frames; most recorded runs are about ten
+_RUN_BEFORE_BATCH, _MIN_BATCH = 16, 8  # frames; most recorded runs are about ten
 _BACKSLASH = 0x5C
 _STRING = rb'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"'
 _INTEGER = rb"(?:0|[1-9][0-9]{0,14}+)"
@@ -142,7 +142,7 @@ class Template:
         self._frame, self._holes = frame, holes
         self._columns: Columns | None = None  # created when there are many frames
         # The number of bytes from which batches pay off; none if the frames have counts.
-        self._many = _MANY * len(frame) if counts is None else MAX_FRAME
+        self._many = _MIN_BATCH * len(frame) if counts is None else MAX_FRAME
         self._counts = None if counts is None else counts.match
         self.counts: bytes | None = None
         """The counts of the last frame."""
@@ -153,18 +153,18 @@ class Template:
     def run(self, data: bytes, position: int, told: list[Event]) -> int:
         """Decode matching frames from there on; returns the position of the first other frame."""
         if len(data) - position <= self._many:
-            return self._run_one_by_one(data, position, told, len(data))
+            return self._run_singly(data, position, told, len(data))
         # Most runs are short: batches are used only after some frames.
         while True:
             count = len(told)
-            position = self._run_one_by_one(data, position, told, _FEW)
-            if len(told) - count < _FEW:
+            position = self._run_singly(data, position, told, _RUN_BEFORE_BATCH)
+            if len(told) - count < _RUN_BEFORE_BATCH:
                 return position
-            end = self._run_many(data, position, told)
+            end = self._run_batch(data, position, told)
             while end > position:
-                position, end = end, self._run_many(data, end, told)
+                position, end = end, self._run_batch(data, end, told)
 
-    def _run_one_by_one(self, data: bytes, position: int, told: list[Event], most: int) -> int:
+    def _run_singly(self, data: bytes, position: int, told: list[Event], most: int) -> int:
         head, size, tail, after = self._head, len(self._head), self._tail, self._after
         delta, field, before, texts = self._delta, self._field, self._before, list[str]()
         while data.startswith(head, position) and len(texts) < most:
@@ -197,7 +197,7 @@ class Template:
         self._keep(texts)
         return position
 
-    def _run_many(self, data: bytes, position: int, told: list[Event]) -> int:
+    def _run_batch(self, data: bytes, position: int, told: list[Event]) -> int:
         """Decode a batch of frames; what follows it is left, and may match as well."""
         if self._columns is None:
             self._columns = _columns_of(self._frame, self._holes)

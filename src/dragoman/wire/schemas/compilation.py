@@ -18,8 +18,8 @@ from dragoman.wire.schemas.undo import Plan
 
 # --- unsupported keywords as sentences, which go into the description
 
-_LISTED = 100
-_LONGEST = 2000
+_MAX_LISTED = 100
+_MAX_NOTE = 2000
 
 
 def text_of(value: Any) -> str:
@@ -32,7 +32,7 @@ def note(keyword: str, value: Any) -> str:
     if keyword in _WORDS:
         return _WORDS[keyword](value)
     text = text_of(value)
-    return f"Also, by JSON Schema: {keyword} = {text}." if len(text) <= _LONGEST else ""
+    return f"Also, by JSON Schema: {keyword} = {text}." if len(text) <= _MAX_NOTE else ""
 
 
 def described(node: Node, notes: list[str]) -> Node:
@@ -48,8 +48,8 @@ def described(node: Node, notes: list[str]) -> Node:
 
 def listed(values: list[Any]) -> str:
     """Values as a comma-separated list, limited to the first hundred."""
-    texts = [text_of(value) for value in values[:_LISTED]]
-    rest = len(values) - _LISTED
+    texts = [text_of(value) for value in values[:_MAX_LISTED]]
+    rest = len(values) - _MAX_LISTED
     return ", ".join(texts) + (f" and {rest} more" if rest > 0 else "")
 
 

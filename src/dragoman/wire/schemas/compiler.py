@@ -9,11 +9,11 @@ from dragoman.wire.schemas.compilation import MAX_LEVELS, Draft, Place, Run, des
 from dragoman.wire.schemas.containers import array_step, object_step
 from dragoman.wire.schemas.keywords import (
     DEFINITIONS,
-    NAMED,
-    ONE,
-    SEVERAL,
-    SILENT,
-    TOLD,
+    DESCRIBED,
+    IGNORED,
+    ONE_SCHEMA,
+    SCHEMA_LISTS,
+    SCHEMA_MAPS,
     Node,
     applies,
     as_list,
@@ -139,12 +139,12 @@ def _within(draft: Draft) -> None:
     for key, value in draft.node.items():
         if key in _HANDLED:
             continue
-        if key in SEVERAL:
+        if key in SCHEMA_LISTS:
             several = enumerate(as_list(value))
             draft.node[key] = [draft.child(each, f"{key}[{at}]")[0] for at, each in several]
-        elif key in ONE and isinstance(value, dict):
+        elif key in ONE_SCHEMA and isinstance(value, dict):
             draft.node[key] = draft.child(value, key)[0]
-        elif key in NAMED:
+        elif key in SCHEMA_MAPS:
             named = enumerate(as_map(value).items())
             draft.node[key] = {
                 name: draft.child(each, f"{key}[{at}]")[0] for at, (name, each) in named
@@ -158,8 +158,8 @@ def _takes_value(draft: Draft, key: str, value: Any) -> bool:
         return profile.formats is None or (isinstance(value, str) and value in profile.formats)
     if key == "pattern":
         return not (profile.refuses_lookaround and _looks_around(value))
-    if key == "minItems" and profile.most_min_items is not None:
-        return isinstance(value, int) and value <= profile.most_min_items
+    if key == "minItems" and profile.max_min_items is not None:
+        return isinstance(value, int) and value <= profile.max_min_items
     return True
 
 
@@ -186,7 +186,7 @@ def _whole_bounds(draft: Draft, types: list[str]) -> None:
 def _leave_out(draft: Draft, key: str, types: list[str]) -> None:
     """Remove a keyword: silently if it has no effect, otherwise with a description."""
     value = draft.node[key]
-    if key in TOLD:
+    if key in DESCRIBED:
         draft.tell(note(key, value))
     elif key == "if":
         rules = only(draft.node, _CONDITION)
@@ -203,7 +203,7 @@ def _leave_out(draft: Draft, key: str, types: list[str]) -> None:
 
 def _is_silent(key: str, types: list[str]) -> bool:
     is_told = key in ("then", "else")  # with `if`
-    return is_told or key in SILENT or key.startswith("x-") or not applies(key, types)
+    return is_told or key in IGNORED or key.startswith("x-") or not applies(key, types)
 
 
 def _says_nothing(key: str, value: Any) -> bool:
@@ -216,9 +216,9 @@ def check_limits(run: Run, schema: Node) -> None:
     """Report limits of the target that the schema as a whole exceeds."""
     profile, weight = run.profile, weight_of(schema)
     for most, count, what in (
-        (profile.most_properties, weight.properties, "properties"),
-        (profile.most_optional, weight.optional, "optional properties"),
-        (profile.most_unions, weight.unions, "unions"),
+        (profile.max_properties, weight.properties, "properties"),
+        (profile.max_optional, weight.optional, "optional properties"),
+        (profile.max_unions, weight.unions, "unions"),
     ):
         if most is not None and count > most:
             reason = f"too many {what}: the target allows {most}"
@@ -386,6 +386,6 @@ class Compiler:
 
 
 def _is_too_deep(draft: Draft) -> bool:
-    most = draft.profile.most_levels
+    most = draft.profile.max_levels
     is_object = "object" in declared(draft.node) or "properties" in draft.node
     return most is not None and is_object and draft.place.objects >= most

@@ -11,16 +11,16 @@ from dragoman.model.validation.words import kind_of
 Node = dict[str, Any]
 """An object schema, as opposed to true or false."""
 
-ONE = frozenset(
+ONE_SCHEMA = frozenset(
     {
         *("items", "additionalProperties", "not", "if", "then", "else", "contains"),
         *("propertyNames", "unevaluatedItems", "unevaluatedProperties", "additionalItems"),
     }
 )
 """Keywords that hold a schema."""
-SEVERAL = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+SCHEMA_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 """Keywords that hold a list of schemas."""
-NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
+SCHEMA_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
 """Keywords that hold schemas by name."""
 DEFINITIONS = ("$defs", "definitions")
 
@@ -43,7 +43,7 @@ _APPLY: dict[str, tuple[str, ...]] = {
 TYPE_OF: dict[str, str] = {word: kind for kind, words in _APPLY.items() for word in words}
 """The type that a keyword applies to; absent for keywords that apply to any."""
 
-SILENT = frozenset(
+IGNORED = frozenset(
     {
         *("$schema", "$id", "$comment", "$anchor", "$vocabulary", "$dynamicAnchor", "id"),
         *("title", "discriminator", "xml", "externalDocs", "propertyOrdering"),
@@ -52,10 +52,10 @@ SILENT = frozenset(
 )
 """Keywords that don't affect validation and that a model doesn't need."""
 
-LABELS = SILENT - {"nullable"}
+LABELS = IGNORED - {"nullable"}
 """Those of them that were written for people and programs: dropping them is reported."""
 
-TOLD = frozenset({"default", "examples", "example"})
+DESCRIBED = frozenset({"default", "examples", "example"})
 """Keywords that don't affect validation but are useful to a model."""
 
 
@@ -92,11 +92,11 @@ def one_or_list(types: list[str]) -> str | list[str]:
 def children(node: Mapping[str, Any]) -> Iterator[Any]:
     """The direct subschemas of a schema, definitions included."""
     for key, value in node.items():
-        if key in SEVERAL or (key == "items" and isinstance(value, list)):
+        if key in SCHEMA_LISTS or (key == "items" and isinstance(value, list)):
             yield from as_list(value)
-        elif key in ONE:
+        elif key in ONE_SCHEMA:
             yield value
-        elif key in NAMED or key in DEFINITIONS:
+        elif key in SCHEMA_MAPS or key in DEFINITIONS:
             yield from as_map(value).values()
 
 

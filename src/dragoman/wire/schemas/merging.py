@@ -24,8 +24,8 @@ Lose = Callable[[str, Any], None]
 """Called with a keyword, and its value, that could not be merged."""
 
 _MAX_PRODUCT = 16
-_LEAST = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
-_MOST = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
+_LOWER_BOUNDS = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
+_UPPER_BOUNDS = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
 _FIRST = frozenset({"title", "default", "example", "examples", "$schema", "$id", "$comment"})
 _INNER = frozenset({"items", "additionalProperties", "contains", "propertyNames"})
 
@@ -55,8 +55,8 @@ def _note_closed(run: Run, one: Node, other: Node, lose: Lose) -> None:
 
 
 def _both(run: Run, key: str, one: Any, other: Any, lose: Lose) -> Any:
-    if key in (_LEAST | _MOST) and is_number(one) and is_number(other):
-        return max(one, other) if key in _LEAST else min(one, other)
+    if key in (_LOWER_BOUNDS | _UPPER_BOUNDS) and is_number(one) and is_number(other):
+        return max(one, other) if key in _LOWER_BOUNDS else min(one, other)
     if key in _MERGERS:
         merged = _MERGERS[key](run, one, other)
         if merged is not None:

@@ -63,13 +63,13 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Whether alternatives must differ in their first property (W15)."""
     refuses_lookaround: bool = False
     refuses_empty_literal: bool = False
-    most_min_items: int | None = None
-    most_levels: int | None = None
+    max_min_items: int | None = None
+    max_levels: int | None = None
     """Maximum nesting of objects, the root included."""
-    most_properties: int | None = None
-    most_literals: int | None = None
-    most_optional: int | None = None
-    most_unions: int | None = None
+    max_properties: int | None = None
+    max_literals: int | None = None
+    max_optional: int | None = None
+    max_unions: int | None = None
 
     def takes(self, keyword: str) -> bool:
         """Whether it supports a keyword."""

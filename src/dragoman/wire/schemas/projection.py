@@ -65,8 +65,8 @@ def too_expensive(where: str) -> InvalidInputError:
 
 # --- projection
 
-_REMEMBERED = 512
-_REMEMBERED_BYTES = 8 * 2**20
+_MAX_CACHED = 512
+_MAX_CACHED_BYTES = 8 * 2**20
 """Maximum bytes of cached schemas as text: a cached projection takes ten to twenty times that."""
 _FREE = Cost()
 _MAX_ROUNDS = 4
@@ -169,7 +169,7 @@ def projected(
     too deeply, or takes too much work, alone or with what `costs` already counts; `where` names it
     in the error.
     """
-    made = _remembered(schema, profile, where)
+    made = _cached(schema, profile, where)
     if costs is not None:  # charged even if it was cached
         costs.charge(made.cost, where)
     return made
@@ -190,9 +190,9 @@ class _Memory(Generic[_Made]):
 
     def keep(self, key: _Key, value: _Made, size: int) -> None:
         """Cache a value, unless it would take most of the space."""
-        if size > _REMEMBERED_BYTES // 4:
+        if size > _MAX_CACHED_BYTES // 4:
             return
-        if len(self._found) >= _REMEMBERED or self._size + size > _REMEMBERED_BYTES:
+        if len(self._found) >= _MAX_CACHED or self._size + size > _MAX_CACHED_BYTES:
             self.clear()
         self._found[key] = value
         self._size += size
@@ -209,7 +209,7 @@ _known = _Memory[tuple[FrozenDict, Projection]]()
 _known_texts = _Memory[Projection]()
 
 
-def _remembered(schema: Mapping[str, Any], profile: Profile, where: str) -> Projection:
+def _cached(schema: Mapping[str, Any], profile: Profile, where: str) -> Projection:
     found = _known.get((id(schema), profile))
     if found is not None and found[0] is schema:
         return found[1]

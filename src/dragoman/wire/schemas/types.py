@@ -223,7 +223,7 @@ def _is_taken(draft: Draft, value: Any) -> bool:
 
 def _write(draft: Draft, values: list[Any]) -> None:
     run, node = draft.run, draft.node
-    most = draft.profile.most_literals
+    most = draft.profile.max_literals
     if most is not None and run.literals + len(values) > most:
         draft.node = {**only(node, _ABOUT), "enum": values, "type": types_of_values(values)}
         draft.drop("enum")

@@ -15,7 +15,7 @@ from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
-from dragoman.wire.peers.keeping import Writing, count_at, mapping_at, usage_of
+from dragoman.wire.peers.kept_fields import Writing, count_at, mapping_at, usage_of
 from dragoman.wire.peers.langchain.blocks import (
     FACTS,
     KEEPER,

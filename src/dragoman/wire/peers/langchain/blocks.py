@@ -18,8 +18,8 @@ from dragoman.model.parts import (
     Thinking,
 )
 from dragoman.model.tools import ResultPart, ToolCall, make_call
-from dragoman.wire.peers.keeping import Given as Block
-from dragoman.wire.peers.keeping import Keeper, mapping_at, text_at
+from dragoman.wire.peers.kept_fields import Given as Block
+from dragoman.wire.peers.kept_fields import Keeper, mapping_at, text_at
 from dragoman.wire.peers.langchain.blocks_media import (
     decode_annotations,
     decode_media,

@@ -16,7 +16,7 @@ from dragoman.model.frozen import EMPTY, thaw
 from dragoman.model.jsontext import dumps, loads
 from dragoman.model.tools import ToolCall, make_call
 from dragoman.wire.call_ids import CallIds
-from dragoman.wire.peers.keeping import mapping_at, text_at, wire_id_of
+from dragoman.wire.peers.kept_fields import mapping_at, text_at, wire_id_of
 from dragoman.wire.peers.langchain.blocks import FACTS, KEEPER
 
 RAW = "langchain raw call"

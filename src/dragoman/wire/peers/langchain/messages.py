@@ -18,7 +18,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult, make_result
 from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.overlay import fields_of, overlay_of
-from dragoman.wire.peers.keeping import Writing, mapping_at, text_at
+from dragoman.wire.peers.kept_fields import Writing, mapping_at, text_at
 from dragoman.wire.peers.langchain.assistant import (
     NATIVE,
     decode_answer,

@@ -17,7 +17,7 @@ from dragoman.model.jsontext import dumps
 from dragoman.model.media import Audio, File, Image, Media, Video
 from dragoman.model.parts import CacheHint, Citation, Opaque, Origin, Refusal, Text
 from dragoman.model.tools import ToolResult
-from dragoman.wire.peers.keeping import Keeper, Writing, mapping_at, text_at
+from dragoman.wire.peers.kept_fields import Keeper, Writing, mapping_at, text_at
 from dragoman.wire.peers.providers import origin_at, provider_of
 from dragoman.wire.peers.pydantic_ai.spelling import KEEPER, NAME, with_fields
 

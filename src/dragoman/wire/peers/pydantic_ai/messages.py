@@ -19,8 +19,7 @@ from dragoman.model.parts import Opaque, Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult, make_result
 from dragoman.wire.overlay import fields_of
-from dragoman.wire.peers.keeping import Given, Writing, mapping_at, text_at
-from dragoman.wire.peers.pydantic_ai.answers import decode_answer, encode_answer
+from dragoman.wire.peers.kept_fields import Given, Writing, mapping_at, text_at
 from dragoman.wire.peers.pydantic_ai.content import (
     decode_content,
     decode_result_content,
@@ -30,6 +29,7 @@ from dragoman.wire.peers.pydantic_ai.content import (
     encode_result_content,
     tidy,
 )
+from dragoman.wire.peers.pydantic_ai.responses import decode_answer, encode_answer
 from dragoman.wire.peers.pydantic_ai.spelling import (
     KEEPER,
     NAME,

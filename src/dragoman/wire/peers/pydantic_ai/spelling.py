@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from dragoman.model.parts import Part
 from dragoman.wire.overlay import overlay_of
-from dragoman.wire.peers.keeping import Keeper
+from dragoman.wire.peers.kept_fields import Keeper
 
 P = TypeVar("P", bound=Part)
 

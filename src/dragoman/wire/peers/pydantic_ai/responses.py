@@ -25,7 +25,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, make_call
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.overlay import overlay_of, with_overlay
-from dragoman.wire.peers.keeping import (
+from dragoman.wire.peers.kept_fields import (
     Given,
     Keeper,
     Writing,

@@ -9,45 +9,45 @@ from __future__ import annotations
 from collections.abc import Hashable
 from threading import Lock
 
-_LONGEST = 7
-_MOST = 1024
+_MAX_SKIPS = 7
+_MAX_ENTRIES = 1024
 
 
-class Patience:
+class Backoff:
     """The backoff state by head, bounded in number. Thread-safe."""
 
     def __init__(self) -> None:
-        self._odd: dict[int, tuple[int, int]] = {}
+        self._failures: dict[int, tuple[int, int]] = {}
         """The number of failures in a row, and how many requests to skip now."""
         self._lock = Lock()
 
     def __len__(self) -> int:
-        return len(self._odd)
+        return len(self._failures)
 
-    def is_over(self, head: Hashable) -> bool:
+    def should_skip(self, head: Hashable) -> bool:
         """Whether to skip the lane for this request; each skipped request shortens the wait."""
-        if not self._odd or (hashed := hash(head)) not in self._odd:
+        if not self._failures or (hashed := hash(head)) not in self._failures:
             return False
         with self._lock:
-            times, wait = self._odd.get(hashed, (0, 0))
+            times, wait = self._failures.get(hashed, (0, 0))
             if wait:
-                self._odd[hashed] = times, wait - 1
+                self._failures[hashed] = times, wait - 1
         return wait > 0
 
-    def note_odd(self, head: Hashable) -> None:
+    def record_failure(self, head: Hashable) -> None:
         """Record that a conversation left the lane: the wait grows from the second time on."""
         hashed = hash(head)
         with self._lock:
-            if len(self._odd) >= _MOST:
-                self._odd.clear()
-            times = self._odd.get(hashed, (0, 0))[0]
-            self._odd[hashed] = times + 1, min(times, _LONGEST)
+            if len(self._failures) >= _MAX_ENTRIES:
+                self._failures.clear()
+            times = self._failures.get(hashed, (0, 0))[0]
+            self._failures[hashed] = times + 1, min(times, _MAX_SKIPS)
 
-    def note_plain(self, head: Hashable) -> None:
+    def record_success(self, head: Hashable) -> None:
         """Record that a conversation was plain: resets the backoff."""
-        if self._odd:
-            self._odd.pop(hash(head), None)
+        if self._failures:
+            self._failures.pop(hash(head), None)
 
     def clear(self) -> None:
         """Remove all entries."""
-        self._odd.clear()
+        self._failures.clear()

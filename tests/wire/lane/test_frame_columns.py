@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman.wire.lane.columns import TEXT, Columns
+from dragoman.wire.lane.frame_columns import TEXT, Columns
 from dragoman.wire.lane.templates import ASCII_TEXT, BLANKS, INTEGER
 
 FIXED = [b'data: {"n":', b',"text":"', b'","same":"', b'","pad":', b"", b"}\n\n"]

@@ -22,17 +22,17 @@ TEXT = rb'[^"]++(?:(?<=[^\\]\\)"[^"]*+)*+'
 A quote after one backslash is part of it, after two it is not; three are handled wrongly, which
 that check detects.
 """
-_LEAST, _MOST = 32, 512  # frames per batch
-_MOST_BYTES = 1 << 16
+_MIN_BATCH, _MAX_BATCH = 32, 512  # frames per batch
+_MAX_BATCH_BYTES = 1 << 16
 _TEXT_SIZE = 16  # assumed bytes per text
 _BEGIN = 6  # bytes that mark the beginning of a frame: `data: ` or `event:`
-_ENOUGH = 400  # frames after which compiling a pattern pays off
+_MIN_FRAMES = 400  # frames after which compiling a pattern pays off
 
 
 class Columns:
     """Splits frames of one form; the values at one position of all frames are a column."""
 
-    __slots__ = ("_fixed", "_most", "_shape", "_size")
+    __slots__ = ("_batch", "_fixed", "_shape", "_size")
 
     def __init__(self, fixed: Sequence[bytes], values: tuple[bytes | None, ...]) -> None:
         """`fixed` has the bytes around the positions, `values` their patterns, one of them `TEXT`.
@@ -43,7 +43,7 @@ class Columns:
         self._fixed = fixed
         self._shape = _shape(fixed[0][:_BEGIN], sizes, values)
         self._size = sum(sizes)
-        self._most = _LEAST
+        self._batch = _MIN_BATCH
 
     def texts(self, data: bytes, position: int) -> tuple[list[str], int]:
         """The texts of the frames from there on, and where the next frame begins; none is empty.
@@ -51,7 +51,7 @@ class Columns:
         More frames may follow. If some of a batch don't match, the next batch is smaller, so that
         wasted work stays proportional to useful work.
         """
-        most = min(self._most * (self._size + _TEXT_SIZE), _MOST_BYTES)
+        most = min(self._batch * (self._size + _TEXT_SIZE), _MAX_BATCH_BYTES)
         pattern = self._shape.pattern(min(most, len(data) - position) // self._size)
         if pattern is None or not data.startswith(self._fixed[0], position):
             return [], position
@@ -68,9 +68,9 @@ class Columns:
         except (msgspec.DecodeError, UnicodeError):  # such as a lone surrogate
             texts = []
         if len(texts) == len(written):
-            self._most = min(_MOST, max(_LEAST, 2 * len(texts)))
+            self._batch = min(_MAX_BATCH, max(_MIN_BATCH, 2 * len(texts)))
             return texts, position + len(frames)
-        self._most = max(_LEAST, len(written) // 4)
+        self._batch = max(_MIN_BATCH, len(written) // 4)
         return [], position
 
     def _frames(self, columns: Sequence[Sequence[bytes]]) -> bytes:
@@ -131,7 +131,7 @@ class _Shape:
     def pattern(self, count: int) -> re.Pattern[bytes] | None:
         """The pattern that matches frames; None until enough frames were seen, `count` more now."""
         self._waiting += count
-        if self._pattern is None and self._waiting > _ENOUGH:
+        if self._pattern is None and self._waiting > _MIN_FRAMES:
             written = [re.escape(self._begin), b".{%d}" % (self._sizes[0] - len(self._begin))]
             for value, size in zip(self._values, self._sizes[1:], strict=True):
                 group = b"(?P=text)" if value is None else b"(%b)" % value
