@@ -70,9 +70,9 @@ def test_what_becomes_plain_takes_the_lane_again() -> None:
 
 def test_those_who_wait_are_bounded() -> None:
     """However many there are."""
-    patience = Backoff()
+    backoff = Backoff()
     for number in range(5_000):
-        patience.record_failure(number)
-        assert len(patience) <= 1024
-    patience.record_success(4_999)
-    assert not patience.should_skip(4_999)
+        backoff.record_failure(number)
+        assert len(backoff) <= 1024
+    backoff.record_success(4_999)
+    assert not backoff.should_skip(4_999)

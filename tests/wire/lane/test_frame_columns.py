@@ -103,8 +103,8 @@ def test_what_is_in_vain_is_little(columns: Columns) -> None:
     position = 0
     for _ in range(4):
         _, position = columns.texts(b"".join(frames), position)
-    assert columns._most > 200
+    assert columns._batch > 200
     half = [_frame(n, "@").replace(b"@", b"\\ud83d" if n % 2 else b"a") for n in range(400)]
     for place in (0, 2, 4):
         assert columns.texts(b"".join(half[place:]), 0) == ([], 0)
-    assert columns._most <= 32
+    assert columns._batch <= 32

@@ -66,7 +66,9 @@ def _as_it_is(config: ThinkingConfig, _notes: list[Note]) -> ThinkingConfig | No
 
 
 def _never(config: ThinkingConfig, notes: list[Note]) -> ThinkingConfig | None:
-    is_requested = config.enabled or config.budget is not None or config.effort not in {None, "none"}
+    is_requested = (
+        config.enabled or config.budget is not None or config.effort not in {None, "none"}
+    )
     if is_requested and config.enabled is not False:
         notes.append(Loss("thinking", "this model does not support thinking"))
     return None
