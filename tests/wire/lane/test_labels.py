@@ -25,7 +25,7 @@ _SOURCES = {"openai-chat": "messages", "openai-responses": "input"}
 @pytest.fixture(autouse=True)
 def _nothing_known() -> Iterator[None]:
     lane.HEADS.clear()
-    lane.PATIENCE.clear()
+    lane.BACKOFF.clear()
     yield
     lane.HEADS.clear()
 
