@@ -1,4 +1,4 @@
-"""Dialects of installed packages that can't be used: who asks is told, nobody else notices."""
+"""Unusable dialects of installed packages raise only when requested."""
 
 from __future__ import annotations
 

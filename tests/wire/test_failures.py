@@ -1,4 +1,4 @@
-"""Errors both ways: each in its class, nothing quoted, and told in the client's own dialect."""
+"""Errors in both directions: classified, without quotes, and encoded in the client's dialect."""
 
 from __future__ import annotations
 

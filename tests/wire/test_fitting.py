@@ -1,4 +1,4 @@
-"""Whatever happened to a conversation, what goes out is one that the target takes."""
+"""Fitting makes any conversation acceptable to its target."""
 
 from __future__ import annotations
 

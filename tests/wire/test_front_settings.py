@@ -1,4 +1,4 @@
-"""The settings that fronts repeat: remembered by what they say, and never shared."""
+"""Echoed client settings: cached by content, and never shared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came in a dialect goes back as it came, and what is changed is reported."""
+"""What came in a dialect is sent back unchanged, and every change is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls and results of messages that were read separately."""
+"""Calls and results of messages that were decoded separately."""
 
 from __future__ import annotations
 

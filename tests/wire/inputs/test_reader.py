@@ -1,4 +1,4 @@
-"""What people hand in as messages: what is read, and what is refused."""
+"""User input as messages: what is read, and what is refused."""
 
 from __future__ import annotations
 

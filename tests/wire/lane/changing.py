@@ -1,4 +1,4 @@
-"""Streams whose frames change their shape in the middle of a run, with the lane and without it.
+"""Streams whose frames change their form within a run, with the lane and without it.
 
 `python -m tests.wire.lane.changing --seconds 600 --seed 1` makes them up, reads them cut in several
 ways, writes what they say in every dialect, and prints what differs.

@@ -1,4 +1,4 @@
-"""Frames that are taken apart at once have the texts that they have one by one, or are left."""
+"""Frames decoded in batches give the same texts as one by one, or are left to that."""
 
 from __future__ import annotations
 

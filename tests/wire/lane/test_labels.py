@@ -1,4 +1,4 @@
-"""Each user has a label of their own: the head comes again all the same."""
+"""Requests that differ only in a label share a head."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames that repeat are read as bytes; whatever the bytes are, they say what they said before."""
+"""Repeated frames are decoded as bytes, with the same result for any bytes."""
 
 from __future__ import annotations
 

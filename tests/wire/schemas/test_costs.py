@@ -1,4 +1,4 @@
-"""What schemas cost: work is counted in steps, and ends in an error of ours where it is too much.
+"""The cost of schemas: work is counted in steps, and too much raises an error.
 
 Nothing here looks at a clock. That steps tell the work is shown by another count: how often Python
 calls a function.

@@ -1,4 +1,4 @@
-"""Schemas that were not written to be helpful."""
+"""Hostile schemas."""
 
 from __future__ import annotations
 

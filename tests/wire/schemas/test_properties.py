@@ -1,4 +1,4 @@
-"""What holds for any schema."""
+"""Properties that hold for any schema."""
 
 from __future__ import annotations
 
