@@ -209,7 +209,7 @@ def test_from_any_keeps_a_message_as_it_is() -> None:
 def test_a_provider_of_messages_must_provide_one() -> None:
     """What it returns is looked at."""
     assert isinstance(Speaker("hi"), ProvidesMessage)
-    with pytest.raises(InvalidInputError, match=r"what to_message\(\) returns must be Message"):
+    with pytest.raises(InvalidInputError, match=r"the result of to_message\(\) must be Message"):
         Message.from_any(Liar())
 
 
