@@ -79,7 +79,7 @@ lint: $(VENV)/.dev ## check style, types and layers
 	@echo "==> import-linter"
 	@out=$$($(VENV)/bin/lint-imports --no-cache 2>&1) || { echo "$$out"; exit 1; }
 
-docs: $(VENV)/.dev ## write docs/reference.md anew from the docstrings
+docs: $(VENV)/.dev ## write docs/reference/index.md anew from the docstrings
 	@$(VENV)/bin/python docs/generate_reference.py
 
 bench: $(BENCH)/.peers ## measure against the peers

@@ -1,4 +1,4 @@
-"""Writes `docs/reference.md` from the docstrings of the public names: `make docs`.
+"""Writes `docs/reference/index.md` from the docstrings of the public names: `make docs`.
 
 Only the standard library, msgspec, mcp and the package itself; the same input gives the same bytes.
 """
@@ -26,7 +26,7 @@ from dragoman.wire.flags import Flags
 _SETTINGS = inspect.Parameter(
     "settings", inspect.Parameter.VAR_KEYWORD, annotation="Unpack[Settings]"
 )
-PAGE = Path(__file__).parent / "reference.md"
+PAGE = Path(__file__).parent / "reference" / "index.md"
 
 INTRO = """\
 # Reference

@@ -1,7 +1,8 @@
 """A dialect and a provider that a package brings along, installed as a user would install it.
 
-The package is in `tests/outside_package`; `docs/howto-write-dialect.md` goes through it. Here it is
-used wherever ours are, and runs through those of our tests that find dialects by themselves.
+The package is in `tests/outside_package`; `docs/contributing/write-a-dialect.md` goes through it.
+Here it is used wherever ours are, and runs through those of our tests that find dialects by
+themselves.
 """
 
 from __future__ import annotations
@@ -316,7 +317,7 @@ def test_our_tests_of_dialects_pass_for_it(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["description", "dialect", "provider", "pyproject"])
 def test_the_how_to_shows_its_files(name: str) -> None:
     """As they are."""
-    page = (ROOT / "docs" / "howto-write-dialect.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "contributing" / "write-a-dialect.md").read_text(encoding="utf-8")
     is_toml = name == "pyproject"
     file = PACKAGE / ("pyproject.toml" if is_toml else f"dragoman_courier/{name}.py")
     assert f"```{'toml' if is_toml else 'python'}\n{file.read_text(encoding='utf-8')}```" in page

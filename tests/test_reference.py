@@ -27,8 +27,8 @@ def modules() -> list[str]:
 
 def test_the_reference_is_current() -> None:
     """After a change of a signature or docstring: `make docs`."""
-    written = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    assert written == GENERATOR["page"](), "docs/reference.md is out of date: run `make docs`"
+    written = (ROOT / "docs" / "reference" / "index.md").read_text(encoding="utf-8")
+    assert written == GENERATOR["page"](), "docs/reference/index.md is out of date: run `make docs`"
 
 
 def test_the_reference_shows_every_public_name() -> None:

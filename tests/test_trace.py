@@ -1,4 +1,4 @@
-"""`docs/trace.md` is true: everything that the seeds ask for is there once, with evidence.
+"""The requirements trace is true: everything that the seeds ask for is there once, with evidence.
 
 The seeds themselves may be absent: what they number is generated, what they name is listed here.
 """
@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "trace.md"
+PAGE = ROOT / "docs" / "contributing" / "requirements-trace.md"
 
 RANGE = re.compile(r"(?P<prefix>.*-)(?P<first>\d+)\.\.(?P<last>\d+)")
 LATER = re.compile(r"later: issue ([4-9]|1[0-9])")

@@ -121,7 +121,7 @@ def test_tools_are_loaded_on_the_way() -> None:
 def test_every_command_is_in_the_list_and_in_the_documentation() -> None:
     """With what it takes."""
     listed = run("echo:", stdin="/help\n").stderr
-    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "commands.md").read_text()
     for name, each in COMMANDS.items():
         assert each.usage in listed
         assert f"`/{name}" in page, name

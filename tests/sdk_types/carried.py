@@ -2,8 +2,8 @@
 
 Every body and every stream that the types allow is read. What the model then holds under a typed
 field is understood; what stands only in the extras of a value, in an `Opaque`, in a tool without a
-kind or in an event that is no part of the answer is an `Entry`. `docs/carried-as-is.md` has a row
-with a reason for each.
+kind or in an event that is no part of the answer is an `Entry`.
+`docs/contributing/carried-as-is.md` has a row with a reason for each.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.sdk_types.bodies import SOURCES, Source
 from tests.sdk_types.checks import read
 from tests.sdk_types.streams import STREAMS, Stream, StreamSource
 
-PAGE = Path(__file__).parents[2] / "docs" / "carried-as-is.md"
+PAGE = Path(__file__).parents[2] / "docs" / "contributing" / "carried-as-is.md"
 _SENTINEL = re.compile(r"s\d{5}|0?\.?7\d{4,5}")
 _WORD = re.compile(r"(?!czA)[A-Za-z0-9_-]{1,48}")  # not base64 of a sentinel
 _DEEPEST = 3  # steps of a field's name

@@ -2,7 +2,7 @@
 
 `python -m tests.sdk_types.report` prints it for the SDKs that are installed: `make sdk-report`
 installs the newest ones first. It exits with 1 where anything is changed or silent, and where the
-model does not hold a field that `docs/carried-as-is.md` says nothing about.
+model does not hold a field that `docs/contributing/carried-as-is.md` says nothing about.
 """
 
 from __future__ import annotations

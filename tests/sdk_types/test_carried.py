@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.sdk_types.bodies import SOURCES
-from tests.sdk_types.carried import Entry, Row, carried, rows, stale, unexplained
+from tests.sdk_types.carried import PAGE, Entry, Row, carried, rows, stale, unexplained
 
 _PINNED = dict(
     line.split("==")
@@ -41,7 +41,7 @@ def test_the_page_names_nothing_else(entries: list[Entry]) -> None:
 
 def test_every_entry_of_the_page_is_read() -> None:
     """Each line that begins an entry has fields and a reason."""
-    page = (Path(__file__).parents[2] / "docs" / "carried-as-is.md").read_text("utf-8")
+    page = PAGE.read_text("utf-8")
     begun = [line for line in page.splitlines() if line.startswith("- ")]
     assert len(begun) == len(rows(page))
     assert all(row.section and row.fields and len(row.reason) > 5 for row in rows(page))

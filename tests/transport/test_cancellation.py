@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman.transport.client import Client
+from dragoman.transport.direct import DirectTransport
 from dragoman.transport.protocol import Timeouts
 from dragoman.transport.rate_limits import Limits
 from dragoman.transport.streaming import ResponseStream
@@ -18,6 +19,7 @@ from tests.environment import PATIENCE
 from tests.transport.answers import DIALECTS, TEXT, body, client, frames, kind
 from tests.transport.servers import Fault, Server, Step, plain, serving, streamed
 
+pytestmark = pytest.mark.usefixtures("network")
 _LIMITS = Limits(concurrent=1, per_minute=1_000_000)
 _TIMEOUTS = Timeouts(total=PATIENCE)
 
@@ -55,20 +57,27 @@ def _others(server: Server) -> set[asyncio.Task[Any]]:
     return asyncio.all_tasks() - server.open - {asyncio.current_task()}
 
 
-def _connector(made: Client) -> Any:
-    transport: Any = made._transport
-    found = transport._sessions._by_loop.get(asyncio.get_running_loop())
-    return None if found is None else found.session.connector
-
-
 def _acquired(made: Client) -> int:
-    connector = _connector(made)
+    """How many connections have a request under way."""
+    transport: Any = made._transport
+    if isinstance(transport, DirectTransport):
+        return len(transport._active)
+    connector = _connector(transport)
     return 0 if connector is None else len(connector._acquired)
 
 
 def _pooled(made: Client) -> int:
-    connector = _connector(made)
+    """How many connections are idle."""
+    transport: Any = made._transport
+    if isinstance(transport, DirectTransport):
+        return sum(map(len, transport._idle.values()))
+    connector = _connector(transport)
     return 0 if connector is None else sum(map(len, connector._conns.values()))
+
+
+def _connector(transport: Any) -> Any:
+    found = transport._sessions._by_loop.get(asyncio.get_running_loop())
+    return None if found is None else found.session.connector
 
 
 async def _send(made: Client) -> None:

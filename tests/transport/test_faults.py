@@ -21,6 +21,7 @@ from tests.transport.answers import DIALECTS, TEXT, body, client, frames, kind, 
 from tests.transport.certificates import certified
 from tests.transport.servers import Fault, Server, Step, chunk, head, plain, serving, streamed
 
+pytestmark = pytest.mark.usefixtures("network")
 _DIALECT = "openai-chat"
 _OK = plain(body(_DIALECT))
 _ONCE = Retries(attempts=1)

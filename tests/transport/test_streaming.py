@@ -33,6 +33,7 @@ from tests.transport.answers import DIALECTS, TEXT, body, client, frames, kind, 
 from tests.transport.servers import Fault, Step, plain, serving, streamed
 from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
 
+pytestmark = pytest.mark.usefixtures("network")
 _EVERY = 2
 
 

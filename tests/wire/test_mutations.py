@@ -64,6 +64,7 @@ def test_many_mutations(part: int) -> None:
         mutations.one(1_000_000 + number)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", range(2))
 def test_some_values_of_every_type(part: int) -> None:
     """A sample of what the next test does."""

@@ -411,7 +411,7 @@ _TYPES = {
 
 def test_the_docs_say_what_a_client_sees() -> None:
     """The table of the page has each kind that a dialect shows, by the type of its call."""
-    page = (Path(__file__).parents[2] / "docs" / "howto-provider-tools.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "provider-tools.md").read_text("utf-8")
     _, _, section = page.partition("## Calls that providers ran")
     for each in descriptions():
         forms = each.provider_calls

@@ -169,7 +169,7 @@ def test_tools_print_no_secrets() -> None:
 
 def test_the_docs_say_which_dialect_has_what() -> None:
     """The tables of the page are what the dialects say of themselves."""
-    page = (Path(__file__).parents[2] / "docs" / "howto-provider-tools.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "provider-tools.md").read_text("utf-8")
     for each in descriptions():
         for form in each.provider_tools:
             row = next(line for line in page.splitlines() if f"| `{form.kind.__name__}` |" in line)

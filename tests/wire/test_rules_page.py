@@ -1,4 +1,4 @@
-"""`docs/rules.md` lists all rules, and explains those that are not checked."""
+"""`docs/reference/rules.md` lists all rules, and explains those that are not checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.corpus import Corpus
 from tests.test_docs import ROOT
 from tests.wire.refused import explaining, requests
 
-PAGE = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference" / "rules.md").read_text(encoding="utf-8")
 SOURCE = ROOT / "src" / "dragoman"
 _ROW = re.compile(
     r"^\| (\w+) \| (.+) \| (`[^|]+`) \| (error|warning|-) \| ([SDERT]+)(?:: ([a-z., ]+))? \|$",

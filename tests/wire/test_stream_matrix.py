@@ -220,6 +220,7 @@ _ANSWER: list[Event] = [
 ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 def test_a_stream_that_is_cut_anywhere_is_not_complete(dialect: str) -> None:
     """Up to its last event: after that one, all that may be missing is an empty line."""

@@ -368,6 +368,7 @@ def test_odd_streams_are_read(dialect: str) -> None:
     assert kept / count > 0.9  # an odd value costs no more than the part that it is in
 
 
+@pytest.mark.thorough
 @sampled
 @pytest.mark.parametrize("target", DIALECTS)
 @pytest.mark.parametrize("source", DIALECTS)

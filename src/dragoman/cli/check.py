@@ -36,7 +36,8 @@ def check(files: tuple[str, ...], target: str, *, as_json: bool | None, strict: 
     """Check requests and histories against the rules of a target.
 
     A FILE holds one document, an array of documents, or one document on each line (JSONL); - is
-    standard input. The rules are listed in docs/rules.md. As JSON, each finding is a line (JSONL).
+    standard input. The rules are listed in docs/reference/rules.md. As JSON, each finding is a line
+    (JSONL).
     """
     with clean_ending():
         from dragoman.cli.checking import checked

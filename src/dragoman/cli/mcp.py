@@ -59,7 +59,8 @@ def mcp(
     With --http, clients connect to http://HOST:PORT/mcp. On this machine (127.0.0.1) no password is
     needed; on any other address clients must send the bearer token that is in $DRAGOMAN_MCP_TOKEN.
 
-    docs/mcp-server.md shows how to add it to Claude Desktop, Claude Code, VS Code and Cursor.
+    docs/guides/mcp-server.md shows how to add it to Claude Desktop, Claude Code, VS Code and
+    Cursor.
     """
 
     async def work(storage: Storage) -> None:

@@ -17,7 +17,7 @@ from dragoman.gateway.pricing import PricedModels
 from dragoman.gateway.records import Finished
 from dragoman.gateway.tasks import Tasks
 from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations
-from dragoman.transport.http import HttpTransport
+from dragoman.transport.direct import DirectTransport
 from dragoman.transport.protocol import Transport
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Gateway:
 
     def __init__(self, config: GatewayConfig, *, transport: Transport | None = None) -> None:
         self._owns_transport = transport is None
-        self.transport = transport or HttpTransport(connections=0)
+        self.transport = transport or DirectTransport()
         self.translations = Translations()
         self.observers: list[Observer] = []
         """Told of every request that is over."""

@@ -60,7 +60,7 @@ class _Session:
 
     def __init__(self, connections: int) -> None:
         self.loop = asyncio.get_running_loop()
-        self.connector = _Connector(limit=connections, ssl=_authorities())
+        self.connector = _Connector(limit=connections, ssl=trusted_authorities())
         self.session = aiohttp.ClientSession(
             connector=self.connector,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -147,7 +147,7 @@ def _drop(by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Session]) -> No
                 loop.call_soon_threadsafe(own.connector.drop)
 
 
-def _authorities() -> ssl.SSLContext | bool:
+def trusted_authorities() -> ssl.SSLContext | bool:
     """Whom to trust: who the environment says, else whom the system does."""
     for variable in _AUTHORITIES:
         if path := os.environ.get(variable):

@@ -20,7 +20,8 @@ from dragoman.model.value import expect_number
 
 T = TypeVar("T")
 _TOTAL = 1800.0
-_SLOWEST = 50_000  # bytes a second that an upload takes at worst
+SLOWEST_UPLOAD = 50_000
+"""Bytes per second of the slowest upload that timeouts allow for."""
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +61,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
         """For a connection, sending a body of that many bytes, and the head of the reply."""
         if self.first_byte is None or self.connect is None:
             return None
-        return self.connect + self.first_byte + body / _SLOWEST
+        return self.connect + self.first_byte + body / SLOWEST_UPLOAD
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,7 +31,7 @@ class Repair(Value, frozen=True):
     """One thing that was changed because the target would have refused it.
 
     `path` points into the canonical request, as a loss's does; an addition is reported at the
-    thing that made it necessary. `rule` is the rule in `docs/rules.md` that requires it.
+    thing that made it necessary. `rule` is the rule in `docs/reference/rules.md` that requires it.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""docs/gateway-config.md: its files are loaded, and it names every field."""
+"""docs/operations/configuration.md: its files are loaded, and it names every field."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.gateway.config.server_table import FIELDS
 from dragoman.gateway.config.settings import ServerSettings
 from dragoman.transport.protocol import Timeouts
 
-PAGE = Path(__file__).parents[3] / "docs" / "gateway-config.md"
+PAGE = Path(__file__).parents[3] / "docs" / "operations" / "configuration.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 

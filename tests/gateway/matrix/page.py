@@ -1,4 +1,4 @@
-"""Writes docs/gateway-matrix.md: `python -m tests.gateway.matrix.page`."""
+"""Writes docs/operations/sdk-compatibility.md: `python -m tests.gateway.matrix.page`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.gateway.matrix.losses import LOSSES, Known
 from tests.gateway.matrix.recorded import SCENARIOS as RECORDED
 from tests.gateway.matrix.scenarios import SCENARIOS
 
-PAGE = Path(__file__).parents[3] / "docs" / "gateway-matrix.md"
+PAGE = Path(__file__).parents[3] / "docs" / "operations" / "sdk-compatibility.md"
 _HEAD = """\
 # The matrix: official SDKs before every API
 

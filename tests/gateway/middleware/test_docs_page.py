@@ -1,4 +1,4 @@
-"""The examples of docs/gateway-middleware.md, between real clients and models."""
+"""The examples of docs/operations/middleware.md, between real clients and models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.gateway.asking import FRONTS
 from tests.gateway.middleware.conftest import Stage
 from tests.test_docs import blocks, run
 
-PAGE = Path(__file__).parents[3] / "docs" / "gateway-middleware.md"
+PAGE = Path(__file__).parents[3] / "docs" / "operations" / "middleware.md"
 TEXT = "Write to ada@example.org, bob.b+x@mail.example.com or <eve@a.b.example>. Not @ that."
 CLEAN = "Write to [e-mail], [e-mail] or <[e-mail]>. Not @ that."
 

@@ -1,4 +1,4 @@
-"""The configurations in docs/mcp-server.md: what stands there can be pasted, and works."""
+"""The configurations in docs/guides/mcp-server.md: what stands there can be pasted, and works."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.mcp.serving.clients import call
 from tests.mcp.serving.processes import over_stdio
 from tests.test_docs import ROOT, blocks
 
-PAGE = (ROOT / "docs" / "mcp-server.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guides" / "mcp-server.md").read_text(encoding="utf-8")
 FIELDS = {"command", "args", "env", "type", "url", "headers"}
 
 

@@ -175,7 +175,7 @@ def _streamed(block: dict[str, Any], stop: str) -> Goes:
 
 
 def test_claude_code_reads_a_conversation(npm: Npm, url: str, tmp_path: Path) -> None:
-    """With the configuration of docs/mcp-server.md; read-only, as it stands there."""
+    """With the configuration of docs/guides/mcp-server.md; read-only, as it stands there."""
     program = npm(CLAUDE_CODE, "claude")
     env = {"PYTHONPATH": os.environ["PYTHONPATH"]}
     server = {"command": sys.executable, "args": [*SERVER, "--store", url], "env": env}

@@ -143,7 +143,7 @@ def test_the_error_names_the_type_and_the_way_out(value: Any) -> None:
         with pytest.raises(InvalidInputError, match=rf"from (the class )?{name}\b") as caught:
             Messages.from_any(items)
         assert "from_input" in str(caught.value)
-        assert "howto-import-history" in str(caught.value)
+        assert "import-conversations" in str(caught.value)
     assert isinstance(Message.from_input(value), Message)
 
 
@@ -156,6 +156,7 @@ def test_a_mock_is_text_for_from_input_only() -> None:
 # --- hostile
 
 
+@pytest.mark.thorough
 def test_what_holds_itself_is_refused() -> None:
     """At once, whether it holds itself or the same thing many times over."""
     item: dict[str, Any] = {"role": "user"}

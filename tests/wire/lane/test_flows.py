@@ -226,6 +226,7 @@ def test_a_run_flows(source: str, name: str, target: str) -> None:
     assert flowing >= 15 or name == "code" or is_twice
 
 
+@pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.parametrize("source", FORMS)
 def test_recorded_streams_are_written_the_same(source: str, corpus: Corpus) -> None:

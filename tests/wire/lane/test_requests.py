@@ -465,6 +465,7 @@ def _remembered() -> Iterator[None]:
     forget_conversations()
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("_remembered")
 @pytest.mark.parametrize("source", lanes.DIALECTS)
 def test_conversations_that_grow_fare_alike(source: str) -> None:

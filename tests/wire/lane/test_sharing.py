@@ -139,6 +139,7 @@ def test_a_target_is_never_taken_for_one_that_is_gone() -> None:
     assert len(translation._kept) <= translation._MOST_KEPT
 
 
+@pytest.mark.thorough
 def test_a_registered_provider_is_never_taken_for_one_that_is_gone() -> None:
     """A name that means another provider each time, whatever its address in memory is."""
     raw = _raw({"role": "system", "content": "Brief."}, _HI)

@@ -151,6 +151,7 @@ def test_what_repeats_nothing_is_not_tried_for_ever(dialect: str) -> None:
     assert decoder._budget <= 0
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rest", ["", "\\ud83d", "\\x"])
 @pytest.mark.parametrize("dialect", FORMS)
 def test_runs_take_time_in_proportion(dialect: str, rest: str) -> None:

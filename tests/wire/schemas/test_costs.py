@@ -106,6 +106,7 @@ def test_memory_of_schemas_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             assert kept
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("_few_steps")
 @pytest.mark.parametrize("name", _NAMES)
 @pytest.mark.parametrize("family", sorted(FAMILIES))
@@ -221,6 +222,7 @@ def _bodies(schema: Schema) -> Iterator[tuple[str, Schema]]:
 _TARGETS = (*dragoman.dialects(), "google:gemini-1.5-pro", "groq", "mistral")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("_few_steps")
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_requests_with_hostile_schemas(family: str) -> None:
@@ -251,6 +253,7 @@ _VALUES: dict[str, Callable[[int], Any]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_steps_tell_the_work_of_validation(family: str) -> None:
     """A value held against a hostile schema takes as many calls as steps allow."""

@@ -52,6 +52,7 @@ def test_a_second_time_changes_nothing(name: str, schema: dict[str, Any]) -> Non
     assert dumps(projected(copy.deepcopy(schema), profile).schema) == dumps(made.schema)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", _NAMES)
 @settings(max_examples=settings().max_examples * 4)  # most schemas are not exact
 @example(schema={"oneOf": [{"type": "null"}, {"enum": [None, {"a": 1}]}]}, seed=0)

@@ -24,10 +24,10 @@ from dragoman.wire.inputs.objects import peer_of, plain, read_object, read_peer_
 
 _SUPPORTED = (
     "supported are texts, parts, Message objects, (role, text) pairs, dicts in a known shape, and"
-    " the message objects of known libraries (docs/howto-import-history.md)"
+    " the message objects of known libraries (docs/guides/import-conversations.md)"
 )
 _BY_TEXT = "from_input accepts any object and uses its text"
-_SEE_DOCS = "see docs/howto-import-history.md for what can be read, and how to read the rest"
+_SEE_DOCS = "see docs/guides/import-conversations.md for what can be read, and how to read the rest"
 _BINARY = (bytes, bytearray, memoryview)
 
 

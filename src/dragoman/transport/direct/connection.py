@@ -1,0 +1,157 @@
+"""A connection to a server."""
+
+from __future__ import annotations
+
+import asyncio
+from time import monotonic
+from typing import Any, Protocol, cast
+
+import httptools
+
+from dragoman.errors import ConnectError, StreamInterrupted, TransportError
+from dragoman.transport.direct.request_head import Server
+from dragoman.transport.direct.response import Response
+from dragoman.transport.direct.unreadable import Unreadable
+
+_HIGH_WATER = 256 * 1024
+"""Bytes of a body that may wait to be read before the connection stops receiving."""
+_SWITCHING_PROTOCOLS, _FINAL = 101, 200
+
+
+class Owner(Protocol):
+    """The pool that a connection belongs to."""
+
+    def release(self, connection: Connection, /, *, keep: bool) -> None:
+        """The connection is free for the next request, or is gone."""
+
+
+class Connection(asyncio.Protocol):
+    """One connection to a server, which answers one request at a time."""
+
+    def __init__(self, owner: Owner, server: Server, loop: asyncio.AbstractEventLoop) -> None:
+        self.server = server
+        self.loop = loop
+        self.idle_since = 0.0
+        self._owner = owner
+        self._transport: asyncio.Transport | None = None
+        self._parser: Any = None
+        self._response: Response | None = None  # the one that is being received
+        self._is_paused = False
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether another request can be sent."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def send(self, head: bytes, body: bytes, seconds: float | None) -> Response:
+        """Send a request. Its response has so many seconds to begin."""
+        transport = self._transport
+        assert transport is not None  # noqa: S101 - it was usable a moment ago
+        self._parser = httptools.HttpResponseParser(self)
+        response = self._response = Response(self, seconds)
+        if len(body) < _HIGH_WATER:
+            transport.write(head + body)
+        else:
+            transport.write(head)
+            transport.write(body)
+        return response
+
+    def abort(self) -> None:
+        """Close at once: closing properly would wait for a server that may not read."""
+        self.fail(StreamInterrupted("the connection was closed"))
+
+    def fail(self, error: Exception) -> None:
+        """Give up the connection and the response that is being received."""
+        response, self._response = self._response, None
+        if self._transport is not None:
+            self._transport.abort()
+        if response is not None:
+            response.fail(error)
+        self._owner.release(self, keep=False)
+
+    def resume(self) -> None:
+        """Receive again, after the reader has caught up."""
+        if self._is_paused and self._transport is not None:
+            self._is_paused = False
+            self._transport.resume_reading()
+
+    # --- called by the event loop
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The connection is open."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The server closed the connection, or the network failed."""
+        self._transport = None
+        response = self._response
+        if response is None:
+            return
+        if not response.has_head:
+            kind = "ServerDisconnected" if exc is None else type(exc).__name__
+            msg = f"the connection broke before an answer came ({kind})"
+            self.fail(ConnectError(msg, sent=True))
+        elif response.ends_with_connection and exc is None:
+            self._complete(response)
+        else:
+            self.fail(StreamInterrupted("the connection ended before the answer did"))
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came."""
+        response = self._response
+        if response is None:  # unsolicited: it must not be taken for the next response
+            self.abort()
+            return
+        try:
+            if not response.has_head:
+                response.count_head(len(data))
+            self._parser.feed_data(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade, Unreadable):
+            if response.has_head:
+                self.fail(StreamInterrupted("the connection ended before the answer did"))
+            else:
+                msg = "the server did not answer in HTTP, or at length"
+                self.fail(TransportError(msg, sent=True))
+
+    # --- called by the parser
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header, or a trailer after the body."""
+        if self._response is None:
+            raise Unreadable
+        self._response.add_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The head is complete; 1xx statuses announce another one."""
+        response, status = self._response, self._parser.get_status_code()
+        if response is None or status == _SWITCHING_PROTOCOLS:
+            raise Unreadable
+        if status >= _FINAL:
+            response.begin(status)
+
+    def on_body(self, data: bytes) -> None:
+        """A piece of the body."""
+        response = self._response
+        if response is None:
+            raise Unreadable
+        is_full = response.add(data) > _HIGH_WATER
+        if is_full and not self._is_paused and self._transport is not None:
+            self._is_paused = True
+            self._transport.pause_reading()
+
+    def on_message_complete(self) -> None:
+        """The response is complete; the connection may serve the next request."""
+        response = self._response
+        if response is not None and response.has_head:
+            self._complete(response)
+
+    def _complete(self, response: Response) -> None:
+        self._response = None
+        response.end()
+        self.resume()
+        keep = self.is_usable and self._parser.should_keep_alive()
+        if keep:
+            self.idle_since = monotonic()
+        elif self._transport is not None:
+            self._transport.abort()
+        self._owner.release(self, keep=keep)

@@ -1,0 +1,225 @@
+"""A response while it is received, and the reply that its reader holds."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from time import monotonic
+from typing import Protocol, Self
+
+from multidict import CIMultiDict
+
+from dragoman.errors import TimeoutError  # noqa: A004 - ours, which is the builtin's as well
+from dragoman.transport.direct.inflating import Inflater
+from dragoman.transport.direct.unreadable import Unreadable
+
+_MAX_HEADERS = 256
+_MAX_HEADER_VALUE = 64 * 1024
+_MAX_HEAD = 256 * 1024
+
+
+class Source(Protocol):
+    """The connection that a response comes from."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop that it belongs to."""
+        ...
+
+    def resume(self) -> None:
+        """Receive again."""
+
+    def fail(self, error: Exception, /) -> None:
+        """Give up the connection and its response."""
+
+    def abort(self) -> None:
+        """Close the connection."""
+
+
+class Response:
+    """A response while it is received. It outlives its turn on the connection."""
+
+    def __init__(self, connection: Source, seconds: float | None) -> None:
+        self.connection: Source | None = connection
+        """None once the response is complete or has failed."""
+        self.status = 0
+        self.headers: CIMultiDict[str] = CIMultiDict()
+        self.has_head = False
+        self.ends_with_connection = False
+        """Whether only the end of the connection marks the end of the body."""
+        self.failure: Exception | None = None
+        self._loop = connection.loop
+        self._waiting: asyncio.Future[None] | None = self._loop.create_future()
+        self._timer = None if seconds is None else self._loop.call_later(seconds, self._too_late)
+        self._raw: list[tuple[bytes, bytes]] = []
+        self._head_bytes = 0
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._inflater: Inflater | None = None
+        self._since: float | None = None
+        self._between: float | None = None
+
+    # --- the connection's side
+
+    def count_head(self, size: int) -> None:
+        """Limit the head, whether it ends or not."""
+        self._head_bytes += size
+        if self._head_bytes > _MAX_HEAD:
+            raise Unreadable
+
+    def add_header(self, name: bytes, value: bytes) -> None:
+        """A header; trailers are ignored."""
+        if not self.has_head:
+            self._raw.append((name, value))
+            if len(self._raw) > _MAX_HEADERS or len(value) > _MAX_HEADER_VALUE:
+                raise Unreadable
+
+    def begin(self, status: int) -> None:
+        """The head is complete."""
+        self.status = status
+        self.headers = headers = CIMultiDict(
+            (name.decode("utf-8", "surrogateescape"), value.decode("utf-8", "surrogateescape"))
+            for name, value in self._raw
+        )
+        encoding = headers.get("content-encoding", "").strip().lower()
+        if encoding not in {"", "identity"}:
+            self._inflater = Inflater(encoding)
+        self.ends_with_connection = "content-length" not in headers and (
+            "chunked" not in headers.get("transfer-encoding", "").lower()
+        )
+        self.has_head = True
+        self._stop_timer()
+        self._wake()
+
+    def add(self, data: bytes) -> int:
+        """A piece of the body; returns how many bytes wait for the reader."""
+        self._pieces.append(data)
+        self._size += len(data)
+        self._wake()
+        return self._size
+
+    def end(self) -> None:
+        """The body is complete."""
+        self.connection = None
+        self._stop_timer()
+        self._wake()
+
+    def fail(self, error: Exception) -> None:
+        """Nothing more will come."""
+        self.connection = None
+        self.failure = error
+        self._stop_timer()
+        self._wake()
+
+    def _too_late(self) -> None:
+        self._timer = None
+        if self.connection is not None:
+            self.connection.fail(TimeoutError("the server did not answer in time", sent=True))
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    # --- the reader's side
+
+    async def head(self) -> None:
+        """Wait for the head."""
+        assert self._waiting is not None  # noqa: S101 - it was made for this
+        await self._waiting
+        self._waiting = None
+        if self.failure is not None and not self.has_head:
+            raise self.failure
+
+    async def read(self, between: float | None) -> bytes:
+        """The next bytes of the body, unpacked; empty at the end. Raises what broke it off."""
+        inflater = self._inflater
+        if inflater is None:
+            return await self._received(between)
+        while not (data := inflater.unpacked()):
+            packed = await self._received(between)
+            if not packed:
+                inflater.expect_end()
+                return b""
+            inflater.feed(packed)
+        return data
+
+    async def _received(self, between: float | None) -> bytes:
+        """What has come since; empty at the end."""
+        if not self._pieces and self.connection is not None:
+            await self._wait(between)
+        pieces = self._pieces
+        if pieces:
+            self._pieces, self._size = [], 0
+            if self.connection is not None:
+                self.connection.resume()
+            return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        if self.failure is not None:
+            raise self.failure
+        return b""
+
+    async def _wait(self, between: float | None) -> None:
+        if between is not None:
+            self._since, self._between = monotonic(), between
+            if self._timer is None:
+                self._timer = self._loop.call_later(between, self._look)
+        self._waiting = self._loop.create_future()
+        try:
+            await self._waiting
+        finally:
+            self._waiting = self._since = None
+
+    def _look(self) -> None:
+        """Check for a stall. One timer, however many pieces come; only waiting counts."""
+        self._timer = None
+        most = self._between or 0.0
+        left = most if self._since is None else self._since + most - monotonic()
+        if left > 0:
+            self._timer = self._loop.call_later(left, self._look)
+        elif self.connection is not None:
+            msg = "the server stopped sending in the middle of its answer"
+            self.connection.fail(TimeoutError(msg, sent=True))
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class DirectReply:
+    """A reply, and the iterator of its body."""
+
+    __slots__ = ("_between", "_loop", "_response", "headers", "status")
+
+    def __init__(self, response: Response, between: float | None) -> None:
+        self.status = response.status
+        self.headers: Mapping[str, str] = response.headers
+        self._response = response
+        self._between = between
+        self._loop = asyncio.get_running_loop()
+
+    def chunks(self) -> Self:
+        """The body as it comes."""
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        piece = await self._response.read(self._between)
+        if not piece:
+            raise StopAsyncIteration
+        return piece
+
+    async def close(self) -> None:
+        """Let go of it; if the body has not ended, its connection is closed."""
+        connection = self._response.connection
+        if connection is not None:
+            connection.abort()
+
+    def __del__(self) -> None:
+        # A stream that was left half way, without `async with`.
+        connection = self._response.connection
+        if connection is not None:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(connection.abort)
