@@ -1,4 +1,4 @@
-"""Recordings, fixtures and made-up bodies with something wrong in them: only our errors get out.
+"""Malformed recordings, fixtures and generated bodies: only our own errors are raised.
 
 See `tests.wire.mutations`, which can be run for as long as one likes.
 """

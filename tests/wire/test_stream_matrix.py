@@ -1,4 +1,4 @@
-"""Every dialect's streams to every other: streamed and plain say the same, and lose the same."""
+"""Every dialect's streams to every other: streamed and plain have the same content and losses."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from dragoman.interop.peers import read_peers
 from dragoman.model.collection import Messages
 from dragoman.wire.inputs.objects import langchain_dump
 from dragoman.wire.peers import langchain
-from dragoman.wire.peers.keeping import Writing
+from dragoman.wire.peers.kept_fields import Writing
 
 
 def from_langchain(messages: Any) -> Messages:

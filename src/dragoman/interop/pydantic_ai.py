@@ -17,7 +17,7 @@ from dragoman.model.collection import Messages
 from dragoman.model.jsontext import dumps
 from dragoman.wire.inputs.objects import pydantic_ai_dump
 from dragoman.wire.peers import pydantic_ai
-from dragoman.wire.peers.keeping import Writing
+from dragoman.wire.peers.kept_fields import Writing
 
 
 def from_pydantic_ai(messages: Any) -> Messages:

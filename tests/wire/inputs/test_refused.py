@@ -1,4 +1,4 @@
-"""What is no message: refused wherever it is handed in, whatever it looks like."""
+"""Values that are not messages are refused everywhere, whatever they look like."""
 
 from __future__ import annotations
 

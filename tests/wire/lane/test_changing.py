@@ -1,4 +1,4 @@
-"""Streams that change their shape on the way say the same with the lane and without it."""
+"""Streams that change their form midway decode the same with the lane and without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of deltas are written between the same bytes; whatever comes in between, it is the same."""
+"""Runs of deltas are written between the same bytes, with the same result as one by one."""
 
 from __future__ import annotations
 

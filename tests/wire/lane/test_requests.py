@@ -1,4 +1,4 @@
-"""The lane and the general path are one truth: the same bytes, reports, context and errors."""
+"""The lane and the general path give the same bytes, reports, context and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What requests have in common in the lane is never mixed up, and nobody can get around checks."""
+"""Shared state of the lane is never mixed up, and checks can't be bypassed."""
 
 from __future__ import annotations
 

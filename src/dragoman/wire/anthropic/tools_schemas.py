@@ -33,9 +33,9 @@ ANTHROPIC_STRICT = Profile(
     needs_items=True,
     is_closed=True,
     defines_required=True,
-    most_min_items=1,
-    most_optional=24,  # of all strict tools of a request together, as are the unions
-    most_unions=16,
+    max_min_items=1,
+    max_optional=24,  # of all strict tools of a request together, as are the unions
+    max_unions=16,
 )
 """Strict tools and output formats: what the vendor's SDK makes of a schema before it sends it."""
 
@@ -51,8 +51,8 @@ def anthropic_profiles(target: Target) -> Profiles:
 # --- how much of strict schemas one request may hold
 
 MAX_STRICT_TOOLS = 20
-MAX_OPTIONAL = ANTHROPIC_STRICT.most_optional or 0
-MAX_UNIONS = ANTHROPIC_STRICT.most_unions or 0
+MAX_OPTIONAL = ANTHROPIC_STRICT.max_optional or 0
+MAX_UNIONS = ANTHROPIC_STRICT.max_unions or 0
 
 
 class StrictSchemaLimits:

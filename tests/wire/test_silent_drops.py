@@ -1,4 +1,4 @@
-"""What a caller wrote is on the wire, or a loss or a repair names it: no dialect drops it silently.
+"""Everything a caller wrote is on the wire, or a loss or repair names it: no silent drops.
 
 Each leaf is a word of its own, so that it can be looked for.
 """

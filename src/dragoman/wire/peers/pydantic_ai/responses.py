@@ -1,4 +1,4 @@
-"""The model's messages: `ModelResponse` and its parts."""
+"""Assistant messages: `ModelResponse` and its parts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, make_call
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.overlay import overlay_of, with_overlay
-from dragoman.wire.peers.keeping import (
+from dragoman.wire.peers.kept_fields import (
     Given,
     Keeper,
     Writing,
@@ -52,7 +52,7 @@ from dragoman.wire.peers.pydantic_ai.spelling import (
     with_fields,
 )
 
-# --- token counts, why an answer ended, and who gave it
+# --- token counts, finish reason and origin
 
 _FINISHES = {
     "stop": FinishReason.STOP,
@@ -70,7 +70,7 @@ _WORDS = {finish: word for word, finish in _FINISHES.items()} | {
 
 
 def decode_usage(given: Any) -> Usage | None:
-    """The counts of a response; None where there are none. Totals include the cached tokens."""
+    """The counts of a response; None if there are none. Totals include cached tokens."""
     if not isinstance(given, Mapping) or not any(given.values()):
         return None
     details = mapping_at(given, "details")
@@ -87,7 +87,7 @@ def decode_usage(given: Any) -> Usage | None:
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
-    """The counts as pydantic-ai has them."""
+    """The counts in pydantic-ai's form."""
     counts = {
         "input_tokens": usage.total_input,
         "cache_write_tokens": usage.cache_write,
@@ -100,26 +100,26 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
 
 
 def decode_finish(word: Any) -> FinishReason | None:
-    """Why the answer ended."""
+    """The finish reason."""
     if not isinstance(word, str):
         return None
     return _FINISHES.get(word, FinishReason.OTHER)
 
 
 def encode_finish(finish: FinishReason) -> tuple[str | None, bool]:
-    """The word for it, and whether that says the same."""
+    """The library's value for a finish reason, and whether it is exact."""
     word = _WORDS.get(finish)
     return word, word is not None and _FINISHES[word] is finish
 
 
-# --- answers
+# --- responses
 
-_REDACTED = "redacted_thinking"  # the id that Anthropic's sealed thinking has there
+_REDACTED = "redacted_thinking"  # the id of Anthropic's encrypted thinking there
 _SIGNATURE = "thought_signature"  # where Google's signatures are kept
 _RESPONSES_IDS = ("rs_", "msg_", "fc_", "resp_")
 _MEDIA = (Image, Audio, Video, File)
 _FILE_PARTS = Keeper("pydantic-ai part facts")
-"""Of the part around a file: the fields of the file itself are kept as everywhere."""
+"""For the part around a file; the fields of the file itself are kept separately."""
 
 
 def decode_answer(given: Given) -> Message:
@@ -150,7 +150,7 @@ def decode_answer(given: Given) -> Message:
 
 
 def encode_answer(message: Message, writing: Writing) -> dict[str, Any]:
-    """The response for a message of the model."""
+    """The response for an assistant message."""
     parts: list[Any] = []
     for at, part in enumerate(message.parts):
         writing.part = at
@@ -161,7 +161,7 @@ def encode_answer(message: Message, writing: Writing) -> dict[str, Any]:
         keeper = _FILE_PARTS if isinstance(part, _MEDIA) else KEEPER
         parts += [] if written is None else [keeper.put_back(written, part.extras)]
     if message.name is not None:
-        writing.lose_field("name", "messages have no names there")
+        writing.lose_field("name", "pydantic-ai messages have no names")
     body = KEEPER.put_back(_fields(message, writing), message.extras)
     if message.usage is not None:
         body["usage"] = encode_usage(message.usage)
@@ -169,7 +169,7 @@ def encode_answer(message: Message, writing: Writing) -> dict[str, Any]:
 
 
 def _fields(message: Message, writing: Writing) -> dict[str, Any]:
-    """The fields of a response, but for its parts and its usage."""
+    """The fields of a response, except its parts and usage."""
     body: dict[str, Any] = {"kind": "response"}
     if message.metadata:
         body["metadata"] = thaw(message.metadata)
@@ -178,7 +178,7 @@ def _fields(message: Message, writing: Writing) -> dict[str, Any]:
         if word is not None:
             body["finish_reason"] = word
         if not is_exact:
-            writing.omit("finish", "the library has no exact word for this finish reason")
+            writing.omit("finish", "pydantic-ai has no exact equivalent of this finish reason")
     time = None if message.created_at is None else encode_time(message.created_at)
     if time is not None:
         body["timestamp"] = time
@@ -229,7 +229,7 @@ def _decode_thinking(item: Given) -> AnyPart | None:
         return None
     if item_id == _REDACTED:
         return Thinking(text, signature, "redacted")
-    if _is_of_responses(item):  # its signature is the sealed reasoning of the item
+    if _is_of_responses(item):  # its signature is the encrypted reasoning of the item
         return Thinking(text, signature, "summary" if text else "redacted", item_id=item_id)
     return Thinking(text, signature=signature)
 
@@ -279,7 +279,7 @@ _READERS: dict[Any, Callable[[Given], AnyPart | None]] = {
 
 
 def _encode_part(part: AnyPart, origin: Origin | None, writing: Writing) -> dict[str, Any] | None:
-    """The part of a response; None where there is none for it."""
+    """A part in pydantic-ai's form; None if there is none for it."""
     item = _written(part, origin, writing)
     if item is None:
         return None
@@ -305,18 +305,18 @@ def _written(part: AnyPart, origin: Origin | None, writing: Writing) -> dict[str
         return _encode_server_tool(part, writing)
     if isinstance(part, _MEDIA) and part.data is not None:
         return {"part_kind": "file", "content": encode_file(part, origin, writing)}
-    writing.lose("this kind of content has no place in a response there")
+    writing.lose("this kind of content is not supported in pydantic-ai responses")
     return None
 
 
 def _encode_text(part: Text | Refusal, writing: Writing) -> dict[str, Any]:
     item: dict[str, Any] = {"part_kind": "text", "content": part.text}
     if isinstance(part, Refusal):
-        writing.lose("a refusal is written as text there", ".type")
+        writing.lose("a refusal is written as text", ".type")
     elif part.citations:
         item["citations"], lost = encode_citations(part.citations)
         if lost:
-            writing.lose("citations without address, title and quote are left out", ".citations")
+            writing.lose("citations without URL, title or quote are left out", ".citations")
     return item
 
 
@@ -333,7 +333,7 @@ def _encode_thinking(part: Thinking) -> dict[str, Any]:
 
 def _encode_call(part: ToolCall, writing: Writing) -> dict[str, Any]:
     if part.kind == "custom":
-        writing.lose("a custom tool's text is written as a function's arguments", ".kind")
+        writing.lose("a custom tool call is written as a function call", ".kind")
     args = part.raw if part.raw is not None else thaw(part.input)
     item = {"part_kind": "tool-call", "tool_name": part.name, "tool_call_id": part.id}
     return {**item, "args": args}
@@ -348,7 +348,7 @@ def _encode_server_tool(
     if isinstance(part, ServerToolCall):
         args = thaw(part.input)
         if not isinstance(args, (str, dict, type(None))):
-            writing.lose("arguments are an object or a text there: these are JSON text", ".input")
+            writing.lose("arguments that are neither object nor text become JSON text", ".input")
             args = dumps(args).decode("utf-8")
         return {**item, "part_kind": "builtin-tool-call", "args": args}
     outcome = "failed" if part.is_error else "success"

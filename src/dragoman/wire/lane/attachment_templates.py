@@ -1,7 +1,7 @@
-"""How a target's dialect has attachments: learned from what the general path makes of samples.
+"""Learns how a target's dialect encodes attachments, from the general path's output for samples.
 
-Where the data goes on, what stands before and behind it is a template. Where it does not, words may
-stand in its place, among the other texts or joined with them; or nothing at all.
+If the data is sent, the bytes before and after it are a template. If it is not, a text may be in
+its place, separate or joined with other texts; or nothing at all.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from dragoman.wire.lane.plain import (
 )
 
 _NUMBER = "\x00{}\x00"
-"""Nothing else in a skeleton looks like this."""
+"""Nothing else in a skeleton matches this."""
 _NUMBERED = re.compile("\x00(\\d+)\x00")
 
 
 def learned(turns: Turns, names: Names, lane: Lane, shown: Any) -> Templates:
-    """How attachments are written, given what the general path makes of the turns."""
+    """Learn how attachments are written, given the general path's translation of the turns."""
     parts = list(attachments_in(turns))
     templates: dict[Form, Template] = {}
     for number, found in _found(_numbered(turns, _as_raw), names, lane, shown).items():
         part = parts[number]
         pieces = encode(found).split(encode(part.data)[1:-1])
-        if found is None or len(pieces) == 2:  # noqa: PLR2004 - before and behind the data
+        if found is None or len(pieces) == 2:  # noqa: PLR2004 - before and after the data
             _add(templates, part.form, None if found is None else (pieces[0], pieces[1]))
     if all(part.form in templates for part in parts):
         return templates
@@ -64,7 +64,7 @@ def learned(turns: Turns, names: Names, lane: Lane, shown: Any) -> Templates:
 
 def _add(templates: dict[Form, Template], form: Form, template: Template) -> None:
     if templates.setdefault(form, template) != template:
-        raise NotPlain  # something in it depends on the data, or on the place
+        raise NotPlain  # something in it depends on the data, or on the position
 
 
 def _as_raw(_part: Attachment, number: str) -> Any:
@@ -72,7 +72,7 @@ def _as_raw(_part: Attachment, number: str) -> Any:
 
 
 def _numbered(turns: Turns, as_part: Callable[[Attachment, str], Any]) -> Turns:
-    """Turns with a number in the place of each attachment."""
+    """Turns with a numbered placeholder for each attachment."""
     numbers = count()
 
     def numbered(part: Any) -> Any:
@@ -88,7 +88,7 @@ def _numbered(turns: Turns, as_part: Callable[[Attachment, str], Any]) -> Turns:
 
 
 def _found(turns: Turns, names: Names, lane: Lane, shown: Any) -> dict[int, Any]:
-    """What stands in the places of the numbers; None where something is left out."""
+    """What is in place of the placeholders; None where something was left out."""
     probe = loads(encode(lane.write(turns, names)))
     if not isinstance(shown, list) or len(shown) < len(probe):
         raise NotPlain
@@ -118,7 +118,7 @@ def _compare_texts(probe: str, shown: Any, found: dict[int, Any]) -> None:
 
 
 def _compare_lists(probe: list[Any], shown: list[Any], found: dict[int, Any]) -> None:
-    """Where one is shorter, some numbers are left out: the others are found between the rest."""
+    """If lengths differ, some placeholders were left out: the others are located by the rest."""
     others = [part for part in probe if not _is_number(part)]
     if len(probe) == len(shown) or not others:
         for some, other in zip(probe, shown, strict=True):

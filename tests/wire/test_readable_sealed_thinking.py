@@ -1,4 +1,4 @@
-"""Thinking that is readable and sealed at once, as few wires have it: none of it goes silently."""
+"""Thinking that is both readable and encrypted, as few wires have it, is never lost silently."""
 
 from __future__ import annotations
 

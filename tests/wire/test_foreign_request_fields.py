@@ -1,4 +1,4 @@
-"""What only one dialect knows stays behind when a request goes to another, and is told (I14)."""
+"""Request fields that only one dialect has are left out for others, and reported (I14)."""
 
 from __future__ import annotations
 

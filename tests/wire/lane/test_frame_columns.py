@@ -1,4 +1,4 @@
-"""Frames that are taken apart at once have the texts that they have one by one, or are left."""
+"""Frames decoded in batches give the same texts as one by one, or are left to that."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman.wire.lane.columns import TEXT, Columns
+from dragoman.wire.lane.frame_columns import TEXT, Columns
 from dragoman.wire.lane.templates import ASCII_TEXT, BLANKS, INTEGER
 
 FIXED = [b'data: {"n":', b',"text":"', b'","same":"', b'","pad":', b"", b"}\n\n"]
@@ -103,8 +103,8 @@ def test_what_is_in_vain_is_little(columns: Columns) -> None:
     position = 0
     for _ in range(4):
         _, position = columns.texts(b"".join(frames), position)
-    assert columns._most > 200
+    assert columns._batch > 200
     half = [_frame(n, "@").replace(b"@", b"\\ud83d" if n % 2 else b"a") for n in range(400)]
     for place in (0, 2, 4):
         assert columns.texts(b"".join(half[place:]), 0) == ([], 0)
-    assert columns._most <= 32
+    assert columns._batch <= 32

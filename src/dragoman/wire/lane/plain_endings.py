@@ -1,7 +1,7 @@
-"""Conversations of which only the end is plain: all that stands before it stays as it came.
+"""Conversations of which only the end is plain: everything before it is part of the head.
 
-It belongs to the head, like instructions: the general path translates it once, and it is found by
-its bytes. So one odd message does not keep all that follow it out of the lane.
+Like instructions, the beginning is translated once by the general path, and then found by its
+bytes. So one unusual message doesn't keep all that follow it out of the lane.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from dragoman.wire.lane.survey import Survey, surveyed
 
 Odd = NotPlain | ValidationError
 _TRIES = 4
-"""With so many odd messages behind each other the end is short, or far away."""
+"""After this many unusual messages in a row the search ends: the plain end would be short."""
 _PLACE = re.compile(r"\$\[(\d+)\]")
 _elements = Decoder(list[Raw]).decode
 
 
 class _Told(Struct, gc=False):
-    """Who speaks in an item."""
+    """The role and type of an item."""
 
     role: str | UnsetType = UNSET
     type: str | UnsetType = UNSET
@@ -46,15 +46,15 @@ class Ending(NamedTuple):
 
 
 def plain_ending(raw: Raw, lane: Lane, odd: Odd) -> Ending:
-    """The end of a conversation, behind what is odd; raises where there is none.
+    """The plain end of a conversation, after the unusual messages; raises if there is none.
 
-    It begins with a message of a user's, or with the first item of the model's turn.
+    It begins with a user message, or with the first item of a model turn.
     """
     items = _elements(raw)
     first = 0
     for _ in range(_TRIES):
         first = _next_opening(items, _number(odd, items, first, lane) + 1)
-        if _is_odd(items[first], lane):  # then all that follows need not be read
+        if _is_odd(items[first], lane):  # no need to read what follows
             odd = NotPlain()
             odd.number = 0
             continue
@@ -66,13 +66,13 @@ def plain_ending(raw: Raw, lane: Lane, odd: Odd) -> Ending:
             odd = another
             continue
         if lane.has_places and survey[1]:
-            break  # the ids of calls depend on those before
+            break  # call ids depend on the messages before
         return Ending(items[:first], ending, turns, marks, survey)
     raise NotPlain
 
 
 def _number(odd: Odd, items: Sequence[Raw], first: int, lane: Lane) -> int:
-    """The number of the item that is odd, among those from the first one on, or of one near it."""
+    """The index of the unusual item, or of one near it; counted from `first`."""
     if isinstance(odd, NotPlain):
         return first + odd.number if odd.number is not None else _sought(items, first, lane)
     found = _PLACE.search(str(odd))
@@ -85,7 +85,7 @@ def _sought(items: Sequence[Raw], first: int, lane: Lane) -> int:
             lane.read(Raw(b"[" + items[number] + b"]"))
         except (NotPlain, ValidationError):
             return number
-    return first  # it is so only beside others
+    return first  # it is unusual only in context
 
 
 def _is_odd(item: Raw, lane: Lane) -> bool:
@@ -94,12 +94,12 @@ def _is_odd(item: Raw, lane: Lane) -> bool:
     except ValidationError:
         return True
     except NotPlain:
-        pass  # it may be so only because it stands alone
+        pass  # perhaps only because it is alone
     return False
 
 
 def _next_opening(items: Sequence[Raw], first: int) -> int:
-    """The first item from there on that a message begins with, whatever stands before it."""
+    """The next item that begins a message, whatever precedes it."""
     before = _told(items[first - 1]) if first <= len(items) else None
     for number in range(first, len(items)):
         item = _told(items[number])
@@ -110,7 +110,7 @@ def _next_opening(items: Sequence[Raw], first: int) -> int:
 
 
 def _is_of_model(item: _Told | None) -> bool:
-    """Whether an item may be joined with others to one turn of the model's."""
+    """Whether an item may be part of a model turn of several items."""
     if item is None or item.role in _OF_OTHERS:
         return False
     return item.type != "function_call_output"

@@ -1,10 +1,10 @@
-"""What some targets do to calls: they get other ids, or words in the place of signatures.
+"""Changes that some targets need in calls: other ids, or placeholders for signatures.
 
-Mistral's ids have nine characters: no other provider's calls keep theirs there. Which ids they get
-is the general path's own word (`accepted_id`). Whether they get any, and where that is reported,
-is learned from a skeleton whose ids are refused as well, and of the same form.
+Mistral's ids have nine characters, so other providers' calls can't keep their ids there. The new
+ids come from the general path's function (`accepted_id`). Whether ids are replaced, and where that
+is reported, is learned from a skeleton whose ids are refused too, and of the same form.
 
-Gemini 3 asks for a signature on the calls of the turn under way, and takes a word instead
+Gemini 3 requires a signature on the calls of the current turn, and accepts a placeholder
 (`Lane.vouch`).
 """
 
@@ -36,7 +36,7 @@ from dragoman.wire.lane.skeleton import places_of
 
 
 def refused_form(names: Names, ids: IdFlags) -> int:
-    """What the ids of all calls look like, as bits of a shape; raises where not all are refused."""
+    """The form of all call ids, as bits of a shape; raises if some are accepted or forms differ."""
     forms = {
         (LONG_IDS if len(called) > ids.max_length else 0) | (0 if is_word(called) else ODD_IDS)
         for called in names
@@ -47,7 +47,7 @@ def refused_form(names: Names, ids: IdFlags) -> int:
 
 
 def with_renamed_ids(turns: Turns, names: Names, ids: IdFlags) -> Names:
-    """The functions by their new ids, which the turns get in place; raises where two are alike."""
+    """Rename ids in place, and return the functions by new id; raises if two ids collide."""
     renamed = {called: accepted_id(called, ids) for called in names}
     found = {renamed[called]: function for called, function in names.items()}
     if len(found) < len(names):
@@ -62,7 +62,7 @@ def with_renamed_ids(turns: Turns, names: Names, ids: IdFlags) -> Names:
 
 
 def renamed_marks(turns: Turns, marks: Marks, first: int, *, groups: bool) -> list[Mark]:
-    """The marks, with those of all calls and results; the first of the turns is that message."""
+    """Add marks for all calls and results; `first` is the message number of the first turn."""
     before = Counter(m for kind, m, _ in marks if kind & (THINKING | EMPTY_BEFORE_CALLS))
     found = list(marks)
     places = places_of(turns, groups_results=groups)
@@ -78,7 +78,7 @@ def renamed_marks(turns: Turns, marks: Marks, first: int, *, groups: bool) -> li
 
 
 def vouched_marks(turns: Turns, marks: Marks, first: int, *, groups: bool) -> list[Mark]:
-    """The marks, with those of the calls since a user last spoke."""
+    """Add marks for the calls since the last user message."""
     found = list(marks)
     places = places_of(turns, groups_results=groups)
     for turn, (message, _) in zip(reversed(turns), reversed(places), strict=True):

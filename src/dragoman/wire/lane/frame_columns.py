@@ -1,8 +1,7 @@
-"""Frames that follow each other and differ in few places, taken apart all at once.
+"""Splits runs of frames that differ in few positions, all at once.
 
-Of the bytes that all the frames share, only the number is counted, which is quick. Then the frames
-are put together again, which must give the same bytes: so each of them is the one that they were
-made from, but for what is in these places.
+The bytes that all frames share are skipped by length, which is fast. The frames are then joined
+again, which must give the same bytes: this proves that they differ in these positions only.
 """
 
 from __future__ import annotations
@@ -18,40 +17,41 @@ import msgspec
 
 _texts_in = msgspec.json.Decoder(list[str]).decode
 TEXT = rb'[^"]++(?:(?<=[^\\]\\)"[^"]*+)*+'
-"""A JSON string that is not empty, without its quotes; whether it is one shows later.
+"""Pattern of a non-empty JSON string without its quotes; validity is checked later.
 
-A quote behind one backslash is part of it, behind two it is not; behind three, that is wrong.
+A quote after one backslash is part of it, after two it is not; three are handled wrongly, which
+that check detects.
 """
-_LEAST, _MOST = 32, 512  # frames that are taken apart at once
-_MOST_BYTES = 1 << 16
-_TEXT_SIZE = 16  # bytes, about
-_BEGIN = 6  # bytes of a frame that tell it from the middle of another one: `data: ` or `event:`
-_ENOUGH = 400  # frames that make up for the time that a pattern takes to compile
+_MIN_BATCH, _MAX_BATCH = 32, 512  # frames per batch
+_MAX_BATCH_BYTES = 1 << 16
+_TEXT_SIZE = 16  # assumed bytes per text
+_BEGIN = 6  # bytes that mark the beginning of a frame: `data: ` or `event:`
+_MIN_FRAMES = 400  # frames after which compiling a pattern pays off
 
 
 class Columns:
-    """How frames like one of them are taken apart: what is in one place in each is a column."""
+    """Splits frames of one form; the values at one position of all frames are a column."""
 
-    __slots__ = ("_fixed", "_most", "_shape", "_size")
+    __slots__ = ("_batch", "_fixed", "_shape", "_size")
 
     def __init__(self, fixed: Sequence[bytes], values: tuple[bytes | None, ...]) -> None:
-        """For the bytes around the places, and what is there: patterns, one of them `TEXT`.
+        """`fixed` has the bytes around the positions, `values` their patterns, one of them `TEXT`.
 
-        None stands for the same text once more.
+        None stands for a repetition of the text.
         """
         sizes = tuple(map(len, fixed))
         self._fixed = fixed
         self._shape = _shape(fixed[0][:_BEGIN], sizes, values)
         self._size = sum(sizes)
-        self._most = _LEAST
+        self._batch = _MIN_BATCH
 
     def texts(self, data: bytes, position: int) -> tuple[list[str], int]:
-        """The texts of the frames from there on, and where the next one begins; none is empty.
+        """The texts of the frames from there on, and where the next frame begins; none is empty.
 
-        There may be more of them. Where not all that were looked at can be taken, fewer are looked
-        at the next time: what is done in vain is in proportion to what is not.
+        More frames may follow. If some of a batch don't match, the next batch is smaller, so that
+        wasted work stays proportional to useful work.
         """
-        most = min(self._most * (self._size + _TEXT_SIZE), _MOST_BYTES)
+        most = min(self._batch * (self._size + _TEXT_SIZE), _MAX_BATCH_BYTES)
         pattern = self._shape.pattern(min(most, len(data) - position) // self._size)
         if pattern is None or not data.startswith(self._fixed[0], position):
             return [], position
@@ -62,19 +62,19 @@ class Columns:
             columns, frames = [column[:count] for column in columns], frames[:size]
         written = columns[self._shape.text]
         try:
-            # Each in a line of its own: no text can end in another one. So if there are as many
-            # of them as there were, none of them is two.
+            # One per line, as no string can contain a line break: if the number of strings is
+            # right, none of them was two.
             texts = _texts_in(b'["%b"]' % b'",\n"'.join(written)) if written else []
-        except (msgspec.DecodeError, UnicodeError):  # half a character, say
+        except (msgspec.DecodeError, UnicodeError):  # such as a lone surrogate
             texts = []
         if len(texts) == len(written):
-            self._most = min(_MOST, max(_LEAST, 2 * len(texts)))
+            self._batch = min(_MAX_BATCH, max(_MIN_BATCH, 2 * len(texts)))
             return texts, position + len(frames)
-        self._most = max(_LEAST, len(written) // 4)
+        self._batch = max(_MIN_BATCH, len(written) // 4)
         return [], position
 
     def _frames(self, columns: Sequence[Sequence[bytes]]) -> bytes:
-        """The frames that have this in their places."""
+        """Join the columns to frames again."""
         first, *inner, last = self._fixed
         count, width = len(columns[0]), 2 * len(columns)
         if not count:
@@ -91,9 +91,9 @@ class Columns:
     def _alike(
         self, columns: Sequence[Sequence[bytes]], frames: bytes, data: bytes
     ) -> tuple[int, int]:
-        """How many of the frames are those in the data, up to the first other one; their size."""
+        """The number of frames equal to the data, up to the first difference; and their size."""
         last = len(self._frames([column[-1:] for column in columns]))
-        if data.startswith(frames[: len(frames) - last]):  # the first of others looked like one
+        if data.startswith(frames[: len(frames) - last]):  # only the last one differs
             return len(columns[0]) - 1, len(frames) - last
         sizes = [self._size] * len(columns[0])
         for column in columns:
@@ -110,7 +110,7 @@ class Columns:
 
 
 class _Shape:
-    """What frames of many streams have in common: how long they are between their places."""
+    """What frames of many streams have in common: the lengths between the positions."""
 
     __slots__ = ("_begin", "_groups", "_pattern", "_sizes", "_values", "_waiting", "text")
 
@@ -123,15 +123,15 @@ class _Shape:
         self._waiting = 0
         self._pattern: re.Pattern[bytes] | None = None
         self.text = values.index(TEXT)
-        """Which of the places has the text."""
+        """The index of the position with the text."""
         taken = [n for n, value in enumerate(values) if value is not None]
         self._groups = [taken.index(self.text if value is None else n)
                         for n, value in enumerate(values)]  # fmt: skip
 
     def pattern(self, count: int) -> re.Pattern[bytes] | None:
-        """What finds them; None until there were enough of them, with `count` more now."""
+        """The pattern that matches frames; None until enough frames were seen, `count` more now."""
         self._waiting += count
-        if self._pattern is None and self._waiting > _ENOUGH:
+        if self._pattern is None and self._waiting > _MIN_FRAMES:
             written = [re.escape(self._begin), b".{%d}" % (self._sizes[0] - len(self._begin))]
             for value, size in zip(self._values, self._sizes[1:], strict=True):
                 group = b"(?P=text)" if value is None else b"(%b)" % value
@@ -141,7 +141,7 @@ class _Shape:
         return self._pattern
 
     def columns(self, rows: list[Any]) -> list[Sequence[bytes]]:
-        """By place, what is there in each of the frames that were found."""
+        """The values in the matched frames, by position."""
         groups = self._groups
         if not rows:
             return [()] * len(groups)

@@ -1,4 +1,4 @@
-"""Calls that a target does not take as they are: other ids, and words for signatures."""
+"""Calls that a target does not accept as they are: other ids, and placeholders for signatures."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What another library's object held that our values don't say, kept so that it can go back.
+"""Keeps what another library's object holds beyond our values, so that it can be restored.
 
-Fields that we would not write are an overlay in the extras, as in the dialects. An object of
-another shape than we would write is kept whole, and written again while it still says what the
-part says: an edit wins over what was kept.
+Fields that we would not write are an overlay in the extras, as in dialects. An object of another
+shape than we would write is kept whole, and restored as long as it still matches the part: an edit
+takes precedence.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from dragoman.wire.overlay import overlay_keys, overlay_of, with_overlay
 
 P = TypeVar("P", bound=Part)
 Given = Mapping[str, Any]
-"""An object of another library, dumped."""
+"""The dump of another library's object."""
 
 
 def text_at(given: Given, key: str) -> str | None:
-    """A field that is a text; None where it is not."""
+    """A string field; None if it isn't one."""
     found = given.get(key)
     return found if isinstance(found, str) else None
 
 
 def mapping_at(given: Given, key: str) -> Given:
-    """A field that is an object; an empty one where it is not."""
+    """An object field; empty if it isn't one."""
     found = given.get(key)
     return found if isinstance(found, Mapping) else EMPTY
 
 
 def count_at(given: Given, key: str) -> int:
-    """A field that is a number of tokens; 0 where it is not."""
+    """A token count; 0 if it isn't one."""
     found = given.get(key)
     return found if type(found) is int and found > 0 else 0
 
@@ -47,7 +47,7 @@ def count_at(given: Given, key: str) -> int:
 def usage_of(
     given: Given, read: int, written: int, thought: int, total: int | None = None
 ) -> Usage:
-    """Counts of which `input_tokens` and `output_tokens` include what was cached and thought."""
+    """Usage from counts whose `input_tokens` and `output_tokens` include cache and thinking."""
     total_input, total_output = count_at(given, "input_tokens"), count_at(given, "output_tokens")
     read, thought = min(read, total_input), min(thought, total_output)
     written = min(written, total_input - read)
@@ -56,48 +56,48 @@ def usage_of(
     )
 
 
-# Names with a colon are notes: nobody is told that another dialect does not know them.
+# Names with a colon are private notes: leaving them out is not reported as a loss.
 _GIVEN = ":given"
 _COUNT = ":parts"
 _DATA = "\ue000"
-"""Stands for a medium's data in an object that is kept: nobody wants it stored twice."""
+"""Placeholder for media data in a kept object, so that it is not stored twice."""
 _LONG = 256
 
 
 class Writing:
-    """A conversation being written: what has no place, and where the writer is."""
+    """The state of an encoder: losses, and the current position."""
 
     def __init__(self) -> None:
         self.losses: list[Loss] = []
         self.omitted: list[Loss] = []
-        """Facts about messages that were not said by anybody: token counts, times."""
+        """Metadata of messages that is lost, such as token counts and times."""
         self.message = 0
         self.part = 0
 
     def lose(self, reason: str, field: str = "") -> None:
-        """Note that the part being written, or a field of it, has no place there."""
+        """Report that the current part, or a field of it, is unsupported."""
         self.losses.append(Loss(f"messages[{self.message}].parts[{self.part}]{field}", reason))
 
     def lose_at(self, part: int, reason: str) -> None:
-        """Note that the part at that place has no place there."""
+        """Report that the part at that index is unsupported."""
         self.part = part
         self.lose(reason)
 
     def lose_inside(self, item: int, reason: str) -> None:
-        """Note that an item of the result being written has no place there."""
+        """Report that an item of the current result is unsupported."""
         self.lose(reason, f".content[{item}]")
 
     def lose_field(self, field: str, reason: str) -> None:
-        """Note that a field of the message has no place there."""
+        """Report that a field of the message is unsupported."""
         self.losses.append(Loss(f"messages[{self.message}].{field}", reason))
 
     def omit(self, field: str, reason: str) -> None:
-        """Note a fact about the message that has no place there."""
+        """Report that metadata of the message is unsupported."""
         self.omitted.append(Loss(f"messages[{self.message}].{field}", reason))
 
 
 class Keeper:
-    """Keeps and puts back what one library's objects held."""
+    """Keeps and restores what one library's objects hold."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -106,23 +106,23 @@ class Keeper:
     # --- fields
 
     def with_fields(self, part: P, given: Mapping[str, Any], ours: Mapping[str, Any]) -> P:
-        """The part with the fields of its object that we would not write."""
+        """The part with those fields of its object that we would not write."""
         extras = overlay_of(given, (), self.name, ours, notes_absent=False)
         return replace(part, extras={**part.extras, **extras}) if extras else part
 
     def put_back(self, ours: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
-        """The object with the fields that were kept."""
+        """The object with the kept fields."""
         return ours if extras is EMPTY else with_overlay(ours, extras, self.name)
 
     def fields(self, extras: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The fields that were kept."""
+        """The kept fields."""
         found = extras.get(self.name)
         return found if isinstance(found, Mapping) else EMPTY
 
     # --- whole objects
 
     def keep_whole(self, parts: Sequence[AnyPart], given: Any) -> list[AnyPart]:
-        """The parts that an object was read into, the first of them with the object itself."""
+        """The parts that an object was decoded into; the first keeps the object itself."""
         first, *others = parts
         kept: dict[str, Any] = {_GIVEN: _cut(given, first)}
         if others:
@@ -132,9 +132,9 @@ class Keeper:
     def whole(
         self, parts: Sequence[AnyPart], at: int, read: Callable[[Any], Sequence[AnyPart]]
     ) -> tuple[Any, int] | None:
-        """The object kept for the part at that place, and how many parts it stands for.
+        """The object kept for the part at that index, and how many parts it represents.
 
-        None where there is none, or where it no longer says what they say.
+        None if there is none, or if it no longer matches the parts.
         """
         kept = parts[at].extras.get(self._whole)
         if not isinstance(kept, Mapping):
@@ -153,13 +153,13 @@ class Keeper:
         return thaw(kept.get(_GIVEN)) if isinstance(kept, Mapping) else None
 
     def without_own(self, extras: Mapping[str, Any]) -> dict[str, Any]:
-        """The extras that are others'."""
+        """The extras of others."""
         own = {*overlay_keys(self.name), self._whole}
         return {key: extras[key] for key in extras if key not in own}
 
 
 def says_same(one: AnyPart, other: AnyPart) -> bool:
-    """Whether two parts say the same, ids included."""
+    """Whether two parts are equal, ids included."""
     if one != other or one.item_id != other.item_id or one.signature != other.signature:
         return False
     if isinstance(one, ToolCall) and isinstance(other, ToolCall):
@@ -170,7 +170,7 @@ def says_same(one: AnyPart, other: AnyPart) -> bool:
 
 
 def wire_id_of(call: ToolCall) -> str | None:
-    """The id that a call has on its wire."""
+    """The wire id of a call."""
     return call.wire_id if isinstance(call.wire_id, str | None) else call.id
 
 
@@ -180,7 +180,7 @@ def _data_of(part: AnyPart) -> str | None:
 
 
 def _cut(given: Any, part: AnyPart) -> Any:
-    """The object without the medium's data, which the part has."""
+    """The object without the media data, which the part has."""
     data = _data_of(part)
     if data is None or _holds(given, _DATA):
         return given

@@ -1,4 +1,4 @@
-"""The principle of repair, for named targets: as it came, but for what its host was seen to refuse.
+"""The repair principle for named targets: only what the host was seen to refuse is changed.
 
 Two invariants, on the rows of the rules and on recordings: what no rule calls an error is sent as
 it came; and what is sent otherwise is reported.

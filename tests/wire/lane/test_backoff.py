@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dragoman.wire.lane import requests as lane
-from dragoman.wire.lane.patience import Patience
+from dragoman.wire.lane.backoff import Backoff
 from tests.wire.lane import requests as lanes
 
 _HI = {"role": "user", "content": "Hi"}
@@ -18,7 +18,7 @@ _ODD = {**_HI, "odd": 1}
 
 @pytest.fixture(autouse=True)
 def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(lane, "PATIENCE", Patience())
+    monkeypatch.setattr(lane, "BACKOFF", Backoff())
     lane.HEADS.clear()
     yield
     lane.HEADS.clear()
@@ -70,9 +70,9 @@ def test_what_becomes_plain_takes_the_lane_again() -> None:
 
 def test_those_who_wait_are_bounded() -> None:
     """However many there are."""
-    patience = Patience()
+    backoff = Backoff()
     for number in range(5_000):
-        patience.note_odd(number)
-        assert len(patience) <= 1024
-    patience.note_plain(4_999)
-    assert not patience.is_over(4_999)
+        backoff.record_failure(number)
+        assert len(backoff) <= 1024
+    backoff.record_success(4_999)
+    assert not backoff.should_skip(4_999)

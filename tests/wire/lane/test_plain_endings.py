@@ -1,4 +1,4 @@
-"""Conversations that are plain in part: what follows something odd, and what is odd in them."""
+"""Conversations of which only the end is plain."""
 
 from __future__ import annotations
 
