@@ -30,7 +30,7 @@ _GROUPS: dict[str, type[Value]] = {
 }
 _TOOL_FIELDS = ("defer_loading", "allowed_callers", "output_schema")
 _NOTHING = (None, (), EMPTY)
-_NO_PLACE = "there is no such setting here"
+_NO_PLACE = "this setting is not supported"
 
 
 def as_json(value: Any) -> Any:

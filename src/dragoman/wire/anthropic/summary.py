@@ -1,4 +1,4 @@
-"""What an answer says of itself, read without its content: for answers that pass as they came."""
+"""Reads the model, usage and id of a response that is passed through unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Written(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Counts(Struct, forbid_unknown_fields=True, gc=False):
-    """Usage that says nothing else: what is in it besides may matter to its price."""
+    """Usage with known fields only: an unknown one might affect the price."""
 
     input_tokens: int
     output_tokens: int
@@ -40,7 +40,7 @@ _read = msgspec.json.Decoder(_Answer).decode
 
 
 def summary(body: bytes) -> Summary | None:
-    """Who answered and what it cost; None where that has to be read in full."""
+    """The summary of a response body; None if the body has to be decoded in full."""
     try:
         answer = _read(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

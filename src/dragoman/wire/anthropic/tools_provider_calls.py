@@ -1,4 +1,4 @@
-"""Calls of Anthropic's own tools: what they ask and return, and how a client is shown others'."""
+"""Calls of Anthropic's built-in tools, and how other providers' are shown to clients."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from dragoman.wire.provider_calls import (
 )
 from dragoman.wire.settings_table import text, whole
 
-_HERE = Origin(dialect="anthropic")
+_ORIGIN = Origin(dialect="anthropic")
 _SEARCH, _FETCH, _CODE, _BASH = "web_search", "web_fetch", "code_execution", "bash_code_execution"
 _TOOLS, _FOUND = "tool_search_tool_bm25", "tool_search_tool_search_result"
 _MCP = "mcp"
 
 
-# --- what they say
+# --- decoding
 
 
 def _read_call(part: ServerToolCall) -> ProviderCall | None:
@@ -67,7 +67,9 @@ def _read_result(part: ServerToolResult) -> ProviderResult | None:
         return _remote_result(part)
     if kind is WebSearch and isinstance(content, (list, tuple)):
         found = tuple(Source(text(w.get("url")), text(w.get("title"))) for w in mappings(content))
-        return ProviderResult(kind, found, is_whole=not content)  # W71: what it read is sealed
+        return ProviderResult(
+            kind, found, is_whole=not content
+        )  # W71: the page content is encrypted
     if not isinstance(content, Mapping):
         return None
     if part.is_error:
@@ -140,27 +142,27 @@ _READERS: dict[type[ProviderTool], Callable[[Mapping[str, Any]], ProviderResult]
 }
 
 
-# --- as a client is shown them
+# --- encoding for clients
 
 
 def _called(
     name: str, given: Mapping[str, Any], call_id: str, result: AnyPart | None
 ) -> tuple[AnyPart, ...]:
-    call = ServerToolCall(name, call_id, given, origin=_HERE)
+    call = ServerToolCall(name, call_id, given, origin=_ORIGIN)
     return (call,) if result is None else (call, result)
 
 
 def _result(name: str, content: Any, call_id: str) -> ServerToolResult:
-    return ServerToolResult(name, call_id, content, origin=_HERE)
+    return ServerToolResult(name, call_id, content, origin=_ORIGIN)
 
 
 def _failed(name: str, call_id: str, code: str = "unavailable") -> ServerToolResult:
     content = {"type": f"{name}_tool_result_error", "error_code": code}
-    return ServerToolResult(name, call_id, content, is_error=True, origin=_HERE)
+    return ServerToolResult(name, call_id, content, is_error=True, origin=_ORIGIN)
 
 
 def _show_search(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
-    """One block for each query would need as many results: several are one text."""
+    """Queries are joined to one call, since one block per query would need as many results."""
     told = None if call.outcome is None else _show_found(call.outcome, call_id)[0]
     return _called(_SEARCH, {"query": "; ".join(call.queries)}, call_id, told)
 
@@ -233,14 +235,14 @@ def _show_remote(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
     if call.tool is None:
         return ()
     given = arguments_in(call.arguments)
-    made = ServerToolCall(call.tool, call_id, given, call.server or "", origin=_HERE)
+    made = ServerToolCall(call.tool, call_id, given, call.server or "", origin=_ORIGIN)
     return (made,) if call.outcome is None else (made, *_show_remote_result(call.outcome, call_id))
 
 
 def _show_remote_result(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
     failed = result.failure is not None
     said = [{"type": "text", "text": result.failure or result.output or "", "citations": None}]
-    return (ServerToolResult(_MCP, call_id, said, failed, origin=_HERE),)
+    return (ServerToolResult(_MCP, call_id, said, failed, origin=_ORIGIN),)
 
 
 CALLS = CallForms(

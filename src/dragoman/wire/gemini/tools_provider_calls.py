@@ -32,7 +32,7 @@ from dragoman.wire.provider_calls import (
 from dragoman.wire.settings_table import text
 
 _NAME = "gemini"
-_HERE = Origin(dialect=_NAME)
+_ORIGIN = Origin(dialect=_NAME)
 _CODE = "code_execution"
 _OK, _FAILED = "OUTCOME_OK", "OUTCOME_FAILED"
 GROUNDING, URL_CONTEXT = "groundingMetadata", "urlContextMetadata"
@@ -140,21 +140,21 @@ def _show_code(call: ProviderCall, _call_id: str) -> tuple[AnyPart, ...]:
         return ()
     language = "PYTHON" if call.language == "python" else "LANGUAGE_UNSPECIFIED"
     given = {"language": language, "code": call.code}
-    return (ServerToolCall(_CODE, input=given, origin=_HERE),)
+    return (ServerToolCall(_CODE, input=given, origin=_ORIGIN),)
 
 
 def _show_run(result: ProviderResult, _call_id: str) -> tuple[AnyPart, ...]:
     failed = result.failure is not None or bool(result.return_code)
     said = [each for each in (result.output, result.errors, result.failure) if each]
     content = {"outcome": _FAILED if failed else _OK, "output": "\n".join(said)}
-    return (ServerToolResult(_CODE, None, content, failed, origin=_HERE),)
+    return (ServerToolResult(_CODE, None, content, failed, origin=_ORIGIN),)
 
 
 def _show_search(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
     """As Gemini 3 reports a search itself."""
     name = _NAMES[call.kind]
     given = {"urls": list(call.urls)} if call.kind is WebFetch else {"queries": list(call.queries)}
-    made = ServerToolCall(name, call_id, given, origin=_HERE)
+    made = ServerToolCall(name, call_id, given, origin=_ORIGIN)
     return (made,) if call.outcome is None else (made, *_show_found(call.outcome, call_id))
 
 
@@ -166,7 +166,7 @@ def _show_found(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
     content: dict[str, Any] = {"results": found}
     if result.failure is not None:
         content = {"error": result.failure}
-    made = ServerToolResult(_NAMES[result.kind], call_id, content, origin=_HERE)
+    made = ServerToolResult(_NAMES[result.kind], call_id, content, origin=_ORIGIN)
     return (made,)
 
 

@@ -14,7 +14,7 @@ from dragoman.model.parts import Opaque, Refusal, ServerToolCall, ServerToolResu
 from dragoman.model.roles import Role
 from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_result
 from dragoman.wire.json_values import is_list
-from dragoman.wire.ollama.dialect import NAME, OWN, OllamaReading, OllamaWriting, is_own
+from dragoman.wire.ollama.dialect import NAME, ORIGIN, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.tools import decode_call, encode_call
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 
@@ -43,7 +43,7 @@ def _decode_image(text: str) -> Image | Audio:
                 data=data, mime=mime, extras=overlay_of({"type": text[: -len(data)]}, (), NAME)
             )
     if text.startswith(("http://", "https://")):
-        return Image(url=text, origin=OWN)
+        return Image(url=text, origin=ORIGIN)
     mime = sniff_base64(text)
     return Audio(data=text, mime=mime) if mime in _AUDIO_TYPES else Image(data=text, mime=mime)
 

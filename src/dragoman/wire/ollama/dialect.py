@@ -27,7 +27,7 @@ from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
 
 NAME = "ollama"
-OWN = Origin(dialect=NAME)
+ORIGIN = Origin(dialect=NAME)
 """The origin of parts decoded from a request, whose server is unknown."""
 EFFORTS = ("low", "medium", "high", "max")
 """Values of `think` other than true and false (W106)."""
@@ -35,7 +35,7 @@ EFFORTS = ("low", "medium", "high", "max")
 
 def is_own(origin: Origin | None) -> bool:
     """Whether an origin is this dialect."""
-    return origin is OWN or (origin is not None and origin.dialect == NAME)
+    return origin is ORIGIN or (origin is not None and origin.dialect == NAME)
 
 
 def _is_own(message: Wire) -> bool:

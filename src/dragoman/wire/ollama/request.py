@@ -26,7 +26,7 @@ from dragoman.wire.ollama.content import (
     extras_of,
     note_written,
 )
-from dragoman.wire.ollama.dialect import NAME, OWN, TARGET, OllamaReading, OllamaWriting
+from dragoman.wire.ollama.dialect import NAME, ORIGIN, TARGET, OllamaReading, OllamaWriting
 from dragoman.wire.ollama.settings import (
     SAMPLING,
     decode_output,
@@ -70,7 +70,7 @@ _WRITTEN = {
 
 def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
     """Decode messages one to one."""
-    return decode_calls(lambda calls: _decode_all(wire, OllamaReading(OWN, calls)))
+    return decode_calls(lambda calls: _decode_all(wire, OllamaReading(ORIGIN, calls)))
 
 
 def _decode_all(wire: list[Any], reading: OllamaReading) -> tuple[Message, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.model.requests import Output, Sampling, ThinkingConfig
 from dragoman.wire.json_values import is_object
-from dragoman.wire.ollama.dialect import EFFORTS, OWN
+from dragoman.wire.ollama.dialect import EFFORTS, ORIGIN
 from dragoman.wire.settings_table import (
     Setting,
     decode_settings,
@@ -77,7 +77,7 @@ def decode_output(wire: Any) -> Output | None:
     """Decode `format`; None if it is missing or unknown."""
     if wire == "json":
         return Output(format="json")
-    return Output(format="schema", schema=wire, origin=OWN) if is_object(wire) else None
+    return Output(format="schema", schema=wire, origin=ORIGIN) if is_object(wire) else None
 
 
 def encode_output(output: Output, body: dict[str, Any], writing: Writing) -> None:

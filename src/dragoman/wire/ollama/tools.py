@@ -23,7 +23,7 @@ from dragoman.model.tools import (
 from dragoman.wire.fitting.tools import NOT_AN_OBJECT, is_forced
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.known_tools import KnownTools
-from dragoman.wire.ollama.dialect import NAME, OWN, OllamaReading, OllamaWriting, is_own
+from dragoman.wire.ollama.dialect import NAME, ORIGIN, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.overlay import Overlay, overlay_of, with_overlay
 from dragoman.wire.schemas import Profile, Profiles
 from dragoman.wire.text_tools import TEXT_ARGUMENT
@@ -170,7 +170,7 @@ def _decode_tool(wire: Any) -> AnyTool:
     if inner := {key: value for key, value in function.items() if key not in fields}:
         outer["function"] = inner
     extras = overlay_of(outer, (), NAME, {"type": "function"})
-    return make_definition(**fields, origin=OWN, extras=extras)
+    return make_definition(**fields, origin=ORIGIN, extras=extras)
 
 
 _known = KnownTools(_decode_tool)

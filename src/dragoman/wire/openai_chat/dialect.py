@@ -25,7 +25,7 @@ from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
 
 NAME = "openai-chat"
-OWN = Origin(dialect=NAME)
+ORIGIN = Origin(dialect=NAME)
 """The origin of what stood in a request, whose provider nobody knows."""
 DETAILS = "reasoning_details"
 SHOWN = "shown"
@@ -164,7 +164,7 @@ def _as_detail(part: Thinking, number: int, _message_id: Callable[[], str]) -> T
     return part.replace(extras=extras_of({"index": number}, NAME, (DETAILS, SHOWN)))
 
 
-STATE_FIELDS = StateFields(OWN, native=(ToolCall,), is_flat=True, complete_thinking=_as_detail)
+STATE_FIELDS = StateFields(ORIGIN, native=(ToolCall,), is_flat=True, complete_thinking=_as_detail)
 
 
 # --- words for fields that were not there
@@ -172,7 +172,7 @@ STATE_FIELDS = StateFields(OWN, native=(ToolCall,), is_flat=True, complete_think
 
 def is_own(origin: Origin | None) -> bool:
     """Whether something came from this dialect."""
-    return origin is OWN or (origin is not None and origin.dialect == NAME)
+    return origin is ORIGIN or (origin is not None and origin.dialect == NAME)
 
 
 def absent(found: Collection[str], *keys: str) -> list[str]:

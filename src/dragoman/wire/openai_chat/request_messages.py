@@ -30,7 +30,7 @@ from dragoman.wire.openai_chat.content_assistant import (
     encode_assistant,
 )
 from dragoman.wire.openai_chat.content_thinking import encode_thinking
-from dragoman.wire.openai_chat.dialect import NAME, OWN, ChatWriting
+from dragoman.wire.openai_chat.dialect import NAME, ORIGIN, ChatWriting
 from dragoman.wire.openai_chat.settings import message_without_refused_fields
 from dragoman.wire.openai_chat.tools import encode_call
 from dragoman.wire.overlay import overlay_of, with_overlay, words_of
@@ -179,7 +179,7 @@ _WRITTEN = {role: word for word, role in _SPEAKERS.items()}
 
 def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
     """One message for each of the wire's."""
-    return decode_calls(lambda calls: _decode_all(wire, Reading(OWN, calls)))
+    return decode_calls(lambda calls: _decode_all(wire, Reading(ORIGIN, calls)))
 
 
 def _decode_all(wire: list[Any], reading: Reading) -> tuple[Message, ...]:

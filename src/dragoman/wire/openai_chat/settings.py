@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.model.requests import UNSAID, Output, Sampling, State, ThinkingConfig
 from dragoman.wire.json_values import is_integer, is_list, is_object
-from dragoman.wire.openai_chat.dialect import NAME, OWN, is_own
+from dragoman.wire.openai_chat.dialect import NAME, ORIGIN, is_own
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of, with_overlay, words_of
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
@@ -132,7 +132,7 @@ def decode_output(wire: Any) -> Output | None:
     if odd:
         left["json_schema"] = odd
     words = () if "name" in fields else ("-name",)
-    output = Output(format="schema", **fields, extras=extras_of(left, NAME, words), origin=OWN)
+    output = Output(format="schema", **fields, extras=extras_of(left, NAME, words), origin=ORIGIN)
     return with_digests(output, NAME, _OUTPUT)
 
 

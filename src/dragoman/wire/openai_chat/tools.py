@@ -25,7 +25,7 @@ from dragoman.wire.fitting.tools import NO_ARGUMENTS, is_blank
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.known_tools import KnownTools
 from dragoman.wire.openai_chat.content import decode_cache, encode_cache
-from dragoman.wire.openai_chat.dialect import NAME, OWN, ChatWriting, is_own
+from dragoman.wire.openai_chat.dialect import NAME, ORIGIN, ChatWriting, is_own
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, words_of
 from dragoman.wire.reading import Reading
@@ -101,7 +101,7 @@ def _decode_tool(wire: Any) -> AnyTool:
     if left:
         outer[key] = left
     fields |= {"kind": key, "cache": cache, "extras": extras_of(outer, NAME, words)}
-    return make_definition(**fields, origin=OWN)
+    return make_definition(**fields, origin=ORIGIN)
 
 
 _known = KnownTools(_decode_tool)
@@ -115,7 +115,7 @@ def _decode_plain_tool(wire: dict[str, Any]) -> ToolDefinition | None:
     for name, value in inner.items():
         if type(value) is not _DEFINITION.get(name):
             return None
-    return make_definition(**inner, origin=OWN) if "name" in inner else None
+    return make_definition(**inner, origin=ORIGIN) if "name" in inner else None
 
 
 def _decode_definition(wire: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -138,7 +138,7 @@ def _decode_functions(wire: Any) -> list[ToolDefinition]:
             return []
         fields, left = _decode_definition(function)
         extras = extras_of(left, NAME, ("functions",))
-        tools.append(make_definition(**fields, origin=OWN, extras=extras))
+        tools.append(make_definition(**fields, origin=ORIGIN, extras=extras))
     return tools
 
 

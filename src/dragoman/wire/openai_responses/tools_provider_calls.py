@@ -33,7 +33,7 @@ from dragoman.wire.provider_calls import (
 from dragoman.wire.settings_table import text
 
 _NAME = "openai-responses"
-_HERE = Origin(dialect=_NAME)
+_ORIGIN = Origin(dialect=_NAME)
 _UNDONE = frozenset({"failed", "incomplete"})
 
 
@@ -222,11 +222,11 @@ _RESULTS = {
 
 
 def _item(name: str, given: Mapping[str, Any], item_id: str, server: str | None = None) -> AnyPart:
-    return ServerToolCall(name, item_id, given, server, item_id=item_id, origin=_HERE)
+    return ServerToolCall(name, item_id, given, server, item_id=item_id, origin=_ORIGIN)
 
 
 def _inside(name: str, content: Any, item_id: str, *, is_error: bool | None = None) -> AnyPart:
-    return ServerToolResult(name, item_id, content, is_error, item_id=item_id, origin=_HERE)
+    return ServerToolResult(name, item_id, content, is_error, item_id=item_id, origin=_ORIGIN)
 
 
 def _show_search(call: ProviderCall, item_id: str) -> tuple[AnyPart, ...]:
@@ -299,7 +299,7 @@ def _show_found_tools(result: ProviderResult, item_id: str) -> tuple[AnyPart, ..
     ]
     content = {"execution": "server", "tools": tools}
     own_id = item_id.replace("tsc_", "tso_", 1)
-    return (ServerToolResult("tool_search", item_id, content, item_id=own_id, origin=_HERE),)
+    return (ServerToolResult("tool_search", item_id, content, item_id=own_id, origin=_ORIGIN),)
 
 
 CALLS = CallForms(
