@@ -28,7 +28,7 @@ def check(
     be sent. The target is a dialect, a provider, `provider:model`, or a value of either kind.
 
     >>> check({"model": "m", "max_tokens": 9, "messages": []}, target="anthropic")[0].message
-    'at least one message is needed'
+    'at least one message is required'
     """
     if isinstance(body, (Request, Messages)):
         request = body if isinstance(body, Request) else Request(messages=tuple(body))

@@ -1,4 +1,4 @@
-"""What an answer says of itself, read without its content: for answers that pass as they came."""
+"""Reads the model, usage and id of a response that is passed through unchanged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Completion(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Counts(Struct, forbid_unknown_fields=True, gc=False):
-    """Usage that says nothing else: what is in it besides may matter to its price."""
+    """Usage with known fields only: an unknown one might affect the price."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -48,7 +48,7 @@ _read = msgspec.json.Decoder(_Answer).decode
 
 
 def summary(body: bytes) -> Summary | None:
-    """Who answered and what it cost; None where that has to be read in full."""
+    """The summary of a response body; None if the body has to be decoded in full."""
     try:
         answer = _read(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -62,7 +62,7 @@ def _usage(counts: _Counts) -> Usage | None:
     read = 0 if asked is None else asked.cached_tokens or 0
     thinking = 0 if answered is None else answered.reasoning_tokens or 0
     prompt, completion, total = counts.prompt_tokens, counts.completion_tokens, counts.total_tokens
-    # xAI counts thinking beside the answer (`response.decode_usage` tells).
+    # xAI counts thinking in addition to the completion (see `response.decode_usage`).
     is_plain = 0 <= read <= prompt and 0 <= thinking <= completion and total == prompt + completion
     return (
         Usage(prompt - read, completion - thinking, read, 0, thinking, total) if is_plain else None

@@ -1,6 +1,6 @@
-"""Calls that a Chat server ran itself (Groq's `executed_tools`): what they ask and return.
+"""Calls of built-in tools (Groq's `executed_tools`) and their results.
 
-OpenAI's own API does not tell of such calls, so that clients are shown none.
+OpenAI's own API does not report such calls, so clients are shown none.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _read_result(part: ServerToolResult) -> ProviderResult | None:
             Source(text(w.get("url")), text(w.get("title")), text(w.get("content"))) for w in listed
         )
     is_whole = has_only(said, "output")
-    # The output of a search is the list of what it found, as text.
+    # The output of a search is its list of results as text.
     return ProviderResult(kind, found, output=None if found else output, is_whole=is_whole)
 
 

@@ -82,7 +82,7 @@ _ASSISTANT = Role.ASSISTANT
 _ANYONE = Target(dialect=NAME).relaxed
 """Who reads a response."""
 _PART, _PART_OF_RESPONSE = "messages[{}].parts[{}]", "choices[0].message.parts[{1}]"
-_FOREIGN_SEAL = "another provider's seal has no place here"
+_FOREIGN_SEAL = "another provider's signature is left out"
 _FOREIGN = "only the dialect that it came from can carry it"
 _SEALED = "thinking goes back here as a text only"
 _THOUGHT = "another's thinking can't be replayed here"
