@@ -1,4 +1,4 @@
-"""What an answer says of itself, read without its content: for answers that pass as they came."""
+"""Reads the model, usage and id of a response that is passed through unchanged."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from dragoman.model.usage import Usage
 from dragoman.wire.lane.plain import Summary
 
 
-class _Asked(Struct, forbid_unknown_fields=True, gc=False):
+class _InputDetails(Struct, forbid_unknown_fields=True, gc=False):
     cached_tokens: int = 0
     cache_write_tokens: int = 0
 
 
-class _Answered(Struct, forbid_unknown_fields=True, gc=False):
+class _OutputDetails(Struct, forbid_unknown_fields=True, gc=False):
     reasoning_tokens: int = 0
 
 
 class _Counts(Struct, forbid_unknown_fields=True, gc=False):
-    """Usage that says nothing else: what is in it besides may matter to its price."""
+    """Usage with known fields only: an unknown one might affect the price."""
 
     input_tokens: int
     output_tokens: int
     total_tokens: int
-    input_tokens_details: _Asked | None = None
-    output_tokens_details: _Answered | None = None
+    input_tokens_details: _InputDetails | None = None
+    output_tokens_details: _OutputDetails | None = None
 
 
 class _Answer(Struct, gc=False):
@@ -43,7 +43,7 @@ _read = msgspec.json.Decoder(_Answer).decode
 
 
 def summary(body: bytes) -> Summary | None:
-    """Who answered and what it cost; None where that has to be read in full."""
+    """The summary of a response body; None if the body has to be decoded in full."""
     try:
         answer = _read(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

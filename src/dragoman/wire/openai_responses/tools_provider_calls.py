@@ -1,4 +1,4 @@
-"""Calls of OpenAI's own tools: what they ask and return, and how a client is shown others'."""
+"""Calls of OpenAI's built-in tools, and how other providers' are shown to clients."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ORIGIN = Origin(dialect=_NAME)
 _UNDONE = frozenset({"failed", "incomplete"})
 
 
-# --- what they say
+# --- decoding
 
 
 def _read_call(part: ServerToolCall) -> ProviderCall | None:
@@ -57,7 +57,7 @@ def _untold(part: ServerToolCall, kind: type[ProviderTool]) -> ProviderResult:
 
 def _read_search(given: Mapping[str, Any], part: ServerToolCall) -> ProviderCall | None:
     action = given.get("action")
-    if not isinstance(action, Mapping):  # xAI's have arguments
+    if not isinstance(action, Mapping):  # xAI sends arguments instead
         said = arguments_in(given.get("arguments"))
         queries, is_whole = one(said.get("query")), has_only(said, "query")
         outcome = _untold(part, WebSearch)
@@ -134,12 +134,12 @@ _ASKED = frozenset({"query", "queries", "paths", "goal"})
 
 
 def _read_tool_search(given: Mapping[str, Any], _part: ServerToolCall) -> ProviderCall | None:
-    if given.get("execution") == "client":  # the caller has to run it
+    if given.get("execution") == "client":  # the client runs it
         return None
     said = arguments_in(given.get("arguments"))
     asked = tuple(q for v in said.values() for q in (one(v) or strings(v)))
     is_told = bool(said) and all(one(v) or strings(v) for v in said.values())
-    is_told = is_told and said.keys() <= _ASKED  # what else they are called is not told
+    is_told = is_told and said.keys() <= _ASKED  # other arguments can't be represented
     is_told = is_told or given.get("arguments") in (None, {}, "{}")
     is_whole = is_told and has_only(given, "arguments", "execution")
     return ProviderCall(ToolSearch, asked, is_whole=is_whole)
@@ -218,7 +218,7 @@ _RESULTS = {
 }
 
 
-# --- as a client is shown them
+# --- encoding for clients
 
 
 def _item(name: str, given: Mapping[str, Any], item_id: str, server: str | None = None) -> AnyPart:
@@ -247,7 +247,7 @@ def _show_fetch(call: ProviderCall, item_id: str) -> tuple[AnyPart, ...]:
 def _show_code(call: ProviderCall, item_id: str) -> tuple[AnyPart, ...]:
     if call.code is None:
         return ()
-    # There is no container of OpenAI's.
+    # There is no OpenAI container.
     made = _item("code_interpreter", {"code": call.code, "container_id": ""}, item_id)
     return (made,) if call.outcome is None else (made, *_show_run(call.outcome, item_id))
 
@@ -318,4 +318,4 @@ CALLS = CallForms(
     joins_results=True,
     are_bound=True,
 )  # fmt: skip
-"""Web search (and pages that it opened), code, files, pictures, MCP and the search for tools."""
+"""Web search (with opened pages), code, files, images, MCP and tool search."""
