@@ -1,7 +1,7 @@
-"""Calls of Google's own tools: what they ask and return, and how a client is shown others'.
+"""Calls of Google's built-in tools, and how other providers' are shown to clients.
 
-Code and its output are parts of a message, which anybody may write. Searches stand beside the
-message, in its metadata; Gemini 3 may report them as parts as well.
+Code and its output are parts of a message. Searches are in the metadata of the message; Gemini 3
+may also report them as parts.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _KINDS: dict[str, type[ProviderTool]] = {
 }
 
 
-# --- what they say
+# --- decoding
 
 
 def _read_call(part: ServerToolCall) -> ProviderCall | None:
@@ -61,7 +61,11 @@ def _read_call(part: ServerToolCall) -> ProviderCall | None:
     kind = _KINDS.get(part.name)
     if kind is None:
         return None
-    outcome = _read_result(ServerToolResult(part.name, content=given)) if _is_beside(part) else None
+    outcome = (
+        _read_result(ServerToolResult(part.name, content=given))
+        if _is_from_metadata(part)
+        else None
+    )
     asked = strings(given.get("queries")) or strings(given.get("webSearchQueries"))
     urls = strings(given.get("urls")) or strings([w.get("retrievedUrl") for w in _pages(given)])
     return ProviderCall(
@@ -69,11 +73,11 @@ def _read_call(part: ServerToolCall) -> ProviderCall | None:
         asked,
         urls,
         outcome=outcome,
-        is_whole=_is_beside(part) or has_only(given, "queries", "urls"),
+        is_whole=_is_from_metadata(part) or has_only(given, "queries", "urls"),
     )
 
 
-def _is_beside(part: ServerToolCall | ServerToolResult) -> bool:
+def _is_from_metadata(part: ServerToolCall | ServerToolResult) -> bool:
     return part.name in (GROUNDING, URL_CONTEXT)
 
 
@@ -110,10 +114,12 @@ def _chunks(metadata: Mapping[str, Any]) -> Iterator[Source]:
             yield Source(url, title, text(place.get("text")))
 
 
-def _beside(extras: Mapping[str, Any], cited: Sequence[Citation]) -> tuple[AnyPart, ...]:
-    """The searches and the pages that the metadata of a candidate tell of.
+def _parts_from_metadata(
+    extras: Mapping[str, Any], cited: Sequence[Citation]
+) -> tuple[AnyPart, ...]:
+    """The searches and pages in the metadata of a candidate.
 
-    What the texts cite of the pages found is no longer among the metadata.
+    Pages that texts cite (`cited`) have been removed from the metadata.
     """
     ours = extras.get(_NAME)
     found: list[AnyPart] = []
@@ -132,7 +138,7 @@ def _beside(extras: Mapping[str, Any], cited: Sequence[Citation]) -> tuple[AnyPa
     return tuple(found)
 
 
-# --- as a client is shown them
+# --- encoding for clients
 
 
 def _show_code(call: ProviderCall, _call_id: str) -> tuple[AnyPart, ...]:
@@ -151,7 +157,7 @@ def _show_run(result: ProviderResult, _call_id: str) -> tuple[AnyPart, ...]:
 
 
 def _show_search(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
-    """As Gemini 3 reports a search itself."""
+    """In the format in which Gemini 3 reports its own searches."""
     name = _NAMES[call.kind]
     given = {"urls": list(call.urls)} if call.kind is WebFetch else {"queries": list(call.queries)}
     made = ServerToolCall(name, call_id, given, origin=_ORIGIN)
@@ -184,11 +190,11 @@ CALLS = CallForms(
     {CodeExecution: Shown(_show_code, _show_run), **dict.fromkeys(_NAMES, _SEARCH)},
     are_signed=True,
     accepted=frozenset({CodeExecution}),
-    beside=_beside,
+    beside=_parts_from_metadata,
 )
-"""Code, searches of the web and of files, and pages."""
+"""Code, web and file searches, and pages."""
 
 
-def is_beside(part: AnyPart) -> bool:
-    """Whether a part was told beside a message: requests have no place for it."""
-    return isinstance(part, ServerToolCall) and _is_beside(part)
+def is_from_metadata(part: AnyPart) -> bool:
+    """Whether a part was decoded from metadata, so that requests can't hold it."""
+    return isinstance(part, ServerToolCall) and _is_from_metadata(part)
