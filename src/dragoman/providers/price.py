@@ -117,8 +117,8 @@ def _length(above: int | None) -> int | None:
 
 def _hour_cache_tokens(usage: Usage) -> int:
     """The tokens written to Anthropic's cache for an hour (W61)."""
-    if (told := usage.details.get("cache_write_1h", 0)) > 0:
-        return told
+    if (counted := usage.details.get("cache_write_1h", 0)) > 0:
+        return counted
     written = usage.extras.get("anthropic", EMPTY)  # as earlier versions stored it
     detail = written.get("cache_creation") if isinstance(written, Mapping) else None
     count = detail.get("ephemeral_1h_input_tokens") if isinstance(detail, Mapping) else None

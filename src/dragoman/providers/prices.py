@@ -94,12 +94,12 @@ class Prices:
 
         The model and provider in the response take precedence, since a name may be an alias.
         """
-        place, asked = self._place(model, None)
+        place, requested = self._place(model, None)
         origin = response.choices[0].message.origin if response.choices else None
         if origin is not None and origin.provider is not None:
             made_at = self._provider(origin.provider)
-            place, asked = made_at, asked if made_at == place else ""
-        names = (_bare(response.model or ""), asked)
+            place, requested = made_at, requested if made_at == place else ""
+        names = (_bare(response.model or ""), requested)
         return self._cost(
             response.usage, place, names, response_tier(response), response.created_at
         )

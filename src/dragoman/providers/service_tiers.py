@@ -39,8 +39,8 @@ def usage_tier(usage: Usage) -> str | None:
 def with_tier(usage: Usage, tier: str, dialect: str) -> Usage:
     """The usage with its tier recorded."""
     fields = usage.extras.get(dialect)
-    said = fields if isinstance(fields, Mapping) else {}
-    return usage.replace(extras={**usage.extras, dialect: {**said, "service_tier": tier}})
+    known = fields if isinstance(fields, Mapping) else {}
+    return usage.replace(extras={**usage.extras, dialect: {**known, "service_tier": tier}})
 
 
 def _tiers(extras: Mapping[str, Any]) -> Iterator[str]:
@@ -48,9 +48,9 @@ def _tiers(extras: Mapping[str, Any]) -> Iterator[str]:
         if not isinstance(fields, Mapping):
             continue
         for name in _FIELDS:
-            said = fields.get(name)
-            if isinstance(said, str) and said.lower() not in _STANDARD:
-                yield _SAME.get(said.lower(), said.lower())
+            value = fields.get(name)
+            if isinstance(value, str) and value.lower() not in _STANDARD:
+                yield _SAME.get(value.lower(), value.lower())
         geo = fields.get("inference_geo")
         if isinstance(geo, str) and geo not in _ANYWHERE:
             yield geo

@@ -90,7 +90,7 @@ def override_facts(overrides: Mapping[str, Mapping[str, Any] | None]) -> None:
             _registered.pop(name, None)
         else:
             _registered[name] = found
-    global _latest  # noqa: PLW0603 - of the whole process, as what is told
+    global _latest  # noqa: PLW0603 - process-wide, like the overrides
     _latest = next(_version)
 
 

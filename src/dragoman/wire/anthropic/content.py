@@ -40,13 +40,13 @@ _BESIDE_DATA = "a block is readable or redacted: the readable text of redacted t
 
 def _decode_thinking(block: Block, reading: Reading) -> Thinking | Opaque:
     """Decode readable thinking; some servers omit the signature."""
-    said, signature = block.get("thinking"), text(block.get("signature"))
-    if type(said) is not str:
+    thinking, signature = block.get("thinking"), text(block.get("signature"))
+    if type(thinking) is not str:
         return decode_opaque(block, reading)
     if signature is not None and signature.startswith(PREFIX):
         reading.has_envelopes = True
     extras = overlay_of(block, _UNSIGNED if signature is None else _SIGNED, NAME)
-    return Thinking(said, signature=signature, extras=extras, origin=reading.origin)
+    return Thinking(thinking, signature=signature, extras=extras, origin=reading.origin)
 
 
 def _decode_redacted_thinking(block: Block, reading: Reading) -> Thinking | Opaque:

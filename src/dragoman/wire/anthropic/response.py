@@ -282,16 +282,16 @@ _FORMS: Forms[tuple[int, str, str]] = {
 
 def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     """The status and body for an error; mid-stream, the body is the event's data."""
-    told = reported(error)
-    usual, kind, words = form_of(told, _FORMS)
-    status = status_of(told, usual)
+    failure = reported(error)
+    usual, kind, words = form_of(failure, _FORMS)
+    status = status_of(failure, usual)
     kind = _KINDS.get(status, kind)
     body: dict[str, Any] = {
         "type": "error",
-        "error": {"type": kind, "message": f"{words}{told.reason}"},
+        "error": {"type": kind, "message": f"{words}{failure.reason}"},
     }
-    if told.request_id is not None:
-        body["request_id"] = told.request_id
+    if failure.request_id is not None:
+        body["request_id"] = failure.request_id
     return status, body
 
 

@@ -220,9 +220,9 @@ def w65_images_have_a_source(view: View) -> Found:
 def w65_images_are_of_their_type(view: View) -> Found:
     """The data matches the declared type, if it can be detected."""
     for path, source in _inline(view):
-        data, told = source.get("data"), source.get("media_type")
+        data, declared = source.get("data"), source.get("media_type")
         found = sniff_base64(data) if isinstance(data, str) else None
-        if found in _IMAGES and told in _IMAGES and found != told:
+        if found in _IMAGES and declared in _IMAGES and found != declared:
             yield f"{path}.media_type", "does not match the type of the data"
 
 

@@ -119,7 +119,7 @@ def w46_texts_are_not_empty(view: View) -> Found:
 def w46_texts_are_not_blank(view: View) -> Found:
     """Text blocks are not whitespace only."""
     for path, block in _text_blocks(view):
-        if (said := text(block.get("text"))) and said.isspace():
+        if (value := text(block.get("text"))) and value.isspace():
             yield path, "a text block must not be whitespace only"
 
 
@@ -152,7 +152,7 @@ def w48_prefill_has_no_white_space_at_its_end(view: View) -> Found:
     if view.target.turns.prefill == "refused":
         yield path, "this model does not support prefill; the last message must be a user message"
     for place, block in blocks_of(message, path)[-1:]:
-        if (said := text(block.get("text"))) and said != said.rstrip():
+        if (value := text(block.get("text"))) and value != value.rstrip():
             yield place, "the final assistant message must not end with whitespace"
 
 
@@ -196,8 +196,8 @@ def _text_blocks(view: View) -> Iterator[Placed]:
 
 def w51_a_tool_loop_begins_with_thinking(view: View) -> Found:
     """With thinking on, the assistant turn whose results are sent begins with thinking."""
-    is_asked = view.thinking == "enabled" and view.target.thinking.begins_turns
-    if not is_asked or len(view.turns) < 2:  # noqa: PLR2004 - a turn and its results
+    is_required = view.thinking == "enabled" and view.target.thinking.begins_turns
+    if not is_required or len(view.turns) < 2:  # noqa: PLR2004 - a turn and its results
         return
     before, last = view.turns[-2:]
     if last.role == "user" and last.of_type("tool_result") and before.blocks:

@@ -49,8 +49,8 @@ def _cache_options(value: Any) -> dict[str, Any] | None:
 
 def _cache_options_wire(options: Mapping[str, Any]) -> dict[str, Any] | None:
     left = {key: value for key, value in options.items() if key != "mode"}
-    is_said = options.get("mode", "implicit") == "implicit" and left.get("ttl") in _TTLS
-    return {"type": "ephemeral", **left} if is_said and left.keys() <= {"ttl"} else None
+    is_supported = options.get("mode", "implicit") == "implicit" and left.get("ttl") in _TTLS
+    return {"type": "ephemeral", **left} if is_supported and left.keys() <= {"ttl"} else None
 
 
 SETTINGS = SharedSettings(

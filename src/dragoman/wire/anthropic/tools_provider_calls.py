@@ -83,15 +83,15 @@ def _read_result(part: ServerToolResult) -> ProviderResult | None:
 def _remote_result(part: ServerToolResult) -> ProviderResult | None:
     content = part.content
     if isinstance(content, str):
-        said, is_whole = content, True
+        output, is_whole = content, True
     elif isinstance(content, (list, tuple)):
         texts = [w["text"] for w in mappings(content) if isinstance(w.get("text"), str)]
-        said, is_whole = "\n".join(texts), len(texts) == len(content)
+        output, is_whole = "\n".join(texts), len(texts) == len(content)
     else:
         return None
     if part.is_error:
-        return ProviderResult(McpServer, failure=said, is_whole=is_whole)
-    return ProviderResult(McpServer, output=said, is_whole=is_whole)
+        return ProviderResult(McpServer, failure=output, is_whole=is_whole)
+    return ProviderResult(McpServer, output=output, is_whole=is_whole)
 
 
 def _read_page(content: Mapping[str, Any]) -> ProviderResult:
@@ -108,13 +108,13 @@ def _read_page(content: Mapping[str, Any]) -> ProviderResult:
 
 
 def _read_run(content: Mapping[str, Any]) -> ProviderResult:
-    said = ("type", "stdout", "stderr", "return_code")
+    known = ("type", "stdout", "stderr", "return_code")
     return ProviderResult(
         CodeExecution,
         output=text(content.get("stdout")),
         errors=text(content.get("stderr")) or None,
         return_code=whole(content.get("return_code")),
-        is_whole=has_only({k: v for k, v in content.items() if v not in ([], ())}, *said),
+        is_whole=has_only({k: v for k, v in content.items() if v not in ([], ())}, *known),
     )
 
 
@@ -163,8 +163,8 @@ def _failed(name: str, call_id: str, code: str = "unavailable") -> ServerToolRes
 
 def _show_search(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
     """Queries are joined to one call, since one block per query would need as many results."""
-    told = None if call.outcome is None else _show_found(call.outcome, call_id)[0]
-    return _called(_SEARCH, {"query": "; ".join(call.queries)}, call_id, told)
+    result = None if call.outcome is None else _show_found(call.outcome, call_id)[0]
+    return _called(_SEARCH, {"query": "; ".join(call.queries)}, call_id, result)
 
 
 def _show_found(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
@@ -181,8 +181,8 @@ def _show_found(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
 def _show_fetch(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
     if len(call.urls) != 1:
         return ()
-    told = None if call.outcome is None else _show_page(call.outcome, call_id)[0]
-    return _called(_FETCH, {"url": call.urls[0]}, call_id, told)
+    result = None if call.outcome is None else _show_page(call.outcome, call_id)[0]
+    return _called(_FETCH, {"url": call.urls[0]}, call_id, result)
 
 
 def _show_page(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
@@ -203,8 +203,8 @@ def _show_page(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
 def _show_code(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
     if call.code is None:
         return ()
-    told = None if call.outcome is None else _show_run(call.outcome, call_id)[0]
-    return _called(_CODE, {"code": call.code}, call_id, told)
+    result = None if call.outcome is None else _show_run(call.outcome, call_id)[0]
+    return _called(_CODE, {"code": call.code}, call_id, result)
 
 
 def _show_run(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
@@ -220,8 +220,8 @@ def _show_run(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
 
 
 def _show_tools(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
-    told = None if call.outcome is None else _show_found_tools(call.outcome, call_id)[0]
-    return _called(_TOOLS, {"query": " ".join(call.queries)}, call_id, told)
+    result = None if call.outcome is None else _show_found_tools(call.outcome, call_id)[0]
+    return _called(_TOOLS, {"query": " ".join(call.queries)}, call_id, result)
 
 
 def _show_found_tools(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
@@ -241,8 +241,8 @@ def _show_remote(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
 
 def _show_remote_result(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
     failed = result.failure is not None
-    said = [{"type": "text", "text": result.failure or result.output or "", "citations": None}]
-    return (ServerToolResult(_MCP, call_id, said, failed, origin=_ORIGIN),)
+    content = [{"type": "text", "text": result.failure or result.output or "", "citations": None}]
+    return (ServerToolResult(_MCP, call_id, content, failed, origin=_ORIGIN),)
 
 
 CALLS = CallForms(

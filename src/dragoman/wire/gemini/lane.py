@@ -269,17 +269,17 @@ def _read_user(
     parts: list[_Part], ids: CallIds, names: Names, turns: Turns, number: int, marks: list[Mark]
 ) -> None:
     """Read tool results, which come first, texts and attachments."""
-    said: list[Text | Attachment] = []
+    content: list[Text | Attachment] = []
     for place, part in enumerate(parts):
         answered = part.function_response
         if type(answered) is not _FunctionResponse:
-            said.append(_read_user_part(part))
+            content.append(_read_user_part(part))
             if part.text is UNSET:
                 marks.append((ATTACHED, number, place))
             elif part.thought is not UNSET:
                 marks.append((SPELLED_USER, number, place))
             continue
-        if said or not _has_one_data_field(part) or part.thought is True:
+        if content or not _has_one_data_field(part) or part.thought is True:
             raise NotPlain
         if not place and turns and type(turns[-1]) is not Assistant:
             raise NotPlain  # results of one round in two contents (W78)
@@ -288,8 +288,8 @@ def _read_user(
         kind = _kind_of_result(result, is_spelled=answered.id is UNSET or part.thought is False)
         if kind:
             marks.append((kind, number, place))
-    if said:
-        turns.append(UserBesideResults(said) if len(said) < len(parts) else User(said))
+    if content:
+        turns.append(UserBesideResults(content) if len(content) < len(parts) else User(content))
     elif not parts:
         raise NotPlain
 

@@ -285,17 +285,17 @@ def _decode_system(wire: Any, kept: Overlay) -> tuple[AnyPart, ...]:
         kept.fields["systemInstruction"] = None
         return ()
     if not is_object(wire):
-        said = [{"text": plain_text(wire)}]
-        kept.guess(("systemInstruction",), {"parts": said}, wire)
-        wire = {"parts": said}
+        guessed = [{"text": plain_text(wire)}]
+        kept.guess(("systemInstruction",), {"parts": guessed}, wire)
+        wire = {"parts": guessed}
     parts = wire.get("parts")
     if is_object(parts):
         kept.single("systemInstruction", "parts")
         parts = [parts]
     elif parts is not None and not is_list(parts):
-        said = [{"text": plain_text(parts)}]
-        kept.guess(("systemInstruction", "parts"), said, parts)
-        parts = said
+        guessed = [{"text": plain_text(parts)}]
+        kept.guess(("systemInstruction", "parts"), guessed, parts)
+        parts = guessed
     decoded = decode_parts(parts, Reading(ORIGIN, CallIds())) if is_list(parts) else ()
     left = {key: value for key, value in wire.items() if key != "parts" or not decoded}
     if left or not decoded:

@@ -308,24 +308,24 @@ def _decode_candidate(wire: Any, position: int, identity: Identity, origin: Orig
     if not is_object(wire):
         choice = decode_candidate({}, position, (_ASSISTANT, (), EMPTY), origin)
         return choice.replace(extras=with_guesses(choice.extras, NAME, [[[], {}, wire]]))
-    said: Content = (_ASSISTANT, (), EMPTY)
+    decoded: Content = (_ASSISTANT, (), EMPTY)
     if (content := wire.get("content")) is not None:
         index = wire.get("index")
         calls = CallIds(identity)
         calls.at(index if type(index) is int else position)
-        said = decode_content(content, _ASSISTANT, Reading(None, calls))
-    return decode_candidate(wire, position, said, origin)
+        decoded = decode_content(content, _ASSISTANT, Reading(None, calls))
+    return decode_candidate(wire, position, decoded, origin)
 
 
 def decode_candidate(
-    wire: dict[str, Any], position: int, said: Content, origin: Origin | None
+    wire: dict[str, Any], position: int, content: Content, origin: Origin | None
 ) -> Choice:
     """Decode a candidate whose content is already decoded."""
     kept = Overlay(NAME)
     fields = kept.renamed(wire, CANDIDATE_NAMES)
     if fields.get("content") is None:
         kept.note(WITHOUT_CONTENT, True)  # noqa: FBT003 - the note's value
-    role, parts, extras = said
+    role, parts, extras = content
     reason = fields.get("finishReason")
     finish, word = decode_finish(reason, has_calls(parts))
     if type(reason) is int and word is not None:  # the enum number
@@ -346,10 +346,10 @@ def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[s
     body = encode_candidate_fields(choice)
     lose_logprobs(choice, position, writing)
     place = f"choices[{position}]"
-    is_untold = (
+    is_lost = (
         choice.finish not in _SUPPORTED_FINISHES and encode_finish(choice) != choice.finish_raw
     )
-    if is_untold and is_own(message):
+    if is_lost and is_own(message):
         writing.lose(f"{place}.finish", "this finish reason has no equivalent")
     if message.role is not _ASSISTANT:
         writing.lose(f"{place}.message.role", "a response must be an assistant message")

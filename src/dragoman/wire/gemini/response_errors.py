@@ -57,12 +57,12 @@ _FORMS: Forms[tuple[int, str]] = {
 
 def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     """The status and body for an error; mid-stream, the body is the chunk."""
-    told = reported(error)
-    usual, words = form_of(told, _FORMS)
-    status = status_of(told, usual)
-    body: dict[str, Any] = {"code": status, "message": f"{words}{told.reason}"}
+    failure = reported(error)
+    usual, words = form_of(failure, _FORMS)
+    status = status_of(failure, usual)
+    body: dict[str, Any] = {"code": status, "message": f"{words}{failure.reason}"}
     body["status"] = _name_of(status)
-    if details := _details(told):
+    if details := _details(failure):
         body["details"] = details
     return status, {"error": body}
 

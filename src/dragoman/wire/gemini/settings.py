@@ -137,10 +137,10 @@ def _decode_format(config: dict[str, Any]) -> Output | None:
     """Decode Vertex's newest field for the output format, if it only concerns text."""
     formats = config.get("responseFormat")
     only = formats[0] if is_list(formats) and len(formats) == 1 else None
-    said = only.get("text") if is_object(only) and len(only) == 1 else None
-    if not is_object(said) or any(name in config for name in _OUTPUT[:3]):
+    form = only.get("text") if is_object(only) and len(only) == 1 else None
+    if not is_object(form) or any(name in config for name in _OUTPUT[:3]):
         return None
-    mime, schema = said.get("mimeType"), said.get("schema")
+    mime, schema = form.get("mimeType"), form.get("schema")
     extras = with_note(EMPTY, NAME, "format", mime)
     if is_object(schema):
         found = Output(format="schema", schema=schema, extras=extras, origin=ORIGIN)

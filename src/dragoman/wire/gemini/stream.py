@@ -275,13 +275,13 @@ class CandidateDecoder:
         parts = content.get("parts")
         if type(parts) is not list or len(parts) != 1 or content.keys() != _PLAIN_CONTENT:
             return None
-        said = parts[0]
-        text = said.get("text") if type(said) is dict and content["role"] == "model" else None
-        is_plain = type(part) is Text and part.extras is EMPTY and len(said or ()) == 1
-        is_thought = type(part) is Thinking and said == {"text": text, "thought": True}
+        latest = parts[0]
+        text = latest.get("text") if type(latest) is dict and content["role"] == "model" else None
+        is_plain = type(part) is Text and part.extras is EMPTY and len(latest or ()) == 1
+        is_thought = type(part) is Thinking and latest == {"text": text, "thought": True}
         if type(text) is not str or not text or not (is_plain or is_thought):
             return None
-        is_same = is_plain or decode_part(said, self.reading).extras == (part and part.extras)
+        is_same = is_plain or decode_part(latest, self.reading).extras == (part and part.extras)
         return PartDelta(self._index, text, choice=self._number) if is_same else None
 
     def end(self) -> None:
@@ -429,11 +429,11 @@ class CandidateDecoder:
 
     def _full_finish(self) -> events.ChoiceFinish | None:
         """The finish event decoded like a whole response; also emits the citations of texts."""
-        said = (_ASSISTANT, tuple(self._parts), self._content_extras())
+        content = (_ASSISTANT, tuple(self._parts), self._content_extras())
         wire = self._metadata.fields
         if self._content is not None:
             wire = {**wire, "content": self._content}
-        choice = decode_candidate(wire, self._number, said, None)
+        choice = decode_candidate(wire, self._number, content, None)
         message = choice.message
         for index, part in enumerate(message.parts):
             if isinstance(part, Text) and part.citations:

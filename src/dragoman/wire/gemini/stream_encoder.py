@@ -212,12 +212,12 @@ class CandidateWriter:
     def _start_text(self, index: int, number: int, part: Text | Thinking | Refusal) -> Parts:
         self._streamed[index] = streamed = _Streamed(number, part)
         is_own = not self._writing.is_foreign(part)
-        is_said = bool(part.text) or (is_own and bool(part.signature or part.extras))
+        has_content = bool(part.text) or (is_own and bool(part.signature or part.extras))
         is_sealed = isinstance(part, Thinking) and part.data is not None
-        if not is_said and not is_sealed and not isinstance(part, Refusal):
+        if not has_content and not is_sealed and not isinstance(part, Refusal):
             return []
         written = self._encoded(part, number)  # also reports losses
-        return self._placed(written, streamed) if is_said else []
+        return self._placed(written, streamed) if has_content else []
 
     def _encoded(self, part: AnyPart, number: int) -> Parts:
         self._set_part(number)
@@ -311,8 +311,8 @@ class CandidateWriter:
             changes["citations"] = ()
         piece = part.replace_unchecked(**changes)
         written = self._encoded(piece, streamed.number)
-        is_said = bool(event.text or event.data) or not self._writing.is_foreign(part)
-        return self._placed(written, streamed) if is_said else []
+        has_content = bool(event.text or event.data) or not self._writing.is_foreign(part)
+        return self._placed(written, streamed) if has_content else []
 
     def _rest(self, streamed: _Streamed, final: AnyPart) -> Parts:
         """The rest of a part's final form."""

@@ -121,22 +121,22 @@ def decode_result(fields: dict[str, Any], kept: Overlay, reading: Reading) -> To
         kept.absent(("functionResponse", "response"), _NOTHING)
     elif response is None:
         kept.value(("functionResponse", "response"), _NOTHING, None)
-    said = _decode_response(response)
+    content = _decode_response(response)
     media = tuple(map(_decode_part, parts)) if is_list(parts) else ()
     for key, value in wire.items():
-        is_said = (key == "parts" and media) or (key == "id" and ours is not None)
-        if key not in _RESPONSE_FIELDS and not is_said:
+        is_decoded = (key == "parts" and media) or (key == "id" and ours is not None)
+        if key not in _RESPONSE_FIELDS and not is_decoded:
             kept.fields.setdefault("functionResponse", {})[key] = value
     signature = keep_fields(kept, fields, "functionResponse")
     origin = None if signature is None else reading.origin
-    if media or holds_references(said.data):
+    if media or holds_references(content.data):
         origin = ORIGIN  # restored unchanged, only in this dialect
     return make_result(
         call_id,
-        (*_text_parts(said), *media) if media else said.text,
-        said.data,
+        (*_text_parts(content), *media) if media else content.text,
+        content.data,
         name,
-        said.is_error,
+        content.is_error,
         signature=signature,
         origin=origin,
         extras=kept.extras(),
@@ -171,11 +171,11 @@ def _decode_response(response: dict[str, Any] | None) -> _ResponseContent:
     return _ResponseContent("", response, is_error)
 
 
-def _text_parts(said: _ResponseContent) -> tuple[ResultPart, ...]:
+def _text_parts(content: _ResponseContent) -> tuple[ResultPart, ...]:
     """The text or data beside media, as text parts."""
-    has_data = said.data is not UNSET and said.data != {}
-    told = dumps(said.data).decode("utf-8") if has_data else said.text
-    return (Text(told),) if told else ()
+    has_data = content.data is not UNSET and content.data != {}
+    value = dumps(content.data).decode("utf-8") if has_data else content.text
+    return (Text(value),) if value else ()
 
 
 def _decode_part(wire: Any) -> ResultPart:
@@ -234,8 +234,8 @@ def encode_result(part: ToolResult, writing: Writing) -> dict[str, Any]:
 def _encode_response(part: ToolResult) -> Any:
     data, content = part.data, part.content
     if data is UNSET:
-        told = content if isinstance(content, str) else part.text
-        return {"error" if part.is_error else "output": told}
+        value = content if isinstance(content, str) else part.text
+        return {"error" if part.is_error else "output": value}
     if holds_references(data) and not _is_from_here(part):
         data = dumps(data).decode("utf-8")  # references in text are not interpreted (W95)
     if is_object(data):
@@ -327,16 +327,16 @@ def decode_server_part(
     wire = fields[kind]
     if not is_object(wire):
         return None
-    said = _decode_tool(wire, kind, kept) if kind.startswith("tool") else _decode_code(wire)
-    if said is None:
+    decoded = _decode_tool(wire, kind, kept) if kind.startswith("tool") else _decode_code(wire)
+    if decoded is None:
         return None
     signature, origin = keep_fields(kept, fields, kind), reading.origin
     extras = kept.extras()
     if kind in {"executableCode", "toolCall"}:
-        return ServerToolCall(*said, signature=signature, origin=origin, extras=extras)
+        return ServerToolCall(*decoded, signature=signature, origin=origin, extras=extras)
     outcome = wire.get("outcome") if kind == "codeExecutionResult" else None
     is_error = outcome != _OK if type(outcome) is str else None
-    return ServerToolResult(*said, is_error, signature=signature, origin=origin, extras=extras)
+    return ServerToolResult(*decoded, is_error, signature=signature, origin=origin, extras=extras)
 
 
 def _decode_code(wire: dict[str, Any]) -> ServerPart:

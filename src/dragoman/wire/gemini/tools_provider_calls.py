@@ -66,11 +66,11 @@ def _read_call(part: ServerToolCall) -> ProviderCall | None:
         if _is_from_metadata(part)
         else None
     )
-    asked = strings(given.get("queries")) or strings(given.get("webSearchQueries"))
+    queries = strings(given.get("queries")) or strings(given.get("webSearchQueries"))
     urls = strings(given.get("urls")) or strings([w.get("retrievedUrl") for w in _pages(given)])
     return ProviderCall(
         kind,
-        asked,
+        queries,
         urls,
         outcome=outcome,
         is_whole=_is_from_metadata(part) or has_only(given, "queries", "urls"),
@@ -88,11 +88,11 @@ def _pages(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _read_result(part: ServerToolResult) -> ProviderResult | None:
     content, kind = arguments_in(part.content), _KINDS.get(part.name)
     if part.name == _CODE:
-        said = part.content if isinstance(part.content, str) else text(content.get("output"))
+        output = part.content if isinstance(part.content, str) else text(content.get("output"))
         is_whole = has_only(content, "outcome", "output")
         if part.is_error:
-            return ProviderResult(CodeExecution, failure=said or "", is_whole=is_whole)
-        return ProviderResult(CodeExecution, output=said, is_whole=is_whole)
+            return ProviderResult(CodeExecution, failure=output or "", is_whole=is_whole)
+        return ProviderResult(CodeExecution, output=output, is_whole=is_whole)
     if kind is None:
         return None
     if kind is WebFetch:
@@ -124,11 +124,11 @@ def _parts_from_metadata(
     ours = extras.get(_NAME)
     found: list[AnyPart] = []
     for name in (GROUNDING, URL_CONTEXT):
-        said = ours.get(name) if isinstance(ours, Mapping) else None
-        if not isinstance(said, Mapping):
+        metadata = ours.get(name) if isinstance(ours, Mapping) else None
+        if not isinstance(metadata, Mapping):
             continue
         keys = ("webSearchQueries", "groundingChunks", "urlMetadata")
-        given = {key: said[key] for key in keys if said.get(key)}
+        given = {key: metadata[key] for key in keys if metadata.get(key)}
         if not given.keys() & {"webSearchQueries", "urlMetadata"}:
             continue
         if name == GROUNDING and "groundingChunks" not in given and cited:
@@ -151,8 +151,8 @@ def _show_code(call: ProviderCall, _call_id: str) -> tuple[AnyPart, ...]:
 
 def _show_run(result: ProviderResult, _call_id: str) -> tuple[AnyPart, ...]:
     failed = result.failure is not None or bool(result.return_code)
-    said = [each for each in (result.output, result.errors, result.failure) if each]
-    content = {"outcome": _FAILED if failed else _OK, "output": "\n".join(said)}
+    texts = [each for each in (result.output, result.errors, result.failure) if each]
+    content = {"outcome": _FAILED if failed else _OK, "output": "\n".join(texts)}
     return (ServerToolResult(_CODE, None, content, failed, origin=_ORIGIN),)
 
 

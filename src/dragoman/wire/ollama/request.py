@@ -115,8 +115,8 @@ def _decode_user_or_system(wire: dict[str, Any], role: Role) -> Message:
     note_written("role", _WRITTEN[role], wire, known, written)
     text = decode_text(wire, known, written)
     images = decode_media(wire, known)
-    is_said = text or ("content" in known and not images)
-    parts = (Text(text), *images) if is_said else tuple(images)
+    has_text = text or ("content" in known and not images)
+    parts = (Text(text), *images) if has_text else tuple(images)
     return make_message(role, parts, extras=extras_of(wire, known, written))
 
 
@@ -125,8 +125,8 @@ def encode_messages(request: Request, writing: OllamaWriting) -> list[dict[str, 
     written: list[dict[str, Any]] = []
     if request.system:
         place, writing.place = writing.place, "system[{1}]"
-        if said := encode_texts_and_images(enumerate(request.system), writing):
-            written.append({"role": "system", **said})
+        if fields := encode_texts_and_images(enumerate(request.system), writing):
+            written.append({"role": "system", **fields})
         writing.place = place
     for index, message in enumerate(request.messages):
         writing.message = index
@@ -166,9 +166,9 @@ def _encode_others(message: Message, writing: OllamaWriting) -> list[dict[str, A
     if message.role is not _TOOL:
         writing.lose_name(message)
     if rest or not message.parts:
-        said = encode_texts_and_images(rest, writing)
-        if said or not written:
-            body = {"role": _WRITTEN[message.role], "content": "", **said}
+        fields = encode_texts_and_images(rest, writing)
+        if fields or not written:
+            body = {"role": _WRITTEN[message.role], "content": "", **fields}
             written.append(with_overlay(body, message.extras, NAME))
     elif len(written) == 1 and message.extras is not EMPTY:
         return [spelled(written[0], message.extras, NAME)]

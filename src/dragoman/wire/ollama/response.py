@@ -148,14 +148,14 @@ def decode_response(wire: Mapping[str, Any]) -> Response:
     usage = decode_usage(wire, known)
     calls = CallIds(response_identity(None, created, model))
     choice = _decode_choice(wire, message, OllamaReading(None, calls), known, written)
-    said = replace(
+    assistant = replace(
         choice.message,
         origin=Origin(dialect=NAME, model=model),
         usage=usage and usage.counts,
         finish=choice.finish,
     )
     return Response(
-        choices=(replace(choice, message=said),),
+        choices=(replace(choice, message=assistant),),
         usage=usage,
         model=model,
         created_at=created,
@@ -171,12 +171,12 @@ def _decode_choice(
     written: dict[str, Any],
 ) -> Choice:
     if type(message.get("content")) in FORM.kinds:
-        said = decode_assistant(message, reading)
+        decoded = decode_assistant(message, reading)
     else:
         made, guesses = readable_answer(message, FORM)
-        said = with_original(decode_assistant(made, reading), NAME, guesses)
+        decoded = with_original(decode_assistant(made, reading), NAME, guesses)
     is_done, raw, logprobs = wire.get("done"), wire.get("done_reason"), wire.get("logprobs")
-    finish = decode_finish(raw, is_done=is_done is True, has_calls=bool(said.tool_calls))
+    finish = decode_finish(raw, is_done=is_done is True, has_calls=bool(decoded.tool_calls))
     if is_done is True:
         known.add("done")
     else:
@@ -188,7 +188,7 @@ def _decode_choice(
         written["done_reason"] = "stop"
     if is_list(logprobs):
         known.add("logprobs")
-    return Choice(0, said, finish, raw, logprobs if is_list(logprobs) else None)
+    return Choice(0, decoded, finish, raw, logprobs if is_list(logprobs) else None)
 
 
 def encode_response(response: Response) -> Encoded:
@@ -262,7 +262,7 @@ _FORMS: Forms[tuple[int, str]] = {
 
 def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
     """The status and body for an error; mid-stream, the body is sent as a line."""
-    told = reported(error)
-    usual, words = form_of(told, _FORMS)
-    text = f"{words}: {told.reason}" if words else told.reason
-    return status_of(told, usual), {"error": text}
+    failure = reported(error)
+    usual, words = form_of(failure, _FORMS)
+    text = f"{words}: {failure.reason}" if words else failure.reason
+    return status_of(failure, usual), {"error": text}

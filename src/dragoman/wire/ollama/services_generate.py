@@ -70,18 +70,18 @@ def _messages(wire: Mapping[str, Any], earlier: Turns) -> list[dict[str, Any]]:
 
 def generate_fields(message: Mapping[str, Any], lose: Callable[[Loss], None]) -> dict[str, Any]:
     """The `/api/generate` fields for a message of `/api/chat`."""
-    said: dict[str, Any] = {"response": message.get("content") or ""}
+    fields: dict[str, Any] = {"response": message.get("content") or ""}
     for key in ("thinking", "tool_calls"):
         if message.get(key):
-            said[key] = message[key]
+            fields[key] = message[key]
     images = message.get("images")
     if is_list(images) and images:
-        said["image"] = images[0]
+        fields["image"] = images[0]
         for _ in images[1:]:
             lose(Loss("choices[0].message.parts", "only one image is supported"))
     if not _SAID.issuperset(message):
         lose(Loss("choices[0].message.extras", _TEXT_ONLY))
-    return said
+    return fields
 
 
 def complete(encoded: Encoded, response: Response, front: Front) -> None:
@@ -112,10 +112,10 @@ class GenerateStreamEncoder(FrontStreamEncoder):
         super().__init__(front)
         self._answer: list[str] = []
 
-    def _said(self, message: dict[str, Any]) -> dict[str, Any]:
-        said = generate_fields(message, lambda loss: self._lose(loss.path, loss.reason))
-        self._answer.append(said["response"])
-        return said
+    def _message_fields(self, message: dict[str, Any]) -> dict[str, Any]:
+        fields = generate_fields(message, lambda loss: self._lose(loss.path, loss.reason))
+        self._answer.append(fields["response"])
+        return fields
 
     def _part_flow(self, event: PartDelta) -> None:
         """None, since every piece must be kept for the context."""

@@ -277,12 +277,12 @@ class StreamEncoder(EventEncoder):
         if sent is None or isinstance(part, ToolCall):
             kept = self._calls.texts_of(event)
             return Flow(event, NO_BYTES, *kept) if kept else None
-        said: dict[str, Any] = {"role": "assistant", "content": MARK}
+        message: dict[str, Any] = {"role": "assistant", "content": MARK}
         if type(part) is Thinking and self._thinking == sent.number:
-            said = {"role": "assistant", "content": "", "thinking": MARK}
+            message = {"role": "assistant", "content": "", "thinking": MARK}
         elif type(part) is not Text:
             return None
-        encode = around_mark(self._message(said))
+        encode = around_mark(self._message(message))
         return None if encode is None else Flow(event, encode, sent.pieces)
 
     def _call_flow(self, event: ToolCallDelta) -> Flow | None:
@@ -332,7 +332,7 @@ class StreamEncoder(EventEncoder):
         message = dict(EMPTY_MESSAGE)
         if is_ours:
             message = with_overlay(message, finish.message_extras, NAME)
-        body = {**self._head, **self._said(message), "done": True}
+        body = {**self._head, **self._message_fields(message), "done": True}
         body |= encode_end(finish, self._writing, is_ours=is_ours)
         if self._usage is not None:
             body |= encode_usage(self._usage)
@@ -389,9 +389,9 @@ class StreamEncoder(EventEncoder):
         return b"" if body is None else self._message(body)
 
     def _message(self, message: dict[str, Any]) -> bytes:
-        return _line({**self._head, **self._said(message), "done": False})
+        return _line({**self._head, **self._message_fields(message), "done": False})
 
-    def _said(self, message: dict[str, Any]) -> dict[str, Any]:
+    def _message_fields(self, message: dict[str, Any]) -> dict[str, Any]:
         """The fields of a line that hold a message; `/api/generate` overrides this."""
         return {"message": message}
 

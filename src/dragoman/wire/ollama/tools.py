@@ -222,11 +222,11 @@ def _encode_tool(tool: ToolDefinition, writing: Writing, path: str) -> dict[str,
             function["parameters"] = tool.parameters
     else:
         function["parameters"] = parameters = _encode_parameters(tool, writing, path)
-        said = parameters.get("description")
-        if said is not None and said != tool.description:
+        inner = parameters.get("description")
+        if inner is not None and inner != tool.description:
             # The server's type for parameters has no description.
             known = "" if tool.description is None else f"{tool.description}\n\n"
-            function["description"] = known + said
+            function["description"] = known + inner
         if tool.strict:
             writing.lose(f"{path}.strict", "strict tools are not supported")
     if tool.cache is not None:

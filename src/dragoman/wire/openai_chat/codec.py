@@ -39,8 +39,8 @@ class OpenAIChat(Codec):
     ) -> AnyEncoder:
         """A stream encoder, with the usage if the client requested it (W9)."""
         request = None if context is None else context.request
-        is_asked = include_usage or (request is not None and asks_for_usage(request))
-        return self._sealing(_stream_encoder(include_usage=is_asked))
+        is_requested = include_usage or (request is not None and asks_for_usage(request))
+        return self._sealing(_stream_encoder(include_usage=is_requested))
 
     def asking_for_usage(
         self, request: Request, target: Target, *, always: bool = False
@@ -52,10 +52,10 @@ class OpenAIChat(Codec):
         own = request.extras.get(self.name, EMPTY)
         if not target.fields.accepts(_OPTIONS, target.fields.in_request):
             return request
-        said = own.get(_OPTIONS)
+        given = own.get(_OPTIONS)
         if _OPTIONS in own and not always:
             return request
-        options = {**(said if isinstance(said, Mapping) else EMPTY), "include_usage": True}
+        options = {**(given if isinstance(given, Mapping) else EMPTY), "include_usage": True}
         extras = {**own, _OPTIONS: options}
         return request.replace(extras={**request.extras, self.name: extras})
 

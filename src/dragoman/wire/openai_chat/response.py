@@ -127,10 +127,10 @@ DETAILS = UsageDetails(
 def decode_usage(wire: dict[str, Any]) -> Usage:
     """Decode `usage`."""
     prompt, completion = _count(wire, "prompt_tokens"), _count(wire, "completion_tokens")
-    asked, answered = _details(wire, _PROMPT), _details(wire, _COMPLETION)
-    read = _count(asked, "cached_tokens") or max([_count(wire, key) for key in _CACHED])
-    write = _count(asked, "cache_write_tokens")
-    thinking = _count(answered, "reasoning_tokens") or _count(wire, "reasoning_tokens")
+    prompt_details, completion_details = _details(wire, _PROMPT), _details(wire, _COMPLETION)
+    read = _count(prompt_details, "cached_tokens") or max([_count(wire, key) for key in _CACHED])
+    write = _count(prompt_details, "cache_write_tokens")
+    thinking = _count(completion_details, "reasoning_tokens") or _count(wire, "reasoning_tokens")
     total = wire.get("total_tokens")
     # xAI counts thinking in addition to the completion; its total shows it.
     is_apart = thinking > completion or total == prompt + completion + thinking
@@ -258,8 +258,8 @@ def encode_response(response: Response) -> Encoded:
         "created": int(response.created_at or 0),
         "model": response.model or "",
     }
-    said = {key: body[key] for key in ("id", "created", "model") if body[key]}
-    body = {**without_absent(body, response.extras), **said}  # fields may have been set since
+    given = {key: body[key] for key in ("id", "created", "model") if body[key]}
+    body = {**without_absent(body, response.extras), **given}  # fields may have been set since
     body["choices"] = [
         _encode_choice(choice, writing) for writing.message, choice in enumerate(response.choices)
     ]
@@ -332,8 +332,8 @@ def _encode_choice(choice: Choice, writing: ChatWriting) -> dict[str, Any]:
         body["logprobs"] = foreign_logprobs(choice.logprobs, f"{path}.logprobs", writing)
     elif choice.logprobs is not None:
         body["logprobs"] = choice.logprobs
-    said = {"message": body["message"]} if message.parts else {}
-    return with_overlay({**without_absent(body, choice.extras), **said}, choice.extras, NAME)
+    content = {"message": body["message"]} if message.parts else {}
+    return with_overlay({**without_absent(body, choice.extras), **content}, choice.extras, NAME)
 
 
 def _decode_message(wire: dict[str, Any], reading: Reading, used: set[str]) -> Message:

@@ -234,6 +234,8 @@ def c2_answers_have_their_thinking(view: View) -> Found:
 
 def c4_forced_tools_drop_thinking(view: View) -> Found:
     """When a tool is forced, OpenRouter silently turns thinking off."""
-    is_asked = bool(field(view.body, "reasoning")) or view.body.get("reasoning_effort") is not None
-    if view.target.thinking.form == "reasoning" and is_asked and view.forces_tools:
+    is_requested = (
+        bool(field(view.body, "reasoning")) or view.body.get("reasoning_effort") is not None
+    )
+    if view.target.thinking.form == "reasoning" and is_requested and view.forces_tools:
         yield "tool_choice", "this host silently turns thinking off when a tool is forced"

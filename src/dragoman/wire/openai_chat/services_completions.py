@@ -178,13 +178,13 @@ class _ChoiceConverter:
         number = number if type(number) is int else 0
         path = f"choices[{number}]"
         message = wire.get(key)
-        said = message if is_object(message) else {}
+        fields = message if is_object(message) else {}
         echoed = self._echoed(number)
         left = {name: value for name, value in wire.items() if name != key}
         return {
             **left,
             "text": ("" if number in self._begun else echoed)
-            + encode_text(said, f"{path}.message", self._lose),
+            + encode_text(fields, f"{path}.message", self._lose),
             "index": self._begin(number),
             "logprobs": encode_logprobs(wire.get("logprobs"), len(echoed), path, self._lose),
             "finish_reason": encode_finish(wire.get("finish_reason"), path, self._lose),

@@ -222,12 +222,12 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing
     else:
         if config.effort is not None:
             body["reasoning_effort"] = config.effort
-        unsaid: tuple[str, ...] = ("enabled", "budget", "visible", "summary")
+        unsupported: tuple[str, ...] = ("enabled", "budget", "visible", "summary")
         for field, (key, values) in _SWITCHES.items() if config.enabled is not None else ():
             if field in words:
                 body[field] = {key: next(v for v in values if values[v] is config.enabled)}
-                unsaid = unsaid[1:]
-        lose_settings(config, unsaid, writing, "thinking", "only an effort is supported")
+                unsupported = unsupported[1:]
+        lose_settings(config, unsupported, writing, "thinking", "only an effort is supported")
     if form == "any" or _FORM_WORDS.get(form, ()) == tuple(words_of(config.extras, NAME)):
         with_overlay(body, config.extras, NAME)
     elif with_overlay({}, config.extras, NAME):

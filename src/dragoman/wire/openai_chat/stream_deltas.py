@@ -137,25 +137,25 @@ class ThinkingDecoder:
     def growth(self, delta: dict[str, Any], fields: list[str], choice: int) -> Growth | None:
         """The growth caused by a delta, if its thinking, in these fields, was one text."""
         texts = [key for key in TEXT_FIELDS if key in fields]
-        said = delta[texts[0]] if texts else None
-        if type(said) is not str or any(delta[key] != said for key in texts):
+        text = delta[texts[0]] if texts else None
+        if type(text) is not str or any(delta[key] != text for key in texts):
             return None
         field, *mirrors = texts
         if DETAILS not in fields:
-            grown = PartDelta(self._texts[field], said, choice=choice)
+            grown = PartDelta(self._texts[field], text, choice=choice)
             return Growth(grown, (field,), tuple([(mirror,) for mirror in mirrors]))
-        at = None if mirrors else self._detail_of(delta, said)
+        at = None if mirrors else self._detail_of(delta, text)
         if at is None:
             return None
         content = DETAIL_TYPES[delta[DETAILS][0]["type"]][1]
-        grown = PartDelta(at, said, choice=choice)
+        grown = PartDelta(at, text, choice=choice)
         return Growth(grown, (field,), ((DETAILS, 0, content),))
 
-    def _detail_of(self, delta: dict[str, Any], said: str) -> int | None:
+    def _detail_of(self, delta: dict[str, Any], text: str) -> int | None:
         """The part of a detail that has only a text, repeated in a field."""
         pieces = _checked(delta[DETAILS])
         known = self._details.get(_place(pieces[0])) if len(pieces) == 1 else None
-        if known is None or _is_sealed(pieces[0]) or _content(pieces[0]) != said:
+        if known is None or _is_sealed(pieces[0]) or _content(pieces[0]) != text:
             return None
         return None if _is_text(pieces[0].get("signature")) else known[0]
 
@@ -171,8 +171,8 @@ class ThinkingDecoder:
     def _take_details(self, pieces: list[dict[str, Any]], texts: dict[str, Any]) -> None:
         """With `reasoning_details`, OpenRouter repeats their text in `reasoning`."""
         self._unknown.fill(DETAILS)
-        said = "".join(_content(piece) for piece in pieces if not _is_sealed(piece))
-        mirror = next((key for key, text in texts.items() if text in (said, f"\n{said}")), None)
+        joined = "".join(_content(piece) for piece in pieces if not _is_sealed(piece))
+        mirror = next((key for key, text in texts.items() if text in (joined, f"\n{joined}")), None)
         if mirror is not None:
             del texts[mirror]
             self._unknown.fill(mirror)

@@ -58,9 +58,12 @@ def summary(body: bytes) -> Summary | None:
 
 
 def _usage(counts: _Counts) -> Usage | None:
-    asked, answered = counts.prompt_tokens_details, counts.completion_tokens_details
-    read = 0 if asked is None else asked.cached_tokens or 0
-    thinking = 0 if answered is None else answered.reasoning_tokens or 0
+    prompt_details, completion_details = (
+        counts.prompt_tokens_details,
+        counts.completion_tokens_details,
+    )
+    read = 0 if prompt_details is None else prompt_details.cached_tokens or 0
+    thinking = 0 if completion_details is None else completion_details.reasoning_tokens or 0
     prompt, completion, total = counts.prompt_tokens, counts.completion_tokens, counts.total_tokens
     # xAI counts thinking in addition to the completion (see `response.decode_usage`).
     is_plain = 0 <= read <= prompt and 0 <= thinking <= completion and total == prompt + completion

@@ -343,13 +343,13 @@ def _decode_plain_call(wire: dict[str, Any], reading: Reading) -> ToolCall | Non
         return None
     if type(inner) is not dict or len(inner) != 2:  # noqa: PLR2004
         return None
-    name, said = inner.get("name"), inner.get("arguments")
-    if type(name) is not str or type(said) is not str or is_blank(said):
+    name, arguments = inner.get("name"), inner.get("arguments")
+    if type(name) is not str or type(arguments) is not str or is_blank(arguments):
         return None
-    call_id, own_id = reading.calls.add_call(name, wire_id, said)
+    call_id, own_id = reading.calls.add_call(name, wire_id, arguments)
     if own_id is UNSET:
-        return make_call(call_id, name, said)
-    return make_call(call_id, name, said, wire_id=own_id, origin=reading.origin)
+        return make_call(call_id, name, arguments)
+    return make_call(call_id, name, arguments, wire_id=own_id, origin=reading.origin)
 
 
 def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
@@ -358,13 +358,13 @@ def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     inner = wire.get(kind) if given in (None, kind) else None
     if not is_object(inner) or not isinstance(name := inner.get("name"), str):
         return None
-    said = inner.get(ARGUMENTS[kind])
+    arguments = inner.get(ARGUMENTS[kind])
     words: list[str] = [] if given else ["-type"]
     known: set[str] = {"type", kind} if given else {kind}
-    if not isinstance(said, str):
-        if kind == "custom" or not (said is None or is_object(said)):
+    if not isinstance(arguments, str):
+        if kind == "custom" or not (arguments is None or is_object(arguments)):
             return None
-        words.append("-arguments" if said is None else "object")
+        words.append("-arguments" if arguments is None else "object")
     if isinstance(wire_id, str):
         known.add("id")
     else:
@@ -377,17 +377,17 @@ def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     left: dict[str, Any] = {}
     if len(wire) > len(known):
         left = {key: value for key, value in wire.items() if key not in known}
-    told = ("name",) if said is None else ("name", ARGUMENTS[kind])
-    if len(inner) > len(told):
-        left[kind] = {key: value for key, value in inner.items() if key not in told}
-    call_id, own_id = reading.calls.add_call(name, wire_id, said)
-    is_bare = kind == "function" and isinstance(said, str) and is_blank(said)
+    decoded = ("name",) if arguments is None else ("name", ARGUMENTS[kind])
+    if len(inner) > len(decoded):
+        left[kind] = {key: value for key, value in inner.items() if key not in decoded}
+    call_id, own_id = reading.calls.add_call(name, wire_id, arguments)
+    is_bare = kind == "function" and isinstance(arguments, str) and is_blank(arguments)
     is_bound = signature is not None or own_id is not UNSET or is_bare
     return make_call(
         call_id,
         name,
-        said if isinstance(said, str) else None,
-        None if isinstance(said, str) else said or EMPTY,
+        arguments if isinstance(arguments, str) else None,
+        None if isinstance(arguments, str) else arguments or EMPTY,
         kind,
         wire_id=own_id,
         signature=signature,

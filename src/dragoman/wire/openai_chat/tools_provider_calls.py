@@ -50,7 +50,7 @@ def _read_result(part: ServerToolResult) -> ProviderResult | None:
     if kind is None or not isinstance(content, Mapping):
         return None
     output = text(content.get("output"))
-    said: dict[str, Any] = {k: v for k, v in content.items() if v and v != {"results": []}}
+    filled: dict[str, Any] = {k: v for k, v in content.items() if v and v != {"results": []}}
     found: tuple[Source, ...] = ()
     if kind is WebSearch:
         results = content.get("search_results")
@@ -58,7 +58,7 @@ def _read_result(part: ServerToolResult) -> ProviderResult | None:
         found = tuple(
             Source(text(w.get("url")), text(w.get("title")), text(w.get("content"))) for w in listed
         )
-    is_whole = has_only(said, "output")
+    is_whole = has_only(filled, "output")
     # The output of a search is its list of results as text.
     return ProviderResult(kind, found, output=None if found else output, is_whole=is_whole)
 

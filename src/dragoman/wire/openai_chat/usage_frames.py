@@ -48,7 +48,7 @@ def _is_usage_frame(frame: bytes) -> bool:
     if _NO_CHOICES.search(frame) is None:
         return False
     try:
-        said: Any = _value(frame.strip().removeprefix(b"data:"))
+        chunk: Any = _value(frame.strip().removeprefix(b"data:"))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
-    return isinstance(said, dict) and said.get("choices") == [] and bool(said.get("usage"))
+    return isinstance(chunk, dict) and chunk.get("choices") == [] and bool(chunk.get("usage"))

@@ -144,8 +144,8 @@ def decode_assistant_message(item: dict[str, Any], previous: Part | None) -> lis
         return None
     item_id = decode_id(item, optional)
     is_glued = item_id is not None and previous is not None and previous.item_id == item_id
-    told = optional if is_glued or optional != _usual(item_id) else None
-    return decode_output_parts(content, item_id, told)
+    form = optional if is_glued or optional != _usual(item_id) else None
+    return decode_output_parts(content, item_id, form)
 
 
 def encode_assistant_message(

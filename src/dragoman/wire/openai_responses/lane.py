@@ -251,13 +251,13 @@ def _read_message(item: _Item, turns: Turns, marks: list[Mark]) -> Turn:
         if turns and type(turns[-1]) is Assistant:
             raise NotPlain  # a second text of one turn, or a text after calls
         return Assistant(_texts(content, _Output) if isinstance(content, list) else content)
-    said = _texts(content, _Input) if isinstance(content, list) else content
-    for place, part in enumerate(said if isinstance(said, list) else ()):
+    parts = _texts(content, _Input) if isinstance(content, list) else content
+    for place, part in enumerate(parts if isinstance(parts, list) else ()):
         if type(part) is Attachment:
             if item.role != "user":
                 raise NotPlain
             marks.append((ATTACHED, len(turns), place))
-    return _SPEAKERS[item.role](said)
+    return _SPEAKERS[item.role](parts)
 
 
 def _texts(content: list[Any], kind: type) -> list[Any]:

@@ -112,8 +112,8 @@ def encode_sampling(sampling: Sampling, writing: Writing) -> dict[str, Any]:
 def omits_encrypted_reasoning(wire: Mapping[str, Any]) -> bool:
     """Whether a body has `store: false` but does not request encrypted reasoning."""
     include = wire.get("include")
-    is_asked = isinstance(include, list) and _ENCRYPTED_REASONING in include
-    return wire.get("store") is False and not is_asked
+    is_requested = isinstance(include, list) and _ENCRYPTED_REASONING in include
+    return wire.get("store") is False and not is_requested
 
 
 def is_stored(request: Request, own: Mapping[str, Any]) -> bool:
@@ -133,8 +133,8 @@ def encode_include(request: Request, own: Mapping[str, Any]) -> dict[str, Any]:
     if not is_stored(request, own) and not note_of(request.extras, NAME, NO_ENCRYPTED_REASONING):
         wanted.append(_ENCRYPTED_REASONING)
     kept = [name for name in known if name != _LOGPROBS or name in wanted]
-    asked = [*kept, *(name for name in wanted if name not in known)]
-    return {"include": asked} if asked or known else {}
+    requested = [*kept, *(name for name in wanted if name not in known)]
+    return {"include": requested} if requested or known else {}
 
 
 # --- output format

@@ -383,18 +383,18 @@ class ItemWriter:
 
     def _part_end(self, part: PartWriter, state: AnyPart) -> bytes:
         """The end events of a part, with what was not sent as deltas."""
-        kind, said = part.kind, "".join(part.pieces)
+        kind, sent = part.kind, "".join(part.pieces)
         if not (kind.field or kind.text):
             return b""
         body = self._entry(part, state)
         if part.index is None:
             return b""
         if body is None:  # it became something else, but what was started must end
-            body = {**kind.entry, kind.text: said} if kind.text else dict(kind.entry)
+            body = {**kind.entry, kind.text: sent} if kind.text else dict(kind.entry)
         found, written = body.get(kind.text), b""
-        whole = found if type(found) is str else said
-        if not kind.is_servers and len(whole) > len(said) and whole.startswith(said):
-            written = self._delta(part, whole[len(said) :], {})
+        whole = found if type(found) is str else sent
+        if not kind.is_servers and len(whole) > len(sent) and whole.startswith(sent):
+            written = self._delta(part, whole[len(sent) :], {})
         if kind is TEXT and isinstance(annotations := body.get("annotations"), (list, tuple)):
             for annotation in annotations[part.cited :]:
                 written += self._annotation(part, annotation)

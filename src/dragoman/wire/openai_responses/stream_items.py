@@ -96,8 +96,8 @@ class OutputParts:
     def _named(self, call: ToolCall, place: tuple[int, ...]) -> ToolCall:
         """The call, with a new id if another call has the same (I5)."""
         if call.id in self._call_ids:
-            said, is_taken = (call.name, call.raw), self._call_ids.__contains__
-            made = derived_call_id(self.identity, (place[0], 1), said, is_taken)
+            content, is_taken = (call.name, call.raw), self._call_ids.__contains__
+            made = derived_call_id(self.identity, (place[0], 1), content, is_taken)
             call = call.replace_unchecked(id=made, wire_id=call.id, origin=ORIGIN)
         self._call_ids.add(call.id)
         return call
@@ -280,10 +280,10 @@ class Items:
         """Parts in the order of their items, with the input of server tool calls."""
         places = [growing.place for growing in self.output.all]
         partial = [item.partial for item in self._all if not item.is_done]
-        told = dict(enumerate(parts)) | dict(found for found in partial if found is not None)
+        by_number = dict(enumerate(parts)) | dict(found for found in partial if found is not None)
         if all(one <= other for one, other in pairwise(places)):
-            return tuple(told.values()) if any(partial) else parts
-        return tuple([told[number] for number in sorted(told, key=places.__getitem__)])
+            return tuple(by_number.values()) if any(partial) else parts
+        return tuple([by_number[number] for number in sorted(by_number, key=places.__getitem__)])
 
     def of(self, wire: Item) -> GrowingItem | None:
         """The item that an event refers to: by index, else by id (which may change)."""

@@ -61,8 +61,8 @@ def start_events(part: AnyPart) -> Iterator[ProgressEvent]:
     yield f"response.{course.name}.in_progress", {}
     if course.text is not None:
         given = part.input if isinstance(part.input, Mapping) else {}
-        said = given.get(course.text.text)
-        whole = said if isinstance(said, str) else ""
+        value = given.get(course.text.text)
+        whole = value if isinstance(value, str) else ""
         yield course.text.delta, {"delta": whole}
         yield course.text.done, {course.text.text: whole}
     if course.under_way is not None:

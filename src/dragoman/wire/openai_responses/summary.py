@@ -49,12 +49,12 @@ def summary(body: bytes) -> Summary | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     counts = answer.usage
-    asked, answered = counts.input_tokens_details, counts.output_tokens_details
-    read = 0 if asked is None else asked.cached_tokens
-    written = 0 if asked is None else asked.cache_write_tokens
-    thinking = 0 if answered is None else answered.reasoning_tokens
-    fresh, said = counts.input_tokens - read - written, counts.output_tokens - thinking
-    if min(fresh, said, read, written, thinking) < 0:
+    input_details, output_details = counts.input_tokens_details, counts.output_tokens_details
+    read = 0 if input_details is None else input_details.cached_tokens
+    written = 0 if input_details is None else input_details.cache_write_tokens
+    thinking = 0 if output_details is None else output_details.reasoning_tokens
+    fresh, visible = counts.input_tokens - read - written, counts.output_tokens - thinking
+    if min(fresh, visible, read, written, thinking) < 0:
         return None
-    usage = Usage(fresh, said, read, written, thinking, counts.total_tokens)
+    usage = Usage(fresh, visible, read, written, thinking, counts.total_tokens)
     return Summary(answer.model, usage, answer.id)

@@ -121,16 +121,16 @@ def decode_client_call(wire: dict[str, Any], reading: Reading) -> ToolCall | Non
 
 def _decode_action(tool: ClientTool, wire: Mapping[str, Any]) -> tuple[str, str] | None:
     """The action field of a call, and its value as JSON text."""
-    said: Any = wire.get(tool.action)
+    action: Any = wire.get(tool.action)
     field = tool.action
-    if tool is COMPUTER and said is None and isinstance(wire.get(_ACTIONS), list):
-        said, field = {_ACTIONS: wire[_ACTIONS]}, _ACTIONS
+    if tool is COMPUTER and action is None and isinstance(wire.get(_ACTIONS), list):
+        action, field = {_ACTIONS: wire[_ACTIONS]}, _ACTIONS
     elif tool is COMPUTER and wire.get(_ACTIONS) is not None:
         return None  # ambiguous
-    if not isinstance(said, dict):
+    if not isinstance(action, dict):
         return None
     try:
-        raw = dumps(said).decode("utf-8")
+        raw = dumps(action).decode("utf-8")
         is_same = _encode_action(tool, loads(raw)) == {field: wire[field]}
     except InvalidInputError:
         return None
