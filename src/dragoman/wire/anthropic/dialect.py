@@ -46,7 +46,7 @@ def _names_claude(wire: Wire) -> bool:
     return is_claude and "max_tokens" in wire and isinstance(wire.get("messages"), list)
 
 
-def _is_answer(message: Wire) -> bool:
+def _is_response_message(message: Wire) -> bool:
     return message.get("type") == "message" and "stop_reason" in message
 
 
@@ -111,7 +111,7 @@ DESCRIPTION = Description(
         part_type_ending="_tool_result",  # the ending of all built-in tools' result types
         shared_part_types={"thinking": "thinking", "tool_result": "tool_use_id",
                            "image": "source"},
-        is_answer=_is_answer,
+        is_answer=_is_response_message,
         role_names={Role.DEVELOPER: "system", Role.TOOL: "user"},
         model_parts=frozenset({"tool_use", "server_tool_use", "thinking", "redacted_thinking"}),
     ),

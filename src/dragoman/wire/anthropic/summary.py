@@ -28,7 +28,7 @@ class _Counts(Struct, forbid_unknown_fields=True, gc=False):
     service_tier: Literal["standard"] | None = None
 
 
-class _Answer(Struct, gc=False):
+class _ResponseHead(Struct, gc=False):
     content: Raw
     usage: _Counts
     model: str
@@ -36,18 +36,18 @@ class _Answer(Struct, gc=False):
     type: Literal["message"] = "message"
 
 
-_read = msgspec.json.Decoder(_Answer).decode
+_read = msgspec.json.Decoder(_ResponseHead).decode
 
 
 def summary(body: bytes) -> Summary | None:
     """The summary of a response body; None if the body has to be decoded in full."""
     try:
-        answer = _read(body)
+        head = _read(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    counts = answer.usage
+    counts = head.usage
     read, written = counts.cache_read_input_tokens or 0, counts.cache_creation_input_tokens or 0
     if min(counts.input_tokens, counts.output_tokens, read, written) < 0:
         return None
     usage = Usage(counts.input_tokens, counts.output_tokens, read, written)
-    return Summary(answer.model, usage, answer.id)
+    return Summary(head.model, usage, head.id)

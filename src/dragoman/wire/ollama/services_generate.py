@@ -110,11 +110,11 @@ class GenerateStreamEncoder(FrontStreamEncoder):
 
     def __init__(self, front: Front) -> None:
         super().__init__(front)
-        self._answer: list[str] = []
+        self._text_pieces: list[str] = []
 
     def _message_fields(self, message: dict[str, Any]) -> dict[str, Any]:
         fields = generate_fields(message, lambda loss: self._lose(loss.path, loss.reason))
-        self._answer.append(fields["response"])
+        self._text_pieces.append(fields["response"])
         return fields
 
     def _part_flow(self, event: PartDelta) -> None:
@@ -126,7 +126,7 @@ class GenerateStreamEncoder(FrontStreamEncoder):
         return b""
 
     def _last(self) -> dict[str, Any]:
-        return {**super()._last(), **_context(self._front, "".join(self._answer))}
+        return {**super()._last(), **_context(self._front, "".join(self._text_pieces))}
 
 
 _FORM = FRONT_FORM._replace(complete=complete, stream_encoder=GenerateStreamEncoder)

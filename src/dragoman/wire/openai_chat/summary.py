@@ -35,7 +35,7 @@ class _Counts(Struct, forbid_unknown_fields=True, gc=False):
     completion_tokens_details: _Completion | None = None
 
 
-class _Answer(Struct, gc=False):
+class _ResponseHead(Struct, gc=False):
     choices: Raw
     usage: _Counts
     model: str
@@ -44,17 +44,17 @@ class _Answer(Struct, gc=False):
     error: None = None
 
 
-_read = msgspec.json.Decoder(_Answer).decode
+_read = msgspec.json.Decoder(_ResponseHead).decode
 
 
 def summary(body: bytes) -> Summary | None:
     """The summary of a response body; None if the body has to be decoded in full."""
     try:
-        answer = _read(body)
+        head = _read(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    usage = _usage(answer.usage)
-    return None if usage is None else Summary(answer.model, usage, answer.id)
+    usage = _usage(head.usage)
+    return None if usage is None else Summary(head.model, usage, head.id)
 
 
 def _usage(counts: _Counts) -> Usage | None:

@@ -312,14 +312,14 @@ class MessageWriter(Writing):
 
     def _is_foreign_image(self, part: Part) -> bool:
         """Whether a part is an image in a response that was generated without a tool."""
-        is_picture = isinstance(part, Image) and part.data is not None
-        return is_picture and self.is_response and not self.is_own(part)
+        is_image = isinstance(part, Image) and part.data is not None
+        return is_image and self.is_response and not self.is_own(part)
 
-    def _write_image(self, picture: Image) -> None:
+    def _write_image(self, image: Image) -> None:
         """Write an image of a response as an image generation call."""
-        item = encode_image_item(picture, self._item_id(picture, IMAGE_CALL))
-        self._lose_signature(picture, _FOREIGN_SIGNATURE)
-        self._lose_cache(picture)
+        item = encode_image_item(image, self._item_id(image, IMAGE_CALL))
+        self._lose_signature(image, _FOREIGN_SIGNATURE)
+        self._lose_cache(image)
         self._put(item, self.part)
 
     def _write_message(self, parts: Sequence[Part]) -> None:

@@ -30,7 +30,7 @@ class _Counts(Struct, forbid_unknown_fields=True, gc=False):
     output_tokens_details: _OutputDetails | None = None
 
 
-class _Answer(Struct, gc=False):
+class _ResponseHead(Struct, gc=False):
     output: Raw
     usage: _Counts
     model: str
@@ -39,16 +39,16 @@ class _Answer(Struct, gc=False):
     error: None = None
 
 
-_read = msgspec.json.Decoder(_Answer).decode
+_read = msgspec.json.Decoder(_ResponseHead).decode
 
 
 def summary(body: bytes) -> Summary | None:
     """The summary of a response body; None if the body has to be decoded in full."""
     try:
-        answer = _read(body)
+        head = _read(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    counts = answer.usage
+    counts = head.usage
     input_details, output_details = counts.input_tokens_details, counts.output_tokens_details
     read = 0 if input_details is None else input_details.cached_tokens
     written = 0 if input_details is None else input_details.cache_write_tokens
@@ -57,4 +57,4 @@ def summary(body: bytes) -> Summary | None:
     if min(fresh, visible, read, written, thinking) < 0:
         return None
     usage = Usage(fresh, visible, read, written, thinking, counts.total_tokens)
-    return Summary(answer.model, usage, answer.id)
+    return Summary(head.model, usage, head.id)

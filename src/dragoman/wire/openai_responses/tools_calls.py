@@ -351,10 +351,10 @@ def encode_server_call(call: ServerToolCall, result: Part | None) -> dict[str, A
     return body
 
 
-def encode_image_item(picture: Image, item_id: str | None) -> dict[str, Any]:
+def encode_image_item(image: Image, item_id: str | None) -> dict[str, Any]:
     """Encode an image of another dialect as an image generation item."""
-    kind = (picture.mime or "").removeprefix("image/")
-    body = {"type": IMAGE_CALL, "id": item_id, "status": "completed", "result": picture.data}
+    kind = (image.mime or "").removeprefix("image/")
+    body = {"type": IMAGE_CALL, "id": item_id, "status": "completed", "result": image.data}
     return {**body, "output_format": kind} if kind else body
 
 
@@ -363,9 +363,9 @@ def _decode_result(
 ) -> AnyPart | None:
     """Remove the result from the fields of a call's item and decode it."""
     if name == _IMAGE_GENERATION and type(fields.get("result")) is str:
-        picture, kind = fields.pop("result"), fields.get("output_format")
+        image, kind = fields.pop("result"), fields.get("output_format")
         mime = f"image/{kind}" if type(kind) is str else None
-        return Image(data=picture, mime=mime, item_id=item_id, origin=origin)
+        return Image(data=image, mime=mime, item_id=item_id, origin=origin)
     key = _RESULT_KEYS.get(name, "")
     if fields.get(key) is not None:
         content = fields.pop(key)

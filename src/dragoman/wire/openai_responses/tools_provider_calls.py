@@ -103,7 +103,7 @@ def _read_files(given: Mapping[str, Any], part: ServerToolCall) -> ProviderCall:
     return ProviderCall(FileSearch, queries, outcome=outcome, is_whole=is_whole)
 
 
-def _read_picture(given: Mapping[str, Any], _part: ServerToolCall) -> ProviderCall:
+def _read_image_generation(given: Mapping[str, Any], _part: ServerToolCall) -> ProviderCall:
     prompt = one(given.get("revised_prompt")) or one(given.get("prompt"))
     is_whole = has_only(given, "revised_prompt", "prompt")
     return ProviderCall(ImageGeneration, prompt, is_whole=is_whole)
@@ -152,7 +152,7 @@ _CALLS = {
     "code_interpreter": _read_code,
     "program": _read_program,
     "file_search": _read_files,
-    "image_generation": _read_picture,
+    "image_generation": _read_image_generation,
     "mcp": _read_remote,
     "mcp_list_tools": _read_listing,
     "tool_search": _read_tool_search,
@@ -189,7 +189,7 @@ def _read_found_files(content: Any, _part: ServerToolResult) -> ProviderResult |
     return ProviderResult(FileSearch, tuple(found), is_whole=is_whole)
 
 
-def _read_answer(content: Any, part: ServerToolResult) -> ProviderResult | None:
+def _read_mcp_result(content: Any, part: ServerToolResult) -> ProviderResult | None:
     if part.is_error:
         return ProviderResult(McpServer, failure=_failure(content))
     return ProviderResult(McpServer, output=content) if isinstance(content, str) else None
@@ -215,7 +215,7 @@ _RESULTS = {
     "code_interpreter": _read_run,
     "program": _read_program_end,
     "file_search": _read_found_files,
-    "mcp": _read_answer,
+    "mcp": _read_mcp_result,
     "tool_search": _read_found_tools,
 }
 
@@ -275,10 +275,10 @@ def _show_remote(call: ProviderCall, item_id: str) -> tuple[AnyPart, ...]:
         return ()
     given = {"name": call.tool, "arguments": call.arguments or "{}"}
     made = _item("mcp", given, item_id, call.server or "")
-    return (made,) if call.outcome is None else (made, *_show_answer(call.outcome, item_id))
+    return (made,) if call.outcome is None else (made, *_show_mcp_result(call.outcome, item_id))
 
 
-def _show_answer(result: ProviderResult, item_id: str) -> tuple[AnyPart, ...]:
+def _show_mcp_result(result: ProviderResult, item_id: str) -> tuple[AnyPart, ...]:
     if result.failure is not None:
         error = {
             "type": "mcp_tool_execution_error",
@@ -312,7 +312,7 @@ CALLS = CallForms(
         WebFetch: Shown(_show_fetch, lambda *_: ()),
         CodeExecution: Shown(_show_code, _show_run),
         FileSearch: Shown(_show_files, _show_found_files),
-        McpServer: Shown(_show_remote, _show_answer),
+        McpServer: Shown(_show_remote, _show_mcp_result),
         ToolSearch: Shown(_show_tool_search, _show_found_tools),
     },
     {WebSearch: "ws", WebFetch: "ws", CodeExecution: "ci", FileSearch: "fs", McpServer: "mcp",
