@@ -133,7 +133,7 @@ def _document(part: AnyPart) -> str:
     return _SEALED_ANEW.sub("", document)
 
 
-_LATE = "citations that came after the end of their text are left out"
+_LATE = "citations received after the end of their text are left out"
 """Of answers whose sources come last: Anthropic's blocks end before."""
 
 

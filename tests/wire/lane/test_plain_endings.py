@@ -178,4 +178,4 @@ def test_a_signed_text_is_reported_alike_whether_it_is_alone() -> None:
             raw, source="gemini", target="openai-responses", path=lanes.GEMINI_PATH
         )
         reasons |= {loss.reason for loss in made.losses}
-    assert reasons == {"another provider's seal has no place here"}
+    assert reasons == {"another provider's signature is left out"}
