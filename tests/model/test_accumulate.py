@@ -376,7 +376,7 @@ def test_errors_and_unknown_events_are_kept() -> None:
 
 def test_only_events_are_taken() -> None:
     """A text is not an event."""
-    with pytest.raises(InvalidInputError, match="takes events, not str"):
+    with pytest.raises(InvalidInputError, match="expected an event, not str"):
         MessageAccumulator().add("hi")  # type: ignore[arg-type]
 
 

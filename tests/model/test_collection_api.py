@@ -375,9 +375,9 @@ def test_a_field_of_the_last_part() -> None:
     ]
     assert messages.last == PICTURE
     assert closer[1].id == PICTURE.id
-    with pytest.raises(InvalidInputError, match="no message"):
+    with pytest.raises(InvalidInputError, match="there are no messages"):
         Messages().with_field("detail", "high")
-    with pytest.raises(InvalidInputError, match="no part"):
+    with pytest.raises(InvalidInputError, match="no parts"):
         Messages(Message.empty()).with_field("detail", "high")
 
 
@@ -451,7 +451,7 @@ def test_to_text_joins_what_is_said() -> None:
 def test_to_text_raises_where_text_is_not_all() -> None:
     """A renderer may say what the rest looks like."""
     messages = TALK.append(PICTURE)
-    with pytest.raises(InvalidInputError, match="more than text"):
+    with pytest.raises(InvalidInputError, match="more than plain text"):
         messages.to_text()
     shown = messages.to_text(renderer=lambda m: f"{m.role}: {m.text or '[picture]'}")
     assert shown.endswith("user: bye\nuser: [picture]")

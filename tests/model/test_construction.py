@@ -54,20 +54,20 @@ def test_a_message_takes_content_in_any_form(content: Any) -> None:
     (lambda: Message(Role.USER), "a user message needs content"),
     (lambda: Message("assistant"), "an assistant message needs content or tool calls"),
     (lambda: Message("user", ()), "a user message needs content"),
-    (lambda: Message(Role.TOOL, "text"), "a tool message holds tool results"),
-    (lambda: Message("user", CALL), "a user message can't call tools"),
-    (lambda: Message.user(CALL), "a user message can't call tools"),
-    (lambda: Message.system("be brief", CALL), "a system message can't call tools"),
-    (lambda: Message.assistant(RESULT), "tool results go into a tool message"),
+    (lambda: Message(Role.TOOL, "text"), "a tool message may only hold tool results"),
+    (lambda: Message("user", CALL), "a user message can't have tool calls"),
+    (lambda: Message.user(CALL), "a user message can't have tool calls"),
+    (lambda: Message.system("be brief", CALL), "a system message can't have tool calls"),
+    (lambda: Message.assistant(RESULT), "tool results belong in a tool message"),
     (lambda: Message("user", "hi", id=5), "Message.id must be str"),  # type: ignore[arg-type]
     (lambda: Message("user", "hi", name=5), "Message.name must be str"),  # type: ignore[arg-type]
     (lambda: Message("user", "hi", extras={"x": 5}), "extras of a dialect must be Mapping"),
-    (lambda: Message("user", [5]), "content can't be made from a int"),  # type: ignore[list-item]
+    (lambda: Message("user", [5]), "content can't be made from int"),  # type: ignore[list-item]
     (lambda: Message("user", Text(5)), "Text.text must be str"),  # type: ignore[arg-type]
     (lambda: Message.user("hi").replace(parts=()), "a user message needs content"),
-    (lambda: Message.user("hi").with_role("tool"), "a tool message holds tool results"),
-    (lambda: Message.assistant(CALL).with_role("user"), "a user message can't call tools"),
-    (lambda: Message.user("hi").add_part(CALL), "a user message can't call tools"),
+    (lambda: Message.user("hi").with_role("tool"), "a tool message may only hold tool results"),
+    (lambda: Message.assistant(CALL).with_role("user"), "a user message can't have tool calls"),
+    (lambda: Message.user("hi").add_part(CALL), "a user message can't have tool calls"),
 ])  # fmt: skip
 def test_a_message_that_nobody_can_mean_is_refused(make: Callable[[], Any], problem: str) -> None:
     """Nothing said, or said by the wrong role: refused where it is made and where it is changed."""
@@ -86,7 +86,7 @@ def test_a_message_of_a_reader_holds_what_came() -> None:
     assert odd.with_name("Ann").parts == odd.parts
     assert odd.replace(parts=(*odd.parts, Text("more"))).text == "hi\nmore"
     assert odd.with_metadata("seen", value=True).metadata == {"seen": True}
-    with pytest.raises(InvalidInputError, match="can't call tools"):
+    with pytest.raises(InvalidInputError, match="can't have tool calls"):
         odd.replace(parts=(*odd.parts, CALL))
     assert make_message(Role.TOOL).parts == ()
 
@@ -95,23 +95,23 @@ def test_a_message_of_a_reader_holds_what_came() -> None:
 
 
 @pytest.mark.parametrize(("make", "problem"), [
-    (lambda: ToolCall("", "f"), "the id of a tool call is empty"),
-    (lambda: ToolCall("c", ""), "the name of a tool call is empty"),
-    (lambda: ToolCall("c", "bad name!"), "letters, digits and underscores only"),
+    (lambda: ToolCall("", "f"), "the id of a tool call must not be empty"),
+    (lambda: ToolCall("c", ""), "the name of a tool call must not be empty"),
+    (lambda: ToolCall("c", "bad name!"), "only contain letters, digits and underscores"),
     (lambda: ToolCall("c", "f", "[1]"), "not a JSON object"),
     (lambda: ToolCall("c", "f", "{"), "not a JSON object"),
-    (lambda: ToolCall("c", "f", '{"a":1}', {"a": 1}), "not as both"),
-    (lambda: ToolCall("c", "f", {"a": 1}, {"a": 1}), "not as both"),
+    (lambda: ToolCall("c", "f", '{"a":1}', {"a": 1}), "not both"),
+    (lambda: ToolCall("c", "f", {"a": 1}, {"a": 1}), "not both"),
     (lambda: ToolCall("c", "f", 5), "must be str or Mapping"),  # type: ignore[arg-type]
     (lambda: ToolCall("c", "f", kind="custom"), "ToolCall.raw of a custom call must be str"),
     (lambda: ToolCall("c", "f", kind="other"), "must be function or custom"),  # type: ignore[arg-type]
-    (lambda: CALL.replace(id=""), "the id of a tool call is empty"),
-    (lambda: CALL.replace(name="bad name!"), "letters, digits and underscores only"),
+    (lambda: CALL.replace(id=""), "the id of a tool call must not be empty"),
+    (lambda: CALL.replace(name="bad name!"), "only contain letters, digits and underscores"),
     (lambda: CALL.replace(raw="[1]"), "not a JSON object"),
-    (lambda: ToolResult("", "x"), "the call id of a tool result is empty"),
+    (lambda: ToolResult("", "x"), "the call id of a tool result must not be empty"),
     (lambda: ToolResult(None, "x"), "must be str"),  # type: ignore[arg-type]
     (lambda: ToolResult("c", "x", is_error="no"), "is_error must be bool"),  # type: ignore[arg-type]
-    (lambda: RESULT.replace(call_id=""), "the call id of a tool result is empty"),
+    (lambda: RESULT.replace(call_id=""), "the call id of a tool result must not be empty"),
 ])  # fmt: skip
 def test_calls_and_results_are_checked(make: Callable[[], Any], problem: str) -> None:
     """By the constructor and by `replace`, as by the factories (FR-53, FR-54, FR-66)."""
@@ -156,13 +156,13 @@ def test_a_decoded_call_can_be_edited() -> None:
     ({"properties": 5}, r"got `int` - at `\$.properties`"),
     ({"required": "path"}, r"got `str` - at `\$.required`"),
     ({"required": [5]}, r"got `int` - at `\$.required\[0\]`"),
-    ({"properties": {"path": {"type": "strnig"}}}, "value that is not allowed there"),
+    ({"properties": {"path": {"type": "strnig"}}}, "value that is not allowed here"),
     ({"properties": {"path": 5}}, "got `int`"),
     ({"properties": {"path": {"items": {"anyOf": {}}}}}, "got `object`"),
-    ({"$defs": {"a": {"minLength": -1}}}, "value that is not allowed there"),
+    ({"$defs": {"a": {"minLength": -1}}}, "value that is not allowed here"),
     ({"type": "array"}, 'with "type": "object"'),
-    ({"additionalProperties": True}, "strict tool allow additionalProperties"),
-    ({"additionalProperties": {"type": "string"}}, "strict tool allow additionalProperties"),
+    ({"additionalProperties": True}, "strict tool must not allow additionalProperties"),
+    ({"additionalProperties": {"type": "string"}}, "must not allow additionalProperties"),
 ])  # fmt: skip
 def test_a_schema_is_checked(
     make: Callable[[Any], Any], schema: dict[str, Any], problem: str
@@ -191,7 +191,7 @@ def test_a_type_that_is_open_makes_a_tool_that_is_not_strict() -> None:
         path: str
 
     assert ToolDefinition.from_type(Open).strict is False
-    with pytest.raises(InvalidInputError, match="strict tool allow additionalProperties"):
+    with pytest.raises(InvalidInputError, match="strict tool must not allow additionalProperties"):
         ToolDefinition.from_type(Open, strict=True)
 
 

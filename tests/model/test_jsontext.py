@@ -105,7 +105,7 @@ def test_large_integers_survive() -> None:
 
 def test_integers_of_5000_digits_are_refused() -> None:
     """Integers that Python won't print or parse are a clear error both ways."""
-    with pytest.raises(InvalidInputError, match="can't be written"):
+    with pytest.raises(InvalidInputError, match="can't be encoded"):
         dumps(10**5000)
     for text in ("9" * 5000, "[" + "9" * 5000 + ', "\\ud800"]'):
         with pytest.raises(InvalidInputError, match="out of range"):
@@ -193,7 +193,7 @@ def test_deep_text_is_refused(depth: int, opening: str) -> None:
         except InvalidInputError as error:
             assert error.__context__ is None  # noqa: PT017 - it need not be refused
         else:  # newer Pythons have more of a stack
-            with pytest.raises(InvalidInputError, match="nests deeper"):
+            with pytest.raises(InvalidInputError, match="nested deeper"):
                 freeze(value)
 
 
@@ -311,7 +311,7 @@ def test_frozen_values_are_equal_and_thaw(value: Any) -> None:
 def test_frozen_values_refuse_every_change(attempt: Any) -> None:
     """All that changes a dict or a list in place is refused, at any depth."""
     frozen = freeze({"a": [2, 1]})
-    with pytest.raises(TypeError, match="can't be changed"):
+    with pytest.raises(TypeError, match="is immutable"):
         attempt(frozen)
     assert frozen == {"a": [2, 1]}
 
@@ -358,7 +358,7 @@ def test_the_limit_of_depth() -> None:
     endless: dict[str, Any] = {}
     endless["a"] = [endless]
     for value in (nested(MAX_DEPTH + 2), nested(100_000), endless):
-        with pytest.raises(InvalidInputError, match="nests deeper than 100 levels"):
+        with pytest.raises(InvalidInputError, match="is nested deeper than 100 levels"):
             freeze(value)
 
 
@@ -368,7 +368,7 @@ def test_frozen_values_in_frozen_values_count() -> None:
     assert freeze({"a": {"b": [half]}})["a"]["b"][0] is half
     deep = freeze(nested(MAX_DEPTH + 1))
     for value in ([deep], {"a": deep}, (1, [deep])):
-        with pytest.raises(InvalidInputError, match="nests deeper"):
+        with pytest.raises(InvalidInputError, match="nested deeper"):
             freeze(value)
 
 
@@ -377,7 +377,7 @@ def test_wrapping_the_same_twice_stays_cheap() -> None:
     value: Any = freeze({"a": 1})
     for _ in range(MAX_DEPTH // 2):
         value = freeze([{"left": value, "right": value}])
-    with pytest.raises(InvalidInputError, match="nests deeper"):
+    with pytest.raises(InvalidInputError, match="nested deeper"):
         freeze([value, value])
 
 

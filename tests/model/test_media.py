@@ -112,7 +112,7 @@ def test_an_uploaded_file_has_only_its_id() -> None:
     """There is neither content nor an address to give."""
     file = File.from_file_id("file-1", name="a.pdf")
     assert (file.file_id, file.name) == ("file-1", "a.pdf")
-    with pytest.raises(InvalidInputError, match="has no address"):
+    with pytest.raises(InvalidInputError, match="has no URL"):
         _ = file.data_url
     with pytest.raises(InvalidInputError, match="has no inline data"):
         _ = file.content

@@ -54,7 +54,7 @@ def test_nothing_is_no_content(make: Callable[..., Message]) -> None:
     """Neither no argument nor None nor an empty list."""
     nothings: list[tuple[Any, ...]] = [(), (None,), ([],)]
     for nothing in nothings:
-        with pytest.raises(InvalidInputError, match="the empty text will do"):
+        with pytest.raises(InvalidInputError, match="an empty string is allowed"):
             make(*nothing)
 
 
@@ -76,15 +76,15 @@ def test_a_tool_message_holds_results() -> None:
 
 @pytest.mark.parametrize(("make", "problem"), [
     (Message.tool, "a tool message needs content"),
-    (lambda: Message.tool("c1"), "takes tool results, or a call id and its result"),
-    (lambda: Message.tool("c1", "a", "b"), "takes tool results, or a call id and its result"),
-    (lambda: Message.tool("", "a"), "call id of a tool result is empty"),
+    (lambda: Message.tool("c1"), "takes tool results, or a call id and the result text"),
+    (lambda: Message.tool("c1", "a", "b"), "takes tool results, or a call id and the result text"),
+    (lambda: Message.tool("", "a"), "call id of a tool result must not be empty"),
     (lambda: Message.tool("c1", None), "content of a tool result"),  # type: ignore[arg-type]
     (lambda: Message.tool(RESULT, "text"), "each with the id of its call"),
     (lambda: Message.tool(make_result("")), "each with the id of its call"),
-    (lambda: Message.user(5), "content can't be made from a int"),  # type: ignore[arg-type]
-    (lambda: Message.user(b"hi"), "content can't be made from a bytes"),  # type: ignore[arg-type]
-    (lambda: Message.user({"type": "hologram"}), "unknown type of content part"),
+    (lambda: Message.user(5), "content can't be made from int"),  # type: ignore[arg-type]
+    (lambda: Message.user(b"hi"), "content can't be made from bytes"),  # type: ignore[arg-type]
+    (lambda: Message.user({"type": "hologram"}), "unknown content part type"),
     (lambda: Message.user("hi", name=5), "Message.name must be str"),
     (lambda: Message.user("hi", id=5), "Message.id must be str"),
     (lambda: Message.user("hi", origin="x"), "Message.origin must be Origin"),
@@ -93,15 +93,15 @@ def test_a_tool_message_holds_results() -> None:
     (lambda: Message.user("hi", created_at="now"), "Message.created_at must be int or float"),
     (lambda: Message.user("hi", created_at=float("nan")), "created_at must be a finite number"),
     (lambda: Message.user("hi", metadata=5), "Message.metadata must be a mapping"),
-    (lambda: Message.user("hi", metadata={"a": object()}), "Message.metadata holds a object"),
+    (lambda: Message.user("hi", metadata={"a": object()}), "Message.metadata contains a object"),
     (lambda: Message.user("hi", metadata={1: 2}), "JSON keys are strings"),
     (lambda: Message.user("hi", extras={"x": 1}), "the extras of a dialect must be Mapping"),
     (lambda: Message(Role.USER, (Part(),)), "Message.parts can't hold a Part"),
     (lambda: Message.user("hi").with_name(5), "Message.name must be str"),  # type: ignore[arg-type]
     (lambda: Message.user("hi").with_id(5), "the id of a message must be str"),  # type: ignore[arg-type]
     (lambda: Message.user("hi").with_role("robot"), "unknown role"),
-    (lambda: Message.user("hi").with_metadata("a", {1}), "Message.metadata holds a set"),
-    (lambda: Message.user("hi").add_part(None), "None is not content"),  # type: ignore[arg-type]
+    (lambda: Message.user("hi").with_metadata("a", {1}), "Message.metadata contains a set"),
+    (lambda: Message.user("hi").add_part(None), "None is not valid content"),  # type: ignore[arg-type]
     (lambda: Message.user("hi").add_content_from("ho"), "must be Message, not str"),  # type: ignore[arg-type]
     (lambda: Message.user("hi").with_image("cat.png"), "must start with a scheme"),
     (lambda: Message.user("hi").with_audio("?"), "Audio data is not base64"),
@@ -109,7 +109,7 @@ def test_a_tool_message_holds_results() -> None:
     (lambda: Message.from_any(b"hi"), "bytes are read as JSON"),
     (lambda: Message.from_any(42), "can't be made from int"),
     (lambda: Message.from_any([1, 2]), "can't be made from int"),
-    (lambda: Message.from_any({"foo": 1}), "unknown type of content part"),
+    (lambda: Message.from_any({"foo": 1}), "unknown content part type"),
 ])  # fmt: skip
 def test_what_is_no_message_is_refused(make: Callable[[], Any], problem: str) -> None:
     """Each mistake is found when it is made, and named."""

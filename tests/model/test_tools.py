@@ -172,11 +172,11 @@ def test_a_custom_tool_takes_any_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(("make", "problem"), [
-    (lambda: ToolCall.create("", "f"), "id of a tool call is empty"),
+    (lambda: ToolCall.create("", "f"), "id of a tool call must not be empty"),
     (lambda: ToolCall.create(5, "f"), "id of a tool call must be str"),  # type: ignore[arg-type]
     (lambda: ToolCall.create("c", 5), "name of a tool call must be str"),  # type: ignore[arg-type]
     (lambda: ToolCall.create("c", "f", [1]), "arguments of a tool call must be a mapping"),  # type: ignore[arg-type]
-    (lambda: ToolCall.create("c", "f", {"a": {1}}), "arguments of a tool call holds a set"),
+    (lambda: ToolCall.create("c", "f", {"a": {1}}), "arguments of a tool call contains a set"),
     (lambda: ToolCall.create("c", "f", {"a": 1}, kind="custom"), "of a custom call must be str"),
     (lambda: ToolCall(5, "f"), "ToolCall.id must be str"),  # type: ignore[arg-type]
     (lambda: ToolCall("c", None), "ToolCall.name must be str"),  # type: ignore[arg-type]
@@ -268,12 +268,12 @@ def test_a_result_has_a_text_whatever_it_holds(result: ToolResult, text: str, co
 
 
 @pytest.mark.parametrize(("make", "problem"), [
-    (lambda: ToolResult.success("", "x"), "call id of a tool result is empty"),
+    (lambda: ToolResult.success("", "x"), "call id of a tool result must not be empty"),
     (lambda: ToolResult.success(5, "x"), "ToolResult.call_id must be str"),  # type: ignore[arg-type]
     (lambda: ToolResult.success("c", None), "content of a tool result"),  # type: ignore[arg-type]
     (lambda: ToolResult.error("c", None), "content of a tool result"),  # type: ignore[arg-type]
     (lambda: ToolResult.success("c", [Thinking("x")]), "ToolResult.content can't hold a Thinking"),  # type: ignore[list-item]
-    (lambda: ToolResult("c", data={1}), "ToolResult.data holds a set"),
+    (lambda: ToolResult("c", data={1}), "ToolResult.data contains a set"),
     (lambda: ToolResult(5), "ToolResult.call_id must be str"),  # type: ignore[arg-type]
     (lambda: Message.tool(ToolResult("c", (Text(5),))), "Text.text must be str"),  # type: ignore[arg-type]
     (lambda: Message.tool(ToolResult("c", tool_name=5)), "ToolResult.tool_name must be str"),  # type: ignore[arg-type]
@@ -352,7 +352,7 @@ def test_a_custom_tool_needs_no_schema() -> None:
 
 @pytest.mark.parametrize(("make", "problem"), [
     (lambda: ToolDefinition("f", None, OBJECT), "description of a tool must be str"),
-    (lambda: ToolDefinition("f", "", OBJECT), "description of a tool is empty"),
+    (lambda: ToolDefinition("f", "", OBJECT), "description of a tool must not be empty"),
     (lambda: ToolDefinition("f", "It works."), "parameters of a tool must be a JSON Schema"),
     (lambda: ToolDefinition("f", "It works.", {}), "parameters of a tool must be a JSON Schema"),
     (lambda: ToolDefinition("f", "It works.", {"type": "string"}), 'with "type": "object"'),

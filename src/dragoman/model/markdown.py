@@ -1,7 +1,7 @@
-"""Messages as Markdown, for notebooks, which show what a cell ends with.
+"""Renders messages as Markdown, for notebooks.
 
-Texts are quoted, so that nothing in them is taken for our own marks; a notebook shows no HTML that
-they might hold.
+Texts are rendered as block quotes with HTML escaped, so that their content can't be mistaken for
+our markup or be rendered as HTML.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LONGEST = 20_000
 
 
 def markdown(messages: Iterable[Message]) -> str:
-    """Who said what, a block for each message."""
+    """The messages as Markdown, one block each."""
     return "\n\n".join(_block(message) for message in messages)
 
 

@@ -444,17 +444,17 @@ class _Stranger:
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        (complex, "`complex`: JSON can't describe the type complex"),
-        (_Impossible, "`_Impossible.bad[]`: JSON can't describe the type complex"),
+        (complex, "`complex`: the type complex has no JSON Schema"),
+        (_Impossible, "`_Impossible.bad[]`: the type complex has no JSON Schema"),
         (_Stranger, "_Stranger"),
         (Permission, "Permission"),
-        (Odd, "JSON has no complex"),
-        (Literal[b"x"], "JSON has no bytes"),
-        (dict[float, int], "can't be float"),
-        (dict[Level, int], "can't be Level"),
-        (typing.Callable[[], int], "JSON can't describe"),
-        ("int", "JSON can't describe"),
-        (_Lost, "`_Lost` names the type `Missing`"),
+        (Odd, "type complex can't be represented"),
+        (Literal[b"x"], "type bytes can't be represented"),
+        (dict[float, int], "must be strings, not float"),
+        (dict[Level, int], "must be strings, not Level"),
+        (typing.Callable[[], int], "has no JSON Schema"),
+        ("int", "has no JSON Schema"),
+        (_Lost, "`_Lost` refers to the type `Missing`"),
     ],
 )
 def test_types_that_json_can_not_describe(kind: Any, says: str) -> None:

@@ -268,11 +268,11 @@ def impossible(city: list[complex]) -> None:
     [
         (collects, "takes *cities"),
         (collects_names, "takes **cities"),
-        (lost, "the function `lost` names the type `Forecast`"),
+        (lost, "the function `lost` refers to the type `Forecast`"),
         (wrong, "not a type"),
-        (impossible, "parameter `city[]`: JSON can't describe the type complex"),
+        (impossible, "parameter `city[]`: the type complex has no JSON Schema"),
         (Place, "use ToolDefinition.from_type"),
-        (5, "not from a int"),
+        (5, "not int"),
         (vars, "no signature"),
     ],
 )
@@ -288,6 +288,6 @@ def test_arguments_that_can_not_be_read() -> None:
     with pytest.raises(InvalidInputError) as caught:
         signature_of(weather).read({"place": {"city": 4711}})
     assert str(caught.value) == (
-        "the arguments do not fit `weather`: $.place.city: expected a string"
+        "the arguments don't match `weather`: $.place.city: expected a string"
     )
     assert caught.value.__context__ is None

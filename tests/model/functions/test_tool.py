@@ -88,10 +88,10 @@ def test_validate_says_what_the_model_can_act_on() -> None:
     with pytest.raises(InvalidInputError) as caught:
         weather.validate({"place": {"city": 4711}, "period": {"start": "soon"}, "hunter2": 1})
     assert str(caught.value) == (
-        "the arguments do not fit `weather`: "
+        "the arguments don't match `weather`: "
         "$.place.city: expected a string, got integer; "
         "$.period.start: expected a date such as 2024-05-31, got another string; "
-        "$: expected no properties but these: place, period, unit, got 1 more"
+        "$: expected only these properties: place, period, unit, got 1 more"
     )
 
 

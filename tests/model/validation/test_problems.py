@@ -59,7 +59,7 @@ CASES: list[tuple[Any, Any, list[str]]] = [
     (
         {"uniqueItems": True},
         [1, 1.0],
-        ["$: expected items that differ, got some that are the same"],
+        ["$: expected unique items, got duplicates"],
     ),
     ({"uniqueItems": True}, [1, True, [1], [True]], []),
     ({"required": ["a b"]}, {}, ['$["a b"]: expected a value, got nothing']),
@@ -71,7 +71,7 @@ CASES: list[tuple[Any, Any, list[str]]] = [
     (
         {"properties": {"a": {}}, "additionalProperties": False},
         {"a": 1, "hunter2": 1},
-        ["$: expected no properties but these: a, got 1 more"],
+        ["$: expected only these properties: a, got 1 more"],
     ),
     (
         {"patternProperties": {"^x": {"type": "string"}}, "additionalProperties": False},
@@ -86,7 +86,7 @@ CASES: list[tuple[Any, Any, list[str]]] = [
     (
         {"dependentRequired": {"a": ["b"]}},
         {"a": 1},
-        ["$.b: expected a value, as there is one for `a`, got nothing"],
+        ["$.b: expected a value, because `a` is present, got nothing"],
     ),
     (
         {"anyOf": [{"type": "string"}, {"type": "array"}]},
@@ -101,7 +101,7 @@ CASES: list[tuple[Any, Any, list[str]]] = [
     (
         {"oneOf": [{"minimum": 1}, {"maximum": 5}]},
         3,
-        ["$: expected one alone of a value, got what is 2 of them"],
+        ["$: expected exactly one of a value, got a match for 2 of them"],
     ),
     ({"not": {"type": "string"}}, "a", ["$: expected anything but a string, got string"]),
     (
