@@ -537,7 +537,7 @@ async def test_what_somebody_else_removed_does_not_stop_a_save(backend: Backend)
         await history.replace(three.id, "C")
         await history.add("e")
         await other.remove(two.id)
-        with pytest.raises(NotFound, match="everything else was saved"):
+        with pytest.raises(NotFound, match="all other changes were saved"):
             await history.save()
         assert not history.is_dirty
         assert texts(await other.messages()) == ["C", "d", "e"]

@@ -300,7 +300,7 @@ class TestWhatEarlierReleasesStored:
                     assert len(await fresh.window(60_000)) == 81
                     assert len(await fresh.window(60_000)) == 81
                 assert "half" not in caplog.text
-                assert len([r for r in caplog.records if "made anew" in r.message]) == 1
+                assert len([r for r in caplog.records if "will be recomputed" in r.message]) == 1
                 assert own(await fresh.window(500)) == window
 
 

@@ -200,14 +200,14 @@ class Media(Part, frozen=True):
 
     @classmethod
     def from_bytes(cls, content: bytes, mime: str | None = None, **fields: Any) -> Self:
-        """Creates it from bytes; the MIME type is detected from the first bytes if not given."""
+        """Creates the part from bytes; the MIME type is detected from them if not given."""
         expect(content, (bytes, bytearray, memoryview), f"{cls.__name__} content")
         mime = mime or sniff(bytes(content[:_SNIFF_BYTES])) or cls._fallback_mime
         return cls(data=b64encode(content).decode("ascii"), mime=mime, **fields)
 
     @classmethod
     def from_base64(cls, data: str, mime: str | None = None, **fields: Any) -> Self:
-        """Creates it from base64, which is validated and kept unchanged, or from a data URL."""
+        """Creates the part from base64, which is validated and kept as is, or from a data URL."""
         expect(data, str, f"{cls.__name__} data")
         if data.startswith("data:"):
             return cls.from_data_url(data, mime, **fields)
@@ -218,7 +218,7 @@ class Media(Part, frozen=True):
 
     @classmethod
     def from_data_url(cls, url: str, mime: str | None = None, **fields: Any) -> Self:
-        """Creates it from `data:image/png;base64,…`; other encodings are converted to base64."""
+        """Creates the part from `data:image/png;base64,…`; other encodings become base64."""
         expect(url, str, f"{cls.__name__} data URL")
         declared, data = split_data_url(url)
         if data is None or not _is_base64(data):
@@ -228,7 +228,7 @@ class Media(Part, frozen=True):
 
     @classmethod
     def from_url(cls, url: str, mime: str | None = None, **fields: Any) -> Self:
-        """Creates it from a URL that the provider fetches; this library never does."""
+        """Creates the part from a URL that the provider fetches; this library never does."""
         expect(url, str, f"{cls.__name__} url")
         if url.startswith("data:"):
             return cls.from_data_url(url, mime, **fields)
@@ -240,7 +240,7 @@ class Media(Part, frozen=True):
 
     @classmethod
     def from_file_id(cls, file_id: str, mime: str | None = None, **fields: Any) -> Self:
-        """Creates it from the id of a file uploaded to the provider."""
+        """Creates the part from the id of a file uploaded to the provider."""
         expect(file_id, str, f"{cls.__name__} file id")
         if not file_id:
             msg = f"{cls.__name__} file id is empty"
@@ -316,7 +316,7 @@ class Audio(Media, frozen=True, tag="audio"):
 
     @classmethod
     def from_format(cls, data: str, audio_format: str, **fields: Any) -> Audio:
-        """Creates it from base64 and one of OpenAI's format names, such as `wav` or `mp3`."""
+        """Creates the part from base64 and one of OpenAI's format names, such as `wav` or `mp3`."""
         return cls.from_base64(data, audio_mime(audio_format), **fields)
 
     @property

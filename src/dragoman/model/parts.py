@@ -31,9 +31,13 @@ class Origin(Value, frozen=True, kw_only=True):
     """Where a part or message came from; decides whether its opaque state may be replayed (I1)."""
 
     dialect: str
+    """The dialect it was decoded from."""
     provider: str | None = None
+    """The provider's name."""
     model: str | None = None
+    """The model's name."""
     response_id: str | None = None
+    """The provider's id of the response."""
 
     @property
     def is_of_a_request(self) -> bool:
@@ -63,11 +67,15 @@ class Citation(Value, frozen=True, kw_only=True):
     """A source of a text: a URL, a passage of a document, or a search result."""
 
     kind: str
+    """The kind of source, in the terms of its dialect."""
     url: str | None = None
     title: str | None = None
     quote: str | None = None
+    """The cited passage."""
     start: int | None = None
+    """Where it applies in the text or document, as the provider counts."""
     end: int | None = None
+    """The end of that range."""
     extras: Mapping[str, Any] = EMPTY
 
     def __post_init__(self) -> None:
@@ -191,6 +199,7 @@ class Thinking(Part, frozen=True, tag="thinking"):
     data: str | None = None
     """Redacted or encrypted reasoning, which only its provider can read."""
     form: Literal["full", "summary", "redacted"] = "full"
+    """Whether `text` is the full reasoning, a summary, or redacted."""
 
     def check(self) -> None:
         """Raises if a field has the wrong type or the form is unknown."""
@@ -242,7 +251,9 @@ class ServerToolCall(Part, frozen=True, tag="server_tool_call"):
     """A call to a tool that runs on the provider's side (web search, code execution, …)."""
 
     name: str
+    """The name of the tool."""
     call_id: str | None = None
+    """Links the call to its result."""
     input: Any = None
     """The arguments as JSON: usually an object; text if the wire has code or a query as text."""
     server: str | None = None
@@ -266,9 +277,12 @@ class ServerToolResult(Part, frozen=True, tag="server_tool_result"):
     """The result of a provider-run tool; its sealed fields must be sent back unchanged (W71)."""
 
     name: str
+    """The name of the tool."""
     call_id: str | None = None
     content: Any = None
+    """The result as JSON, in the provider's format."""
     is_error: bool | None = None
+    """Whether the call failed; `None` if unknown."""
 
     def __post_init__(self) -> None:
         expect(self.name, str, "ServerToolResult.name")
@@ -288,7 +302,9 @@ class Opaque(Part, frozen=True, tag="opaque"):
     """Dialect-specific content without a canonical equivalent; sent back only in that dialect."""
 
     dialect: str
+    """The dialect that the content belongs to."""
     payload: Any = None
+    """The content as JSON."""
 
     def __post_init__(self) -> None:
         expect(self.dialect, str, "Opaque.dialect")

@@ -39,13 +39,17 @@ class Sampling(Value, frozen=True, kw_only=True):
     top_p: int | float | None = None
     top_k: int | None = None
     stop: tuple[str, ...] = ()
+    """Sequences at which the model stops."""
     seed: int | None = None
+    """For reproducible sampling, where supported."""
     presence_penalty: int | float | None = None
     frequency_penalty: int | float | None = None
     choices: int | None = None
     """The number of choices to generate; `None` means one."""
     logprobs: bool | None = None
+    """Whether to return log probabilities."""
     top_logprobs: int | None = None
+    """The number of alternatives per token in the log probabilities."""
     verbosity: str | None = None
     """How verbose the response should be: `low`, `medium` or `high`."""
 
@@ -75,9 +79,11 @@ class Output(Value, frozen=True, kw_only=True):
 
     format: Literal["text", "json", "schema"] = "text"
     schema: Mapping[str, Any] | None = None
+    """The JSON Schema, for the format `schema`."""
     name: str | None = None
     description: str | None = None
     strict: bool | None = None
+    """Whether the provider must enforce the schema."""
     extras: Mapping[str, Any] = EMPTY
     origin: Origin | None = None
     """Where the schema came from; it is sent back there unchanged."""
@@ -209,19 +215,31 @@ class Request(Value, frozen=True, kw_only=True):
     """One call to a model: messages, tools and settings."""
 
     model: str | None = None
+    """The model's name."""
     system: tuple[AnyPart, ...] = ()
     """Instructions that the wire has outside the list of messages."""
     messages: tuple[Message, ...] = ()
+    """The conversation so far."""
     tools: tuple[AnyTool, ...] = ()
+    """The tools that the model may call."""
     tool_choice: ToolChoice | None = None
+    """Whether the model must call tools, and which."""
     sampling: Sampling = Sampling()
+    """Temperature, token limit and the like."""
     output: Output | None = None
+    """The format of the response."""
     thinking: ThinkingConfig | None = None
+    """Whether and how much to think."""
     state: State | None = None
+    """Conversation state held by the provider."""
     media: MediaOutput | None = None
+    """Output media besides text."""
     service: Service | None = None
+    """Service tier, caching, user and labels."""
     context_management: ContextManagement | None = None
+    """What to do when the conversation gets too long."""
     stream: bool | None = None
+    """Whether to stream the response; `None` if not specified."""
     metadata: Mapping[str, Any] = EMPTY
     """Application data; never sent. A provider's metadata is `service.labels`."""
     extras: Mapping[str, Any] = EMPTY

@@ -27,7 +27,9 @@ class Choice(Value, frozen=True):
     """One of the alternatives in a response."""
 
     index: int
+    """Its position among the choices."""
     message: Message
+    """The message."""
     finish: FinishReason | None = None
     """Why the model stopped."""
     finish_raw: str | None = None
@@ -64,11 +66,17 @@ class Response(Value, frozen=True, kw_only=True):
     """A model's response: usually one choice, and its usage."""
 
     choices: tuple[Choice, ...] = ()
+    """The generated alternatives."""
     usage: Usage | None = None
+    """The tokens used; `None` if the provider did not report them."""
     model: str | None = None
+    """The model that responded, as the provider names it."""
     id: str | None = None
+    """The provider's id of the response."""
     created_at: float | None = None
+    """Unix time, in seconds."""
     extras: Mapping[str, Any] = EMPTY
+    """Wire fields that no other field covers, keyed by dialect."""
 
     def __post_init__(self) -> None:
         own_tuple(self, "choices", Choice)

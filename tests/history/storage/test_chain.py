@@ -537,7 +537,7 @@ async def test_a_member_that_did_not_open_is_not_tried_at_every_call(trio: Trio)
     await chain.open()
     await fill(chain, "a", "b")
     assert trio.second.calls == ["open"]
-    assert "tried again later" in chain.reports[-1].problem
+    assert "another attempt follows later" in chain.reports[-1].problem
 
 
 async def test_a_chain_does_not_open_if_none_does(trio: Trio) -> None:
@@ -614,7 +614,7 @@ async def test_a_damaged_message_is_replaced_from_a_sound_copy(trio: Trio, numbe
     assert any("checksum" in problem for problem in await trio.chain.verify())
     done = await trio.chain.repair()
     assert done.problems == ()
-    assert [(each.member, "was damaged" in each.problem) for each in done.healed] == [
+    assert [(each.member, "damaged copy" in each.problem) for each in done.healed] == [
         (f"member{number}", True)
     ]
     assert trio.chain.reports[-1:] == done.healed
@@ -660,7 +660,7 @@ async def test_without_a_sound_copy_of_the_same_state_nothing_is_replaced(trio: 
     before = [await everything_of(member.inner) for member in trio.members]
     done = await trio.chain.repair()
     assert done.healed == ()
-    assert ["no member has a sound one" in each.problem for each in done.problems] == [True] * 3
+    assert ["no member has an intact one" in each.problem for each in done.problems] == [True] * 3
     assert [await everything_of(member.inner) for member in trio.members] == before
 
 

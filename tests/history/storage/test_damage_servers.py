@@ -23,7 +23,7 @@ PLACES = {"postgres": damaging.postgres, "redis": damaging.redis}
 THREE = SessionIdentity(chat="cleared", user="Ana")
 PEOPLE = (ONE, TWO, THREE)
 # What no repair reaches: a session that is gone altogether, or in whose place another was made.
-_BEYOND = ("not there", "index has messages", "nobody finds it")
+_BEYOND = ("not there", "index has messages", "can't be found")
 
 
 async def make(storage: Storage) -> None:
@@ -116,7 +116,7 @@ async def repaired(storage: Storage) -> list[str]:
     """Do what `dragoman history repair` does; returns what is left wrong."""
     for who in PEOPLE:
         try:
-            await storage.set_aside(who, [], "its numbers")
+            await storage.set_aside(who, [], "its counters")
             await storage.set_aside(who, await _broken(storage, who), "it is broken")
         except DragomanError:
             continue  # it is gone

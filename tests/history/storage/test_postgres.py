@@ -189,7 +189,7 @@ async def test_a_message_without_its_session_is_reported(place: str) -> None:
         await storage.append(ONE, [entry()])
         await asked(place, "DELETE FROM our.heads")
         [problem] = await storage.verify()
-        assert "not there" in problem
+        assert "don't exist" in problem
 
 
 async def test_a_replica_can_be_read(place: str) -> None:

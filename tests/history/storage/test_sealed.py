@@ -101,7 +101,7 @@ async def test_search_is_refused_with_the_reason() -> None:
     """And totals work: token counts are no content."""
     storage = sealed(MemoryStorage())
     await fill(storage, "word")
-    with pytest.raises(StoreError, match="nothing of it is indexed in plain text"):
+    with pytest.raises(StoreError, match="nothing is indexed in plain text"):
         await storage.search("word")
     assert await storage.totals("session") == []
 

@@ -259,7 +259,7 @@ async def test_two_that_write_at_once_are_told(backend: Backend) -> None:
             version = (await call(one, "read_session", session="1"))["version"]
             ask = {"session": "1", "text": "There.", "expected_version": version}
             await call(one, "append_message", **ask)
-            assert "somebody else wrote" in await refusal(two, "append_message", **ask)
+            assert "another writer changed it" in await refusal(two, "append_message", **ask)
             page = await call(two, "read_session", session="1")
             assert (page["last"], page["version"]) == (2, version + 1)
 

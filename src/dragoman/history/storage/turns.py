@@ -1,7 +1,7 @@
-"""One write at a time to a session, within a process.
+"""Serialises writes to a session within a process.
 
-Between processes the versions see to that: who comes second conflicts. In a chain, that costs a
-copy of the session; under encryption, another attempt: so it should be rare.
+Between processes, versions detect conflicts. A conflict costs a chain a copy of the session, and an
+encrypted store another attempt, so it should be rare.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _Key = tuple[int, str]
 
 
 class _Turn:
-    """A lock, and how many wait for it or hold it."""
+    """A lock, and the number of tasks or threads that hold it or wait for it."""
 
     def __init__(self, *, blocking: bool) -> None:
         self.users = 0
@@ -21,7 +21,7 @@ class _Turn:
 
 
 class Turns:
-    """Locks by session; each lives as long as somebody needs it."""
+    """Locks by session; each exists as long as it is in use."""
 
     def __init__(self, *, blocking: bool) -> None:
         self._blocking = blocking
@@ -29,13 +29,13 @@ class Turns:
         self._turns: dict[_Key, _Turn] = {}
 
     def of(self, digest: str) -> _Waiting:
-        """Wait for the session's turn, and hold it: `async with turns.of(digest):`."""
-        # Blocking members never suspend: a thread's lock is right, and the loop does not matter.
+        """The lock of a session: `async with turns.of(digest):`."""
+        # Blocking members never suspend, so a thread lock is right, whichever loop is running.
         key = (0 if self._blocking else id(asyncio.get_running_loop()), digest)
         return _Waiting(self, key)
 
     def joined(self, key: _Key) -> _Turn:
-        """The session's turn, with one user more."""
+        """The lock of a session, with one more user."""
         with self._guard:
             turn = self._turns.get(key)
             if turn is None:
@@ -44,7 +44,7 @@ class Turns:
             return turn
 
     def left(self, key: _Key, turn: _Turn) -> None:
-        """The same with one user less."""
+        """Releases one use of the lock."""
         with self._guard:
             turn.users -= 1
             if not turn.users:
@@ -52,7 +52,7 @@ class Turns:
 
 
 class _Waiting:
-    """Who waits for a turn, or has it. A class: a generator takes three times as long."""
+    """A lock in use. A class, because a generator takes three times as long."""
 
     __slots__ = ("_key", "_turn", "_turns")
 

@@ -1,4 +1,4 @@
-"""Setting broken records aside, and making a session's numbers anew from what is left."""
+"""Sets damaged records aside, and recomputes a session's counters from the rest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dragoman.history.storage.sqlite.connection import Connection
 from dragoman.history.storage.sqlite.numbers import rows_in, save
 from dragoman.history.storage.sqlite.search import unindex_row
 
-_MOST = 2**53  # no session has as many messages or writes: what is above is no number of ours
+_MOST = 2**53  # larger numbers can't be ours
 
 
 def set_aside(
@@ -32,7 +32,7 @@ def set_aside(
     expected: int | None,
     seal: Seal,
 ) -> int:
-    """See `Storage.set_aside`; records without a readable place go as well."""
+    """See `Storage.set_aside`; also moves records without a readable position."""
     found = connection.execute(
         f"SELECT {SESSION} FROM heads s WHERE digest = ?", (identity.digest,)
     ).fetchone()
@@ -60,7 +60,7 @@ def set_aside(
 
 
 def _head(connection: sqlite3.Connection, identity: SessionIdentity, found: Any) -> Session:
-    """The session, or what can be made out of it."""
+    """The session, or what is readable of it."""
     try:
         head = session_of(connection, found, identity)
     except Corrupt:
@@ -91,7 +91,7 @@ def _moment(value: Any) -> float:
 
 
 def _told(chain: Any, index: int) -> int | None:
-    """One of the numbers that a tally repeats, if it can be read."""
+    """One of the numbers that a tally repeats, if readable."""
     if type(chain) is not str or not chain.startswith("n1-"):
         return None
     told = chain.removeprefix("n1-").split(".")[index : index + 1]
@@ -99,7 +99,7 @@ def _told(chain: Any, index: int) -> int | None:
 
 
 def _last_seq(connection: sqlite3.Connection, id: int, found: Any) -> int:
-    """The last number that was given out: the lowest that is told and is not too low."""
+    """The last sequence number: the lowest recorded one that is not below an existing row."""
     highest: int = connection.execute(
         f"SELECT coalesce(max(m.seq), 0) FROM messages m WHERE m.session = ? AND {NUMBERED}", (id,)
     ).fetchone()[0]
@@ -108,7 +108,7 @@ def _last_seq(connection: sqlite3.Connection, id: int, found: Any) -> int:
 
 
 def _mend_forks(connection: sqlite3.Connection, id: int, held: Sequence[Fork]) -> tuple[Fork, ...]:
-    """The branches, those that are damaged or gone starting anew where they have messages."""
+    """The branches; damaged or missing ones that have messages start again at the main branch."""
     forks: dict[int, Fork] = {}
     for fork in held:
         leads = fork.parent == MAIN or fork.parent in forks
@@ -133,7 +133,7 @@ def _mend_forks(connection: sqlite3.Connection, id: int, held: Sequence[Fork]) -
 
 
 def _broken(connection: sqlite3.Connection, id: int, seqs: Sequence[int]) -> list[int]:
-    """The rows that have one of the numbers, or none that leads to them."""
+    """The rows with one of these numbers, and those without a valid position."""
     named = [rowid for seq in seqs for rowid in _with_number(connection, id, seq)]
     lost = connection.execute(
         f"SELECT rowid FROM messages m WHERE m.session = ? AND (NOT {NUMBERED} OR m.seq < 1"
@@ -146,7 +146,7 @@ def _broken(connection: sqlite3.Connection, id: int, seqs: Sequence[int]) -> lis
 
 
 def _with_number(connection: sqlite3.Connection, id: int, seq: int) -> list[int]:
-    """The rows of that number; of several, those that were written elsewhere, if any were."""
+    """The rows with a number; if there are several, those written elsewhere, if any."""
     rows = connection.execute(
         "SELECT rowid, branch, chain FROM messages WHERE session = ? AND seq = ?", (id, seq)
     ).fetchall()
