@@ -179,7 +179,9 @@ class _Remote:
         """The message without provider, model and host."""
         return str(self.args[0]) if self.args else ""
 
-    def asking(self, *, provider: str | None, host: str | None, model: str | None) -> Self:
+    def add_request_info(
+        self, *, provider: str | None, host: str | None, model: str | None
+    ) -> Self:
         """Fills in provider, host and model where they are not known yet, and returns the error."""
         for name, value in (("provider", provider), ("host", host), ("model", model)):
             if getattr(self, name) is None:

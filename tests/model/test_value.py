@@ -1,4 +1,4 @@
-"""What all values have in common: equality, copies, text, and the way through JSON and pickle."""
+"""What all values have in common: equality, copies, repr, JSON and pickle."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_revealed_a_repr_shows_the_fields(value: Value) -> None:
     with reveal():
         shown = repr(value)
     assert shown.startswith(f"{type(value).__name__}(")
-    for name, _ in value._told():
+    for name, _ in value._non_default_fields():
         assert f"{name}=" in shown
     assert repr(value) == hidden
 
@@ -159,7 +159,7 @@ def test_revealed_messages_show_what_was_said() -> None:
     (Response(id="1"), Response(id="2", model="m")),
 ])  # fmt: skip
 def test_equality_is_about_what_was_said(left: Value, right: Value) -> None:
-    """Wire ids, origins, extras and the spelling of arguments don't count; `identical` minds."""
+    """Wire ids, origins, extras and the formatting of arguments count only in `identical`."""
     assert left == right
     assert hash(left) == hash(right)
     assert not left.identical(right)

@@ -16,7 +16,7 @@ from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolDefinition
 from dragoman.model.value import expect
 
-_MOST = 2**31 - 1  # more than any history has; databases are limited to 2**63
+_MAX_COUNT = 2**31 - 1  # more than any history has; databases are limited to 2**63
 
 
 def id_of(id: Any) -> str:
@@ -32,7 +32,7 @@ def number_of(count: Any, what: str) -> int:
     if count < 0:
         msg = f"{what} must not be negative"
         raise InvalidInputError(msg)
-    return min(count, _MOST)
+    return min(count, _MAX_COUNT)
 
 
 def version_of(version: Any) -> int | None:

@@ -15,7 +15,7 @@ from dragoman.history.config import ChatHistoryConfig, Hook
 from dragoman.history.hooks import with_hooks as joined_hooks
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import message_in
-from dragoman.history.save_lock import Turns
+from dragoman.history.save_lock import SaveLock
 from dragoman.history.sending import Sending
 from dragoman.history.state import State
 from dragoman.history.storage.protocol import NO_MESSAGE, Filter, Storage, conflict
@@ -72,7 +72,7 @@ class ChatHistory(Branching, Sending):
         self._state = State(owns_storage=owned)
         self._keeper = Keeper(identity, self._storage, store_meta=self._config.store_meta)
         self._calls = Calls(self)
-        self._turns = Turns()
+        self._save_lock = SaveLock()
         self._trimmer = Trimmer(self._keeper, self._config, self._calls, self._state)
 
     @classmethod
@@ -91,7 +91,7 @@ class ChatHistory(Branching, Sending):
         """Makes hooks receive the blocking history that wraps this one."""
         is_inline = self.storage.is_blocking
         self._calls.shown, self._calls.way = twin, "inline" if is_inline else "on the loop"
-        self._turns.inline = is_inline
+        self._save_lock.inline = is_inline
 
     async def _begin(self) -> None:
         try:
@@ -122,7 +122,7 @@ class ChatHistory(Branching, Sending):
     async def close(self) -> None:
         """Closes the storage. Unsaved changes (`autosave=False`) are lost."""
         self._keeper.is_closed = True
-        if not self._state.owns_storage or not self._keeper.is_at_home:
+        if not self._state.owns_storage or not self._keeper.is_in_own_process:
             return
         self._state.owns_storage = False  # shared with histories made by `with_hooks`
         try:
@@ -441,7 +441,7 @@ class ChatHistory(Branching, Sending):
         """
         expected = arguments.version_of(expected_version)
         self._keeper.expect_usable()
-        async with self._turns.one():
+        async with self._save_lock.held():
             if self._pending:
                 await self._write(self._pending, expected)
                 await self._trimmer.saved()

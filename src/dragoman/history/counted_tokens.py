@@ -14,10 +14,10 @@ from dragoman.model.parts import Part
 from dragoman.model.requests import AnyTool
 from dragoman.model.roles import Role
 
-_MOST = 32_768
-_STEADY = 400  # tokens: with less text, reports below our estimate are not trusted
-_LEAST_SLOPE = 0.3
-_FAR_OFF = 2  # factor: no calibrated estimate is this wrong
+_MAX_CACHED = 32_768
+_MIN_RELIABLE_TOKENS = 400  # tokens: with less text, reports below our estimate are not trusted
+_MIN_SLOPE = 0.3
+_MAX_ERROR_FACTOR = 2  # factor: no calibrated estimate is this wrong
 
 
 class Sizes:
@@ -38,7 +38,7 @@ class Sizes:
         if found is not None:
             return found[1]
         size = size_of_message(message)
-        if len(self._known) >= _MOST:
+        if len(self._known) >= _MAX_CACHED:
             self._known.clear()
         self._known[id(message)] = (message, size)
         return size
@@ -76,13 +76,13 @@ class Cover(NamedTuple):
 
     def takes(self, message: Message, tokens: int, estimate: int) -> bool:
         """Whether a report of `tokens` can be about a prompt estimated at `estimate`."""
-        if not self.is_shared and not self._is_anothers(message):
+        if not self.is_shared and not self._is_of_another_model(message):
             return True
         expected = estimate * max(self.ratio, 1.0)
-        is_longer = self.is_cut and tokens > _FAR_OFF * expected
-        return not is_longer and _FAR_OFF * tokens >= expected
+        is_longer = self.is_cut and tokens > _MAX_ERROR_FACTOR * expected
+        return not is_longer and _MAX_ERROR_FACTOR * tokens >= expected
 
-    def _is_anothers(self, message: Message) -> bool:
+    def _is_of_another_model(self, message: Message) -> bool:
         answered = None if message.origin is None else message.origin.model
         if not answered or not self.model:
             return False
@@ -181,7 +181,7 @@ class Measured:
         if falls > 1 or grown <= media or written <= media:
             return None
         slope = (grown - media) / written
-        return max(slope, _LEAST_SLOPE if written >= _STEADY else 1.0)
+        return max(slope, _MIN_SLOPE if written >= _MIN_RELIABLE_TOKENS else 1.0)
 
     def _readings(self, beside: Size, cover: Cover) -> Iterator[tuple[int, int, str | None]]:
         """For each report: the end index of what it covers, its tokens, and its model."""

@@ -12,8 +12,8 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.value import Value, expect, expect_fields, name_shown
 
 FIELDS = ("agent", "chat", "user", "group", "scope")
-_OF_PEOPLE = frozenset({"user", "group"})
-_MOST = 64 * 1024
+_PERSONAL_FIELDS = frozenset({"user", "group"})
+_MAX_NAME_BYTES = 64 * 1024
 # Uppercase is escaped too: some file systems and collations are case-insensitive.
 _UNSAFE = re.compile(rb"[^a-z0-9_-]")
 
@@ -71,7 +71,7 @@ class SessionIdentity(Value, frozen=True, dict=True, gc=True):
         """The identity with these `columns`."""
         return cls(*map(unescaped, columns))
 
-    def _said(self) -> tuple[str | None, ...]:
+    def _compared_fields(self) -> tuple[str | None, ...]:
         return (self.agent, self.chat, self.user, self.group, self.scope)  # needed for every write
 
     def _sizes(self) -> Iterator[str]:
@@ -80,7 +80,7 @@ class SessionIdentity(Value, frozen=True, dict=True, gc=True):
             if name is None:
                 continue
             # The names of users and groups may be email addresses or real names.
-            shown = () if field in _OF_PEOPLE else name_shown(name)
+            shown = () if field in _PERSONAL_FIELDS else name_shown(name)
             yield f"{field}={shown[0]}" if shown else field
 
 
@@ -93,7 +93,7 @@ def escaped(name: str) -> str:
         raw = b""
         problem: str | None = "a lone surrogate"
     else:
-        problem = f"more than {_MOST} bytes" if len(raw) > _MOST else None
+        problem = f"more than {_MAX_NAME_BYTES} bytes" if len(raw) > _MAX_NAME_BYTES else None
     if problem is not None:
         msg = f"a name of a session identity contains {problem}"
         raise InvalidInputError(msg)

@@ -24,8 +24,8 @@ _PAGE = 1_500  # a page as text and as an image
 _DOCUMENT = 1_000
 
 _LOW_DETAIL = 85  # OpenAI's; others count as usual, or have no such setting
-_LEAST_IMAGE = 258  # Gemini's
-_MOST_IMAGE = 1_600  # Claude's
+_MIN_IMAGE = 258  # Gemini's
+_MAX_IMAGE = 1_600  # Claude's
 _EDGE = 1_568  # the size that Claude scales down to
 _PIXELS_PER_TOKEN = 750  # Claude's
 _TILE = 512  # OpenAI's, for an image scaled to fit 2048 by 2048, and 768 on the shorter side
@@ -71,8 +71,8 @@ def _image(image: Media) -> int:
 def image_tokens(width: int, height: int) -> int:
     """The most expensive of the common counts for an image of this size."""
     shrink = min(1.0, _EDGE / max(width, height))
-    by_area = min(_MOST_IMAGE, ceil(width * shrink * height * shrink / _PIXELS_PER_TOKEN))
-    return max(_LEAST_IMAGE, by_area, _LOW_DETAIL + _TILE_TOKENS * _tiles(width, height))
+    by_area = min(_MAX_IMAGE, ceil(width * shrink * height * shrink / _PIXELS_PER_TOKEN))
+    return max(_MIN_IMAGE, by_area, _LOW_DETAIL + _TILE_TOKENS * _tiles(width, height))
 
 
 def _tiles(width: int, height: int) -> int:

@@ -24,9 +24,9 @@ from dragoman.model import document
 from dragoman.model.messages import Message
 
 _log = logging.getLogger("dragoman.history")
-MOST = 8
+MAX_CUTS = 8
 """Maximum number of cuts per session; adding another drops the oldest."""
-_MOST_TOKENS = 2**53  # the largest integer that every JSON reader handles
+_MAX_TOKENS = 2**53  # the largest integer that every JSON reader handles
 _NAME_LENGTH = 128
 
 
@@ -41,7 +41,7 @@ class StoredWindow(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=Tru
 
 
 document.register("Window", StoredWindow)
-document.register("Windows", Annotated[list[StoredWindow], msgspec.Meta(max_length=MOST)])
+document.register("Windows", Annotated[list[StoredWindow], msgspec.Meta(max_length=MAX_CUTS)])
 
 
 class Key(NamedTuple):
@@ -55,7 +55,7 @@ class Key(NamedTuple):
     def of(cls, branch: int, model: Any, limit: int) -> Key:
         """The key for a model, given as a name, an object with a name, or `None`."""
         name = model if isinstance(model, str) else getattr(model, "name", None)
-        return cls(branch, _kept_name(name), min(limit, _MOST_TOKENS))
+        return cls(branch, _kept_name(name), min(limit, _MAX_TOKENS))
 
 
 def _kept_name(name: Any) -> str | None:
@@ -123,7 +123,7 @@ def with_cut(cuts: Cuts, key: Key, cut: Cut) -> dict[Key, Cut]:
         others[key] = cut
     # Notes of deleted messages can't be recomputed, so they are dropped last.
     by_worth = sorted(others, key=lambda each: each.limit is None)
-    surplus = frozenset(by_worth[: max(len(by_worth) - MOST, 0)])
+    surplus = frozenset(by_worth[: max(len(by_worth) - MAX_CUTS, 0)])
     return {each: there for each, there in others.items() if each not in surplus}
 
 

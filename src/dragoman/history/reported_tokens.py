@@ -21,12 +21,12 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.model.usage import Usage
 
-_MOST = 10**8  # tokens: ten times the largest existing context window
-_SLIVER = 10  # a report below a tenth of the estimate is about something else
-_STEADY = 400  # tokens: a report about little text says little about the next prompt
-LEAST_RATIO, MOST_RATIO = 1.0, 1.5  # ratios outside this range have other causes than text
-_LEAST_FRAME, _MEAGRE = 0.2, 2  # calls of at least half our estimate are counted as usual
-_DEAR = 1.2  # tokens per estimated token, tools included: a provider with much overhead per call
+_MAX_TOKENS = 10**8  # tokens: ten times the largest existing context window
+_MIN_SHARE_DIVISOR = 10  # a report below a tenth of the estimate is about something else
+_SMOOTHING = 400  # tokens: a report about little text says little about the next prompt
+MIN_RATIO, MAX_RATIO = 1.0, 1.5  # ratios outside this range have other causes than text
+_MIN_FRAME, _FRAME_SCALE = 0.2, 2  # calls of at least half our estimate are counted as usual
+_COSTLY_RATIO = 1.2  # tokens per estimated token: a provider with much overhead per call
 
 
 class Anchor(NamedTuple):
@@ -67,21 +67,21 @@ def anchored(messages: Sequence[Message], index: int, sent: Sent, since: int = 0
     """
     message = messages[index]
     usage = usage_of(message) if message.role is Role.ASSISTANT else None
-    if usage is None or max(usage.total_input, usage.total_output) > _MOST:
+    if usage is None or max(usage.total_input, usage.total_output) > _MAX_TOKENS:
         return None
     if usage.total_input > 0:
         goes_on = goes_on_after(messages, index)
         prompt = _prompt(message, usage, sent)
-        is_dear = prompt - sent.total.media > _DEAR * sent.total.written
+        is_costly = prompt - sent.total.media > _COSTLY_RATIO * sent.total.written
         tokens = _changed(prompt, sent)
-        tokens += answer_tokens(message, usage, goes_on=goes_on, is_dear=is_dear)
+        tokens += answer_tokens(message, usage, goes_on=goes_on, is_costly=is_costly)
         tokens += thinking_tokens(messages, index, usage, goes_on=goes_on, since=since)
     else:
         tokens, prompt = usage.total, usage.total - usage.total_output
     # If the provider has compacted the conversation (an opaque item), a small number is right.
     is_compacted = any(type(part) is Opaque for part in message.parts)
-    least = 0 if is_compacted else sent.messages.total // _SLIVER
-    if not least < tokens <= _MOST:
+    least = 0 if is_compacted else sent.messages.total // _MIN_SHARE_DIVISOR
+    if not least < tokens <= _MAX_TOKENS:
         return None
     return Anchor(tokens, _ratio(prompt, sent.total), _frame(message, usage))
 
@@ -103,8 +103,8 @@ def reading(message: Message) -> Reading | None:
     if usage is None or any(map(is_hosted, message.parts)):
         return None
     is_prompt = usage.total_input > 0
-    tokens = usage.total_input - _brought(usage) if is_prompt else usage.total
-    return Reading(tokens, is_prompt) if 0 < tokens <= _MOST else None
+    tokens = usage.total_input - _tool_input(usage) if is_prompt else usage.total
+    return Reading(tokens, is_prompt) if 0 < tokens <= _MAX_TOKENS else None
 
 
 # --- how the provider counts
@@ -114,16 +114,18 @@ def _ratio(prompt: int, before: Size) -> float:
     """Actual tokens per estimated token of text; 1.0 if the prompt is mostly media."""
     if before.media > before.written:
         return 1.0
-    ratio = (min(max(prompt - before.media, 0), _MOST) + _STEADY) / (before.written + _STEADY)
-    return min(max(ratio, LEAST_RATIO), MOST_RATIO)
+    ratio = (min(max(prompt - before.media, 0), _MAX_TOKENS) + _SMOOTHING) / (
+        before.written + _SMOOTHING
+    )
+    return min(max(ratio, MIN_RATIO), MAX_RATIO)
 
 
 def _frame(message: Message, usage: Usage) -> float:
     """The same for the overhead, measured on the calls of the response."""
     if not any(type(part) is ToolCall for part in message.parts):
         return 1.0
-    ratio = _MEAGRE * min(max(usage.output, 0), _MOST) / size_of_message(message).written
-    return min(max(ratio, _LEAST_FRAME), 1.0)
+    ratio = _FRAME_SCALE * min(max(usage.output, 0), _MAX_TOKENS) / size_of_message(message).written
+    return min(max(ratio, _MIN_FRAME), 1.0)
 
 
 # --- the prompt
@@ -131,8 +133,8 @@ def _frame(message: Message, usage: Usage) -> float:
 
 def _prompt(message: Message, usage: Usage, sent: Sent) -> int:
     """The part of the prompt that is sent again, without what is counted as the response."""
-    reported = usage.total_input - _brought(usage)
-    said = _said(message.parts)
+    reported = usage.total_input - _tool_input(usage)
+    said = _parts_of_response(message.parts)
     rounds = _rounds(said)
     results = size_of_parts(part for part in said if type(part) is ServerToolResult)
     if reported < usage.total_input or not rounds:
@@ -147,7 +149,7 @@ def _prompt(message: Message, usage: Usage, sent: Sent) -> int:
     return min(reported, first + ceil(results.written))
 
 
-def _brought(usage: Usage) -> int:
+def _tool_input(usage: Usage) -> int:
     """Input tokens from provider-run tools, where reported separately (Gemini: W98)."""
     if 0 < (told := usage.details.get("tool_input", 0)) < usage.total_input:
         return told
@@ -159,7 +161,7 @@ def _brought(usage: Usage) -> int:
     return 0
 
 
-def _said(parts: Sequence[Part]) -> Sequence[Part]:
+def _parts_of_response(parts: Sequence[Part]) -> Sequence[Part]:
     """The parts produced in this response, without tools that ran before its first thinking.
 
     Those were called in the previous response and approved since, or only list the tools.
@@ -197,6 +199,6 @@ def _changed(prompt: int, sent: Sent) -> int:
     more = sent.around_now.total - sent.around.total
     ratio = prompt / max(1, sent.total.total)
     if more > 0:
-        return prompt + ceil(more * min(ratio, MOST_RATIO))
+        return prompt + ceil(more * min(ratio, MAX_RATIO))
     kept = (sent.messages + sent.around_now).total
     return max(prompt + ceil(more * ratio), min(prompt, kept))

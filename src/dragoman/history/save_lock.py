@@ -13,7 +13,7 @@ from threading import Lock
 _held: ContextVar[frozenset[int]] = ContextVar("dragoman_saving", default=frozenset())
 
 
-class Turns:
+class SaveLock:
     """A lock for the saves of one history, reentrant within hooks."""
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Turns:
         self._task_lock = asyncio.Lock()
 
     @asynccontextmanager
-    async def one(self) -> AsyncGenerator[None]:
+    async def held(self) -> AsyncGenerator[None]:
         """Waits for the lock and holds it."""
         if id(self) in _held.get():
             yield

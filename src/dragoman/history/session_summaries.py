@@ -20,8 +20,8 @@ TITLE = "dragoman.title"
 Stored there, the title is part of exports and copies, and is deleted with the conversation.
 """
 _FIRST, _LAST = 3, 5  # number of messages that are read
-_AT_ONCE = 16
-_LONGEST = 200  # characters of a first line or title
+_CONCURRENCY = 16
+_MAX_LINE_CHARS = 200  # characters of a first line or title
 _DIGEST = 40
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
@@ -47,8 +47,8 @@ async def looked_at(
     `advance` is called once per session, to report progress.
     """
     found: list[Listed] = []
-    for start in range(0, len(sessions), _AT_ONCE):
-        some = sessions[start : start + _AT_ONCE]
+    for start in range(0, len(sessions), _CONCURRENCY):
+        some = sessions[start : start + _CONCURRENCY]
         found += await asyncio.gather(*(_listed(storage, session) for session in some))
         for _ in some:
             advance()
@@ -107,8 +107,8 @@ def _first_line(rows: Sequence[Row]) -> tuple[str | None, str | None]:
 def _line_of(message: Message) -> str:
     text = message.text.lstrip()
     if text:
-        line = text[: _LONGEST + 1].splitlines()[0].rstrip()
-        return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+        line = text[: _MAX_LINE_CHARS + 1].splitlines()[0].rstrip()
+        return line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 1]}…"
     kinds = [type(part).__name__ for part in message.parts if not isinstance(part, Text)]
     return f"[{kinds[0]}]" if kinds else ""
 
@@ -129,7 +129,7 @@ def title_in(row: Row) -> str | None:
         found = message_of(row.body).metadata.get(TITLE)
     except Corrupt:
         return None
-    return found[:_LONGEST] if isinstance(found, str) and found else None
+    return found[:_MAX_LINE_CHARS] if isinstance(found, str) and found else None
 
 
 # --- lookup by digest

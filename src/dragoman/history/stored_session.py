@@ -69,7 +69,7 @@ class _Loaded(msgspec.Struct):
     messages: Messages
 
 
-_MOST_CHANGES = 256
+_MAX_CHANGES = 256
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -113,7 +113,7 @@ class Keeper:
         if self.is_closed:
             msg = "the history is closed; open it again"
             raise StoreError(msg)
-        if not self.is_at_home:
+        if not self.is_in_own_process:
             msg = (
                 "the history was opened in another process before a fork, and can't share its"
                 " connections; open it again in this process"
@@ -121,7 +121,7 @@ class Keeper:
             raise StoreError(msg)
 
     @property
-    def is_at_home(self) -> bool:
+    def is_in_own_process(self) -> bool:
         """Whether this is the process in which it was opened."""
         return self._process == getpid()
 
@@ -177,7 +177,7 @@ class Keeper:
 
     def _changed(self, version: int, change: Change) -> None:
         self._changes[version] = change
-        if len(self._changes) > _MOST_CHANGES:
+        if len(self._changes) > _MAX_CHANGES:
             del self._changes[next(iter(self._changes))]
 
     @history_step("read the end")
@@ -213,10 +213,10 @@ class Keeper:
                 self._report(row, str(error))
         if rows and not messages and all(map(_is_sealed_and_sound, rows)):
             raise ConfigError(_SEALED)
-        self._report_as_a_whole()
+        self._report_session_damage()
         return messages
 
-    def _report_as_a_whole(self) -> None:
+    def _report_session_damage(self) -> None:
         """Reports damage to the session as a whole."""
         reason = self._proving.problem_of(self.identity) if self._proving is not None else None
         if reason is not None:
@@ -255,7 +255,7 @@ class Keeper:
         added twice. The exception is a retry after an uncertain write: then the message is already
         stored, and nothing more is needed.
         """
-        wanted = _with_ids_of_their_own(map(self.as_stored, messages))
+        wanted = _with_unique_ids(map(self.as_stored, messages))
         there: set[str] = set()
         while missing := [m for m in wanted if m.id not in there] if there else wanted:
             known = await self._tried(missing, expected)
@@ -408,7 +408,7 @@ def _has_branch(session: Session | None, branch: int) -> bool:
     return session is not None and any(fork.number == branch for fork in session.forks)
 
 
-def _with_ids_of_their_own(messages: Iterable[Message]) -> list[Message]:
+def _with_unique_ids(messages: Iterable[Message]) -> list[Message]:
     """The messages, with new ids for duplicates among them."""
     given = list(messages)
     if len(given) == 1:

@@ -9,16 +9,16 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.jsontext import dumps
 
 _LOWER, _UPPER, _DIGITS = ascii_lowercase.encode(), ascii_uppercase.encode(), digits.encode()
-_FOLLOWING = bytes(range(0x80, 0xC0))  # UTF-8 continuation bytes
+_CONTINUATION = bytes(range(0x80, 0xC0))  # UTF-8 continuation bytes
 _TWO, _THREE, _FOUR = bytes(range(0xC0, 0xE0)), bytes(range(0xE0, 0xF0)), bytes(range(0xF0, 0x100))
 _SOLID = bytes(0x61 if chr(byte) in ascii_letters + digits else 0x20 for byte in range(256))
-_RUN = 24  # letters and digits without a break: not a word, but base64, a hash or a key
-_A_RUN = b"a" * _RUN
+_MIN_RUN = 24  # letters and digits without a break: not a word, but base64, a hash or a key
+_RUN_OF_LETTERS = b"a" * _MIN_RUN
 
 _WEIGHTS = (
     (_UPPER, 0.35),
     (_DIGITS, 0.7),
-    (_FOLLOWING, 0.0),
+    (_CONTINUATION, 0.0),
     (_TWO, 0.7),
     (_THREE, 1.1),
     (_FOUR, 2.5),
@@ -59,7 +59,7 @@ def _bytes(raw: bytes) -> float:
         rest = left
     tokens += 0.5 * len(rest)  # punctuation
     solid = raw.translate(_SOLID)
-    if _A_RUN in solid:
-        runs = sum(len(run) for run in solid.split() if len(run) >= _RUN)
+    if _RUN_OF_LETTERS in solid:
+        runs = sum(len(run) for run in solid.split() if len(run) >= _MIN_RUN)
         tokens += min(0.35 * runs, 0.65 * mixed)
     return tokens

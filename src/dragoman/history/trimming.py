@@ -59,7 +59,7 @@ class Trimmer:
         key = Key.of(self._keeper.branch, model, limit)
         self._state.remembered(session)
         room = self._room(key, limit, tools, system)
-        live = self._followed(session, pending, key)
+        live = self._cached_window(session, pending, key)
         window = live.fitting(room) if live is not None and self._is_predictable else None
         if window is not None:
             return window
@@ -103,11 +103,11 @@ class Trimmer:
 
     async def at_save(self, pending: Pending) -> None:
         """Truncates the window; with `delete_truncated`, deletes the omitted messages."""
-        if await self._fits_surely():
+        if await self._fits_by_usage():
             return
         session = await self._keeper.session()
         key = Key.of(self._keeper.branch, None, self._config.limit)
-        if not self._config.delete_truncated and self._is_unasked(session, pending, key):
+        if not self._config.delete_truncated and self._is_unused(session, pending, key):
             return
         messages, start = await self._uncut(session, pending, key)
         if not messages:
@@ -144,13 +144,13 @@ class Trimmer:
         stored = {} if pending.cleared else self._state.remembered(session)
         return {**stored, **self._state.cuts}
 
-    def _is_unasked(self, session: Session | None, pending: Pending, key: Key) -> bool:
+    def _is_unused(self, session: Session | None, pending: Pending, key: Key) -> bool:
         """Whether only other windows are in use, so that this one is not needed when saving."""
         asked = {each for each in self._cuts(session, pending) if each.limit is not None}
         asked = {each for each in (*asked, *self._state.live) if each.branch == key.branch}
         return bool(asked) and key not in asked
 
-    def _followed(self, session: Session | None, pending: Pending, key: Key) -> Live | None:
+    def _cached_window(self, session: Session | None, pending: Pending, key: Key) -> Live | None:
         """The cached window with the changes since, if they are known.
 
         The cost depends on the changes, not on the length of the history.
@@ -183,7 +183,7 @@ class Trimmer:
             live.windows = self._state.written
         self._state.live.pop(key, None)
         self._state.live[key] = live
-        if len(self._state.live) > remembered_cuts.MOST:
+        if len(self._state.live) > remembered_cuts.MAX_CUTS:
             del self._state.live[next(iter(self._state.live))]
 
     async def _uncut(
@@ -238,10 +238,10 @@ class Trimmer:
         return await running
 
     async def _cut_of(self, messages: Messages, start: Cut, key: Key, room: Room) -> Cut:
-        taken = await self._taken_over(messages, start, key, room)
+        taken = await self._reused_cut(messages, start, key, room)
         return taken or await truncate_into(room, messages, self._strategy, start)
 
-    async def _taken_over(self, messages: Messages, start: Cut, key: Key, room: Room) -> Cut | None:
+    async def _reused_cut(self, messages: Messages, start: Cut, key: Key, room: Room) -> Cut | None:
         """The cut of a smaller window, if it shows more than a new cut would.
 
         Cuts leave some spare room. Directly after a cut, the window of a smaller model that was cut
@@ -269,7 +269,7 @@ class Trimmer:
             return Callback(self._config.truncation_callback)
         return self._config.strategy or FitWindow()
 
-    async def _fits_surely(self) -> bool:
+    async def _fits_by_usage(self) -> bool:
         """Whether the latest usage proves that it fits, without loading a long history."""
         if self._config.token_counter is not None:
             return False

@@ -408,7 +408,7 @@ def _slot_of(growing: _Growing, delta: ToolCallDelta) -> GrowingPart | None:
     if not calls:
         return None
     if delta.id and (known := growing.by_id.get(delta.id)) is not None:
-        return None if _comes_after(known, delta) else known
+        return None if _starts_new_call(known, delta) else known
     place = growing.at(delta.index)
     return _named(calls, place, delta) if delta.name else _nameless(calls, place, delta)
 
@@ -440,7 +440,7 @@ def _named(
     return None
 
 
-def _comes_after(slot: GrowingPart, delta: ToolCallDelta) -> bool:
+def _starts_new_call(slot: GrowingPart, delta: ToolCallDelta) -> bool:
     """Whether a delta with a known id starts a new call.
 
     True if the known call is complete and the delta has a name and arguments again. Servers that

@@ -39,7 +39,7 @@ class ModelInfo(Value, frozen=True):
         expect_number(self.created, "ModelInfo.created")
         own_mapping(self, "extras")
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.id, self.name, self.context_window, self.created)
 
     def _sizes(self) -> Iterator[str]:
@@ -103,7 +103,7 @@ class Embeddings(Value, frozen=True):
             raise IndexError(msg)
         return self.items[index]
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.items,)
 
     def _sizes(self) -> Iterator[str]:

@@ -77,23 +77,23 @@ def read(raw: JsonText, kind: str | None = None) -> Any:
         document = loads_as(raw, _decoder(kind))
     except InvalidInputError as error:
         # A wrong version or kind is the better explanation.
-        problem: str | None = _misfit_of(raw, kind) or str(error)
+        problem: str | None = _header_problem_in(raw, kind) or str(error)
     else:
-        problem = _misfit(document, kind)
+        problem = _header_problem(document, kind)
         if problem is None:
             return _kinds[kind].make(document.value)
     raise InvalidInputError(problem)
 
 
-def _misfit_of(raw: JsonText, kind: str) -> str | None:
+def _header_problem_in(raw: JsonText, kind: str) -> str | None:
     try:
         head = loads_as(raw, _head_decoder())
     except InvalidInputError:
         return None
-    return _misfit(head, kind)
+    return _header_problem(head, kind)
 
 
-def _misfit(head: Any, kind: str) -> str | None:
+def _header_problem(head: Any, kind: str) -> str | None:
     if not OLDEST <= head.dragoman <= VERSION:
         return (
             f"the document has format version {head.dragoman}; this version of dragoman reads"
@@ -120,11 +120,11 @@ def _decoder(kind: str) -> msgspec.json.Decoder[Any]:
 
 def is_of_kind(raw: bytes, kind: str) -> bool:
     """Whether bytes start like a document of this kind, in any supported version."""
-    return raw.startswith(_beginnings(kind))
+    return raw.startswith(_prefixes(kind))
 
 
 @lru_cache
-def _beginnings(kind: str) -> tuple[bytes, ...]:
+def _prefixes(kind: str) -> tuple[bytes, ...]:
     name = kind.encode(errors="surrogatepass")
     versions = range(OLDEST, VERSION + 1)
     return tuple(b'{"dragoman":%d,"kind":"%s",' % (version, name) for version in versions)

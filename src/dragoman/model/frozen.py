@@ -20,10 +20,10 @@ MAX_INTEGER_BITS = 4096
 """Maximum size of an integer: far above any real use, far below Python's limit for conversion."""
 
 _PLAIN = frozenset({str, bool, type(None)})
-_USUAL = 2**63  # smaller integers need no further check
+_INT_LIMIT = 2**63  # smaller integers need no further check
 
 
-def _refuse(self: object, *_args: object, **_kwargs: object) -> Never:
+def _reject_change(self: object, *_args: object, **_kwargs: object) -> Never:
     msg = f"{type(self).__name__} is immutable; create a modified copy instead"
     raise TypeError(msg)
 
@@ -34,8 +34,8 @@ class FrozenDict(dict[str, Any]):
     __slots__ = ("height",)
     height: int
 
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
+    __setitem__ = __delitem__ = __ior__ = _reject_change
+    clear = pop = popitem = setdefault = update = _reject_change
 
     def with_item(self, key: str, value: Any) -> FrozenDict:
         """Returns a copy with an entry set."""
@@ -67,8 +67,8 @@ class FrozenList(list[Any]):
     __slots__ = ("height",)
     height: int
 
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
-    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _reject_change
+    append = clear = extend = insert = pop = remove = reverse = sort = _reject_change
 
     def __hash__(self) -> int:  # type: ignore[override]  # list says None: not hashable
         return hash((FrozenList, len(self)))
@@ -113,7 +113,7 @@ def freeze(value: Any, what: str = "value", depth: int = 0) -> Any:
     `what` names the value in the error message. The value itself is never quoted.
     """
     kind = type(value)
-    if kind in _PLAIN or (kind is int and depth <= MAX_DEPTH and -_USUAL < value < _USUAL):
+    if kind in _PLAIN or (kind is int and depth <= MAX_DEPTH and -_INT_LIMIT < value < _INT_LIMIT):
         return value
     if kind is FrozenDict or kind is FrozenList:
         # A frozen value may be nested deeper here than where it was frozen.
@@ -168,7 +168,9 @@ def _freeze_mapping(value: Mapping[Any, Any], what: str, depth: int) -> FrozenDi
         if type(key) is not str:
             key = _freeze_key(key, what)  # noqa: PLW2901 - a str subclass becomes a plain str
         kind = type(item)
-        if kind in _PLAIN or (kind is int and depth < MAX_DEPTH and -_USUAL < item < _USUAL):
+        if kind in _PLAIN or (
+            kind is int and depth < MAX_DEPTH and -_INT_LIMIT < item < _INT_LIMIT
+        ):
             frozen[key] = item  # as in `freeze`, without the call: the most frequent case
         else:
             frozen[key] = freeze(item, what, depth + 1)

@@ -82,10 +82,10 @@ def loads(raw: JsonText) -> Any:
     """Decodes JSON; raises `InvalidInputError`, whose message never quotes the text."""
     try:
         return _decode(raw)
-    except Exception as error:  # noqa: BLE001 - `_second_try` or a safe error follows in every case
+    except Exception as error:  # noqa: BLE001 - `_loads_stdlib` or a safe error follows in every case
         problem = _explain(error, raw)
     if problem is None:
-        return _second_try(raw)
+        return _loads_stdlib(raw)
     raise InvalidInputError(problem)
 
 
@@ -96,7 +96,7 @@ def loads_as(raw: JsonText, decoder: msgspec.json.Decoder[T]) -> T:
     except Exception as error:  # noqa: BLE001 - as above
         problem = _explain(error, raw)
     if problem is None:
-        converted: T = convert(_second_try(raw), decoder.type)
+        converted: T = convert(_loads_stdlib(raw), decoder.type)
         return converted
     raise InvalidInputError(problem)
 
@@ -157,13 +157,13 @@ def _dumps_ascii(value: Any) -> bytes:
     raise InvalidInputError(problem)
 
 
-def _second_try(raw: JsonText) -> Any:
+def _loads_stdlib(raw: JsonText) -> Any:
     """Like `loads`, with the standard library: accepts lone surrogates, reports the position."""
     import json
 
     try:
         text = raw if isinstance(raw, str) else bytes(raw).removeprefix(_BOM).decode("utf-8")
-        return json.loads(text, parse_float=_finite, parse_constant=_no_constant)
+        return json.loads(text, parse_float=_finite, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
         problem = f"the JSON is malformed at character {error.pos}"
     except UnicodeError:
@@ -184,5 +184,5 @@ def _finite(text: str) -> float:
     raise _OutOfRangeError
 
 
-def _no_constant(_text: str) -> Never:
+def _reject_constant(_text: str) -> Never:
     raise _OutOfRangeError  # NaN, Infinity, -Infinity

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MARKUP = re.compile(r"[<&]")
 _FENCE = re.compile(r"`{3,}")
-_LONGEST = 20_000
+_MAX_CHARS = 20_000
 
 
 def markdown(messages: Iterable[Message]) -> str:
@@ -48,7 +48,7 @@ def _pieces(part: Part) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    clipped = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
+    clipped = text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}… ({len(text)} characters)"
     safe = _MARKUP.sub(lambda found: "&lt;" if found[0] == "<" else "&amp;", clipped)
     return "\n".join(f"> {line}" for line in safe.splitlines() or [""])
 
@@ -56,7 +56,7 @@ def _quoted(text: str) -> str:
 def _fenced(text: str) -> str:
     longest = max((len(found) for found in _FENCE.findall(text)), default=2)
     fence = "`" * (longest + 1)
-    return f"{fence}\n{text[:_LONGEST]}\n{fence}"
+    return f"{fence}\n{text[:_MAX_CHARS]}\n{fence}"
 
 
 def _code(name: str) -> str:

@@ -289,7 +289,7 @@ class Media(Part, frozen=True):
         msg = f"this {type(self).__name__} is an uploaded file and has no URL"
         raise InvalidInputError(msg)
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.data, self.url, self.file_id, self.mime, self.name, self.detail)
 
     def _sizes(self) -> Iterator[str]:
@@ -330,8 +330,8 @@ class Audio(Media, frozen=True, tag="audio"):
         expect_fields(self, transcript=str)
         Media.check(self)
 
-    def _said(self) -> tuple[Any, ...]:
-        return (*Media._said(self), self.transcript)
+    def _compared_fields(self) -> tuple[Any, ...]:
+        return (*Media._compared_fields(self), self.transcript)
 
 
 class Video(Media, frozen=True, tag="video"):

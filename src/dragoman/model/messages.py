@@ -616,7 +616,7 @@ class Message(Value, frozen=True, metaclass=Checked):
         """
         return isinstance(other, Message) and comparison.equal_ignoring_call_ids([self], [other])
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.role, self.name, self.parts, self.metadata)
 
     def _repr_markdown_(self) -> str:

@@ -82,7 +82,7 @@ class Citation(Value, frozen=True, kw_only=True):
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.kind, self.url, self.title, self.quote, self.start, self.end)
 
 
@@ -179,7 +179,7 @@ class Text(Part, frozen=True, tag="text"):
     def __str__(self) -> str:
         return self.text
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.text, self.citations)
 
     def _sizes(self) -> Iterator[str]:
@@ -215,7 +215,7 @@ class Thinking(Part, frozen=True, tag="thinking"):
         """Whether there is nothing to read and nothing to replay."""
         return not (self.text or self.data or self.signature or self.item_id)
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.text, self.form, self.data, self.signature)
 
     def _sizes(self) -> Iterator[str]:
@@ -240,7 +240,7 @@ class Refusal(Part, frozen=True, tag="refusal"):
     def __str__(self) -> str:
         return self.text
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.text,)
 
     def _sizes(self) -> Iterator[str]:
@@ -265,7 +265,7 @@ class ServerToolCall(Part, frozen=True, tag="server_tool_call"):
         own(self, "input")
         own_mapping(self, "extras")
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.call_id, self.name, self.input, self.server)
 
     def _sizes(self) -> Iterator[str]:
@@ -290,7 +290,7 @@ class ServerToolResult(Part, frozen=True, tag="server_tool_result"):
         own(self, "content")
         own_mapping(self, "extras")
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.call_id, self.name, self.content, self.is_error)
 
     def _sizes(self) -> Iterator[str]:
@@ -327,7 +327,7 @@ class Opaque(Part, frozen=True, tag="opaque"):
             raise InvalidInputError(msg)
         return cls("canonical", {"type": kind, **{k: fields[k] for k in fields if k != "type"}})
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.dialect, self.payload)
 
     def _sizes(self) -> Iterator[str]:

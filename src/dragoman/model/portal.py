@@ -23,9 +23,9 @@ from dragoman.errors import InvalidInputError
 
 T = TypeVar("T")
 
-_DEEPEST = 100
-_PATIENCE = 2.0  # seconds
-_ROUNDS = 40
+_MAX_NESTING = 100
+_CLEANUP_TIMEOUT = 2.0  # seconds
+_CLEANUP_POLLS = 40
 
 
 class _Portal(NamedTuple):
@@ -99,7 +99,7 @@ def run_aside(coroutine: Coroutine[Any, Any, T]) -> T:
 
 async def await_aside(coroutine: Coroutine[Any, Any, T]) -> T:
     """Like `run_aside`, awaitable from the background loop."""
-    return _opened(await asyncio.wrap_future(_aside(coroutine).start()))
+    return _unwrapped(await asyncio.wrap_future(_aside(coroutine).start()))
 
 
 async def call_aside(function: Callable[..., T], *arguments: Any) -> T:
@@ -109,7 +109,7 @@ async def call_aside(function: Callable[..., T], *arguments: Any) -> T:
 
 def start_aside(function: Callable[..., T], *arguments: Any) -> Future[T]:
     """Like `call_aside`, but returns the future without waiting."""
-    level = _one_further()
+    level = _next_level()
     future: Future[T] = Future()
 
     def call() -> None:
@@ -140,7 +140,7 @@ def run_inline(coroutine: Coroutine[Any, Any, T]) -> T:
 
 def _result(running: _Running[T]) -> T:
     try:
-        return _opened(running.start().result())
+        return _unwrapped(running.start().result())
     except BaseException:  # also KeyboardInterrupt: don't leave the work running
         running.stop()
         raise
@@ -157,17 +157,17 @@ def _settle(future: Future[Any], result: Any = None, error: BaseException | None
         future.set_exception(error)
 
 
-def _one_further() -> int:
+def _next_level() -> int:
     level = _level.get() + 1
-    if level > _DEEPEST:
-        msg = f"hooks made nested blocking calls more than {_DEEPEST} levels deep"
+    if level > _MAX_NESTING:
+        msg = f"hooks made nested blocking calls more than {_MAX_NESTING} levels deep"
         raise RecursionError(msg)
     return level
 
 
 def _aside(coroutine: Coroutine[Any, Any, T]) -> _Running[T]:
     try:
-        level = _one_further()
+        level = _next_level()
     except RecursionError:
         coroutine.close()
         raise
@@ -214,8 +214,8 @@ class _Running(Generic[T]):
             return
         self._is_stopped = True
         self._loop.call_soon_threadsafe(self._cancel)
-        for _ in range(_ROUNDS):
-            if self._has_ended.wait(_PATIENCE / _ROUNDS) or self._task is None:
+        for _ in range(_CLEANUP_POLLS):
+            if self._has_ended.wait(_CLEANUP_TIMEOUT / _CLEANUP_POLLS) or self._task is None:
                 break
         if self._task is None:
             self._coroutine.close()  # it never started
@@ -225,7 +225,7 @@ class _Running(Generic[T]):
             self._task.cancel()
 
 
-def _opened(outcome: T | _Exit) -> T:
+def _unwrapped(outcome: T | _Exit) -> T:
     if isinstance(outcome, _Exit):
         raise outcome.error
     return outcome
@@ -250,9 +250,9 @@ def _shut_down() -> None:
     for portal in list(_portals.values()):
         ending = asyncio.run_coroutine_threadsafe(_ended_tasks(), portal.loop)
         with suppress(Exception):  # whatever is stuck ends with the process
-            ending.result(_PATIENCE)
+            ending.result(_CLEANUP_TIMEOUT)
         portal.loop.call_soon_threadsafe(portal.loop.stop)
-        portal.thread.join(_PATIENCE)
+        portal.thread.join(_CLEANUP_TIMEOUT)
 
 
 async def _ended_tasks() -> None:
@@ -265,10 +265,10 @@ async def _ended_tasks() -> None:
 atexit.register(_shut_down)
 
 
-def _forget() -> None:
+def _reset_after_fork() -> None:
     global _lock, _portals
     _lock, _portals = Lock(), {}  # the threads exist only in the parent process
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -81,7 +81,7 @@ class ProviderTool(ServerTool, frozen=True, kw_only=True, tag="provider_tool"):
         """The kind of tool; the same in every dialect."""
         return str(self.__struct_config__.tag)
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self.__struct_fields__ if name != "extras")
 
 

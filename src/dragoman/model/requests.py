@@ -96,7 +96,7 @@ class Output(Value, frozen=True, kw_only=True):
             own_mapping(self, "schema")
         own_mapping(self, "extras")
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.format, self.schema, self.name, self.description, self.strict)
 
     def _sizes(self) -> Iterator[str]:
@@ -119,7 +119,7 @@ class ThinkingConfig(Value, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         own_mapping(self, "extras")
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.enabled, self.effort, self.budget, self.visible, self.summary)
 
 
@@ -291,7 +291,7 @@ class Request(Value, frozen=True, kw_only=True):
         """Assigns the ids of messages that have none yet."""
         settle_all(self.messages)
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         names = ("model", "system", "messages", "tools", "tool_choice", "sampling", "output",
                  "thinking", "state", "media", "service", "context_management", "stream",
                  "metadata")  # fmt: skip

@@ -53,7 +53,7 @@ class Choice(Value, frozen=True):
         """Assigns the message's id."""
         self.message.settle()
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.index, self.message, self.finish, self.logprobs)
 
     def _sizes(self) -> Iterator[str]:
@@ -115,7 +115,7 @@ class Response(Value, frozen=True, kw_only=True):
         for choice in self.choices:
             choice.message.settle()
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.choices,)
 
     def _sizes(self) -> Iterator[str]:
@@ -144,7 +144,7 @@ class Embedding(Value, frozen=True):
             raise InvalidInputError(msg)
         own_mapping(self, "extras")
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.vector, self.index)
 
     def _sizes(self) -> Iterator[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 _PUNCTUATION = re.compile(r"[^a-z0-9]+")
-_LONGEST = 100  # longer strings are slow to compare, and not names
+_MAX_LENGTH = 100  # longer strings are slow to compare, and not names
 
 
 def normalised(name: str) -> str:
@@ -25,7 +25,7 @@ def closest(name: object, names: Iterable[str]) -> str | None:
     from difflib import get_close_matches  # imported only when something is wrong
 
     known = {each.lower(): each for each in names}
-    found = get_close_matches(name[:_LONGEST].lower(), list(known), n=1)
+    found = get_close_matches(name[:_MAX_LENGTH].lower(), list(known), n=1)
     return known[found[0]] if found else None
 
 

@@ -273,7 +273,7 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
         read: T = read_as(kind, self.arguments, "the tool call's arguments")
         return read
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         if self.kind == "custom" or self._parsed is None:
             # Free text is compared verbatim.
             return (self.id, self.name, self.kind, self.raw)
@@ -387,7 +387,7 @@ class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
     def __str__(self) -> str:
         return self.text
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         content = self.content
         if type(content) is tuple and len(content) == 1 and type(content[0]) is Text:
             content = content[0].text  # a single text part equals a plain string

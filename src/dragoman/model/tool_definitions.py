@@ -225,7 +225,7 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
             msg = f"the arguments don't match `{self.name}`: {in_sentences(found)}"
             raise InvalidInputError(msg)
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.name, self.description, self.parameters, self.strict, self.kind, self.format,
                 self.defer_loading, self.allowed_callers, self.output_schema)  # fmt: skip
 
@@ -313,7 +313,7 @@ class ToolChoice(Value, frozen=True):
             msg = "ToolChoice('named') needs exactly one tool name"
             raise InvalidInputError(msg)
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.mode, self.names, self.parallel, self.is_required)
 
     def _sizes(self) -> Iterator[str]:

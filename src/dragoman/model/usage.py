@@ -124,7 +124,7 @@ class Usage(Value, frozen=True):
             details=_sum(self.details, other.details),
         )
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (
             self.input,
             self.output,

@@ -20,7 +20,7 @@ from dragoman.model.jsontext import JsonText
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_LONGEST_SHOWN = 2000
+_MAX_REPR_CHARS = 2000
 _is_shown = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII).fullmatch
 _construct: Any = msgspec.StructMeta.__call__
 _STRUCT: Any = msgspec.Struct  # it has more methods than its stub declares
@@ -63,7 +63,7 @@ class Value(
 ):
     """An immutable value whose `repr` shows its shape, never its content.
 
-    `==` compares the fields of `_said`; `identical` compares every field.
+    `==` compares the fields of `_compared_fields`; `identical` compares every field.
 
     `gc=False`: values form trees, never cycles, so the garbage collector need not track them. This
     avoids collection pauses with conversations of 100,000 messages.
@@ -72,7 +72,7 @@ class Value(
     schema_excludes: ClassVar[frozenset[str]] = frozenset({"extras"})
     """The fields that `schema_of` omits, because people don't write them."""
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         """The fields compared by `==`; all of them by default."""
         return tuple(getattr(self, name) for name in self.__struct_fields__)
 
@@ -81,7 +81,7 @@ class Value(
             return True
         if not isinstance(other, Value) or type(self) is not type(other):
             return NotImplemented
-        return bool(self._said() == other._said())
+        return bool(self._compared_fields() == other._compared_fields())
 
     def __ne__(self, other: object) -> bool:
         # Struct's own implementation compares addresses when `eq=False`.
@@ -89,7 +89,7 @@ class Value(
         return equal if equal is NotImplemented else not equal
 
     def __hash__(self) -> int:
-        return hash(self._said())
+        return hash(self._compared_fields())
 
     def identical(self, other: object) -> bool:
         """Whether every field is equal, including ids, times, origins and extras."""
@@ -152,13 +152,13 @@ class Value(
 
     def _shown(self) -> list[str]:
         if is_revealed():
-            return [f"{name}={clipped(value)}" for name, value in self._told()]
+            return [f"{name}={clipped(value)}" for name, value in self._non_default_fields()]
         try:
             return list(map(str, self._sizes()))
         except Exception:  # noqa: BLE001 - a field of the wrong type must not break logging
             return ["malformed"]
 
-    def _told(self) -> Iterator[tuple[str, Any]]:
+    def _non_default_fields(self) -> Iterator[tuple[str, Any]]:
         """The names and values of fields that differ from their default."""
         fields, usual = self.__struct_fields__, self.__struct_defaults__
         without = len(fields) - len(usual)
@@ -179,8 +179,8 @@ class Value(
 def clipped(value: Any) -> str:
     """A field's value under `reveal`; long values (images, sealed data) are truncated."""
     text = repr(value)
-    is_long = isinstance(value, (str, bytes)) and len(text) > _LONGEST_SHOWN
-    return f"{text[:_LONGEST_SHOWN]}… {len(value)} in all" if is_long else text
+    is_long = isinstance(value, (str, bytes)) and len(text) > _MAX_REPR_CHARS
+    return f"{text[:_MAX_REPR_CHARS]}… {len(value)} in all" if is_long else text
 
 
 def name_shown(name: object) -> tuple[str, ...]:

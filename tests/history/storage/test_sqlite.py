@@ -1,4 +1,4 @@
-"""What is special to SQLite: whose file it is, what happens to it, and what is left in it."""
+"""The SQLite backend: whose file it is, failures, and what is left in it."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ async def test_a_store_that_others_hold_for_too_long_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reading goes on; the write says that nothing was written, and works later."""
-    monkeypatch.setattr(connection, "_WAIT", 0.01)
+    monkeypatch.setattr(connection, "_LOCK_TIMEOUT", 0.01)
     path = tmp_path / "a.db"
     async with opened(path) as storage:
         await fill(storage, "a")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dragoman.history.counted_tokens import Cover, Measured, place_of
 from dragoman.history.part_tokens import Size
-from dragoman.history.reported_tokens import LEAST_RATIO, MOST_RATIO
+from dragoman.history.reported_tokens import MAX_RATIO, MIN_RATIO
 from dragoman.history.tokens import Count, count_measured
 from dragoman.history.truncation.cut import Cut
 from dragoman.history.truncation.strategy import Counter, Room
@@ -79,7 +79,7 @@ def _ratio(cut: Cut, found: Count, slope: float | None) -> float:
     """Actual tokens per estimated token: from the growth of reports, or from a single one."""
     if slope is not None:
         return slope
-    was_measured = cut.since and not LEAST_RATIO <= cut.ratio <= MOST_RATIO
+    was_measured = cut.since and not MIN_RATIO <= cut.ratio <= MAX_RATIO
     return cut.ratio if was_measured else found.ratio
 
 
@@ -107,7 +107,7 @@ def cost(weight: int, plain: int, ratio: float) -> int:
 
 def usual_ratio(ratio: float) -> float:
     """The ratio, limited to the usual range for text."""
-    return min(max(ratio, LEAST_RATIO), MOST_RATIO)
+    return min(max(ratio, MIN_RATIO), MAX_RATIO)
 
 
 async def _asked(window: Messages, room: Room, counter: Counter) -> Tally:

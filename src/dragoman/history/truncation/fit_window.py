@@ -16,7 +16,7 @@ from dragoman.history.truncation.window import Boundary, Window, weight_of
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 
-_MOST_TRIES = 16
+_MAX_ATTEMPTS = 16
 
 
 class FitWindow(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class FitWindow(msgspec.Struct, frozen=True):
     async def _counted(self, window: Window, room: Room, reason: str) -> Cut:
         """Like the estimate, but checks each choice with the configured counter."""
         messages = Messages.wrapping(window.messages)
-        for _ in range(_MOST_TRIES):
+        for _ in range(_MAX_ATTEMPTS):
             found = self._choice(window, room.limit, reason)
             if found is None:
                 break
@@ -63,7 +63,7 @@ class FitWindow(msgspec.Struct, frozen=True):
         return smallest(window, rounds=self.rounds)
 
     def _choice(self, window: Window, limit: int, reason: str) -> _Choice | None:
-        stated = _Stated(window.cut, self.marker, reason)
+        stated = _Notes(window.cut, self.marker, reason)
         most = stated.notes(len(window.messages))
         for boundaries, ceiling, is_stated in self._attempts(window, limit):
             found = window.first_fit(boundaries, ceiling, most if is_stated else ())
@@ -87,7 +87,7 @@ class _Choice(NamedTuple):
     tokens: int
 
 
-class _Stated(NamedTuple):
+class _Notes(NamedTuple):
     """Builds the notes; keeps an existing summary."""
 
     cut: Cut

@@ -17,7 +17,7 @@ from dragoman.model.media import Media
 from dragoman.model.messages import Message
 from dragoman.model.tools import ToolCall, ToolResult
 
-_MOST_NAMES = 5
+_MAX_NAMES = 5
 _NAME_LENGTH = 64
 
 
@@ -98,8 +98,8 @@ def _tools(message: Message, names: dict[str, str]) -> list[str]:
         if isinstance(part, (ToolCall, ToolResult))
     ]
     # Names off a wire may contain anything.
-    shown = [" ".join(name.split())[:_NAME_LENGTH] for name in named[:_MOST_NAMES]]
-    return [*shown, "…"] if len(named) > _MOST_NAMES else shown
+    shown = [" ".join(name.split())[:_NAME_LENGTH] for name in named[:_MAX_NAMES]]
+    return [*shown, "…"] if len(named) > _MAX_NAMES else shown
 
 
 def _media(message: Message) -> list[str]:

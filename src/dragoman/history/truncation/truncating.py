@@ -24,7 +24,7 @@ from dragoman.model.requests import AnyTool
 
 DEFAULT = FitWindow()
 # Exact types only: a subclass may do anything.
-_PATIENT: frozenset[type] = frozenset({FitWindow, Summarise, Symbolise, Callback})
+_ACT_ONLY_WHEN_EXCEEDED: frozenset[type] = frozenset({FitWindow, Summarise, Symbolise, Callback})
 
 
 async def truncate(
@@ -105,7 +105,7 @@ def acts_when_exceeded(strategy: Strategy) -> bool:
     """Whether a strategy is known to do nothing while the window fits."""
     if isinstance(strategy, Chained):
         return all(map(acts_when_exceeded, strategy.strategies))
-    return type(strategy) in _PATIENT
+    return type(strategy) in _ACT_ONLY_WHEN_EXCEEDED
 
 
 async def _run(strategy: Strategy, messages: Messages, cut: Cut, room: Room) -> Cut:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-_BLOT = "…"
+_MASK = "…"
 _MAX_LEAVES = 10_000
 _MAX_LENGTH = 500
 _MAX_QUOTING = 20_000
@@ -32,7 +32,7 @@ def complaint(error: Exception, given: Any, names: Collection[str] = ()) -> str:
         details = [str(error)]
     if not details:
         return type(error).__name__
-    texts = [_blotted(text, given, names) for text in details[:_SHOWN]]
+    texts = [_masked(text, given, names) for text in details[:_SHOWN]]
     rest = [f"and {len(details) - _SHOWN} more"] if len(details) > _SHOWN else []
     return "; ".join([*dict.fromkeys(texts), *rest])
 
@@ -62,7 +62,7 @@ def _step(step: Any, names: Collection[str]) -> str:
     return f".{step}" if step in names else ".*"
 
 
-def _blotted(text: str, given: Any, names: Collection[str]) -> str:
+def _masked(text: str, given: Any, names: Collection[str]) -> str:
     """The text with every string, number and undeclared key of the value masked."""
     leaves: set[str] = set()
     for seen, leaf in enumerate(_leaves(given, names)):
@@ -74,7 +74,7 @@ def _blotted(text: str, given: Any, names: Collection[str]) -> str:
         return "not accepted"
     if leaves:
         longest_first = sorted(leaves, key=lambda leaf: (-len(leaf), leaf))
-        text = re.sub("|".join(map(_pattern, longest_first)), _BLOT, text, flags=re.IGNORECASE)
+        text = re.sub("|".join(map(_pattern, longest_first)), _MASK, text, flags=re.IGNORECASE)
     return text[:_MAX_LENGTH]
 
 

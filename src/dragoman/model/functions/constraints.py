@@ -46,7 +46,7 @@ def keywords(notes: Iterable[object], types: Collection[str]) -> dict[str, Any]:
     return found
 
 
-def broken_bound(notes: Iterable[object], value: object) -> str | None:
+def violated_bound(notes: Iterable[object], value: object) -> str | None:
     """The first violated bound that JSON Schema can't express (as of a date), in words."""
     if isinstance(value, (int, float)):
         return None  # covered by the schema

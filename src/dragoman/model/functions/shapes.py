@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.model.frozen import thaw
-from dragoman.model.functions.constraints import broken_bound, keywords
+from dragoman.model.functions.constraints import keywords, violated_bound
 from dragoman.model.functions.definitions import Definitions, Schema
 
 
@@ -238,7 +238,7 @@ class Noted(Shape):
 
     def read(self, value: Any) -> Any:  # noqa: D102
         read = self.inner.read(value)
-        if bound := broken_bound(self.notes, read):
+        if bound := violated_bound(self.notes, read):
             raise MisfitError(expected=f"a value {bound}")
         return read
 

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from dragoman.model.validation.budget import Budget
-from dragoman.model.validation.formats import broken_format
+from dragoman.model.validation.formats import violated_format
 from dragoman.model.validation.words import (
     USUAL_KINDS,
     Problem,
@@ -148,7 +148,7 @@ def _format(run: Checker, name: Any, value: Any, _schema: Mapping[str, Any], pat
     if not isinstance(name, str) or not isinstance(value, str):
         return
     run.budget.spend_on(len(value))
-    if expected := broken_format(name, value):
+    if expected := violated_format(name, value):
         yield Problem(path, expected, "another string", "format")
 
 

@@ -63,7 +63,7 @@ _FORMATS: dict[str, tuple[str, Callable[[str], bool]]] = {
 }
 
 
-def broken_format(name: str, text: str) -> str | None:
+def violated_format(name: str, text: str) -> str | None:
     """What the format requires if the text does not match it, otherwise `None`."""
     expected, check = _FORMATS.get(name, ("", None))
     return None if check is None or check(text) else expected

@@ -37,7 +37,7 @@ async def mend(primary: Member, member: Member, identity: SessionIdentity) -> bo
         elif ours.version == theirs.version:
             return await _aligned(member, ours, theirs)
         elif await primary.run(lambda storage: storage.session(identity)) == ours:
-            if not await _is_ahead_of_nothing(primary, member, identity):
+            if not await _is_ahead_in_versions_only(primary, member, identity):
                 raise StoreError(_AHEAD)
             await member.run(lambda storage: storage.delete(identity))
     raise StoreError(_BUSY)
@@ -60,7 +60,9 @@ async def _copied(
     return True
 
 
-async def _is_ahead_of_nothing(primary: Member, member: Member, identity: SessionIdentity) -> bool:
+async def _is_ahead_in_versions_only(
+    primary: Member, member: Member, identity: SessionIdentity
+) -> bool:
     """Whether an encrypted copy is ahead only in version numbers, as encryption adds versions."""
     if not is_proving(member.storage):
         return False
@@ -68,10 +70,10 @@ async def _is_ahead_of_nothing(primary: Member, member: Member, identity: Sessio
     theirs = await member.run(lambda storage: snapshot(storage, identity))
     if ours is None or theirs is None or ours[0].created_at != theirs[0].created_at:
         return False
-    return [_said(row) for row in ours[1]] == [_said(row) for row in theirs[1]]
+    return [_content_of(row) for row in ours[1]] == [_content_of(row) for row in theirs[1]]
 
 
-def _said(row: Row) -> Row:
+def _content_of(row: Row) -> Row:
     return msgspec.structs.replace(row, checksum=None, chain=None)
 
 

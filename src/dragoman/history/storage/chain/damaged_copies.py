@@ -95,12 +95,12 @@ def _is_of_same_state(good: _Copy, bad: _Copy) -> bool:
         numbers = (bad.session.version, bad.session.created_at)
         if numbers != (good.session.version, good.session.created_at):
             return False
-    held = {(row.branch, row.seq): _said(row) for row in good.rows}
+    held = {(row.branch, row.seq): _content_of(row) for row in good.rows}
     readable = [row for row in bad.rows if problem_with(row) is None]
-    return all(held.get((row.branch, row.seq)) == _said(row) for row in readable)
+    return all(held.get((row.branch, row.seq)) == _content_of(row) for row in readable)
 
 
-def _said(row: Row) -> Row:
+def _content_of(row: Row) -> Row:
     return msgspec.structs.replace(row, checksum=None, chain=None)
 
 

@@ -54,7 +54,7 @@ class _Work:
 
     async def mend(self, identity: SessionIdentity, members: list[Member]) -> None:
         """Updates every member's copy of a session."""
-        async with self._replicas.turn(identity):
+        async with self._replicas.locked(identity):
             self.sessions += 1
             healed, failed = await heal(self._replicas, identity)
             self.healed += healed

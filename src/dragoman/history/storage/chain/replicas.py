@@ -12,7 +12,7 @@ from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.chain.catching_up import mend, snapshot
 from dragoman.history.storage.chain.members import Member, Report, Reports
 from dragoman.history.storage.protocol import Row, Session, Storage
-from dragoman.history.storage.turns import Turns
+from dragoman.history.storage.session_locks import SessionLocks
 
 T = TypeVar("T")
 Ask = Callable[[Storage], Awaitable[T]]
@@ -26,7 +26,7 @@ class Replicas:
         self.members = tuple(Member(storage, retry_after) for storage in storages)
         self.primary, *self.secondaries = self.members
         self.reports = Reports()
-        self._turns = Turns(blocking=all(storage.is_blocking for storage in storages))
+        self._locks = SessionLocks(blocking=all(storage.is_blocking for storage in storages))
         self._known: set[str] = set()  # sessions that the primary has had
 
     # --- reading
@@ -82,7 +82,7 @@ class Replicas:
         follow: Callable[[Storage, T], Awaitable[object]],
     ) -> T:
         """Writes to the primary, then writes the result to the others."""
-        async with self.turn(identity):
+        async with self.locked(identity):
             try:
                 await self._adopt(identity)
                 made = await self.primary.run(lead)
@@ -93,9 +93,9 @@ class Replicas:
         return made
 
     @asynccontextmanager
-    async def turn(self, identity: SessionIdentity) -> AsyncGenerator[None]:
+    async def locked(self, identity: SessionIdentity) -> AsyncGenerator[None]:
         """Serialises writes to the session within this process."""
-        async with self._turns.of(identity.digest):
+        async with self._locks.of(identity.digest):
             try:
                 yield
             except Exception:

@@ -268,7 +268,7 @@ class ChainStorage:
         replicas = self._replicas
         # Twice: another process may have updated a secondary before the primary was changed.
         order = (*replicas.secondaries, replicas.primary, *replicas.secondaries)
-        async with replicas.turn(identity):
+        async with replicas.locked(identity):
             replicas.lost(identity)
             return any([await self._deleted(member, identity) for member in order])
 
@@ -286,7 +286,7 @@ class ChainStorage:
     async def restore(self, session: Session, rows: Sequence[Row]) -> bool:
         """See `Storage.restore`; compares with the version of the primary."""
         replicas = self._replicas
-        async with replicas.turn(session.identity):
+        async with replicas.locked(session.identity):
             restored = await replicas.primary.run(lambda storage: storage.restore(session, rows))
             if restored:
                 await replicas.copy(session.identity, lambda each: each.restore(session, rows))

@@ -67,7 +67,7 @@ def _of(log: Log) -> Iterator[str]:
 
 def _problem(log: Log, line: Line, row: Row) -> str | None:
     if is_unreadable(row):
-        return _strangeness(log, line)
+        return _placement_problem(log, line)
     problem = damage_to(row)
     if problem is None and not is_sealed(row.body):
         try:
@@ -77,7 +77,7 @@ def _problem(log: Log, line: Line, row: Row) -> str | None:
     return problem
 
 
-def _strangeness(log: Log, line: Line) -> str:
+def _placement_problem(log: Log, line: Line) -> str:
     if line.row is None:
         return "the line can't be read, or belongs elsewhere"
     known = {MAIN, *(fork.number for fork in log.head.fixed.forks)} if log.head else None

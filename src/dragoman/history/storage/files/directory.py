@@ -24,7 +24,7 @@ from typing import Protocol
 
 from dragoman.errors import ConfigError, StoreError
 
-_WAIT = 30.0  # seconds to wait for another process's write: far longer than any takes
+_LOCK_TIMEOUT = 30.0  # seconds to wait for another process's write: far longer than any takes
 _SHARD = re.compile(r"[0-9a-f]{2}")
 _DIGEST = re.compile(r"[0-9a-f]{40}")
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -222,7 +222,7 @@ def _wait_for(lock: int) -> None:
     import fcntl
 
     # Polled, because a blocking wait can't be given up, and a stopped process may hold the lock.
-    deadline, pause = monotonic() + _WAIT, 0.0002
+    deadline, pause = monotonic() + _LOCK_TIMEOUT, 0.0002
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -232,8 +232,8 @@ def _wait_for(lock: int) -> None:
             return
         if held:
             msg = (
-                f"another process locked the session for over {_WAIT:.0f} seconds; nothing was"
-                " written, try again"
+                f"another process locked the session for over {_LOCK_TIMEOUT:.0f} seconds;"
+                " nothing was written, try again"
             )
             raise StoreError(msg)
         sleep(pause)

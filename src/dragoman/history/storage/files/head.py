@@ -42,7 +42,7 @@ _NUMBERS = re.compile(
     rb'("version":(-?\d{1,20}),"last_seq":(-?\d{1,20}),"updated_at":(-?[\d.e+-]{1,24})'
     rb',"chain":"f1-(\d{1,20})\.(-?\d{1,20})\.(\d{1,20})-([0-9a-f]{8})-)([0-9a-f]{16})" *'
 )
-_MOST = 128  # first lines that are cached
+_MAX_CACHED = 128  # first lines that are cached
 _ABSENT = msgspec.Raw()
 
 
@@ -173,7 +173,7 @@ _known: dict[str, tuple[bytes, Head]] = {}  # by digest: the line last read or w
 
 
 def _remember(raw: bytes, digest: str, head: Head) -> None:
-    if len(_known) >= _MOST:
+    if len(_known) >= _MAX_CACHED:
         _known.clear()
     _known[digest] = raw, head
 
@@ -206,7 +206,7 @@ def _head_in(raw: bytes, digest: str) -> Head | None:
     return Head(session, int(version), int(last_seq), float(at), marks, end - PLACE)
 
 
-@lru_cache(_MOST)  # unchanged between appends
+@lru_cache(_MAX_CACHED)  # unchanged between appends
 def _fixed_in(fixed: bytes) -> tuple[Session | None, Any]:
     """The session in the unchanging part of a first line, and its hash."""
     zeros = b'"version":0,"last_seq":0,"updated_at":0,'

@@ -27,7 +27,7 @@ from dragoman.history.storage.protocol import Session
 
 _BLOCK = 8 * 1024
 _LARGE = 256 * 1024
-_MOST = 128  # last lines that are cached, none longer than a block
+_MAX_CACHED = 128  # last lines that are cached, none longer than a block
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
@@ -258,7 +258,7 @@ class Log:
 
     def _last(self) -> Line | None:
         """The last row, in one read: an incomplete end may be overwritten between two reads."""
-        known = _lasts.get(self.digest)
+        known = _last_lines.get(self.digest)
         if known is not None and known.line.end == self.size and known.line.start >= self.begin:
             line, framed = known
             # The same bytes between two newlines are the same line: no need to parse them.
@@ -314,7 +314,7 @@ class _Last(NamedTuple):
     framed: bytes
 
 
-_lasts: dict[str, _Last] = {}  # by digest: the last line written
+_last_lines: dict[str, _Last] = {}  # by digest: the last line written
 
 
 def remember_last(digest: str, start: int, raw: bytes, row: StoredRow) -> None:
@@ -323,9 +323,9 @@ def remember_last(digest: str, start: int, raw: bytes, row: StoredRow) -> None:
     The bytes are still compared with the file; only parsing is saved.
     """
     if len(raw) <= _BLOCK:
-        if len(_lasts) >= _MOST:
-            _lasts.clear()
-        _lasts[digest] = _Last(Line(start, raw[:-1], row), b"\n" + raw)
+        if len(_last_lines) >= _MAX_CACHED:
+            _last_lines.clear()
+        _last_lines[digest] = _Last(Line(start, raw[:-1], row), b"\n" + raw)
 
 
 def _first_line(fd: int) -> bytes:

@@ -93,7 +93,7 @@ def _guessed(
     log: Log, lines: Iterable[Line], seq: int, following: int | None, branch: int
 ) -> Iterator[Placed]:
     for line in lines:
-        said = _said(log, line)
+        said = _readable_place(log, line)
         highest = seq + 1 if following is None else following - 1
         if said is not None and seq < said[1] and (following is None or said[1] < following):
             place = said
@@ -103,7 +103,7 @@ def _guessed(
         yield line, Row(_id(line), line.raw, 0.0, branch=place[0], seq=seq, checksum=_UNREADABLE)
 
 
-def _said(log: Log, line: Line) -> tuple[int, int] | None:
+def _readable_place(log: Log, line: Line) -> tuple[int, int] | None:
     """The branch and number that are still readable in a line."""
     found = _PLACE.search(line.raw.partition(_MESSAGE)[0])
     if found is None or found[1] not in {None, log.digest[:8].encode()}:

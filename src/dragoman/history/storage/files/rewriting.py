@@ -145,7 +145,7 @@ def restore(directory: Directory, copy: Session, rows: Sequence[Row]) -> bool:
     """See `Storage.restore`."""
     identity = copy.identity
     with _writing(directory, identity) as log:
-        if log is not None and _told(log, identity).version >= copy.version:
+        if log is not None and _salvaged_session(log, identity).version >= copy.version:
             return False
         if log is not None:
             _sweep(directory, identity, log, frozenset(), _UNREADABLE)
@@ -178,7 +178,7 @@ def set_aside(
     with _writing(directory, identity) as log:
         if log is None:
             raise NotFound(NO_SESSION)
-        head = _told(log, identity)
+        head = _salvaged_session(log, identity)
         expect(head.version, expected)
         gone = _sweep(directory, identity, log, frozenset(seqs), reason)
         kept = (line.raw + b"\n" for line in log.lines() if line.start not in gone)
@@ -186,7 +186,7 @@ def set_aside(
         return len(gone)
 
 
-def _told(log: Log, identity: SessionIdentity) -> Session:
+def _salvaged_session(log: Log, identity: SessionIdentity) -> Session:
     """The session, or what can be salvaged of it."""
     try:
         return log.session()
@@ -263,16 +263,16 @@ def _put(
     rows: int | None,
 ) -> None:
     """Rewrites the file; counts the lines if the number of rows is unknown."""
-    _let_go(directory, log, head)
+    _release_old_file(directory, log, head)
     _write(directory, head, lines, rows)
 
 
 def _replace(directory: Directory, log: Log | None, head: Session, lines: Iterable[bytes]) -> None:
-    _let_go(directory, log, head)
+    _release_old_file(directory, log, head)
     directory.replace(head.identity.digest, ".jsonl", lines)
 
 
-def _let_go(directory: Directory, log: Log | None, head: Session) -> None:
+def _release_old_file(directory: Directory, log: Log | None, head: Session) -> None:
     """Removes the index of the old file, and saves its unreadable parts."""
     if log is None:
         return

@@ -20,7 +20,7 @@ _decode = json.JSONDecoder().raw_decode
 
 def identity_in(log: Log) -> SessionIdentity | None:
     """The identity, if its names are intact: their digest must match the file name."""
-    said = _said(log.first_line, "identity")
+    said = _field_value(log.first_line, "identity")
     if not isinstance(said, dict) or not all(isinstance(name, str) for name in said.values()):
         return None
     try:
@@ -79,7 +79,7 @@ def _renumbered(log: Log, head: Session) -> Session:
 
 
 def _forks(raw: bytes, last_seq: int) -> Iterator[Fork]:
-    said = _said(raw, "forks")
+    said = _field_value(raw, "forks")
     known = {MAIN}
     for each in said if isinstance(said, list) else []:
         values = [each.get(name) for name in ("number", "parent", "at")] if _is(each, dict) else []
@@ -91,17 +91,17 @@ def _forks(raw: bytes, last_seq: int) -> Iterator[Fork]:
 
 
 def _number(raw: bytes, name: str) -> int:
-    said = _said(raw, name)
+    said = _field_value(raw, name)
     # A number far above any real one is damage too.
     return said if _is(said, int) and 0 <= said < 1 << 53 else 0
 
 
 def _time(raw: bytes, name: str) -> float | None:
-    said = _said(raw, name)
+    said = _field_value(raw, name)
     return float(said) if isinstance(said, (int, float)) and 0 < said < 1 << 40 else None
 
 
-def _said(raw: bytes, name: str) -> Any:
+def _field_value(raw: bytes, name: str) -> Any:
     """The value of a field; `None` if unreadable."""
     text = raw.decode(errors="replace")
     found = re.search(f'"{name}":', text)

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _ROUNDS = 10
 _KEY = "messages_pkey"  # a duplicate number: the session's last number was altered
-_ODD = {"22P02", "22003"}  # a number in the tally is unreadable
+_UNREADABLE_NUMBER = {"22P02", "22003"}  # a number in the tally is unreadable
 _NUMBERS = "'n1-' || version || '.' || last_seq || '.'"
 # Sessions of older versions have no tally: their rows are counted. The number of branches and what
 # follows it are kept.
@@ -131,10 +131,10 @@ async def _append(link: Link, wanted: Wanted) -> Appended:
     except (Refused, Late) as error:
         failed = error
     if isinstance(failed, Late):
-        return await _after_all(link, wanted, failed)
+        return await _outcome_of_late(link, wanted, failed)
     if failed.state == DUPLICATE and failed.constraint != _KEY:
         raise DuplicateIds(await _known(link, wanted))
-    if failed.state == DUPLICATE or failed.state in _ODD:
+    if failed.state == DUPLICATE or failed.state in _UNREADABLE_NUMBER:
         await _expect(link, wanted)
     raise damaged(wanted.identity.digest) if failed.state == DUPLICATE else failed
 
@@ -244,7 +244,7 @@ async def _expect(link: Link, wanted: Wanted) -> None:
             raise damaged(wanted.identity.digest)
 
 
-async def _after_all(link: Link, wanted: Wanted, late: Late) -> Appended:
+async def _outcome_of_late(link: Link, wanted: Wanted, late: Late) -> Appended:
     """Finds out whether a statement that timed out was committed all the same."""
     if not link.is_idle:
         raise Late(link.name, late.seconds, UNKNOWN)

@@ -45,7 +45,7 @@ _READ_COMMITTED = r"-c default_transaction_isolation=read\ committed"
 _STATUS = "SELECT pg_xact_status(%s::text::xid8)"
 
 
-class _CutOff(StoreError):  # noqa: N818 - named as in `dragoman.errors`
+class _CommitInterrupted(StoreError):  # noqa: N818 - named as in `dragoman.errors`
     """A commit whose result did not arrive."""
 
     def __init__(self, number: str, result: Any) -> None:
@@ -170,23 +170,23 @@ class Connections:
     ) -> T:
         failed: StoreError | None = None
         for _ in range(_ATTEMPTS):
-            cut: _CutOff | None = None
+            cut: _CommitInterrupted | None = None
             try:
                 return await self._once(_transaction, (work, arguments), seconds, failed)
-            except _CutOff as error:
+            except _CommitInterrupted as error:
                 cut = error
             except (Lost, Refused) as error:
                 if not is_passing(error):
                     raise
                 failed = error
             if cut is not None:
-                if await self._came_through(cut.number):
+                if await self._was_committed(cut.number):
                     result: T = cut.result
                     return result
                 failed = Lost(self.name)
         raise failed or Lost(self.name)
 
-    async def _came_through(self, number: str) -> bool:
+    async def _was_committed(self, number: str) -> bool:
         """Whether a transaction with an interrupted commit was committed."""
         deadline = monotonic() + self._settings.timeout
         while monotonic() < deadline:
@@ -278,7 +278,7 @@ async def _transaction(link: Link, work: Callable[..., Awaitable[T]], arguments:
         pass
     else:
         return result
-    raise _CutOff(number, result)
+    raise _CommitInterrupted(number, result)
 
 
 def is_passing(error: StoreError) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dragoman.history.storage.postgres.link import Link
 
 _BATCH = 1000
-_LONGEST = 500  # characters of a word; an index entry may have about 2,700 bytes
+_MAX_WORD_CHARS = 500  # characters of a word; an index entry may have about 2,700 bytes
 _BEHIND = """
 SELECT s.id, s.last_seq - s.indexed FROM our.heads s
 WHERE s.id > %s AND s.indexed < s.last_seq {} ORDER BY s.id LIMIT 100"""
@@ -139,6 +139,6 @@ def words_in(row: Row) -> set[str]:
 
 def _indexable(word: str) -> str:
     """A word, or a hash if it is too long for the index."""
-    if len(word) <= _LONGEST:
+    if len(word) <= _MAX_WORD_CHARS:
         return word
     return "#" + blake2b(word.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()

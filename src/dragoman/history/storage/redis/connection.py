@@ -12,9 +12,9 @@ from dragoman.errors import ConfigError, Corrupt, InvalidInputError, StoreError
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-_MOST = 32  # maximum connections of a storage: each call in progress needs one
+_MAX_CONNECTIONS = 32  # maximum connections of a storage: each call in progress needs one
 _NUMBERED = re.compile(r"^/?[0-9]*/?$")
-_WAIT = 30.0  # seconds to wait for a response, or for a free connection
+_TIMEOUT = 30.0  # seconds to wait for a response, or for a free connection
 
 
 def client_of(url: str) -> Redis:
@@ -27,9 +27,9 @@ def client_of(url: str) -> Redis:
     try:
         pool = BlockingConnectionPool.from_url(
             url,
-            max_connections=_MOST,
-            timeout=_WAIT,
-            socket_timeout=_WAIT,
+            max_connections=_MAX_CONNECTIONS,
+            timeout=_TIMEOUT,
+            socket_timeout=_TIMEOUT,
             socket_connect_timeout=10.0,
             retry=Retry(NoBackoff(), 0),
             decode_responses=False,

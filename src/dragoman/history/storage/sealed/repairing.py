@@ -42,7 +42,7 @@ class Repairer:
         self, identity: SessionIdentity, seqs: Sequence[int], reason: str, expected: int | None
     ) -> int:
         """See `Storage.set_aside`; what is left becomes the valid content of the session."""
-        async with self._writer.turns.of(identity.digest):
+        async with self._writer.locks.of(identity.digest):
             for attempt in range(_TRIES):
                 try:
                     return await self._set_aside(identity, seqs, reason, expected)
@@ -105,7 +105,7 @@ class Repairer:
     async def restore(self, session: Session, rows: Sequence[Row]) -> bool:
         """See `Storage.restore`. An encrypted copy has to prove itself, as where it was."""
         identity = session.identity
-        async with self._writer.turns.of(identity.digest):
+        async with self._writer.locks.of(identity.digest):
             plain = self._proven(session, rows)
             if plain is None:  # keep it visible that something is wrong
                 self._known.unsure(identity.digest)

@@ -85,7 +85,7 @@ class Rotating:
         """Re-encrypts some messages; returns the number of the last, or `None` at the end."""
         size = _BATCH
         for attempt in range(_TRIES):
-            async with self._writer.turns.of(identity.digest):
+            async with self._writer.locks.of(identity.digest):
                 state = await self._state(identity)
                 rows = await self._storage.rows(identity, branch=branch, after=after, limit=size)
                 if state is None or not rows:
@@ -157,7 +157,7 @@ class Rotating:
     async def _head(self, identity: SessionIdentity, *, binds: bool) -> None:
         """Re-encrypts the head; if it `binds`, rows without a position are rejected from now on."""
         for attempt in range(_TRIES):
-            async with self._writer.turns.of(identity.digest):
+            async with self._writer.locks.of(identity.digest):
                 look = await self._examiner.look(identity)
                 if look is None or look.state is None or await self._has_head(look, binds):
                     return

@@ -6,7 +6,7 @@ from threading import Lock
 
 from dragoman.history.storage.sealed.state import State
 
-_MOST = 10_000  # sessions, about 1 kB each
+_MAX_SESSIONS = 10_000  # sessions, about 1 kB each
 
 
 class _Known:
@@ -95,6 +95,6 @@ class Known:
     def _touched(self, digest: str) -> _Known:
         known = self._sessions.pop(digest, None) or _Known()
         self._sessions[digest] = known  # moves it to the end: least recently used first
-        if len(self._sessions) > _MOST:
+        if len(self._sessions) > _MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         return known

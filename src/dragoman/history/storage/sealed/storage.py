@@ -240,7 +240,7 @@ class SealedStorage:
 
     async def delete(self, identity: SessionIdentity) -> bool:
         """See `Storage.delete`."""
-        async with self._writer.turns.of(identity.digest):
+        async with self._writer.locks.of(identity.digest):
             was_there = await self._storage.delete(identity)
             self._known.deleted(identity.digest)
             return was_there

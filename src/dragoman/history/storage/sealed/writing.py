@@ -33,13 +33,13 @@ from dragoman.history.storage.sealed.examining import Examiner, Look, refusal
 from dragoman.history.storage.sealed.records import GONE, PLAIN, Records, has_place
 from dragoman.history.storage.sealed.seen_states import Known
 from dragoman.history.storage.sealed.state import State, forks_of, new_state
-from dragoman.history.storage.turns import Turns
+from dragoman.history.storage.session_locks import SessionLocks
 
 T = TypeVar("T")
 Made = tuple[T, State]
 _TRIES = 1000
-_PAUSE, _LONGEST = 0.0005, 0.05  # seconds
-_FEW = 20
+_PAUSE, _MAX_PAUSE = 0.0005, 0.05  # seconds
+_MAX_SINGLE_READS = 20
 _BUSY = "the session is being written to constantly; try again"
 
 
@@ -53,7 +53,7 @@ class Writer:
         self._records = records
         self._known = known
         self._examiner = examiner
-        self.turns = Turns(blocking=storage.is_blocking)
+        self.locks = SessionLocks(blocking=storage.is_blocking)
 
     # --- the writes
 
@@ -113,7 +113,7 @@ class Writer:
         self, identity: SessionIdentity, state: State, ids: set[str]
     ) -> dict[str, Row]:
         """The stored rows with these ids."""
-        if len(ids) <= _FEW:
+        if len(ids) <= _MAX_SINGLE_READS:
             found = [await self._storage.row(identity, id) for id in ids]
             rows = {row.id: row for row in found if row is not None}
         else:
@@ -216,7 +216,7 @@ class Writer:
     ) -> T:
         """Makes a write for the current state; retries if another writer was faster."""
         digest = identity.digest
-        async with self.turns.of(digest):
+        async with self.locks.of(digest):
             for attempt in range(_TRIES):
                 try:
                     state = await self._state(identity, expected, created_at, anyhow=anyhow)
@@ -239,7 +239,7 @@ class Writer:
 
     async def pause(self, attempt: int) -> None:
         """Waits with exponential backoff and jitter, so that one of several writers succeeds."""
-        longest = min(_PAUSE * 2 ** min(attempt, 10), _LONGEST)
+        longest = min(_PAUSE * 2 ** min(attempt, 10), _MAX_PAUSE)
         pause = random.uniform(0, longest)  # noqa: S311 - not a secret
         if self._storage.is_blocking:
             time.sleep(pause)  # noqa: ASYNC251 - a blocking storage must not suspend

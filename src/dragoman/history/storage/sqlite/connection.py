@@ -16,7 +16,7 @@ from dragoman.history.storage.sqlite.schema import AS_STEP_2, MIGRATIONS, NO_VIE
 if TYPE_CHECKING:
     from dragoman.history.storage.sqlite.numbers import Known
 
-_WAIT = 30.0  # seconds to wait for another process's write: far longer than any takes
+_LOCK_TIMEOUT = 30.0  # seconds to wait for another process's write: far longer than any takes
 _APPLICATION = 0x44726167  # "Drag", in the file's header: marks the database as ours
 _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
 
@@ -39,15 +39,19 @@ def connect(path: Path, durability: str) -> tuple[Connection, bool]:
     """
     is_exposed = str(path) != ":memory:" and privacy.prepare(path)
     connection = sqlite3.connect(
-        path, timeout=_WAIT, isolation_level=None, check_same_thread=False, factory=Connection
+        path,
+        timeout=_LOCK_TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=Connection,
     )
     try:
-        _distrust(connection)
-        before = _look(connection)
+        _harden(connection)
+        before = _checked_version(connection)
         _retried(connection, "PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA synchronous={_SYNCHRONOUS[durability]}")
         connection.execute("PRAGMA secure_delete=ON")  # overwrites deleted content
-        done = _look(connection, before)
+        done = _checked_version(connection, before)
         if is_exposed:
             privacy.expect_files(path)  # again, now that the log exists too
         if done == 0:
@@ -60,14 +64,14 @@ def connect(path: Path, durability: str) -> tuple[Connection, bool]:
     return connection, done in {0, len(MIGRATIONS)}
 
 
-def _distrust(connection: sqlite3.Connection) -> None:
+def _harden(connection: sqlite3.Connection) -> None:
     """Treats the schema as untrusted: the file may come from somebody else."""
     connection.execute("PRAGMA trusted_schema=OFF")
     if sys.version_info >= (3, 12):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)  # noqa: FBT003 - positional only
 
 
-def _look(connection: sqlite3.Connection, before: int = 0) -> int:
+def _checked_version(connection: sqlite3.Connection, before: int = 0) -> int:
     """The schema version; raises if the file is not ours, before anything is changed.
 
     Tables that were checked `before` are not checked again.
@@ -82,7 +86,7 @@ def _look(connection: sqlite3.Connection, before: int = 0) -> int:
 
 def _retried(connection: sqlite3.Connection, statement: str) -> None:
     # Switching to write-ahead logging does not wait for locks, unlike other statements.
-    deadline = monotonic() + _WAIT
+    deadline = monotonic() + _LOCK_TIMEOUT
     while True:
         try:
             connection.execute(statement)
@@ -171,8 +175,8 @@ def explanation(error: Exception, name: str, *, is_opening: bool = False) -> Sto
 
 
 _REASONS = {
-    sqlite3.SQLITE_BUSY: f"another process locked it for over {_WAIT:.0f} seconds; nothing was"
-    " written, try again",
+    sqlite3.SQLITE_BUSY: f"another process locked it for over {_LOCK_TIMEOUT:.0f} seconds;"
+    " nothing was written, try again",
     sqlite3.SQLITE_LOCKED: "another connection locked it; nothing was written, try again",
     sqlite3.SQLITE_FULL: "the disk is full; nothing was written, free some space and try again",
     sqlite3.SQLITE_IOERR: "the disk can't be read or written; nothing was written",

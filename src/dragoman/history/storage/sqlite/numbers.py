@@ -43,7 +43,7 @@ _TOUCH, _TOUCH_SEALED = _MAKE + _RETURNING, _MAKE + ", seal = excluded.seal" + _
 _GO_ON = "UPDATE heads SET version = ?, last_seq = ?, updated_at = ?, chain = ?"
 _IF_AS_KNOWN = " WHERE id = ? AND digest = ? AND version = ? AND last_seq = ? AND chain = ?"
 _ON, _ON_SEALED = _GO_ON + _IF_AS_KNOWN, _GO_ON + ", seal = ?" + _IF_AS_KNOWN
-_MOST = 1000  # sessions whose counters are cached
+_MAX_CACHED = 1000  # sessions whose counters are cached
 
 
 class Known(NamedTuple):
@@ -71,18 +71,18 @@ def touch(
     digest, known = identity.digest, connection.known
     last = known.get(digest)
     if last is not None and (expected is None or expected == last.version):
-        now = _went_on(connection, digest, last, entries, seal)
+        now = _continued(connection, digest, last, entries, seal)
         if now is not None:
             known[digest] = now
             return now
     now = _made(connection, identity, entries, expected, seal)
-    if len(known) >= _MOST:
+    if len(known) >= _MAX_CACHED:
         del known[next(iter(known))]
     known[digest] = now
     return now
 
 
-def _went_on(
+def _continued(
     connection: sqlite3.Connection, digest: str, last: Known, entries: Sequence[Entry], seal: Seal
 ) -> Known | None:
     id, version, seq, rows, rest, chain = last

@@ -21,7 +21,7 @@ from dragoman.history.storage.sqlite.connection import Connection
 from dragoman.history.storage.sqlite.numbers import rows_in, save
 from dragoman.history.storage.sqlite.search import unindex_row
 
-_MOST = 2**53  # larger numbers can't be ours
+_MAX_NUMBER = 2**53  # larger numbers can't be ours
 
 
 def set_aside(
@@ -70,7 +70,9 @@ def _head(connection: sqlite3.Connection, identity: SessionIdentity, found: Any)
     forks = [Fork(*each) for each in forks_of(connection, id) if _is_number(each[0])]
     return Session(
         identity,
-        version=max(number for number in (0, version, _told(chain, 0)) if _is_number(number)),
+        version=max(
+            number for number in (0, version, _tally_number(chain, 0)) if _is_number(number)
+        ),
         last_seq=0,
         created_at=_moment(created),
         updated_at=_moment(updated),
@@ -83,14 +85,14 @@ def _head(connection: sqlite3.Connection, identity: SessionIdentity, found: Any)
 
 
 def _is_number(value: Any) -> TypeGuard[int]:
-    return type(value) is int and 0 <= value < _MOST
+    return type(value) is int and 0 <= value < _MAX_NUMBER
 
 
 def _moment(value: Any) -> float:
     return value if type(value) is float and isfinite(value) else time()
 
 
-def _told(chain: Any, index: int) -> int | None:
+def _tally_number(chain: Any, index: int) -> int | None:
     """One of the numbers that a tally repeats, if readable."""
     if type(chain) is not str or not chain.startswith("n1-"):
         return None
@@ -103,7 +105,7 @@ def _last_seq(connection: sqlite3.Connection, id: int, found: Any) -> int:
     highest: int = connection.execute(
         f"SELECT coalesce(max(m.seq), 0) FROM messages m WHERE m.session = ? AND {NUMBERED}", (id,)
     ).fetchone()[0]
-    told = (found[7], _told(found[13], 1))
+    told = (found[7], _tally_number(found[13], 1))
     return min((n for n in told if _is_number(n) and n >= highest), default=highest)
 
 
@@ -137,7 +139,7 @@ def _broken(connection: sqlite3.Connection, id: int, seqs: Sequence[int]) -> lis
     named = [rowid for seq in seqs for rowid in _with_number(connection, id, seq)]
     lost = connection.execute(
         f"SELECT rowid FROM messages m WHERE m.session = ? AND (NOT {NUMBERED} OR m.seq < 1"
-        f" OR m.seq >= {_MOST}"
+        f" OR m.seq >= {_MAX_NUMBER}"
         " OR m.branch NOT IN (SELECT 0 UNION SELECT number FROM forks WHERE session = ?)"
         " OR typeof(m.branch) <> 'integer')",
         (id, id),

@@ -106,14 +106,14 @@ class SQLiteStorage(ThreadedBackend[Connection]):
             try:
                 if self._is_current:
                     return work(self._opened, *arguments)
-                return self._asked_of_old(work, arguments)
+                return self._read_old_schema(work, arguments)
             except FAILURES as error:
-                if self._reads_on(error):
+                if self._should_retry_leniently(error):
                     return self._asked(work, arguments)
                 raised = explanation(error, self.name)
         raise raised
 
-    def _reads_on(self, error: Exception) -> bool:
+    def _should_retry_leniently(self, error: Exception) -> bool:
         """Whether to retry after invalid text; from now on it is decoded leniently."""
         connection = self._opened
         if not checking.is_undecodable(error) or connection.text_factory is checking.lenient:
@@ -121,7 +121,7 @@ class SQLiteStorage(ThreadedBackend[Connection]):
         connection.text_factory = checking.lenient
         return True
 
-    def _asked_of_old(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+    def _read_old_schema(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         connection = self._opened
         connection.execute("BEGIN")  # a consistent view until the end
         try:
@@ -143,7 +143,7 @@ class SQLiteStorage(ThreadedBackend[Connection]):
                 connection.execute("COMMIT")
             except FAILURES as error:
                 raised = explanation(error, self.name)
-                is_tried_again = self._reads_on(error)
+                is_tried_again = self._should_retry_leniently(error)
             except BaseException:
                 with suppress(sqlite3.Error):  # an interrupt may have come after the commit
                     connection.execute("ROLLBACK")

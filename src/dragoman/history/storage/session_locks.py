@@ -12,7 +12,7 @@ from threading import Lock
 _Key = tuple[int, str]
 
 
-class _Turn:
+class _Lock:
     """A lock, and the number of tasks or threads that hold it or wait for it."""
 
     def __init__(self, *, blocking: bool) -> None:
@@ -20,57 +20,57 @@ class _Turn:
         self.lock = Lock() if blocking else asyncio.Lock()
 
 
-class Turns:
+class SessionLocks:
     """Locks by session; each exists as long as it is in use."""
 
     def __init__(self, *, blocking: bool) -> None:
         self._blocking = blocking
         self._guard = Lock()
-        self._turns: dict[_Key, _Turn] = {}
+        self._locks: dict[_Key, _Lock] = {}
 
-    def of(self, digest: str) -> _Waiting:
-        """The lock of a session: `async with turns.of(digest):`."""
+    def of(self, digest: str) -> _HeldLock:
+        """The lock of a session: `async with locks.of(digest):`."""
         # Blocking members never suspend, so a thread lock is right, whichever loop is running.
         key = (0 if self._blocking else id(asyncio.get_running_loop()), digest)
-        return _Waiting(self, key)
+        return _HeldLock(self, key)
 
-    def joined(self, key: _Key) -> _Turn:
+    def retain(self, key: _Key) -> _Lock:
         """The lock of a session, with one more user."""
         with self._guard:
-            turn = self._turns.get(key)
-            if turn is None:
-                turn = self._turns[key] = _Turn(blocking=self._blocking)
-            turn.users += 1
-            return turn
+            entry = self._locks.get(key)
+            if entry is None:
+                entry = self._locks[key] = _Lock(blocking=self._blocking)
+            entry.users += 1
+            return entry
 
-    def left(self, key: _Key, turn: _Turn) -> None:
+    def release(self, key: _Key, entry: _Lock) -> None:
         """Releases one use of the lock."""
         with self._guard:
-            turn.users -= 1
-            if not turn.users:
-                del self._turns[key]
+            entry.users -= 1
+            if not entry.users:
+                del self._locks[key]
 
 
-class _Waiting:
+class _HeldLock:
     """A lock in use. A class, because a generator takes three times as long."""
 
-    __slots__ = ("_key", "_turn", "_turns")
+    __slots__ = ("_entry", "_key", "_locks")
 
-    def __init__(self, turns: Turns, key: _Key) -> None:
-        self._turns = turns
+    def __init__(self, locks: SessionLocks, key: _Key) -> None:
+        self._locks = locks
         self._key = key
 
     async def __aenter__(self) -> None:
-        turn = self._turn = self._turns.joined(self._key)
+        entry = self._entry = self._locks.retain(self._key)
         try:
-            if isinstance(turn.lock, asyncio.Lock):
-                await turn.lock.acquire()
+            if isinstance(entry.lock, asyncio.Lock):
+                await entry.lock.acquire()
             else:
-                turn.lock.acquire()
+                entry.lock.acquire()
         except BaseException:  # cancelled while waiting
-            self._turns.left(self._key, turn)
+            self._locks.release(self._key, entry)
             raise
 
     async def __aexit__(self, *_raised: object) -> None:
-        self._turn.lock.release()
-        self._turns.left(self._key, self._turn)
+        self._entry.lock.release()
+        self._locks.release(self._key, self._entry)
