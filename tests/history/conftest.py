@@ -1,4 +1,4 @@
-"""Backends are found by themselves."""
+"""Fixtures; backends are discovered automatically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening, closing, forking, being interrupted, and leaving without a word."""
+"""Opening, closing, forking, interrupts, and exiting without closing."""
 
 from __future__ import annotations
 

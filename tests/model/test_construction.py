@@ -1,4 +1,4 @@
-"""What people construct is checked, whichever way; what readers construct is kept as it came."""
+"""Values made by hand are validated in every way; decoded values are kept unchanged."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_message_takes_content_in_any_form(content: Any) -> None:
     (lambda: Message.user("hi").add_part(CALL), "a user message can't have tool calls"),
 ])  # fmt: skip
 def test_a_message_that_nobody_can_mean_is_refused(make: Callable[[], Any], problem: str) -> None:
-    """Nothing said, or said by the wrong role: refused where it is made and where it is changed."""
+    """No content, or content not allowed for the role: rejected on construction and on change."""
     with pytest.raises(InvalidInputError, match=problem):
         make()
 
@@ -81,7 +81,7 @@ def test_a_user_may_answer_calls_beside_a_text() -> None:
 
 
 def test_a_message_of_a_reader_holds_what_came() -> None:
-    """Nothing, a call in a user's message, a text in a tool's: kept, and still editable."""
+    """No parts, a call in a user message, text in a tool message: kept, and still editable."""
     odd = make_message(Role.USER, (make_call("", "mcp.read-file"), Text("hi")))
     assert odd.with_name("Ann").parts == odd.parts
     assert odd.replace(parts=(*odd.parts, Text("more"))).text == "hi\nmore"
@@ -132,13 +132,13 @@ def test_changed_arguments_replace_the_other_form() -> None:
 
 
 def test_a_result_made_by_hand_says_that_it_is_no_error() -> None:
-    """`None` is for wires that don't say (FR-64)."""
+    """`None` is for wires that don't tell (FR-64)."""
     assert ToolResult("c", "x").is_error is False
     assert make_result("c", "x").is_error is None
 
 
 def test_a_decoded_call_can_be_edited() -> None:
-    """Its name is the provider's affair; only what changes is checked."""
+    """Its name is up to the provider; only changes are validated."""
     call = make_call("c", "mcp.read-file", "{")
     assert call.replace(input={"path": "/"}).name == "mcp.read-file"
     assert call.replace(id="d").raw == "{"
@@ -204,7 +204,7 @@ def test_a_long_description_warns_whichever_way(make: Callable[..., Any]) -> Non
 
 
 def test_a_definition_of_a_reader_is_kept() -> None:
-    """A foreign name, no description, an odd schema: as the wire had it, and still editable."""
+    """A foreign name, no description, an odd schema: kept as on the wire, and still editable."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         odd = make_definition("mcp.read-file", None, {"properties": 5}, strict=None)
@@ -220,7 +220,7 @@ def test_a_definition_of_a_reader_is_kept() -> None:
     make_result("", "x"), make_definition("a.b", None, None),
 ], ids=lambda odd: type(odd).__name__)  # fmt: skip
 def test_what_came_survives_pickles_copies_and_documents(odd: Value) -> None:
-    """Stores, pickles and copies take no exception to what a reader made."""
+    """Stores, pickles and copies accept whatever a decoder made."""
     for again in (
         pickle.loads(pickle.dumps(odd)),  # noqa: S301 - our own bytes
         deepcopy(odd),
@@ -233,7 +233,7 @@ def test_what_came_survives_pickles_copies_and_documents(odd: Value) -> None:
 @pytest.mark.parametrize("kind", [Message, ToolCall, ToolResult, ToolDefinition])
 @given(data=st.data())
 def test_nothing_but_our_error_leaves_a_constructor(kind: type[Any], data: st.DataObject) -> None:
-    """Whatever is given for its fields, a value is made and can be stored, or refused by us."""
+    """Whatever is passed, a value is created and can be stored, or our own error is raised."""
     fields = data.draw(
         st.fixed_dictionaries({}, optional=dict.fromkeys(kind.__struct_fields__, _strange))
     )
@@ -259,7 +259,7 @@ _strange = st.one_of(
 
 
 def test_half_a_character_in_a_schema_is_refused_by_us() -> None:
-    """A word that no UTF-8 can hold, where a keyword's is wanted: our error, never the codec's."""
+    """A lone surrogate in place of a keyword raises our own error, never the codec's."""
     odd = {"type": "object", "properties": {"a": {"type": "\ud800"}}}
     with pytest.raises(InvalidInputError, match="not a JSON Schema"):
         ToolDefinition("f", "Does it.", odd)

@@ -94,7 +94,7 @@ def test_parts_by_place() -> None:
 
 
 def test_content_is_written_as_text_or_dicts() -> None:
-    """`toString`, `toArray` and `normalized`; the repr tells nothing."""
+    """`toString`, `toArray` and `normalized`; the repr shows no content."""
     assert (str(Content("a", IMAGE, "b")), Content("a", "b").to_text("|")) == ("a\nb", "a|b")
     assert (Content().normalized(), Content("a").normalized()) == ("", "a")
     assert Content("a", IMAGE).normalized() == [

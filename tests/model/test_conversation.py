@@ -1,4 +1,4 @@
-"""A conversation that grows: seed 004's rules, thread safety, and the way to JSON and back."""
+"""A growing conversation: seed 004's rules, thread safety, and serialisation."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def test_ids_are_free_again_when_their_calls_are_gone() -> None:
 
 
 def test_stored_conversations_may_use_an_id_again() -> None:
-    """Earlier versions allowed it, and what they wrote is read; from then on it is refused."""
+    """Earlier versions allowed it, so their documents are read; new duplicates are rejected."""
     said = [SYSTEM, USER, calling("a"), answering("a"), calling("a"), answering("a")]
     raw = ConversationHistory(said, policy=Policy.LENIENT).to_json()
     read = ConversationHistory.from_json(raw.replace(b'"lenient"', b'"strict"'))
@@ -308,7 +308,7 @@ def test_a_conversation_that_has_begun_stays_as_it_is() -> None:
 
 
 def test_nobody_speaks_while_calls_wait() -> None:
-    """The model would not understand it; how many wait is said."""
+    """The model would not understand it; the error tells how many are pending."""
     history = strict(SYSTEM, USER, calling("a", "b"), answering("a"))
     for early in (USER, ASSISTANT, calling("c")):
         with pytest.raises(OrderError, match="message 4: 1 tool_calls have no result yet"):
@@ -334,7 +334,7 @@ def test_nobody_speaks_while_calls_wait() -> None:
 def test_what_is_out_of_order_is_refused(
     before: tuple[Message, ...], message: Message, says: str
 ) -> None:
-    """With its place and the rule, and nothing has changed."""
+    """The error names the position and the rule, and nothing changes."""
     history = strict(SYSTEM, *before)
     pending = history.pending_tool_calls
     with pytest.raises(OrderError, match=says) as caught:
@@ -355,7 +355,7 @@ def test_a_developers_message_is_a_system_message() -> None:
 
 
 def test_lenient_takes_any_order() -> None:
-    """What is sent is put right when it is sent."""
+    """Invalid sequences are repaired when a request is encoded."""
     odd = (answering("x"), USER, USER, calling("a"), SYSTEM, ASSISTANT, ASSISTANT)
     history = ConversationHistory(odd, policy="lenient")
     assert list(history) == list(odd)
@@ -428,7 +428,7 @@ def test_validate_looks_at_the_whole() -> None:
 
 
 def test_add_all_is_all_or_none() -> None:
-    """A bad one in the middle leaves nothing behind, not even in what is allowed next."""
+    """An invalid message in the middle leaves no trace, not even in what is allowed next."""
     history = strict(SYSTEM, USER, calling("a"))
     with pytest.raises(OrderError, match="message 5: "):
         history.add_all([answering("a"), ASSISTANT, ASSISTANT])
@@ -466,7 +466,7 @@ def test_a_bad_beginning_makes_no_conversation() -> None:
 
 
 def test_a_result_at_the_beginning_is_told_what_it_lacks() -> None:
-    """It is the call that is missing, whether or not there is a system message."""
+    """The missing call is reported, whether or not there is a system message."""
     result = Message.tool("a", "It is warm.")
     for history in ([result], [SYSTEM, result]):
         with pytest.raises(OrderError, match="must follow an assistant message with tool_calls"):
@@ -511,7 +511,7 @@ def test_the_document_is_what_the_schema_promises(policy: Policy) -> None:
 
 
 def test_refusals_do_not_quote() -> None:
-    """Neither what was said nor ids nor names: an error may be logged."""
+    """Neither content nor ids nor names: an error may be logged."""
     history = strict(SYSTEM, USER, calling("a"))
     for message in (
         Message.user("hunter2"),
@@ -564,7 +564,7 @@ def test_adding_copies_nothing() -> None:
 
 @contextmanager
 def impatient() -> Generator[None, None, None]:
-    """Threads take turns far more often than usual, so that races are found."""
+    """Makes threads switch far more often than usual, to find races."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

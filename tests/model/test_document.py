@@ -1,4 +1,4 @@
-"""The canonical form as text: what is written can be read, and nothing else can."""
+"""Documents: what is written can be read, and nothing else is accepted."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_half_characters_survive_everywhere(half: str) -> None:
 
 
 def test_escaped_halves_are_read() -> None:
-    """A document by others may have them as escapes in any place."""
+    """Documents by others may contain them as escapes anywhere."""
     raw = (
         b'{"dragoman":1,"kind":"Message","value":{"role":"user","id":"\\ud800","metadata":'
         b'{"\\udc00":"\\ud800"},"parts":[{"type":"text","text":"\\uDBFF!"}]}}'
@@ -284,7 +284,7 @@ def test_what_can_be_written_can_be_read(kind: type[Value], data: st.DataObject)
 
 @pytest.mark.parametrize("text", [5, None, ["hi"], {"a": 1}, b"hi"])
 def test_a_text_that_is_none_does_not_get_into_a_message(text: Any) -> None:
-    """One wrong type would make a whole conversation unreadable: it is refused at the door."""
+    """A wrong type would make a whole conversation unreadable, so it is rejected at once."""
     with pytest.raises(InvalidInputError, match=r"Text\.text must be str"):
         Message(Role.USER, (Text(text),))
 
@@ -304,7 +304,7 @@ def test_documents_of_version_1_are_read(kind: type[Value], data: st.DataObject)
 
 
 def test_a_document_is_told_by_its_beginning() -> None:
-    """In both versions; a newer one and another kind are not it."""
+    """In both versions; a newer version or another kind does not match."""
     for version, is_one in ((1, True), (2, True), (3, False), (0, False)):
         raw = b'{"dragoman":%d,"kind":"Message","value":{}}' % version
         assert document.is_of_kind(raw, "Message") == is_one
@@ -396,7 +396,7 @@ def test_the_last_of_equal_keys_wins() -> None:
 
 @given(st.data())
 def test_damaged_documents_are_read_or_refused(data: st.DataObject) -> None:
-    """Cut, doubled or overwritten anywhere, a document gives a value or our own error."""
+    """Truncated, duplicated or overwritten anywhere, a document is read or raises our own error."""
     value = data.draw(values(Message))
     raw = bytearray(value.to_json())
     start = data.draw(st.integers(0, len(raw)))
@@ -553,7 +553,7 @@ _DOORS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("door", _DOORS)
 def test_junk_is_taken_or_refused(door: str) -> None:
-    """Every way in makes a value that can be stored, or raises our own error, and nothing else."""
+    """Every constructor makes a value that can be stored, or raises our own error."""
     for junk in _JUNK:
         raw = b""
         try:

@@ -1,4 +1,4 @@
-"""JSON values that can't be changed."""
+"""Immutable JSON values."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def nested(depth: int) -> Any:
 
 
 def test_depth_has_a_limit() -> None:
-    """Far more than anybody needs; then a clear error, not a crash."""
+    """Far more than anybody needs; beyond it, a clear error instead of a crash."""
     assert thaw(freeze(nested(MAX_DEPTH))) == nested(MAX_DEPTH)
     for depth in (MAX_DEPTH + 2, 10_000):
         with pytest.raises(InvalidInputError, match="is nested deeper than"):

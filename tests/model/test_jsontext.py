@@ -1,4 +1,4 @@
-"""The door between values and JSON text."""
+"""Conversion between values and JSON text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def nested(depth: int) -> dict[str, Any]:
 
 @given(json_values())
 def test_what_is_written_can_be_read(value: Any) -> None:
-    """Any JSON value comes back as it was, half characters and large integers included."""
+    """Any JSON value reads back unchanged, including lone surrogates and large integers."""
     assert loads(dumps(value)) == value
 
 
@@ -84,14 +84,14 @@ def test_two_halves_make_a_character() -> None:
 )
 @pytest.mark.parametrize("half", ["", '"\\ud800", '])
 def test_numbers_that_no_double_holds_are_refused(number: str, half: str) -> None:
-    """What Python would turn into an infinity is an error, on the quick way and on the slow."""
+    """What Python would turn into infinity is an error, on the fast and on the slow path."""
     with pytest.raises(InvalidInputError):
         loads(f"[{half}{number}]")
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 def test_infinities_next_to_half_characters_are_not_written(value: float) -> None:
-    """The slow way of writing refuses what JSON can't carry, in our own words."""
+    """The slow path rejects what JSON does not support, with our own error."""
     with pytest.raises(InvalidInputError) as caught:
         dumps(["\ud800", value])
     assert caught.value.__context__ is None
@@ -121,7 +121,7 @@ def test_integers_of_5000_digits_are_refused() -> None:
     ],
 )  # fmt: skip
 def test_malformed_text_is_refused(raw: bytes | str) -> None:
-    """Broken JSON and broken UTF-8 are our own error, with nobody else's behind it."""
+    """Invalid JSON and invalid UTF-8 raise our own error, without a cause or context."""
     with pytest.raises(InvalidInputError) as caught:
         loads(raw)
     assert caught.value.__context__ is None
@@ -234,7 +234,7 @@ class Point(msgspec.Struct):
 
 
 def test_errors_name_the_place_and_the_types_only() -> None:
-    """A value of the wrong type is told by its place, never by itself."""
+    """A value of the wrong type is reported by its path, never by its content."""
     decoder = msgspec.json.Decoder(Point)
     with pytest.raises(InvalidInputError, match=r"Expected `int`, got `str` - at `\$\.x`"):
         loads_as(b'{"x":"hush"}', decoder)
@@ -275,7 +275,7 @@ def test_conversion_never_quotes(value: Any) -> None:
 
 @pytest.mark.parametrize("kind", [5, "int", object(), [int], ...])
 def test_conversion_to_what_is_no_type_is_refused(kind: Any) -> None:
-    """The mistake is the caller's, and our own error says so."""
+    """It is the caller's mistake, and our own error says so."""
     with pytest.raises(InvalidInputError):
         convert(1, kind)
 

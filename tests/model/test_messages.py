@@ -1,4 +1,4 @@
-"""Messages: making them, asking them, changing copies of them."""
+"""Messages: constructors, properties, modified copies."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_tool_message_holds_results() -> None:
     (lambda: Message.from_any({"foo": 1}), "unknown content part type"),
 ])  # fmt: skip
 def test_what_is_no_message_is_refused(make: Callable[[], Any], problem: str) -> None:
-    """Each mistake is found when it is made, and named."""
+    """Each mistake is found on construction, and named."""
     with pytest.raises(InvalidInputError, match=problem):
         make()
 
@@ -127,7 +127,7 @@ def test_what_is_no_message_is_refused(make: Callable[[], Any], problem: str) ->
     ("openai-responses", {"type": "input_image", "image_url": "https://a.example"}),
 ])  # fmt: skip
 def test_content_of_a_dialect_is_sent_to_its_reader(dialect: str, block: dict[str, Any]) -> None:
-    """Pasted blocks are no content of ours: the error names what reads them, and quotes nothing."""
+    """The error names what can read it, and quotes nothing."""
     with pytest.raises(InvalidInputError, match="decode_request") as refused:
         Message.user(block)
     assert f"dialect({dialect!r})" in str(refused.value)
@@ -135,7 +135,7 @@ def test_content_of_a_dialect_is_sent_to_its_reader(dialect: str, block: dict[st
 
 
 def test_decoders_may_make_what_people_may_not() -> None:
-    """A provider's empty answer and foreign names are legal: the unchecked constructor's work."""
+    """An empty response and foreign names are legal on a wire."""
     assert make_message(Role.ASSISTANT).parts == ()
     assert make_message("model", [make_call("", "mcp.tool-x")]).role is Role.ASSISTANT
 
@@ -355,7 +355,7 @@ def test_a_preview_has_fifty_characters() -> None:
 
 
 def test_every_change_is_a_copy() -> None:
-    """The original says what it said before."""
+    """The original does not change."""
     message = Message.user("hi", id="m1", metadata={"a": 1})
     same = Message.from_json(message.to_json())
     changed = [
@@ -420,7 +420,7 @@ def test_extras_are_kept_by_dialect() -> None:
 
 
 def test_new_content_or_another_role_drops_what_the_wire_said() -> None:
-    """A dialect's overlay is about the old message; extras of no dialect stay."""
+    """A dialect's extras describe the old message; canonical extras stay."""
     message = Message.user("hi", extras={"gemini": {"a": 1}, "canonical": {"b": 2}})
     for changed in (message.with_content("ho"), message.with_role("system")):
         assert changed.extras == {"canonical": {"b": 2}}

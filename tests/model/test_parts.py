@@ -1,4 +1,4 @@
-"""Text, thinking, refusals, server-side tools and the unknown."""
+"""Text, thinking, refusals, provider-run tools and opaque content."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.model import strategies as some
     (ToolResult("c"), False),
 ])  # fmt: skip
 def test_is_empty_means_nothing_to_say_or_replay(part: Part, is_empty: bool) -> None:
-    """Only text and thinking can be empty; what a provider wants back counts as something."""
+    """Only text and thinking can be empty; anything a provider needs back counts as content."""
     assert part.is_empty is is_empty
 
 

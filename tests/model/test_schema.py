@@ -96,7 +96,7 @@ def test_both_versions_are_described(version: int) -> None:
 
 
 def test_types_say_themselves_what_is_left_out() -> None:
-    """Seeds 000 and 001's `#[ExcludeFromSchema]`: ids, extras, and what else we keep."""
+    """Seeds 000 and 001's `#[ExcludeFromSchema]`: ids, extras, and other internal fields."""
     definitions = schema_of(Message)["$defs"]
     assert set(definitions["Message"]["properties"]) == {"role", "parts", "name"}
     assert set(definitions["Text"]["properties"]) == {"type", "text", "citations"}

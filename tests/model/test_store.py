@@ -1,4 +1,4 @@
-"""Messages in named sections, with parameters: operators return changed stores."""
+"""Messages in named sections with parameters; operators return modified stores."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_arguments_are_an_object_and_its_text(arguments: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("text", ['{"a":1}', '{ "a" : 1 }\n', '{"a":1,"a":2}', '{"a":1.0}'])
 def test_the_models_text_is_kept_byte_for_byte(text: str) -> None:
-    """Whatever the spelling, what the model wrote is what is kept."""
+    """Whatever the formatting, the model's text is kept."""
     call = ToolCall.create("c", "f", text)
     assert call.raw_arguments == text
     assert call.replace(wire_id="w").raw_arguments == text
@@ -149,7 +149,7 @@ def test_no_text_means_no_arguments(text: str) -> None:
     "text", ["{", "[]", "null", '"x"', "1", '{"a":', "{}{}", "NaN", '{"a":1e400}']
 )
 def test_text_that_is_no_object_is_kept_and_flagged(text: str) -> None:
-    """What a model really wrote is kept; asking for its arguments is a clear error."""
+    """The model's text is kept; reading its arguments is a clear error."""
     call = make_call("c", "f", raw=text)
     assert not call.has_valid_arguments
     assert call.raw_arguments == text
@@ -306,7 +306,7 @@ def test_a_deltas_index_is_a_number() -> None:
 
 
 def test_strict_is_true_by_hand_and_open_off_the_wire() -> None:
-    """Who writes a schema means it; a wire says itself."""
+    """By hand, strict is the default; off the wire, it is as the wire has it."""
     assert ToolDefinition("f", "It works.", OBJECT).strict is True
     assert ToolDefinition("f", "It works.", OBJECT, strict=False).strict is False
     assert ToolDefinition("f", "It works.", OBJECT, origin=WIRE).strict is None

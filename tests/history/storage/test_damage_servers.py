@@ -1,4 +1,4 @@
-"""Random damage to what PostgreSQL and Redis hold: nothing is silent, and it can be mended."""
+"""Random damage to PostgreSQL and Redis is never silent, and can be repaired."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ async def _broken(storage: Storage, who: SessionIdentity) -> list[int]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", PLACES)
 async def test_no_damage_is_silent(name: str, kind: Kind) -> None:
-    """What is read is as before or somebody is told; a write makes nothing worse; it is mended."""
+    """What is read is unchanged, or damage is reported; writes make nothing worse; repair works."""
     chance = Random(f"{name} {kind}")
     with PLACES[name]() as damager:
         async with opened(damager) as storage:

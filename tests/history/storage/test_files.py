@@ -1,4 +1,4 @@
-"""What is special to files: torn ends, broken lines, links in the way, full disks, kill -9."""
+"""The file backend: incomplete ends, broken lines, symbolic links, full disks, kill -9."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def files_in(root: Path) -> list[Path]:
 
 
 async def texts(storage: FileStorage) -> list[str]:
-    """What its messages say."""
+    """The texts of its messages."""
     return [message_of(row.body).text for row in await storage.rows(ONE)]
 
 
 async def readable(storage: FileStorage) -> list[str]:
-    """What those of its messages say that are sound."""
+    """The texts of its intact messages."""
     rows = await storage.rows(ONE)
     return [message_of(row.body).text for row in rows if damage_to(row) is None]
 
@@ -200,7 +200,7 @@ async def test_a_torn_end_is_no_message_and_is_set_aside(
 async def test_the_end_of_what_was_acknowledged_is_no_torn_end(
     tmp_path: Path, tear: Callable[[bytes], bytes]
 ) -> None:
-    """Once its numbers are written, a write was acknowledged: what is missing of it is told."""
+    """Once its counters are written, a write was acknowledged: missing parts are reported."""
     storage = await filled(tmp_path, 1, 1)
     await storage.append(ONE, entries(3, "y"))
     path = file_of(tmp_path)

@@ -1,4 +1,4 @@
-"""kill -9 and power cuts at every step that changes the disk: a file is whole, before or after."""
+"""kill -9 and power cuts at every step that changes the disk: a file is valid before or after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is damaged in PostgreSQL's tables is told: numbers, names, text, what is gone."""
+"""Damage to PostgreSQL's tables is reported: counters, names, text, missing rows."""
 
 # ruff: noqa: S608 - names of tables and columns, and values that these tests have chosen
 

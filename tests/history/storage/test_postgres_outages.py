@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that break, hang or are given up: nothing is lost, nothing twice."""
+"""PostgreSQL connections that break, hang or time out: nothing is lost or duplicated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is special to Redis: lost connections, pages, what it promises, what it leaves."""
+"""The Redis backend: lost connections, pages, durability, and leftovers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def opened(prefix: str, url: Any = URL) -> AsyncGenerator[RedisStorage]:
 
 
 async def texts(storage: RedisStorage) -> list[str]:
-    """What the messages say."""
+    """The texts of the messages."""
     return [message_of(row.body).text for row in await storage.rows(ONE)]
 
 

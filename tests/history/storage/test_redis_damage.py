@@ -1,4 +1,4 @@
-"""What is damaged in Redis is told: numbers, names, text, keys of another type, what is gone."""
+"""Damage in Redis is reported: counters, names, text, keys of a wrong type, missing keys."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ async def test_a_damaged_session_can_be_deleted_and_forgotten() -> None:
 
 
 async def test_what_cannot_be_told_whose_it_is_is_said_to_remain() -> None:
-    """Forgetting somebody does not say that all is gone where it can't know."""
+    """Erasure does not claim to be complete if the owner is unknown."""
     async with made() as place:
         place.client.hset(place.key("session"), "identity", b"\xff")
         erased = await place.storage.forget("Ana")

@@ -1,4 +1,4 @@
-"""What is special to encryption: nothing in plain text, nothing altered unnoticed, new keys."""
+"""Encryption: nothing in plain text, nothing altered unnoticed, new keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A damaged number may be that of another message: repairing one must not take the other along."""
+"""A damaged number may equal that of another message: repair must not remove the other."""
 
 from __future__ import annotations
 

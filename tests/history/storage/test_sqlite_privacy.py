@@ -1,4 +1,4 @@
-"""Who can read a SQLite store, and what somebody else may have prepared where it is to be."""
+"""Who can read a SQLite store, and what others may have prepared at its location."""
 
 from __future__ import annotations
 

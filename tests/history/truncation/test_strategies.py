@@ -1,4 +1,4 @@
-"""The other strategies: last turns, summaries, symbols, chains and functions of one's own."""
+"""The other strategies: last turns, summaries, symbols, chains and callbacks."""
 
 from __future__ import annotations
 

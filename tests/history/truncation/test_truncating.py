@@ -1,4 +1,4 @@
-"""Truncation as a whole: what is counted, what is checked, and what can't be done."""
+"""Truncation as a whole: counting, validation, and what is impossible."""
 
 from __future__ import annotations
 

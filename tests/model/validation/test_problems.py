@@ -1,4 +1,4 @@
-"""Values against JSON Schemas, with the `jsonschema` package as the judge."""
+"""Validation against JSON Schemas, compared with the `jsonschema` package."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_words(schema: Any, value: Any, said: list[str]) -> None:
 
 
 def test_tagged_alternatives_are_told_apart() -> None:
-    """The problems are those of the alternative whose tag was given."""
+    """Only the problems of the alternative with the given tag are reported."""
     schema = {
         "anyOf": [
             {"properties": {"type": {"const": "cat"}, "lives": {"type": "integer"}}},
@@ -334,7 +334,7 @@ FORMATS = [
 
 @pytest.mark.parametrize(("name", "good", "bad"), FORMATS, ids=lambda each: str(each)[:12])
 def test_formats(name: str, good: list[str], bad: list[str]) -> None:
-    """The common ones are checked, the others are remarks."""
+    """Common formats are validated, others are ignored."""
     assert [text for text in good if problems({"format": name}, text)] == []
     assert [text for text in bad if not problems({"format": name}, text)] == []
 
@@ -367,7 +367,7 @@ def test_patterns_that_are_not_decided(pattern: str) -> None:
 
 
 def test_patterns_take_linear_time_and_end_with_their_budget() -> None:
-    """The notorious one is quick, and a costly one is stopped."""
+    """A notorious pattern is fast, and a costly one is stopped."""
     assert search("^(a+)+$", "a" * 20_000 + "!") is False
     assert search("^(?:[a-z]+-?)+$", "some-kebab-case") is True
     assert search("a$", "a\n") is False  # as in JavaScript, whose patterns these are
