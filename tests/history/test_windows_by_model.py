@@ -16,7 +16,7 @@ import dragoman
 from dragoman import Message, Messages
 from dragoman.errors import ConfigError, ContextTooSmall
 from dragoman.history import ChatHistory, ChatHistoryConfig, MemoryStorage, SessionIdentity, Window
-from dragoman.history.remembered_cuts import MOST, Key, StoredWindow, read
+from dragoman.history.remembered_cuts import MAX_CUTS, Key, StoredWindow, read
 from dragoman.history.storage.protocol import Session, Storage
 from dragoman.history.truncation import Cut, LastTurns, Summarise, notes
 from dragoman.model import document
@@ -124,8 +124,8 @@ class TestNothingIsHidden:
             for size in range(500, 1_500, 50):
                 await history.window(size)
             limits = [key.limit for key in read(await head(storage))]
-            assert limits == list(range(1_500 - 50 * MOST, 1_500, 50))
-            assert len(history._state.live) == MOST
+            assert limits == list(range(1_500 - 50 * MAX_CUTS, 1_500, 50))
+            assert len(history._state.live) == MAX_CUTS
             assert len(await history.window(500)) < 20
 
     async def test_a_summary_is_paid_for_once(self) -> None:

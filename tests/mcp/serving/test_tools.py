@@ -383,7 +383,7 @@ async def test_requests_are_translated_with_losses_and_repairs() -> None:
         ({"body": 7, "target": "anthropic"}, "body: "),
         ({"body": None, "target": "anthropic"}, "body: "),
         ({"body": "{" + SECRET, "target": "anthropic"}, "malformed"),
-        ({"body": "[" * 100_000, "target": "anthropic"}, "nests too deeply"),
+        ({"body": "[" * 100_000, "target": "anthropic"}, "nested too deeply"),
         ({"body": '{"messages": [{"role": "user", "content": "\\ud800"}]}',
           "source": "openai-chat", "target": "gemini"}, "surrogate"),
         ({"body": {"error": {"message": SECRET}}, "source": "openai-chat", "target": "gemini"},
