@@ -204,7 +204,7 @@ async def test_an_open_store_refuses_an_older_state() -> None:
     assert await sealed(inner).verify() == []  # nothing is wrong with it but that it is old
     assert any("older" in problem for problem in await sealed(inner).verify(since=since))
     await inner.delete(TWO)
-    assert any("gone" in problem for problem in await sealed(inner).verify(since=since))
+    assert any("deleted" in problem for problem in await sealed(inner).verify(since=since))
 
 
 @pytest.mark.parametrize("given", [b"", b"{}", "text", None])

@@ -71,7 +71,7 @@ def refuse_newer(line: bytes) -> None:
     if version is not None and int(version[1]) > document.VERSION:
         msg = (
             f"the store has records of format version {int(version[1])}; this version of dragoman"
-            f" reads versions {document.OLDEST} to {document.VERSION}. Upgrade dragoman to read it;"
-            " nothing was changed"
+            f" reads versions {document.OLDEST} to {document.VERSION}. It was written by a newer"
+            " dragoman, which is needed to read it; nothing was changed"
         )
         raise StoreError(msg)
