@@ -185,7 +185,7 @@ async def test_a_torn_end_is_no_message_and_is_set_aside(
     torn = path.read_bytes()[len(whole) :]
     assert await texts(storage) == ["x0", "x1"]
     assert await version(storage) == 2
-    assert [problem.split(": ")[1] for problem in await storage.verify()][-1].startswith("incomplete")
+    assert [each.split(": ")[1] for each in await storage.verify()][-1].startswith("incomplete")
     assert path.read_bytes() == whole + torn  # readers change nothing
     assert (await storage.append(ONE, [entry("on")])).last_seq == 3
     assert await texts(storage) == ["x0", "x1", "on"]
