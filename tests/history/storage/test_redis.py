@@ -311,7 +311,7 @@ async def test_what_does_not_fit_together_is_told(prefix: str) -> None:
         await client.zrem(f"{prefix}:sessions", other.digest)
         damage = damage_to(unreadable_row(1, 0))
         assert sorted(problem.split(": ", 1)[1] for problem in await storage.verify()) == [
-            "it has 2 records, 3 ids and 3 places on branches",
+            "it has 2 records, 3 ids and 3 positions on branches",
             "it is not in the list of sessions",
             "message 2: its id points nowhere",
             f"message 2: {damage}",
