@@ -179,7 +179,7 @@ def test_approval_is_decided_at_once() -> None:
     async def asks_somebody(_arguments: Any) -> bool:
         return False
 
-    with pytest.raises(InvalidInputError, match="plain function"):
+    with pytest.raises(InvalidInputError, match="sync function"):
         tool(name="act", description="x", requires_approval=asks_somebody)(lambda: None)  # type: ignore[arg-type]
 
 

@@ -246,7 +246,7 @@ def test_a_store_that_can_t_be_used_ends_it() -> None:
     """With the exit code that `history` has for it."""
     done = run("--store", "nonsense://x", "echo:", stdin="Hi\n")
     assert done.exit_code == 2
-    assert "a store's URL begins with" in done.stderr
+    assert "the URL of a store must start with" in done.stderr
 
 
 # --- commands

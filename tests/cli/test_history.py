@@ -284,7 +284,7 @@ def test_damage_is_found_and_set_aside(shop: Shop) -> None:
     found = shop.run("verify")
     assert found.exit_code == 1
     assert json.loads(found.stdout)[0]["seq"] == 1
-    assert "is not as it was written" in shop.run("verify", "--table").stdout
+    assert "was altered" in shop.run("verify", "--table").stdout
     assert "message 1 was left out" in shop.run("show", ANA.digest).stderr
     assert "1 record set aside" in shop.run("repair").stderr
     assert shop.json("verify") == []
@@ -376,5 +376,5 @@ def test_verify_names_what_a_history_calls_damaged(shop: Shop) -> None:
     assert table.exit_code == result.exit_code == 1
     lines = table.stdout.splitlines()
     at = lines.index(f"{ANA.digest[:12]}  guide/7/Ana")
-    assert lines[at + 1].startswith("  message 1: the stored message is not as it was written")
+    assert lines[at + 1].startswith("  message 1: the stored message was altered")
     assert "in 2 sessions" in table.stderr

@@ -111,7 +111,7 @@ class Deployment:
         """Tell an error who was asked, and mask our keys in what the provider said."""
         if not isinstance(error, (TransportError, ProviderError)):
             return
-        error.asking(provider=self.provider.name, host=self._host(), model=model)
+        error.add_request_info(provider=self.provider.name, host=self._host(), model=model)
         if isinstance(error, ModelNotFound) and model is not None:
             error.args = (f"{error.reason}{did_you_mean(model, self._models())}",)
         if isinstance(error, ProviderError) and error.provider_message:

@@ -160,7 +160,7 @@ def all_failed(models: Sequence[Model], causes: Sequence[DragomanError]) -> AllF
     for model, cause in zip(models, causes, strict=True):
         if isinstance(cause, (TransportError, ProviderError)):
             provider, _, name = model.name.partition(":")
-            cause.asking(provider=provider, host=None, model=name or None)
+            cause.add_request_info(provider=provider, host=None, model=name or None)
     return AllFailed(f"none of {len(causes)} models answered", causes=causes)
 
 

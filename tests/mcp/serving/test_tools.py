@@ -259,7 +259,7 @@ async def test_two_that_write_at_once_are_told(backend: Backend) -> None:
             version = (await call(one, "read_session", session="1"))["version"]
             ask = {"session": "1", "text": "There.", "expected_version": version}
             await call(one, "append_message", **ask)
-            assert "somebody else wrote" in await refusal(two, "append_message", **ask)
+            assert "another writer changed it" in await refusal(two, "append_message", **ask)
             page = await call(two, "read_session", session="1")
             assert (page["last"], page["version"]) == (2, version + 1)
 
@@ -383,7 +383,7 @@ async def test_requests_are_translated_with_losses_and_repairs() -> None:
         ({"body": 7, "target": "anthropic"}, "body: "),
         ({"body": None, "target": "anthropic"}, "body: "),
         ({"body": "{" + SECRET, "target": "anthropic"}, "malformed"),
-        ({"body": "[" * 100_000, "target": "anthropic"}, "nests too deeply"),
+        ({"body": "[" * 100_000, "target": "anthropic"}, "nested too deeply"),
         ({"body": '{"messages": [{"role": "user", "content": "\\ud800"}]}',
           "source": "openai-chat", "target": "gemini"}, "surrogate"),
         ({"body": {"error": {"message": SECRET}}, "source": "openai-chat", "target": "gemini"},
