@@ -1,4 +1,4 @@
-"""Things on a terminal: a line of facts each, then a name and a text, none wider than it is."""
+"""Items on a terminal: a line of facts each, then a title and a text, fitted to its width."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rich.text import Text
 
 from dragoman.cli.screen import harmless_line
 
-_WIDEST = 30  # cells of a fact
-_TEXT = 24  # cells that a text has at least
+_WIDEST = 30  # maximum cells per fact
+_TEXT = 24  # minimum cells for the text
 _GAP = "  "
 
 
 class Card(NamedTuple):
-    """What there is to say of one thing."""
+    """One item: its facts, title and text."""
 
     facts: tuple[str, ...]
     name: str
@@ -25,7 +25,7 @@ class Card(NamedTuple):
 
 
 def print_cards(cards: Sequence[Card]) -> None:
-    """On standard output; what would do something to the terminal is shown instead."""
+    """Print to standard output, with control characters made visible."""
     console = Console(highlight=False)
     clean = [Card(tuple(map(_line, card.facts)), _line(card.name), _line(card.text))
              for card in cards]  # fmt: skip
@@ -51,7 +51,7 @@ def _padded(cell: str, width: int) -> str:
 
 
 def _packed(facts: Sequence[str], width: int) -> list[str]:
-    """The facts on as many lines as it takes."""
+    """The facts, wrapped onto as many lines as needed."""
     lines: list[str] = []
     for fact in filter(None, facts):
         joined = f"{lines[-1]}{_GAP}{fact}" if lines else fact

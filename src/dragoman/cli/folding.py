@@ -1,4 +1,4 @@
-"""Lines on the screen: folded to its width, in colour on a terminal and plain elsewhere."""
+"""Wraps and prints lines: in colour on a terminal, as plain text elsewhere."""
 
 from __future__ import annotations
 
@@ -64,11 +64,7 @@ def _width() -> int:
 
 
 def folded(text: str, width: int) -> Iterator[str]:
-    """A line in rows of at most that width, broken at spaces where there are any.
-
-    >>> list(folded("one two three", 8))
-    ['one two', 'three']
-    """
+    """The text in rows of at most `width` cells, broken at spaces if possible."""
     start = 0
     while len(text) - start > width:
         end = text.rfind(" ", start + 1, start + width + 1)

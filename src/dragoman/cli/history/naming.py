@@ -1,4 +1,4 @@
-"""Which session is meant: by its digest, its name, or the beginning of either."""
+"""Finds a session by digest, by name, or by a prefix of either."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from dragoman.history.identity import SessionIdentity
     from dragoman.history.storage.protocol import Session, Storage
 
-_SHORTEST = 4  # digits of a digest
-_CERTAIN = 12  # digits that `list` shows: nobody means the beginning of a name by them
-_MOST = 10  # sessions that are offered
-_LONGEST = 100  # characters of a name that are compared with what was typed
+_SHORTEST = 4  # minimum digits of a digest
+_CERTAIN = 12  # digits shown by `list`: never taken for the start of a name
+_MOST = 10  # maximum sessions in a message
+_LONGEST = 100  # characters of a name compared with the typed text
 _ALIKE = 0.75
-_LOOK = "`dragoman history list` shows what there is"
+_LOOK = "`dragoman history list` shows all sessions"
 
 
 async def session_named(storage: Storage, name: str) -> Session:
-    """The one session of that name, or the only one whose name or digest begins so."""
+    """The session with this name, or the only one whose name or digest starts with it."""
     found = await _with_digest(storage, name)
     if not (found and len(name) >= _CERTAIN):
         found = await _called(storage, name) or await _beginning(storage, name, found)
@@ -32,33 +32,33 @@ async def session_named(storage: Storage, name: str) -> Session:
 
 
 async def session_shown(storage: Storage, name: str | None, options: dict[str, Any]) -> Session:
-    """The session that is meant; where nothing says which, the one that was last written to."""
+    """The named or selected session; by default the most recently written."""
     from dragoman.history.storage.protocol import EVERYTHING
 
     if name is not None or filter_of(options) != EVERYTHING:
         return await session_meant(storage, name, options)
     found = await sessions_of(storage, EVERYTHING)
     if not found:
-        raise Ending(USAGE, "there is no session yet: `dragoman ask` and `dragoman chat` keep some")
+        raise Ending(USAGE, "there are no sessions yet; `dragoman ask` and `chat` create them")
     return found[0]
 
 
 async def session_meant(storage: Storage, name: str | None, options: dict[str, Any]) -> Session:
-    """The session of that name, or the one that the options choose."""
+    """The session with this name, or the one selected by the options."""
     from dragoman.history.storage.protocol import EVERYTHING
 
     which = filter_of(options)
     if (name is None) is (which == EVERYTHING):
-        raise Ending(USAGE, f"name a session, or choose one by options such as --chat; {_LOOK}")
+        raise Ending(USAGE, f"name a session, or select one with an option such as --chat; {_LOOK}")
     if name is not None:
         return await session_named(storage, name)
     found = await storage.sessions(which, limit=_MOST + 1)
     if len(found) == 1:
         return found[0]
-    raise Ending(USAGE, _which(found) if found else f"no session has these names; {_LOOK}")
+    raise Ending(USAGE, _which(found) if found else f"no session matches these options; {_LOOK}")
 
 
-# --- looking for it
+# --- search
 
 
 async def _with_digest(storage: Storage, text: str) -> list[Session]:
@@ -70,14 +70,14 @@ async def _with_digest(storage: Storage, text: str) -> list[Session]:
 
 
 async def _called(storage: Storage, name: str) -> list[Session]:
-    """The sessions whose chat has exactly that name."""
+    """The sessions whose chat has exactly this name."""
     from dragoman.history.storage.protocol import Filter
 
     return await storage.sessions(Filter(chat=name), limit=_MOST + 1)
 
 
 async def _beginning(storage: Storage, text: str, others: list[Session]) -> list[Session]:
-    """The sessions that have such a name in full; else those with a name that begins so."""
+    """The sessions with exactly this name; else those with a name that starts with it."""
     from dragoman.history.transfer import every_session
 
     if not text:
@@ -94,7 +94,7 @@ async def _beginning(storage: Storage, text: str, others: list[Session]) -> list
 
 
 def names_for(identity: SessionIdentity) -> Iterator[str]:
-    """What a session can be called on the command line, beside its digest."""
+    """The names that a session can be selected by, besides its digest."""
     if identity.chat is not None:
         yield identity.chat
         if identity.agent is not None:
@@ -104,7 +104,7 @@ def names_for(identity: SessionIdentity) -> Iterator[str]:
     yield identity.key
 
 
-# --- what to say where it is not the only one, or there is none
+# --- messages for several matches, or none
 
 
 def _which(found: list[Session]) -> str:
@@ -115,7 +115,7 @@ def _which(found: list[Session]) -> str:
     more = len(found) > _MOST
     many = f"more than {_MOST}" if more else str(len(found))
     rest = [f"  … and more: {_LOOK}"] if more else []
-    return "\n".join((f"{many} sessions match; say which:", *lines, *rest))
+    return "\n".join((f"{many} sessions match; choose one:", *lines, *rest))
 
 
 async def _none(storage: Storage, text: str) -> str:
@@ -125,13 +125,13 @@ async def _none(storage: Storage, text: str) -> str:
 
 
 async def _closest(storage: Storage, text: str) -> str | None:
-    """The name or digest that looks most like what was typed."""
+    """The name or digest most similar to the typed text."""
     from difflib import get_close_matches
 
     from dragoman.history.transfer import every_session
 
     wanted = text[:_LONGEST].casefold()
-    close: dict[str, str] = {}  # by the form in which they are compared
+    close: dict[str, str] = {}  # by normalised form
     async for session in every_session(storage):
         identity = session.identity
         names = (*names_for(identity), identity.digest[:_CERTAIN])
