@@ -463,7 +463,7 @@ def test_two_tools_of_one_name_are_refused() -> None:
     """Nobody could tell which is meant."""
     with pytest.raises(InvalidInputError, match="two tools named `weather`"):
         Agent(model(), tools=[weather, weather])
-    with pytest.raises(InvalidInputError, match="a tool is a function"):
+    with pytest.raises(InvalidInputError, match="a tool must be a function"):
         Agent(model(), tools=[3])  # type: ignore[list-item]
 
 

@@ -123,7 +123,7 @@ async def test_a_stream_tells_that_it_begins_anew() -> None:
     async with agent.stream("Hi") as stream:
         events = [event async for event in stream.events()]
     assert [event.reason for event in events if isinstance(event, AskedAgain)] == [
-        "the answer was sent back"
+        "the answer was rejected"
     ]
     assert stream.result.output == "Fine."
 
