@@ -233,7 +233,7 @@ def test_an_attachment_that_would_be_lost_ends_it() -> None:
 
 def test_attachments_have_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them together, and none is read further than that."""
-    monkeypatch.setattr(attachments, "MOST_BYTES", 40)
+    monkeypatch.setattr(attachments, "MAX_BYTES", 40)
     Path("a.png").write_bytes(PNG)
     Path("b.png").write_bytes(PNG)
     Path("none.png").touch()
@@ -475,6 +475,6 @@ def test_on_a_terminal_one_is_asked(typed: bytes, code: int) -> None:
     """Whoever says no, or nothing, has fetched nothing."""
     environment = {"PIP_INDEX_URL": "http://127.0.0.1:1"}
     ended, seen = on_terminal("ask", "local:smollm2", "Hi", typed=typed, environment=environment)
-    assert "smollm2 (93 MB, Apache-2.0) is not here yet. Fetch it" in seen
+    assert "smollm2 (93 MB, Apache-2.0) is not downloaded yet. Download it" in seen
     assert "nothing was downloaded" in seen
     assert ended == code

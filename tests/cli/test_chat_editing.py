@@ -150,7 +150,7 @@ def test_tab_completes_commands_settings_files_and_sessions(tmp_path: Path) -> N
         screen.type(f"/s{TAB}")
         screen.until_shown("list the chats, or continue one")
         screen.type(CTRL_C)
-        screen.until_shown("leaves)")
+        screen.until_shown("to leave)")
         screen.until_ready()
         screen.type(f"/attach {TAB}")
         screen.until_shown("chats.db")
@@ -195,7 +195,7 @@ def test_a_dumb_terminal_gets_no_control_sequences(monkeypatch: pytest.MonkeyPat
         screen.say("/attach nowhere")
         screen.until_ready("nowhere: there is no such file")
         screen.type(CTRL_C)
-        screen.until_shown("leaves)")
+        screen.until_shown("to leave)")
         screen.until_ready()
         screen.type(CTRL_D)
         assert screen.ended() == 0

@@ -181,7 +181,7 @@ def test_ctrl_c_twice_at_the_prompt_leaves() -> None:
         screen.until("Hello")
         screen.until_ready()
         screen.type(CTRL_C)
-        screen.until("leaves)")
+        screen.until("to leave)")
         screen.until_ready()
         screen.type(CTRL_C)
         assert screen.ended() == 0
@@ -284,7 +284,7 @@ def test_an_error_is_a_line_and_the_chat_goes_on(monkeypatch: pytest.MonkeyPatch
             screen.until_ready()
             screen.say("Better")
             screen.until("\nBetter")
-            assert "says: no:" in screen.shown
+            assert "message: no:" in screen.shown
 
 
 # --- which model

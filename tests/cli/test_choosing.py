@@ -46,7 +46,7 @@ def test_models_of_a_server_on_this_machine_are_offered_by_name(
             assert "3  local:smollm2" in offer
             assert "evil" not in offer
             screen.say("9")
-            screen.until_shown("neither a number up to 3 nor provider:model")
+            screen.until_shown("Enter a number from 1 to 3")
             screen.say("2")
             screen.until_ready("ollama:qwen4:8b · stored as s")
             screen.say("Where is it?")

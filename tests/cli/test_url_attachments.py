@@ -73,7 +73,7 @@ def test_what_can_t_be_fetched_ends_the_command(
     path: str, code: int, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is asked; queries, which may hold keys, are not shown."""
-    monkeypatch.setattr(attachments, "MOST_BYTES", 10)
+    monkeypatch.setattr(attachments, "MAX_BYTES", 10)
     with serving(site) as vendor:
         done = run("echo:", "What?", "-a", f"{vendor.url}{path}")
     assert (done.exit_code, done.stdout) == (code, ""), done.stderr
@@ -93,7 +93,7 @@ def test_a_chat_attaches_addresses_too() -> None:
     with serving(site) as vendor, terminal(dragoman("chat", "echo:")) as screen:
         screen.until_ready()
         screen.say(f"/attach {vendor.url}/gone")
-        screen.until_ready("the server said 404")
+        screen.until_ready("the server returned status 404")
         screen.say(f"/attach {vendor.url}/note.txt")
         screen.until_ready("will be sent with your next message")
         screen.say("This")

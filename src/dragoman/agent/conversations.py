@@ -36,13 +36,13 @@ from dragoman.wire.inputs.reader import read_history
 T = TypeVar("T")
 
 _ATTEMPTS = 20
-_SOME = 8  # messages; most rounds are shorter
-_TAKEN = (
+_TAIL_LENGTH = 8  # messages; most rounds are shorter
+_TAKEN_OVER = (
     "another run is using this conversation and has taken over its pending tool calls; none of"
     " them was run here: read the history again when that run has ended"
 )
 _NO_MESSAGE = "there is no message with that id in the history"
-_USUAL_WINDOW = ChatHistoryConfig().context_window
+_DEFAULT_WINDOW = ChatHistoryConfig().context_window
 
 
 @runtime_checkable
@@ -322,7 +322,7 @@ async def last_round(conversation: Conversation, model: str) -> Messages:
     """
     if not isinstance(conversation, HasTail):
         return await conversation.window(model, (), ())
-    count = _SOME
+    count = _TAIL_LENGTH
     while True:
         found = await conversation.tail(count)
         if len(found) < count or _waiting(found) is not None:
@@ -387,7 +387,7 @@ def _expect_first(new: Message, messages: Sequence[Message]) -> None:
              for result in new.tool_results]  # fmt: skip
     taken += [max(answered[id], begun[id]) >= max(asked[id], 1) for id in begun_in(new)]
     if any(taken):
-        raise Conflict(_TAKEN)
+        raise Conflict(_TAKEN_OVER)
 
 
 def _replaced(messages: Messages, message: Message) -> Messages:
@@ -408,7 +408,7 @@ class _Reader(NamedTuple):
 def _room(model: str | None, config: ChatHistoryConfig) -> _Reader:
     """The tokens that the model accepts; an explicit limit also holds for larger models."""
     known = window_of(model or None)
-    if known is None or config.context_window == _USUAL_WINDOW:
+    if known is None or config.context_window == _DEFAULT_WINDOW:
         return _Reader(model, known)
     return _Reader(model, min(known, config.context_window))
 

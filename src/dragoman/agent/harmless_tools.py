@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from dragoman.errors import ToolRetry
 from dragoman.model.functions.tool import tool
 
-_MOST_BITS = 10_000
-_LONGEST = 200
+_MAX_BITS = 10_000
+_MAX_CHARS = 200
 
 
 @tool
@@ -47,8 +47,8 @@ def calculate(expression: str) -> str:
     Args:
         expression: Numbers and + - * / // % ** ( ), such as 6 * (7 + 1).
     """
-    if len(expression) > _LONGEST:
-        msg = f"the expression must not exceed {_LONGEST} characters"
+    if len(expression) > _MAX_CHARS:
+        msg = f"the expression must not exceed {_MAX_CHARS} characters"
         raise ToolRetry(msg)
     try:
         parsed = ast.parse(expression.strip(), mode="eval")
@@ -86,7 +86,7 @@ def _value(node: ast.AST) -> float:
 
 
 def _done(op: ast.AST, *numbers: float) -> float:
-    if isinstance(op, ast.Pow) and _bits(*numbers) > _MOST_BITS:
+    if isinstance(op, ast.Pow) and _bits(*numbers) > _MAX_BITS:
         raise OverflowError
     result = _OPERATIONS[type(op)](*numbers) if type(op) in _OPERATIONS else None
     if not isinstance(result, (int, float)):  # such as the square root of a negative number

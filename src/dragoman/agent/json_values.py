@@ -147,7 +147,7 @@ class Walk:
 
     def _replaced(self, value: Any, depth: int) -> Any:
         """The value's own representation (pydantic models, dates, numpy arrays), or its text."""
-        for name, options in _SAYINGS:
+        for name, options in _PLAIN_METHODS:
             say = None if isinstance(value, type) else getattr(value, name, None)
             if callable(say):
                 return self.json(say(**options), depth + 1)
@@ -158,7 +158,7 @@ class Walk:
 
 
 # Methods that return a plain representation of a value, and their arguments.
-_SAYINGS: tuple[tuple[str, dict[str, Any]], ...] = (
+_PLAIN_METHODS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("model_dump", {"mode": "json"}),
     ("isoformat", {}),
     ("tolist", {}),

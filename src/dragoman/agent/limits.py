@@ -14,10 +14,10 @@ from dragoman.model.usage import Usage
 from dragoman.model.value import expect_number
 from dragoman.providers.price import Amount, dollars
 
-_LONGEST_CYCLE = 3
-_ANY = "any"  # in place of ids
-_LEAST = {"steps": 1, "calls": 0, "tokens": 1, "repeats": 2, "retries": 0}
-_RAISE = "raise the limit, or remove it with None"
+_MAX_CYCLE = 3
+_ANY_ID = "any"  # in place of ids
+_MINIMUMS = {"steps": 1, "calls": 0, "tokens": 1, "repeats": 2, "retries": 0}
+_ADVICE = "raise the limit, or remove it with None"
 
 _Round = tuple[tuple[ToolCall, ToolResult], ...]
 
@@ -51,7 +51,7 @@ class RunLimits:
     exception), for tools without their own limit (`@tool(retries=2)`)."""
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
+        for name, least in _MINIMUMS.items():
             _expect_count(getattr(self, name), least, f"RunLimits.{name}")
         expect_number(self.seconds, "RunLimits.seconds")
         if self.seconds is not None and not self.seconds > 0:
@@ -105,10 +105,10 @@ class Tally:
         most = self.limits.cost
         self._most = None if most is None else dollars(most, "RunLimits.cost")
         self._failed: dict[str, int] = {}  # consecutive rounds, by tool name
-        self._seen: deque[_Round] = deque(maxlen=_LONGEST_CYCLE)
+        self._seen: deque[_Round] = deque(maxlen=_MAX_CYCLE)
         # By cycle length: the number of consecutive rounds equal to the one that many rounds
         # before.
-        self._same = [0] * (_LONGEST_CYCLE + 1)
+        self._same = [0] * (_MAX_CYCLE + 1)
 
     def step(self) -> None:
         """A request is about to be sent."""
@@ -194,7 +194,7 @@ class Tally:
         if most is None:
             return
         current = tuple([_without_ids(*pair) for pair in pairs])
-        for length in range(1, _LONGEST_CYCLE + 1):
+        for length in range(1, _MAX_CYCLE + 1):
             is_same = length <= len(self._seen) and self._seen[-length] == current
             self._same[length] = self._same[length] + 1 if is_same else 0
         self._seen.append(current)
@@ -205,7 +205,7 @@ class Tally:
 
 def _without_ids(call: ToolCall, result: ToolResult) -> tuple[ToolCall, ToolResult]:
     """A call and its result without ids, which differ in each round, for comparison."""
-    return call.replace(id=_ANY), result.replace(call_id=_ANY)
+    return call.replace(id=_ANY_ID), result.replace(call_id=_ANY_ID)
 
 
 def unknown_cost() -> ConfigError:
@@ -218,5 +218,5 @@ def unknown_cost() -> ConfigError:
 
 
 def _stop(what: str, limit: str) -> NoReturn:
-    msg = f"{what} (RunLimits.{limit}); {_RAISE}"
+    msg = f"{what} (RunLimits.{limit}); {_ADVICE}"
     raise LimitExceeded(msg)

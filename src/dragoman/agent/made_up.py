@@ -9,9 +9,9 @@ from typing import Any
 from dragoman.errors import InvalidInputError
 from dragoman.model.validation.problems import fits, problems
 
-_DEEP = 4
+_OPTIONAL_DEPTH = 4
 """Depth beyond which optional values are left out, so that recursive types end."""
-_DEEPEST = 30
+_MAX_DEPTH = 30
 _FORMATS = {
     "date": "2024-01-01",
     "date-time": "2024-01-01T00:00:00Z",
@@ -46,7 +46,7 @@ class _Maker:
 
     def value(self, schema: Any, depth: int = 0, number: int = 0) -> Any:  # noqa: PLR0911 - one for each keyword
         """A value; another `number` gives a different one, if there are several."""
-        if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
             return None
         if "const" in schema:
             return schema["const"]
@@ -71,7 +71,7 @@ class _Maker:
 
     def _one_of(self, options: Any, depth: int, number: int) -> Any:
         """The first option that has a value; at great depth null, if allowed."""
-        if depth > _DEEP and {"type": "null"} in options:
+        if depth > _OPTIONAL_DEPTH and {"type": "null"} in options:
             return None
         for option in options:
             value = self.value(option, depth + 1, number)
@@ -95,7 +95,7 @@ class _Maker:
     def _of_type(self, schema: Mapping[str, Any], depth: int, number: int) -> Any:
         kinds = schema.get("type", "object" if "properties" in schema else "string")
         names = [kinds] if isinstance(kinds, str) else [*kinds]
-        if len(names) > 1 and depth > _DEEP and "null" in names:
+        if len(names) > 1 and depth > _OPTIONAL_DEPTH and "null" in names:
             return None
         kind = next((name for name in names if name != "null"), "null")
         if kind == "object":
@@ -118,7 +118,7 @@ class _Maker:
 
     def _array(self, schema: Mapping[str, Any], depth: int) -> list[Any]:
         first = [self.value(each, depth + 1) for each in schema.get("prefixItems", ())]
-        least = schema.get("minItems", 0 if depth > _DEEP else 1)
+        least = schema.get("minItems", 0 if depth > _OPTIONAL_DEPTH else 1)
         count = max(0, min(least, schema.get("maxItems", least)) - len(first))
         items = schema.get("items", {"type": "string"})
         return [*first, *(self.value(items, depth + 1, number) for number in range(count))]

@@ -33,7 +33,7 @@ _TRY_AGAIN = (
     "Your last answer held a tool call that could not be read. "
     "If you meant to call a tool, call it again, with arguments that are valid JSON."
 )
-_AS_USUAL = (None, FinishReason.STOP, FinishReason.OTHER, FinishReason.TOOL_CALLS)
+_NORMAL_FINISHES = (None, FinishReason.STOP, FinishReason.OTHER, FinishReason.TOOL_CALLS)
 _MALFORMED_RETRIES = 2
 _CUT_OFF_RETRIES = 2
 
@@ -319,7 +319,7 @@ def _is_after_tools(run: Run) -> bool:
 
 
 def _is_empty(message: Message) -> bool:
-    return message.finish in _AS_USUAL and _says_nothing(message)
+    return message.finish in _NORMAL_FINISHES and _says_nothing(message)
 
 
 def _says_nothing(message: Message) -> bool:

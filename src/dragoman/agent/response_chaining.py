@@ -24,8 +24,8 @@ from dragoman.model.usage import FinishReason
 from dragoman.wire.dialect import dialect, is_dialect
 from dragoman.wire.target import Target
 
-_LOST = frozenset({"previous_response_not_found"})
-_LOST_AT = frozenset({"previous_response_id", "input"})
+_LOST_CODES = frozenset({"previous_response_not_found"})
+_LOST_PARAMS = frozenset({"previous_response_id", "input"})
 """The fields named in errors about a missing response: the id, or results whose calls are
 missing."""
 _BAD_REQUEST, _NOT_FOUND = 400, 404
@@ -104,11 +104,11 @@ class Links:
         """
         if _previous(request) is None or not isinstance(error, ProviderError):
             return False
-        if error.code in _LOST:
+        if error.code in _LOST_CODES:
             return True
         if not isinstance(error, InvalidRequest):
             return False
-        is_there = error.status in {_BAD_REQUEST, _NOT_FOUND} and error.param in _LOST_AT
+        is_there = error.status in {_BAD_REQUEST, _NOT_FOUND} and error.param in _LOST_PARAMS
         return is_there or error.status == _NOT_FOUND
 
     def _link(self, messages: Sequence[Message]) -> _Link | None:

@@ -23,7 +23,7 @@ UNKNOWN = (
     "The outcome of this call is not known: the program was stopped while the tool was running. "
     "It may or may not have taken effect."
 )
-_MOST_IN_ONE = 8
+_MAX_REWRITTEN = 8
 """Maximum calls in a round that is one message, which is rewritten for each of them."""
 
 Results = dict[int, ToolResult]
@@ -39,7 +39,7 @@ def record_of(conversation: Conversation, calls: Sequence[ToolCall], known: Resu
     """The record of a round; some results may be known before it starts."""
     if not conversation.keeps_rounds:
         return AtTheEnd(conversation, calls, known)
-    kind = OneMessage if len(calls) <= _MOST_IN_ONE else Journal
+    kind = OneMessage if len(calls) <= _MAX_REWRITTEN else Journal
     return kind(conversation, calls, known)
 
 

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 T = TypeVar("T")
 P = ParamSpec("P")
 
-_IDLE = 10.0
+_IDLE_SECONDS = 10.0
 """Seconds after which an idle thread ends."""
-_DEEPEST = 100
+_MAX_DEPTH = 100
 
 # Nesting depth of such calls. Contexts are passed from thread to thread.
 _level: ContextVar[int] = ContextVar("dragoman_thread_level", default=0)
@@ -66,8 +66,8 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 
 def _one_further() -> None:
     level = _level.get() + 1
-    if level > _DEEPEST:
-        msg = f"blocking functions called each other through threads {_DEEPEST} times"
+    if level > _MAX_DEPTH:
+        msg = f"blocking functions called each other through threads {_MAX_DEPTH} times"
         raise RecursionError(msg)
     _level.set(level)
 
@@ -121,7 +121,7 @@ class _Crew:
 
     def _next(self) -> _Job | None:
         try:
-            return self._jobs.get(timeout=_IDLE)
+            return self._jobs.get(timeout=_IDLE_SECONDS)
         except Empty:
             pass
         with self._lock:

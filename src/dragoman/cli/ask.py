@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dragoman.model.requests import Request
     from dragoman.transport.model import Model
 
-_WHICH = (
+_NO_MODEL = (
     "no model given: name one, as in `dragoman ask openai:gpt-5 …` or with -m, or set a default:"
     " `dragoman aliases set default openai:gpt-5`"
 )
@@ -87,7 +87,7 @@ def ask(words: tuple[str, ...], **options: Any) -> None:
         if given.saved_as is not None:
             _save(given, model, said)
         elif model is None:
-            raise Ending(USAGE, _WHICH)
+            raise Ending(USAGE, _NO_MODEL)
         else:
             is_same = named is None and model == state.model
             _ask(model, said, given.with_state(state, is_same_model=is_same))

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from dragoman.model.tools import ToolCall
     from dragoman.transport.model import OpenedModel
 
-_NOBODY = "it needs approval, and there is no terminal to ask on"
-_NOT_KEPT = "the question and the answer were not stored"
+_NO_TERMINAL = "it needs approval, and there is no terminal to ask on"
+_NOT_STORED = "the question and the answer were not stored"
 
 
 async def answer_alone(
@@ -64,7 +64,7 @@ async def _keep(request: Request, response: Response, options: Options, state: C
         try:
             await history.extend([asked, message])
         except (DragomanError, OSError) as error:
-            complain(f"{_NOT_KEPT}: {error}")
+            complain(f"{_NOT_STORED}: {error}")
 
 
 async def answer_with_tools(
@@ -115,7 +115,7 @@ async def _history(options: Options) -> AsyncGenerator[ChatHistory]:
     except (DragomanError, OSError, Ending) as error:
         if options.is_in_chat:
             raise
-        complain(f"{_NOT_KEPT}: {error}")
+        complain(f"{_NOT_STORED}: {error}")
     if history is None:
         history = await opened_history(USUAL, None, is_continued=False, is_kept=False)
     try:
@@ -173,6 +173,6 @@ def _decided(calls: Sequence[ToolCall]) -> dict[str, bool | str]:
             question = f"The model wants to run {call_line(call)}. Allow it?"
             decided[call.id] = click.confirm(question, default=False, err=True)
         else:
-            complain(f"{harmless_line(call.name)} was not run: {_NOBODY}")
-            decided[call.id] = _NOBODY
+            complain(f"{harmless_line(call.name)} was not run: {_NO_TERMINAL}")
+            decided[call.id] = _NO_TERMINAL
     return decided

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from dragoman.model.content import AnyPart
     from dragoman.transport.http import HttpReply, HttpTransport
 
-MOST_BYTES = 50_000_000
+MAX_BYTES = 50_000_000
 """Maximum size of all attachments, or of standard input: no provider accepts larger requests."""
 
 STDIN = "standard input"
-_REDIRECTS = 5
-_SECONDS = 60.0
+_MAX_REDIRECTS = 5
+_TIMEOUT = 60.0
 
 
 def is_address(name: str) -> bool:
@@ -54,7 +54,7 @@ def is_there(name: str) -> bool:
 
 def attached(names: tuple[str, ...]) -> list[AnyPart]:
     """The files and URLs as message parts."""
-    left = MOST_BYTES
+    left = MAX_BYTES
     parts: list[AnyPart] = []
     for name in names:
         content = _fetched(name, left) if is_address(name) else read(name, left)
@@ -67,7 +67,7 @@ def attached(names: tuple[str, ...]) -> list[AnyPart]:
 
 def read(name: str, most: int | None = None) -> bytes:
     """The content of a file or of standard input."""
-    most = MOST_BYTES if most is None else most
+    most = MAX_BYTES if most is None else most
     with click.open_file(name, "rb") as file:
         content: bytes = file.read(most + 1)
     if len(content) > most:
@@ -78,7 +78,7 @@ def read(name: str, most: int | None = None) -> bytes:
 def _too_large(name: str) -> Ending:
     from dragoman.cli.screen import size_of
 
-    return Ending(FILES, f"{shown_name(name)}: exceeds the limit of {size_of(MOST_BYTES)}")
+    return Ending(FILES, f"{shown_name(name)}: exceeds the limit of {size_of(MAX_BYTES)}")
 
 
 def text_of(content: bytes, name: str) -> str:
@@ -169,9 +169,9 @@ async def _reply(transport: HttpTransport, url: str) -> HttpReply:
     """The reply after all redirects."""
     from dragoman.transport.protocol import HttpRequest, Timeouts
 
-    limits = Timeouts(first_byte=_SECONDS, between=_SECONDS)
+    limits = Timeouts(first_byte=_TIMEOUT, between=_TIMEOUT)
     place = url
-    for _ in range(_REDIRECTS + 1):
+    for _ in range(_MAX_REDIRECTS + 1):
         headers = {"User-Agent": "dragoman", "Accept": "*/*"}
         request = HttpRequest(url=place, method="GET", headers=headers)
         reply = await transport.open(request, limits)

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from dragoman.cli.screen import harmless_line
 
-_WIDEST = 30  # maximum cells per fact
-_TEXT = 24  # minimum cells for the text
+_MAX_FACT_CELLS = 30  # maximum cells per fact
+_MIN_TEXT_CELLS = 24  # minimum cells for the text
 _GAP = "  "
 
 
@@ -29,7 +29,7 @@ def print_cards(cards: Sequence[Card]) -> None:
     console = Console(highlight=False)
     clean = [Card(tuple(map(_line, card.facts)), _line(card.name), _line(card.text))
              for card in cards]  # fmt: skip
-    widths = [min(max(map(cell_len, column)), _WIDEST)
+    widths = [min(max(map(cell_len, column)), _MAX_FACT_CELLS)
               for column in zip(*(card.facts for card in clean), strict=True)]  # fmt: skip
     fits = sum(widths) + len(_GAP) * (len(widths) - 1) <= console.width
     for card in clean:
@@ -68,7 +68,7 @@ def _print_text(console: Console, card: Card) -> None:
 
 
 def _texts(card: Card, width: int) -> Iterator[str]:
-    if cell_len(card.name) + 2 * len(_GAP) + min(_TEXT, cell_len(card.text)) <= width:
+    if cell_len(card.name) + 2 * len(_GAP) + min(_MIN_TEXT_CELLS, cell_len(card.text)) <= width:
         yield f"{card.name}{_GAP}{card.text}"
         return
     yield card.name

@@ -27,7 +27,7 @@ def dialects(*, as_json: bool | None) -> None:
             (row["name"], row["about"], row["endpoints"]["generate"], ", ".join(row["providers"]))
             for row in rows
         ]
-        print_table(("name", "what it is", "endpoint", "providers"), table)
+        print_table(("name", "description", "endpoint", "providers"), table)
 
 
 def _rows() -> list[dict[str, Any]]:

@@ -21,8 +21,8 @@ _EXTRAS = {
     "prices": ("genai_prices",),
     "redis": ("redis",),
 }
-_MANY = 1000
-_SHOWN = 3
+_MAX_COUNTED = 1000
+_MAX_MODELS_SHOWN = 3
 
 
 @click.command(epilog=EXIT_CODES, short_help="Check the installation, keys, servers and stores.")
@@ -139,8 +139,8 @@ async def _server(name: str, transport: Any, seconds: float) -> Row | None:
         return None  # it isn't running
     except DragomanError as error:
         return _row("server", name, "wrong", explained(error))
-    some = ", ".join(model.id for model in models[:_SHOWN])
-    more = f" and {len(models) - _SHOWN} more" if len(models) > _SHOWN else ""
+    some = ", ".join(model.id for model in models[:_MAX_MODELS_SHOWN])
+    more = f" and {len(models) - _MAX_MODELS_SHOWN} more" if len(models) > _MAX_MODELS_SHOWN else ""
     return _row("server", name, "ok", f"{some}{more}" if models else "running, without models")
 
 
@@ -173,12 +173,13 @@ def _store() -> Row:
         storage, _ = storage_at(None)
         run(storage.open())
         try:
-            count = len(run(storage.sessions(limit=_MANY + 1)))
+            count = len(run(storage.sessions(limit=_MAX_COUNTED + 1)))
         finally:
             run(storage.close())
     except DragomanError as error:
         return _row("store", name, "wrong", str(error))
-    conversations = "over 1,000 conversations" if count > _MANY else counted(count, "conversation")
+    is_more = count > _MAX_COUNTED
+    conversations = "over 1,000 conversations" if is_more else counted(count, "conversation")
     return _row("store", name, "ok", f"{storage.name}: {conversations}")
 
 

@@ -99,7 +99,7 @@ def cells_of(record: KeyRecord, standing: Standing | None = None) -> tuple[str, 
     limits = (
         (record.requests_per_minute, "requests/min"),
         (record.tokens_per_minute, "tokens/min"),
-        (record.max_concurrent, "at a time"),
+        (record.max_concurrent, "concurrent"),
     )
     shown = [f"{limit:,} {unit}" for limit, unit in limits if limit is not None]
     budgets = [_spent(each, standing) for each in record.budgets]

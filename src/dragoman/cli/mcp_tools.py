@@ -28,7 +28,7 @@ _OPTIONS = (
 # Programs that run others: a server is named after what they run.
 _RUNNERS = frozenset({"npx", "bunx", "uvx", "uv", "pipx", "run", "node", "deno", "bun", "docker"})
 _AFFIXES = re.compile(r"^(mcp[-_])?(server[-_])?|([-_]mcp)?([-_]server)?$")
-_LONGEST = 32
+_MAX_NAME = 32
 
 
 def mcp_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -86,7 +86,7 @@ def _name(command: str, args: Sequence[str]) -> str:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:_LONGEST] or "mcp"
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:_MAX_NAME] or "mcp"
 
 
 def _asked(name: str, about: str) -> str:

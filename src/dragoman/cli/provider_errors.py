@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from dragoman.errors import DragomanError
 
 T = TypeVar("T")
-_LONGEST = 500
+_MAX_CHARS = 500
 
 
 def explained(error: DragomanError, address: str | None = None) -> str:
@@ -52,7 +52,7 @@ def _cause(error: DragomanError) -> str:
 def _clipped(text: str) -> str:
     """The provider's message, on one line."""
     words = " ".join(text.split())
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
+    return words if len(words) <= _MAX_CHARS else f"{words[:_MAX_CHARS]}…"
 
 
 def ending_of(error: DragomanError, name: str, address: str | None = None) -> Ending:

@@ -15,8 +15,8 @@ HARMFUL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _LAST_PICTURED, _DELETE = 0x1F, 0x7F
-_SHORT = 1.0  # seconds; shorter work needs no bar
-_OFTEN = 16  # steps between two updates of the bar
+_BAR_DELAY = 1.0  # seconds; shorter work needs no bar
+_STEPS_PER_UPDATE = 16  # steps between two updates of the bar
 
 
 def harmless(text: str) -> str:
@@ -133,9 +133,9 @@ def counting(total: int, what: str, *, seen: bool = False) -> Generator[Callable
     def advance() -> None:
         nonlocal done
         done += 1
-        if not bar.live.is_started and monotonic() - begun > _SHORT:
+        if not bar.live.is_started and monotonic() - begun > _BAR_DELAY:
             bar.start()
-        if done % _OFTEN == 0 or done == total:
+        if done % _STEPS_PER_UPDATE == 0 or done == total:
             bar.update(task, completed=done)
 
     try:

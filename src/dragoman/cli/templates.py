@@ -10,7 +10,7 @@ import click
 from dragoman.cli.exit_codes import EXIT_CODES, FILES, USAGE, Ending, clean_ending
 from dragoman.cli.printing import json_option, print_found, print_json, wants_json
 
-_NEW = """\
+_EXAMPLE = """\
 # Use this template with `dragoman ask -t {name} TEXT` or `dragoman chat -t {name}`.
 # Remove what you don't need. $input is the prompt or standard input; set other $names with -p.
 
@@ -85,7 +85,7 @@ def edit(name: str) -> None:
         from dragoman.cli.prompt_template import template_from, template_path
 
         path = template_path(name)
-        before = path.read_text(encoding="utf-8") if path.exists() else _NEW.format(name=name)
+        before = path.read_text(encoding="utf-8") if path.exists() else _EXAMPLE.format(name=name)
         try:
             text = click.edit(before, extension=".toml")
         except click.ClickException as error:

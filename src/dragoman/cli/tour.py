@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from dragoman.model.collection import Messages
     from dragoman.transport.model import Model
 
-_SECONDS = 90.0
+_TIME_LIMIT = 90.0
 """Time limit for the whole conversation; on slower machines the script is used."""
-_MOST_TOKENS = 120
+_MAX_TOKENS = 120
 
 
 class Turn(NamedTuple):
@@ -129,7 +129,7 @@ def _held_here() -> Messages | None:
         models = [LocalModel("smollm2", dialect=turn.dialect) for turn in turns]
         return asyncio.run(_in_time(turns, models))
     except TimeoutError:
-        problem = f"it took more than {_SECONDS:g} seconds"
+        problem = f"it took more than {_TIME_LIMIT:g} seconds"
     except DragomanError as error:
         problem = str(error)
     click.echo()
@@ -146,7 +146,7 @@ def _held_by_script() -> Messages:
 
 
 async def _in_time(turns: Sequence[Turn], models: Sequence[Model]) -> Messages:
-    async with asyncio.timeout(_SECONDS):
+    async with asyncio.timeout(_TIME_LIMIT):
         return await _held(turns, models)
 
 
@@ -155,7 +155,7 @@ async def _held(turns: Sequence[Turn], models: Sequence[Model]) -> Messages:
     from dragoman.agent.agent import Agent
     from dragoman.model.collection import Messages
 
-    agent = Agent(models[0], tools=[weather], temperature=0, max_tokens=_MOST_TOKENS)
+    agent = Agent(models[0], tools=[weather], temperature=0, max_tokens=_MAX_TOKENS)
     messages = Messages()
     try:
         for turn, model in zip(turns, models, strict=True):

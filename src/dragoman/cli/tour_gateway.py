@@ -13,7 +13,7 @@ from dragoman.cli.screen import harmless
 
 _PORT = 8421
 _PROMPT = "Say hello in one short sentence."
-_MOST_TOKENS = 24
+_MAX_TOKENS = 24
 _SECONDS = 60.0
 _LISTENING = re.compile(r" listen(?:s|ing) on (\S+)")
 
@@ -33,7 +33,7 @@ def _requests(model: str) -> tuple[Asked, ...]:
     return (
         Asked("openai-chat", "/v1/chat/completions", plain),
         Asked("openai-responses", "/v1/responses", {"model": model, "input": _PROMPT}),
-        Asked("anthropic", "/v1/messages", {**plain, "max_tokens": _MOST_TOKENS}),
+        Asked("anthropic", "/v1/messages", {**plain, "max_tokens": _MAX_TOKENS}),
         Asked("gemini", f"/v1beta/models/{model}:generateContent",
               {"contents": [{"role": "user", "parts": [{"text": _PROMPT}]}]}),
         Asked("ollama", "/api/chat", {**plain, "stream": False}),
@@ -70,7 +70,7 @@ async def _shown(model: str) -> None:
     from dragoman.gateway.serving import Worker, bind
 
     place = Place(name="here", model_url=model)
-    route = RouteSettings(model="*", to=(Hop(place=place),), fixed={"max_tokens": _MOST_TOKENS})
+    route = RouteSettings(model="*", to=(Hop(place=place),), fixed={"max_tokens": _MAX_TOKENS})
     server = ServerSettings(port=0, log="off", traffic="off")
     config = GatewayConfig(server=server, places={"here": place}, routes=(route,))
     listening, ready = bind("127.0.0.1", 0), asyncio.Event()

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
     from multiprocessing.process import BaseProcess
 
-_AHEAD = 2
+_BATCHES_PER_WORKER = 2
 """Batches in flight per worker: one in work, one waiting."""
 
-_GLANCE = 1.0
+_POLL_SECONDS = 1.0
 """Seconds between two checks of the workers while waiting for a result."""
 
 _converter: Converter | None = None
@@ -50,7 +50,7 @@ def _pooled(job: Job, batches: Iterator[Batch], jobs: int) -> Generator[Outcome,
         for batch in batches:
             with _uninterrupted():  # it may start a worker
                 under_way.append(pool.submit(_work, batch))
-            if len(under_way) >= jobs * _AHEAD:
+            if len(under_way) >= jobs * _BATCHES_PER_WORKER:
                 yield watch.result(under_way.popleft())
         while under_way:
             yield watch.result(under_way.popleft())
@@ -98,7 +98,7 @@ class _Watch:
         """The result of a batch; raises if the pool is broken."""
         from concurrent.futures import wait
 
-        while not wait((future,), timeout=_GLANCE).done:
+        while not wait((future,), timeout=_POLL_SECONDS).done:
             workers = list((getattr(self._pool, "_processes", None) or {}).values())
             if not all(worker.is_alive() for worker in workers):
                 self._give_up(workers)

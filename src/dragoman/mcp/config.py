@@ -23,9 +23,9 @@ from dragoman.model.value import expect
 Inputs: TypeAlias = Mapping[str, str] | Callable[[str, str], str]
 """The values of `${input:…}` by id, or a function of an input's id and description."""
 
-_LARGEST = 1_000_000
-_MOST_SERVERS = 100
-_LONGEST_PREFIX = 32
+_MAX_FILE_BYTES = 1_000_000
+_MAX_SERVERS = 100
+_MAX_PREFIX = 32
 _TRANSPORTS = {
     "stdio": "stdio",
     "http": "http",
@@ -33,8 +33,8 @@ _TRANSPORTS = {
     "streamableHttp": "http",
     "sse": "sse",
 }
-_NO_JSON = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII).fullmatch
 
@@ -76,12 +76,12 @@ def _read(source: str | PathLike[str]) -> dict[str, Any]:
     path = Path(source).expanduser()
     try:
         with path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
+            content = file.read(_MAX_FILE_BYTES + 1)
         text = content.decode("utf-8-sig")
     except (OSError, ValueError) as error:
         problem = getattr(error, "strerror", None) or "it is not UTF-8 text"
     else:
-        problem = "it is too large" if len(content) > _LARGEST else ""
+        problem = "it is too large" if len(content) > _MAX_FILE_BYTES else ""
         if not problem:
             return _parsed(text, path.name)
     msg = f"can't read the MCP servers file `{path.name}`: {problem}"
@@ -90,8 +90,8 @@ def _read(source: str | PathLike[str]) -> dict[str, Any]:
 
 def _parsed(text: str, name: str) -> dict[str, Any]:
     """Parse JSON with the comments and trailing commas that editors allow."""
-    plain = _NO_JSON.sub(lambda found: found[1] or " ", text)
-    plain = _LAST_COMMA.sub(lambda found: found[1] or "", plain)
+    plain = _COMMENT.sub(lambda found: found[1] or " ", text)
+    plain = _TRAILING_COMMA.sub(lambda found: found[1] or "", plain)
     try:
         document = loads(plain)
     except InvalidInputError as error:
@@ -113,8 +113,8 @@ def _parts(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
     if not isinstance(servers, Mapping):
         msg = 'an MCP servers file must have the key "mcpServers" or "servers"'
         raise ConfigError(msg)
-    if len(servers) > _MOST_SERVERS:
-        msg = f"the MCP servers file has {len(servers)} servers; the maximum is {_MOST_SERVERS}"
+    if len(servers) > _MAX_SERVERS:
+        msg = f"the MCP servers file has {len(servers)} servers; the maximum is {_MAX_SERVERS}"
         raise ConfigError(msg)
     return servers, document.get("inputs")
 
@@ -122,7 +122,7 @@ def _parts(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
 def _server(
     name: str, entry: Mapping[str, Any], variables: _Variables, options: ServerOptions
 ) -> MCPServer:
-    given: ServerOptions = {"name": name, "prefix": alias(name)[:_LONGEST_PREFIX], **options}
+    given: ServerOptions = {"name": name, "prefix": alias(name)[:_MAX_PREFIX], **options}
     fields = _Fields(name, entry, variables)
     kind = fields.kind()
     if kind == "stdio":

@@ -24,8 +24,8 @@ from dragoman.mcp.transports import Streams, Transport
 
 T = TypeVar("T")
 
-_SOON = 1.0  # seconds
-_CLOSING = 12.0  # seconds; the SDK takes up to 7 to stop a process that won't exit
+_LOSS_TIMEOUT = 1.0  # seconds
+_CLOSE_TIMEOUT = 12.0  # seconds; the SDK takes up to 7 to stop a process that won't exit
 
 
 class Connection:
@@ -106,13 +106,13 @@ class Connection:
         """Why it was lost, as far as that becomes known soon."""
         self.drop()
         if self._task is not None:
-            await asyncio.wait({self._task}, timeout=_SOON)
+            await asyncio.wait({self._task}, timeout=_LOSS_TIMEOUT)
         return self.problem(sent=True)
 
     async def _settled(self) -> None:
         if self._task is None or self._task is asyncio.current_task():
             return
-        await asyncio.wait({self._task}, timeout=_CLOSING)
+        await asyncio.wait({self._task}, timeout=_CLOSE_TIMEOUT)
         if not self._task.done():
             self._task.cancel()
 

@@ -27,7 +27,7 @@ _KINDS: dict[str, type[Image | Audio | Video | File]] = {
     "video": Video,
     "application/pdf": File,
 }
-_LONGEST_NOTE = 500
+_MAX_NOTE = 500
 
 
 def tool_result(result: types.CallToolResult, schema: Any, name: str) -> ToolResult:
@@ -159,7 +159,7 @@ def _note(text: str) -> Text:
 
 def _short(text: str) -> str:
     text = whole_characters(text)
-    return text if len(text) <= _LONGEST_NOTE else f"{text[:_LONGEST_NOTE]}…"
+    return text if len(text) <= _MAX_NOTE else f"{text[:_MAX_NOTE]}…"
 
 
 # --- to the server

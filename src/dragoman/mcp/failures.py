@@ -41,7 +41,7 @@ _FORGOTTEN = frozenset({
 })  # fmt: skip
 _STREAM_LOST = "SSE stream "  # and for an interrupted HTTP response
 _HTTP_ERROR = "Server returned an error response"  # for other statuses
-_LAST_WORDS = 0.3  # seconds
+_STDERR_WAIT = 0.3  # seconds
 _UNAUTHORIZED, _FORBIDDEN, _MISSING, _FAILED = 401, 403, 404, 500
 
 
@@ -153,7 +153,7 @@ def _cause(error: BaseException | None) -> BaseException | None:
 
 
 def _last_words(notes: Notes) -> str:
-    said = notes.stderr(_LAST_WORDS)
+    said = notes.stderr(_STDERR_WAIT)
     return f"; its last output on stderr:\n{said}" if said else ""
 
 

@@ -24,7 +24,7 @@ _LISTS: dict[type, tuple[str, tuple[str, ...]]] = {
     types.PromptListChangedNotification: ("prompts", ("prompts",)),
     types.ResourceListChangedNotification: ("resources", ("resources", "templates")),
 }
-_LONGEST_LOGGER = 100
+_MAX_LOGGER = 100
 
 _log = logging.getLogger("dragoman.mcp")
 
@@ -57,7 +57,7 @@ class Notifications:
                 await self._tell(self._on_change, "resource", uri)
 
         async def log(params: types.LoggingMessageNotificationParams) -> None:
-            logger = None if params.logger is None else harmless(params.logger)[:_LONGEST_LOGGER]
+            logger = None if params.logger is None else harmless(params.logger)[:_MAX_LOGGER]
             said = LogMessage(
                 server=self._server, level=params.level, data=params.data, logger=logger
             )

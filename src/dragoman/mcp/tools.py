@@ -37,10 +37,10 @@ MAX_STEPS = 100_000
 """Maximum additional steps for encoding the schemas of all tools for any target."""
 
 _COMPOSING = (b'"$ref"', b'"$dynamicRef"', b'Of"', b'"if"', b'"not"')
-_LONGEST = 128
+_MAX_ALIAS = 128
 _HASH = 8
-_FITS = re.compile(rf"[A-Za-z0-9_.-]{{1,{_LONGEST}}}", re.ASCII).fullmatch
-_MISFIT = re.compile(r"[^A-Za-z0-9_.-]+", re.ASCII)
+_IS_VALID_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{_MAX_ALIAS}}}", re.ASCII).fullmatch
+_INVALID_CHARS = re.compile(r"[^A-Za-z0-9_.-]+", re.ASCII)
 
 
 class MCPTool(Tool[..., Awaitable[ToolResult], RunContext[Any]]):
@@ -223,10 +223,10 @@ def alias(name: str) -> str:
     >>> alias("read_file"), alias("über prüfen")
     ('read_file', '_ber_pr_fen_ace8c79e')
     """
-    if _FITS(name):
+    if _IS_VALID_NAME(name):
         return name
     ending = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
-    return f"{_MISFIT.sub('_', name)[: _LONGEST - _HASH - 1]}_{ending}"
+    return f"{_INVALID_CHARS.sub('_', name)[: _MAX_ALIAS - _HASH - 1]}_{ending}"
 
 
 def _approval(asked: Approval, tool: MCPTool) -> bool | Callable[[Mapping[str, Any]], bool]:

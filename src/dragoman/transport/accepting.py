@@ -6,7 +6,7 @@ from dragoman.errors import DragomanError, TransportError
 from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport, read_body
 from dragoman.wire.dialect import Dialect
 
-_MOST_OF_AN_ERROR = 1024 * 1024
+_MAX_ERROR_BYTES = 1024 * 1024
 _REDIRECT, _FAILED = 300, 400
 
 
@@ -29,7 +29,7 @@ async def _refusal(dialect: Dialect, reply: Reply) -> DragomanError:
         msg = "the server redirects, which is not followed: correct the base_url"
         return TransportError(msg, sent=True)
     try:
-        body = await read_body(reply, _MOST_OF_AN_ERROR)
+        body = await read_body(reply, _MAX_ERROR_BYTES)
     except TransportError:
         body = b""  # the status is enough
     return dialect.decode_error(reply.status, body, reply.headers)

@@ -35,8 +35,8 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.inputs.reader import read_request
 from dragoman.wire.target import Target
 
-_MOST = 256 * 1024 * 1024
-_ATTEMPT = "the limit for one attempt"
+_MAX_BYTES = 256 * 1024 * 1024
+_ATTEMPT_LIMIT = "the limit for one attempt"
 
 
 class Client(OtherEndpoints, BlockingTwins):
@@ -65,7 +65,7 @@ class Client(OtherEndpoints, BlockingTwins):
         limits: Limits | None = None,
         strict: bool = False,
         transport: Transport | None = None,
-        max_bytes: int = _MOST,
+        max_bytes: int = _MAX_BYTES,
     ) -> None:
         self._deployment = Deployment(
             model,
@@ -222,7 +222,7 @@ class Client(OtherEndpoints, BlockingTwins):
 
     async def _fetched(self, place: Deployment, message: HttpRequest) -> Answer:
         """A whole response, with one attempt; raises the provider's error."""
-        return await within(self._timeouts.attempt, self._read(place, message), _ATTEMPT)
+        return await within(self._timeouts.attempt, self._read(place, message), _ATTEMPT_LIMIT)
 
     async def _read(self, place: Deployment, message: HttpRequest) -> Answer:
         reply = await self._opened(place, message)

@@ -25,7 +25,7 @@ from dragoman.wire.embeddings import Embedded, EmbeddingFormat, ToEmbed
 from dragoman.wire.json_values import opened
 from dragoman.wire.services import services
 
-_TOO_MUCH = frozenset({"max_tokens_per_request"})  # OpenAI: for all texts together
+_TOO_LONG_CODES = frozenset({"max_tokens_per_request"})  # OpenAI: for all texts together
 
 
 async def embed(
@@ -109,7 +109,7 @@ async def _embedded(line: Line, found: EmbeddingFormat, asked: ToEmbed) -> list[
 
 
 def _is_too_long(error: ProviderError) -> bool:
-    return isinstance(error, ContextTooLong) or error.code in _TOO_MUCH
+    return isinstance(error, ContextTooLong) or error.code in _TOO_LONG_CODES
 
 
 async def _answer(line: Line, found: EmbeddingFormat, asked: ToEmbed) -> Embedded:

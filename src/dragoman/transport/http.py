@@ -27,7 +27,7 @@ from dragoman.errors import (
 from dragoman.transport.connections import Sessions
 from dragoman.transport.protocol import HttpRequest, Timeouts
 
-_PIECE = 512 * 1024
+_CHUNK_BYTES = 512 * 1024
 
 
 class HttpTransport:
@@ -201,7 +201,7 @@ def _look(reply: ref[Any]) -> None:
 
 def _piecewise(body: bytes | None) -> bytes | BytesIO | None:
     """A body for aiohttp: large ones in pieces, so that other tasks get their turn."""
-    return body if body is None or len(body) <= _PIECE else BytesIO(body)
+    return body if body is None or len(body) <= _CHUNK_BYTES else BytesIO(body)
 
 
 def _stop_read_timeout(response: aiohttp.ClientResponse) -> None:

@@ -8,7 +8,7 @@ from dragoman.transport.exchanges import Line, with_query
 from dragoman.wire.json_values import opened
 from dragoman.wire.services import services
 
-_MOST_PAGES = 1000
+_MAX_PAGES = 1000
 
 
 async def list_models(line: Line) -> tuple[ModelInfo, ...]:
@@ -17,7 +17,7 @@ async def list_models(line: Line) -> tuple[ModelInfo, ...]:
     first = line.deployment.request("models", method="GET")
     models: list[ModelInfo] = []
     query = found.query
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         answer = await line.exchange(with_query(first, query))
         page = found.decode(opened(answer.body, line.dialect))
         models += page.models
@@ -25,5 +25,5 @@ async def list_models(line: Line) -> tuple[ModelInfo, ...]:
         if page.following is None or page.following == query:
             return tuple(models)
         query = page.following
-    msg = f"the list of models has more than {_MOST_PAGES} pages"
+    msg = f"the list of models has more than {_MAX_PAGES} pages"
     raise WireError(msg, dialect=line.dialect)

@@ -14,8 +14,8 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.jsontext import loads
 
 _STEP = re.compile(r"\[(\*|\d+)\]|\.?([^.\[\]]+)")
-_SHOWN = re.compile(r"[A-Za-z_$][\w$-]{0,39}", re.ASCII)
-_MOST = 200  # maximum differences counted: more is simply another request
+_SAFE_KEY = re.compile(r"[A-Za-z_$][\w$-]{0,39}", re.ASCII)
+_MAX_DIFFERENCES = 200  # maximum differences counted: more is simply another request
 
 Steps = tuple[str, ...]
 
@@ -94,7 +94,7 @@ def _canonical(value: Any) -> bytes:
 
 def differences(one: Asked, other: Asked) -> list[str]:
     """The paths at which two requests differ, without their values."""
-    return list(islice(_differences(one, other), _MOST))
+    return list(islice(_differences(one, other), _MAX_DIFFERENCES))
 
 
 def _differences(one: Asked, other: Asked) -> Iterator[str]:
@@ -140,4 +140,4 @@ def _at(one: Any, other: Any, path: str) -> Iterator[str]:
 
 def _shown(key: str) -> str:
     """A field name; hidden if it may be user content."""
-    return key if _SHOWN.fullmatch(key) else "*"
+    return key if _SAFE_KEY.fullmatch(key) else "*"

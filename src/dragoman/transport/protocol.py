@@ -19,8 +19,8 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.value import expect_number
 
 T = TypeVar("T")
-_TOTAL = 1800.0
-_SLOWEST = 50_000  # slowest upload to expect, in bytes per second
+_DEFAULT_TOTAL = 1800.0
+_MIN_UPLOAD_RATE = 50_000  # slowest upload to expect, in bytes per second
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def answer_total(self) -> float | None:
         """The total for a whole response."""
-        return _TOTAL if isinstance(self.total, UnsetType) else self.total
+        return _DEFAULT_TOTAL if isinstance(self.total, UnsetType) else self.total
 
     @property
     def stream_total(self) -> float | None:
@@ -60,7 +60,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
         """For connecting, sending a body of that many bytes, and receiving status and headers."""
         if self.first_byte is None or self.connect is None:
             return None
-        return self.connect + self.first_byte + body / _SLOWEST
+        return self.connect + self.first_byte + body / _MIN_UPLOAD_RATE
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,7 +32,7 @@ from dragoman.transport.scrubbing import (
 
 Mode = Literal["replay", "record", "auto"]
 _MODES = ("replay", "record", "auto")
-_SHOWN = 5
+_MAX_SHOWN = 5
 
 
 class ReplayTransport:
@@ -124,8 +124,8 @@ class ReplayTransport:
             return NotRecorded(f"{file}, and no others; record it with mode='record'")
         found = [(differences(what, other), exchange.number) for exchange, other in self._known]
         paths, number = min(found, key=lambda pair: _distance(pair[0]))
-        more = f" and {len(paths) - _SHOWN} others" if len(paths) > _SHOWN else ""
-        said = f"{', '.join(paths[:_SHOWN])}{more}"
+        more = f" and {len(paths) - _MAX_SHOWN} others" if len(paths) > _MAX_SHOWN else ""
+        said = f"{', '.join(paths[:_MAX_SHOWN])}{more}"
         msg = f"{file}; the closest is number {number}, which differs at {said}"
         return NotRecorded(msg, paths=paths)
 

@@ -7,16 +7,16 @@ from collections.abc import Collection, Mapping
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 SCRUBBED = "***"
-_SHORTEST = 8  # minimum length of a key to look for in replies
+_MIN_KEY_LENGTH = 8  # minimum length of a key to look for in replies
 
 # The only request headers that are recorded: others come from the user, and may be keys.
-_SENT = frozenset({
+_RECORDED_HEADERS = frozenset({
     "accept", "anthropic-beta", "anthropic-version", "content-type", "openai-beta", "user-agent",
     "x-goog-upload-command", "x-goog-upload-header-content-length",
     "x-goog-upload-header-content-type", "x-goog-upload-offset", "x-goog-upload-protocol",
 })  # fmt: skip
 # Reply headers that are not recorded.
-_WHOSE = frozenset({
+_ACCOUNT_HEADERS = frozenset({
     "anthropic-organization-id", "cookie", "openai-organization", "openai-project", "set-cookie",
 })  # fmt: skip
 # Nor those about the connection: the body is recorded decompressed and whole.
@@ -43,7 +43,7 @@ def sent_headers(headers: Mapping[str, str], more: Collection[str] = ()) -> dict
     """The headers of a request, with most values hidden."""
     return {
         name.lower(): value
-        if name.lower() in _SENT and not is_secret(name, more)
+        if name.lower() in _RECORDED_HEADERS and not is_secret(name, more)
         else SCRUBBED
         for name, value in headers.items()
     }  # fmt: skip
@@ -53,7 +53,7 @@ def secrets_in(headers: Mapping[str, str], more: Collection[str] = ()) -> list[b
     """The keys in the headers of a request, with and without their scheme prefix."""
     values = [value for name, value in headers.items() if is_secret(name, more)]
     found = {word for value in values for word in (value, value.rpartition(" ")[2])}
-    return sorted((w.encode() for w in found if len(w) >= _SHORTEST), key=len, reverse=True)
+    return sorted((w.encode() for w in found if len(w) >= _MIN_KEY_LENGTH), key=len, reverse=True)
 
 
 def without_secrets(chunks: list[bytes], secrets: Collection[bytes]) -> list[bytes]:
@@ -69,7 +69,7 @@ def come_headers(headers: Mapping[str, str], more: Collection[str] = ()) -> dict
     """The headers of a reply, without secrets."""
     named = {name.lower(): value for name, value in headers.items()}
     return {
-        name: SCRUBBED if name in _WHOSE or is_secret(name, more) else value
+        name: SCRUBBED if name in _ACCOUNT_HEADERS or is_secret(name, more) else value
         for name, value in named.items()
         if name not in _CONNECTION
     }

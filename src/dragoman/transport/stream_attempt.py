@@ -22,9 +22,9 @@ from dragoman.transport.protocol import Reply, too_much
 from dragoman.wire.context import Context
 from dragoman.wire.dialect import Dialect
 
-_MOST_KEPT = 1024 * 1024
-_PASSING = (StreamInterrupted, TimeoutError)
-_SPEAKS = (PartStart, PartDelta, ToolCallDelta)
+_MAX_BUFFERED = 1024 * 1024
+_INTERRUPTIONS = (StreamInterrupted, TimeoutError)
+_CONTENT_EVENTS = (PartStart, PartDelta, ToolCallDelta)
 
 
 class Incoming:
@@ -89,7 +89,7 @@ class Incoming:
         except WireError as error:
             failure = error
         else:
-            if not self._has_begun and not events and self._size <= _MOST_KEPT:
+            if not self._has_begun and not events and self._size <= _MAX_BUFFERED:
                 self._kept.append(piece)
             return self._checked(events)
         return self._broken(failure)
@@ -133,7 +133,7 @@ class Incoming:
         """The connection was lost; if the response was already complete, that doesn't matter."""
         self.is_over = True
         events: list[Event] = []
-        if isinstance(error, _PASSING):
+        if isinstance(error, _INTERRUPTIONS):
             events = self._checked(self._decoder.close())
         elif not self._has_begun and not self._decoder.response.choices:
             self.failure = error  # it was never a stream
@@ -152,7 +152,7 @@ class Incoming:
         if "failed_generation" in told:  # W112
             fields["failed_generation"] = told["failed_generation"]
         error = self._dialect.decode_error(event.status, {"error": fields}, self._reply.headers)
-        if not self._has_begun and not any(isinstance(each, _SPEAKS) for each in events):
+        if not self._has_begun and not any(isinstance(each, _CONTENT_EVENTS) for each in events):
             self.failure = error
             return []
         self.failure = StreamInterrupted(

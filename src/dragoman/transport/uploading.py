@@ -23,7 +23,7 @@ AnyMedia = Image | Audio | Video | File
 Source = bytes | bytearray | memoryview | str | PathLike[str] | Media
 
 _KINDS: dict[str, type[AnyMedia]] = {"image": Image, "audio": Audio, "video": Video}
-_LOOKS, _PAUSE, _LONGEST = 120, 0.5, 5.0
+_MAX_POLLS, _PAUSE, _MAX_PAUSE = 120, 0.5, 5.0
 
 
 async def upload(
@@ -49,10 +49,10 @@ async def upload(
     looks = 0
     while not uploaded.is_ready and found.place is not None:
         looks += 1
-        if looks > _LOOKS:
+        if looks > _MAX_POLLS:
             msg = "the file was uploaded, but the provider did not finish processing it in time"
             raise TimeoutError(msg, sent=True)
-        await sleep(min(_PAUSE * looks, _LONGEST))
+        await sleep(min(_PAUSE * looks, _MAX_PAUSE))
         uploaded = await _looked_at(line, found, uploaded)
     return _part(line, file, uploaded)
 

@@ -95,7 +95,7 @@ async def test_what_is_too_long_ends_where_the_conversation_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Markdown says what is left out; half a document would be taken for a whole one."""
-    monkeypatch.setattr(resources, "_MOST", 2000)
+    monkeypatch.setattr(resources, "_MAX_CHARS", 2000)
     storage = MemoryStorage()
     identity, _ = await stored(storage, *(f"{n} {'x' * 300}" for n in range(30)), chat="1")
     async with connected(storage) as client:

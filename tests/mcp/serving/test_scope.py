@@ -263,7 +263,7 @@ async def test_pages_of_a_search_are_full_however_much_is_foreign(
     backend: Backend, rare: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others' messages take no place in the results, be they newer and many."""
-    monkeypatch.setattr(served_sessions, "_RARE", rare)
+    monkeypatch.setattr(served_sessions, "_MAX_HITS", rare)
     async with backend.opened() as storage:
         for number in range(12):
             await stored(storage, f"bridge {number}", agent="mine", chat=str(number))

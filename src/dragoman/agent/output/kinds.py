@@ -16,7 +16,7 @@ from dragoman.model.functions.signatures import signature_of
 from dragoman.model.functions.tool import Tool, tool
 
 _NAME_LENGTH = 64
-_USUAL_NAME = "result"
+_DEFAULT_NAME = "result"
 _OF_TYPES = frozenset({"types", "typing", "typing_extensions"})  # where unions and aliases are from
 
 
@@ -26,7 +26,7 @@ class Kind(NamedTuple):
     schema: FrozenDict
     read: Callable[[Any], Any]
     """Converts a value that matches the schema; raises `MisfitError` if the type requires more."""
-    name: str = _USUAL_NAME
+    name: str = _DEFAULT_NAME
     description: str | None = None
     function: Tool[..., Any, Any] | None = None
     """Called with the converted value to make the output; None: the value is the output."""
@@ -116,4 +116,4 @@ def _expect_type(asked: Any) -> None:
 def _name(name: object) -> str:
     """A name that every provider accepts."""
     plain = re.sub(r"[^A-Za-z0-9_]+", "_", name) if isinstance(name, str) else ""
-    return plain.strip("_")[:_NAME_LENGTH] or _USUAL_NAME
+    return plain.strip("_")[:_NAME_LENGTH] or _DEFAULT_NAME

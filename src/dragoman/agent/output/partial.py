@@ -24,9 +24,9 @@ _NUMERIC = re.compile(r"[-+0-9.eE]+")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
-_LONGEST_NUMBER = 4_300
+_MAX_NUMBER = 4_300
 """Maximum digits that Python converts."""
-_LONGEST_WORD = 5
+_MAX_LITERAL = 5
 _ESCAPE_SIZE = 6
 _HIGH, _LOW = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
 """The two halves of a surrogate pair."""
@@ -172,7 +172,7 @@ def _after(growing: GrowingValue, text: str, at: int) -> _Taken:
 
 
 def _word(growing: GrowingValue, text: str, at: int) -> _Taken | None:
-    rest = text[at : at + _LONGEST_WORD]
+    rest = text[at : at + _MAX_LITERAL]
     for word, value in _WORDS.items():
         if rest.startswith(word):
             growing.place(value)
@@ -184,9 +184,9 @@ def _word(growing: GrowingValue, text: str, at: int) -> _Taken | None:
 
 def _number(growing: GrowingValue, text: str, at: int) -> _Taken | None:
     end = _end(_NUMERIC, text, at)
-    if end == len(text) and 0 < end - at <= _LONGEST_NUMBER:
+    if end == len(text) and 0 < end - at <= _MAX_NUMBER:
         return None
-    number = _number_of(text[at:end]) if end - at <= _LONGEST_NUMBER else UNSET
+    number = _number_of(text[at:end]) if end - at <= _MAX_NUMBER else UNSET
     if number is UNSET:
         return _broken(growing, text)
     growing.place(number)

@@ -11,9 +11,9 @@ from dragoman.agent.output.partial import PartialJson
 from dragoman.agent.output.roots import RESULT
 
 _OPENING = re.compile(r"[{\[]")
-_SMALL = 4_096
+_CHEAP_SIZE = 4_096
 """Up to this size, a copy costs next to nothing."""
-_SHARE = 64
+_MIN_NEW_SHARE = 64
 """Beyond it, a new copy is made only if at least 1/64 of the value is new: the total cost of a
 stream is then a fixed number of copies, however small its pieces are."""
 
@@ -40,7 +40,7 @@ class Preview:
             return UNSET
         self._parser.feed(text)
         self._new += len(text)
-        if self._new * _SHARE < self._parser.size - _SMALL:
+        if self._new * _MIN_NEW_SHARE < self._parser.size - _CHEAP_SIZE:
             return UNSET
         return self._shown()
 

@@ -12,16 +12,16 @@ RESULT = "result"
 """The property that holds the value if the root would not be an object."""
 
 _SHARED = ("$defs", "definitions")
-_HOME = f"#/properties/{RESULT}"
-_LEADS_AWAY = re.compile(rf"#(?:/(?!(?:{'|'.join(map(re.escape, _SHARED))})/)|$)")
+_WRAPPED_ROOT = f"#/properties/{RESULT}"
+_ROOT_REFERENCE = re.compile(rf"#(?:/(?!(?:{'|'.join(map(re.escape, _SHARED))})/)|$)")
 """A reference to the root, or to something in it that is not a definition."""
 # Keywords that strict targets reject at the root.
-_UNPLAIN = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "enum", "const", "$ref"})
+_COMBINATORS = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "enum", "const", "$ref"})
 
 
 def is_plain_object(schema: Mapping[str, Any]) -> bool:
     """Whether every target accepts this as a root."""
-    return schema.get("type") == "object" and _UNPLAIN.isdisjoint(schema)
+    return schema.get("type") == "object" and _COMBINATORS.isdisjoint(schema)
 
 
 def wrapped(schema: Mapping[str, Any]) -> Schema:
@@ -50,6 +50,6 @@ def _moved(schema: Mapping[str, Any]) -> Schema:
     """A copy whose references are adjusted to the new root."""
     changed = mapped(schema, _moved)
     reference = changed.get("$ref")
-    if isinstance(reference, str) and _LEADS_AWAY.match(reference):
-        changed["$ref"] = _HOME + reference[1:]
+    if isinstance(reference, str) and _ROOT_REFERENCE.match(reference):
+        changed["$ref"] = _WRAPPED_ROOT + reference[1:]
     return changed

@@ -263,4 +263,4 @@ def _has_result(value: Any) -> bool:
 def _unreadable(text: str, problem: str) -> str:
     if not text.strip():
         return "expected JSON, got no text at all"
-    return f"expected JSON, got text that is none: {problem}"
+    return f"expected JSON, got other text: {problem}"

@@ -31,7 +31,7 @@ KEY = "dragoman.chat"
 """The entry in a message's metadata."""
 
 _KEY_LENGTH = 32
-_HERE = {"localhost", "127.0.0.1", "::1"}
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class ChatState:
     def is_here(self) -> bool:
         """Whether the model uses the provider's default address, or one on this machine."""
         try:
-            return self.base_url is None or urlsplit(self.base_url).hostname in _HERE
+            return self.base_url is None or urlsplit(self.base_url).hostname in _LOOPBACK
         except ValueError:
             return False
 

@@ -35,7 +35,7 @@ from dragoman.cli.chat.talk import Talk
 from dragoman.cli.exit_codes import USAGE, Ending
 from dragoman.model.spelling import did_you_mean
 
-_LONGEST = 40
+_MAX_NAME = 40
 
 _COMMAND = re.compile(r"/(?!/)(?P<name>[^\s/]*)(?:\s+(?P<rest>.*))?", re.DOTALL)
 
@@ -76,7 +76,7 @@ def obey(talk: Talk, text: str) -> None:
     if command is None:
         there = [f"/{each}" for each in COMMANDS]
         known = did_you_mean(f"/{name}", there) or f"; the commands are {', '.join(there)}"
-        said = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
+        said = name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
         problem = f"there is no command /{said}{known}"
         raise Ending(USAGE, f"{problem}. To start a message with a slash, type two")
     command.do(talk, (found["rest"] or "").strip() if found else "")
@@ -96,7 +96,7 @@ async def completions(talk: Talk, text: str) -> list[Candidate]:
 
 def _help(talk: Talk, _rest: str) -> None:
     talk.screen.table(
-        ("command", "what it does"), [(each.usage, each.about) for each in COMMANDS.values()]
+        ("command", "description"), [(each.usage, each.about) for each in COMMANDS.values()]
     )
     talk.screen.note(
         "Enter sends; Alt-Enter, or a backslash and Enter, starts a new line. A pasted block is"

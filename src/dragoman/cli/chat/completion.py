@@ -15,7 +15,7 @@ from dragoman.errors import DragomanError
 if TYPE_CHECKING:
     from dragoman.cli.chat.talk import Talk
 
-MOST = 200
+MAX_CANDIDATES = 200
 _SECONDS = 5.0  # timeout for a server's list of models
 
 
@@ -43,7 +43,7 @@ def fitting(typed: str, names: Iterable[str | tuple[str, str]]) -> list[Candidat
         Candidate(name, len(typed), about)
         for name, about in pairs
         if name.lower().startswith(typed.lower()) and not HARMFUL.search(name)
-    ][:MOST]
+    ][:MAX_CANDIDATES]
 
 
 async def nothing(_talk: Talk, _typed: str) -> list[Candidate]:

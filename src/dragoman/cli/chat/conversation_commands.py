@@ -105,7 +105,7 @@ def sessions(talk: Talk, rest: str) -> None:
     if name not in names:
         raise Ending(USAGE, f"there is no chat {rest}; /sessions lists them, /new starts one")
     talk.run(talk.move_to(talk.run(opened_beside(talk.history, name))))
-    talk.screen.note(f"continuing the chat {_kept(talk)}")
+    talk.screen.note(f"continuing a chat, {_kept(talk)}")
     take_over(talk)
     show_last(talk)
     talk.take_up()

@@ -15,7 +15,7 @@ from dragoman.cli.exit_codes import USAGE, Ending
 if TYPE_CHECKING:
     from dragoman.cli.chat.screens import Screen
 
-_LARGEST = 74_994  # bytes: terminals accept at most 100,000 characters of base64
+_MAX_BYTES = 74_994  # bytes: terminals accept at most 100,000 characters of base64
 _SECONDS = 5.0
 
 
@@ -26,7 +26,7 @@ def copied(text: str, screen: Screen, *, only_code: bool = False) -> str:
         raise Ending(USAGE, "there is no code block in the last answer")
     content = chosen.encode(errors="replace")
     used = [name for name, command in _programs() if _ran(command, content)]
-    if len(content) <= _LARGEST and screen.sends_to_clipboard(b64encode(content).decode()):
+    if len(content) <= _MAX_BYTES and screen.sends_to_clipboard(b64encode(content).decode()):
         used.append("the terminal")
     if not used:
         raise Ending(USAGE, "no clipboard found: neither a program (wl-copy, xclip,"

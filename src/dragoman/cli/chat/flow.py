@@ -11,8 +11,8 @@ from rich.segment import Segment, SegmentLines
 Split = Callable[[str], tuple[list[str], str]]
 Typeset = Callable[[str], RenderableType]
 
-_BELOW = 4
-_FEWEST = 3
+_LINES_BELOW = 4
+_MIN_LINES = 3
 
 
 class Flow:
@@ -79,7 +79,7 @@ class Flow:
             self._put(lines[gone:last], is_first=not gone)
 
     def _room(self) -> int:
-        return max(self._console.height - _BELOW, _FEWEST)
+        return max(self._console.height - _LINES_BELOW, _MIN_LINES)
 
     def _put(self, lines: list[list[Segment]], *, is_first: bool) -> None:
         if not lines:

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-_MOST = 1000
-_LONGEST = 20_000  # characters; longer input is not worth recalling
-_WITHIN = "\u2028"  # Unicode's line separator, so that each input takes one line of the file
+_MAX_INPUTS = 1000
+_MAX_CHARS = 20_000  # characters; longer input is not worth recalling
+_NEWLINE = "\u2028"  # Unicode's line separator, so that each input takes one line of the file
 
 
 class KeptLines:
@@ -24,14 +24,14 @@ class KeptLines:
             lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")
         except OSError:
             return []
-        found = [line.replace(_WITHIN, "\n") for line in lines if line.strip()]
-        if len(found) > 2 * _MOST:
-            self._rewrite(found[-_MOST:])
-        return found[-_MOST:]
+        found = [line.replace(_NEWLINE, "\n") for line in lines if line.strip()]
+        if len(found) > 2 * _MAX_INPUTS:
+            self._rewrite(found[-_MAX_INPUTS:])
+        return found[-_MAX_INPUTS:]
 
     def add(self, text: str) -> None:
         """Append an input at once, so that it survives if the chat is killed."""
-        if text.strip() and len(text) <= _LONGEST:
+        if text.strip() and len(text) <= _MAX_CHARS:
             with suppress(OSError):
                 self._write(self.path, [text], os.O_APPEND)
 
@@ -55,4 +55,4 @@ class KeptLines:
 
 
 def _on_a_line(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", _WITHIN)
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", _NEWLINE)

@@ -180,7 +180,7 @@ def tools(talk: Talk, rest: str) -> None:
         )
         for each in offered
     ]
-    talk.screen.table(("tool", "what it does", ""), rows)
+    talk.screen.table(("tool", "description", ""), rows)
     if not talk.chooses_tools:
         talk.screen.note("this model is too small to choose tools itself; call one with /tool NAME")
 

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STOPPED = "This call was not run: the user stopped it."
-_NOBODY = "it needs approval, and there is no terminal to ask on"
+_NO_TERMINAL = "it needs approval, and there is no terminal to ask on"
 _ENDS = {
     FinishReason.LENGTH: "the answer was cut off; raise the limit with /set max_tokens",
     FinishReason.CONTEXT_FULL: "the model's context window is full",
@@ -243,8 +243,8 @@ class Talk:
             try:
                 decided[call.id] = _decision(self.lines.answer("Allow it? [y/n, or why not] "))
             except EOFError:
-                decided[call.id] = _NOBODY
-                self.screen.complain(f"{call.name} was not run: {_NOBODY}")
+                decided[call.id] = _NO_TERMINAL
+                self.screen.complain(f"{call.name} was not run: {_NO_TERMINAL}")
             except KeyboardInterrupt:
                 return None
         return decided

@@ -31,7 +31,7 @@ from dragoman.model.tools import ToolCall
 
 _REFRESHES = 12
 """Redraws per second; faster updates are drawn together."""
-_SHOWN_SECONDS = 0.05
+_MIN_SHOWN_SECONDS = 0.05
 _THOUGHT_LINES, _THOUGHT_WIDTH = 3, 200
 
 
@@ -247,7 +247,7 @@ def _under_way(call: ToolCall, since: float) -> Text:
 def _finished(event: ToolFinished) -> Text:
     result, seconds = event.result, event.seconds
     arrow, style = (" ✗ ", "red") if result.is_error else (" → ", "")
-    took = f"  {seconds:.1f} s" if seconds >= _SHOWN_SECONDS else ""
+    took = f"  {seconds:.1f} s" if seconds >= _MIN_SHOWN_SECONDS else ""
     return Text.assemble(
         ("⚙ ", "yellow"), (call_line(event.call), "yellow"), (arrow, style or "dim"),
         (result_line(result), style), (took, "dim"),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dragoman.history.identity import SessionIdentity
     from dragoman.history.storage.protocol import Storage
 
-_FEW = 5  # sessions listed by name
+_MAX_NAMED = 5  # sessions listed by name
 yes_option = click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 
 
@@ -164,7 +164,7 @@ def forget(user: str, store: Place, *, yes: bool) -> None:
 def _told(identities: Sequence[SessionIdentity]) -> str:
     """A description of the sessions: a few by name, more by number."""
     count = counted(len(identities), "session")
-    if not 0 < len(identities) <= _FEW:
+    if not 0 < len(identities) <= _MAX_NAMED:
         return count
     names = (harmless_line(clipped(called(identity), 60)) for identity in identities)
     return f"{count} ({', '.join(names)})"

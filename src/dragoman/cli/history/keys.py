@@ -17,11 +17,11 @@ from dragoman.cli.exit_codes import FILES, USAGE, Ending, complain
 VARIABLE = "DRAGOMAN_HISTORY_KEYS"
 CURRENT = "DRAGOMAN_HISTORY_CURRENT_KEY"
 SIZE = 32
-_MOST = 1024  # maximum bytes of a key file: /dev/urandom never ends
+_MAX_FILE_BYTES = 1024  # maximum bytes of a key file: /dev/urandom never ends
 _HEX = re.compile(rb"[0-9a-fA-F]{64}")
 _BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{43}=?")
 _FORM = "a key must be given as ID=FILE, as in --key-file 2026=2026.key"
-_IN_THE_OPEN = (
+_KEY_EXPOSED = (
     "don't put a key itself on the command line or in the environment, where others can see it:"
     " put it in a file, and pass that as ID=FILE"
 )
@@ -64,7 +64,7 @@ def _named(pairs: Iterable[str]) -> Iterator[tuple[str, str]]:
         # If the key itself is given instead of its file, it must not appear in an error message,
         # and so in a log: nothing is quoted until it turns out to be a file.
         if _is_key(pair) or _is_key(id):
-            raise Ending(USAGE, _IN_THE_OPEN)
+            raise Ending(USAGE, _KEY_EXPOSED)
         if not (id and equals and file):
             raise Ending(USAGE, _FORM)
         if id in seen:
@@ -77,13 +77,13 @@ def _read(id: str, file: str) -> bytes:
     try:
         with Path(file).expanduser().open("rb") as stream:
             mode = os.fstat(stream.fileno()).st_mode
-            raw = stream.read(_MOST + 1)
+            raw = stream.read(_MAX_FILE_BYTES + 1)
     except (OSError, ValueError, RuntimeError) as error:  # a NUL in the name; a user without a home
         problem = getattr(error, "strerror", None) or "there is no such file"
     else:
         return _checked(id, file, raw, mode)
     if _is_key(file):
-        raise Ending(USAGE, _IN_THE_OPEN)
+        raise Ending(USAGE, _KEY_EXPOSED)
     raise Ending(FILES, f"can't read the file of key {id!r}: {problem}")
 
 

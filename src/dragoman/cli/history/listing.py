@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from dragoman.history.session_summaries import Listed
     from dragoman.history.storage.protocol import Storage
 
-_MOST = 50  # default number of sessions in a table
+_LIMIT = 50  # default number of sessions in a table
 
 
 @click.command("list")
 @store_options
 @filter_options
 @click.option("--limit", type=click.IntRange(1),
-              help=f"Maximum number of sessions; a table shows {_MOST} by default.")  # fmt: skip
+              help=f"Maximum number of sessions.  [default in tables: {_LIMIT}]")  # fmt: skip
 @json_option
 def list_sessions(
     store: Place, limit: int | None, *, as_json: bool | None, **names: str | None
@@ -51,7 +51,7 @@ def list_sessions(
 
         is_json = wants_json(as_json)
         sessions = await sessions_of(storage, filter_of(names))
-        shown = sessions[: limit if limit or is_json else _MOST]
+        shown = sessions[: limit if limit or is_json else _LIMIT]
         with counting(len(shown), "sessions") as advance:
             found = await looked_at(storage, shown, advance)
         if is_json:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dragoman.model.collection import Messages
     from dragoman.model.messages import Message
 
-_MOST = 20  # messages reported individually
+_MAX_REPORTED = 20  # messages reported individually
 
 
 @click.command()
@@ -128,12 +128,12 @@ async def _tell(storage: Storage, session: Session, damaged: list[Damaged]) -> N
     """Report the unreadable messages: only the first ones, since a store may have many."""
     from dragoman.cli.history.keyed import NOT_ENCRYPTED, is_plain_beneath
 
-    for each in damaged[:_MOST]:
+    for each in damaged[:_MAX_REPORTED]:
         is_plain = await is_plain_beneath(storage, session.identity, each.id)
         reason = NOT_ENCRYPTED if is_plain else each.reason
         complain(f"message {each.seq} is not shown: {reason}")
-    if len(damaged) > _MOST:
-        complain(f"and {len(damaged) - _MOST:,} more are not shown")
+    if len(damaged) > _MAX_REPORTED:
+        complain(f"and {len(damaged) - _MAX_REPORTED:,} more are not shown")
     if damaged:
         raise Ending(BROKEN)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dragoman.history.storage.protocol import Filter, Storage
     from dragoman.history.transfer import Imported, OnConflict
 
-_MOST = 20  # problems reported individually
+_MAX_REPORTED = 20  # problems reported individually
 
 
 @click.command()
@@ -124,10 +124,10 @@ async def _imported(storage: Storage, name: str, on_conflict: OnConflict) -> Imp
 
 
 def _report(name: str, report: Imported) -> None:
-    for problem in report.problems[:_MOST]:
+    for problem in report.problems[:_MAX_REPORTED]:
         complain(f"{name}: {problem}")
-    if len(report.problems) > _MOST:
-        complain(f"{name}: and {len(report.problems) - _MOST:,} more problems")
+    if len(report.problems) > _MAX_REPORTED:
+        complain(f"{name}: and {len(report.problems) - _MAX_REPORTED:,} more problems")
     if report.problems and not (report.sessions or report.skipped):
         complain(f"{name}: nothing was imported; is it a file from `dragoman history export`?")
     skipped = f", {report.skipped:,} skipped (already there)" if report.skipped else ""

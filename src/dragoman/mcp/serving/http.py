@@ -19,7 +19,7 @@ from dragoman.errors import ConfigError
 
 PATH = "/mcp"
 TOKEN = "DRAGOMAN_MCP_TOKEN"  # noqa: S105 - the name of the variable
-_SHORTEST_TOKEN = 16
+_MIN_TOKEN = 16
 _SHUTDOWN = 2  # seconds for pending responses; streams of older clients never end
 
 
@@ -67,8 +67,8 @@ def checked_token(place: Place, token: str | None) -> str | None:
             " listen on 127.0.0.1"
         )
         raise ConfigError(msg)
-    if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii()):
-        msg = f"${TOKEN} must have at least {_SHORTEST_TOKEN} ASCII characters"
+    if token is not None and (len(token) < _MIN_TOKEN or not token.isascii()):
+        msg = f"${TOKEN} must have at least {_MIN_TOKEN} ASCII characters"
         raise ConfigError(msg)
     return token
 

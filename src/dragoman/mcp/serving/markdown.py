@@ -17,7 +17,7 @@ from dragoman.model.tools import ToolCall, ToolResult
 
 _FENCE = re.compile(r"`{3,}")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029`]+")
-_LONGEST_NAME = 100
+_MAX_NAME = 100
 
 
 def markdown(number: int, message: Message, at: float) -> str:
@@ -43,7 +43,7 @@ def moment(at: float) -> str | None:
 def one_line(text: str) -> str:
     """A name or id for a heading: it may come from anywhere, and must not end the line."""
     line = _CONTROLS.sub(" ", text)
-    return line if len(line) <= _LONGEST_NAME else f"{line[: _LONGEST_NAME - 1]}…"
+    return line if len(line) <= _MAX_NAME else f"{line[: _MAX_NAME - 1]}…"
 
 
 def _pieces(part: Part) -> Iterator[str]:

@@ -14,7 +14,7 @@ from dragoman.mcp.serving.served_sessions import ENCRYPTED
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 
-_AT_ONCE = 16  # rows read together: one may contain a video
+_ROWS_PER_READ = 16  # rows read together: one may contain a video
 
 
 class Numbered(NamedTuple):
@@ -176,7 +176,7 @@ class _Reading:
         self, branch: int, *, after: int = 0, upto: int | None = None, newest: bool = False
     ) -> list[Row]:
         return await self._storage.rows(
-            self._session.identity, branch=branch, after=after, upto=upto, limit=_AT_ONCE,
+            self._session.identity, branch=branch, after=after, upto=upto, limit=_ROWS_PER_READ,
             newest=newest,
         )  # fmt: skip
 

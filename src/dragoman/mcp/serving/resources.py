@@ -23,8 +23,8 @@ from dragoman.mcp.serving.tools import name_of
 
 PREFIX = "dragoman://session/"
 _ADDRESS = re.compile(rf"{PREFIX}([0-9a-f]{{40}})(/json)?")
-_MOST = 1_000_000  # maximum characters of a resource
-_NONE = f"there is no such resource; the URIs are {PREFIX}ID and {PREFIX}ID/json"
+_MAX_CHARS = 1_000_000  # maximum characters of a resource
+_NOT_FOUND = f"there is no such resource; the URIs are {PREFIX}ID and {PREFIX}ID/json"
 _TOO_LARGE = (
     "the conversation is too large for a resource; read_session reads it page by page, and"
     " `dragoman history export` writes it to a file"
@@ -59,7 +59,7 @@ def address_of(uri: str) -> Address:
     """Parse a URI; only the exact form is valid."""
     found = _ADDRESS.fullmatch(uri)
     if found is None:
-        raise NotFound(_NONE)
+        raise NotFound(_NOT_FOUND)
     return Address(found[1], found[2] is not None)
 
 
@@ -82,7 +82,7 @@ async def contents_of(served: ServedSessions, uri: str) -> TextResourceContents:
     if address.is_json:
         text, kind = await _json(served, session), "application/json"
     else:
-        text, kind = await conversation(served, session, _MOST), "text/markdown"
+        text, kind = await conversation(served, session, _MAX_CHARS), "text/markdown"
     return TextResourceContents(uri=uri, mime_type=kind, text=whole_text(text))
 
 
@@ -96,7 +96,7 @@ async def conversation(served: ServedSessions, session: Session, room: int) -> s
 
 
 async def _json(served: ServedSessions, session: Session) -> str:
-    page = await read_json(served.storage, session, Wanted(limit=_MOST, max_chars=_MOST))
+    page = await read_json(served.storage, session, Wanted(limit=_MAX_CHARS, max_chars=_MAX_CHARS))
     if page.more_before:
         raise InvalidInputError(_TOO_LARGE)
     return page.text

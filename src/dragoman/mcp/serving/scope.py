@@ -11,9 +11,9 @@ from dragoman.history.identity import SessionIdentity
 from dragoman.history.session_summaries import sessions_with_digest
 from dragoman.history.storage.protocol import EVERYTHING, Filter, Session, Storage
 
-_CERTAIN = 12  # digits of an id that are never taken for the start of a name
-_MOST_SLASHES = 16  # slashes in a name that may separate agent and chat
-_LOOK = "`dragoman history list` shows all sessions"
+_ID_DIGITS = 12  # digits of an id that are never taken for the start of a name
+_MAX_SLASHES = 16  # slashes in a name that may separate agent and chat
+_HINT = "`dragoman history list` shows all sessions"
 
 
 class Pattern(NamedTuple):
@@ -86,17 +86,17 @@ async def scope_of(
 
 def _which(found: list[SessionIdentity]) -> str:
     if found:
-        ids = ", ".join(identity.digest[:_CERTAIN] for identity in found[:10])
+        ids = ", ".join(identity.digest[:_ID_DIGITS] for identity in found[:10])
         return f"{len(found)} sessions match a --session name; use an id instead: {ids}"
     return (
         "a --session matches no session; use a complete name (chat or agent/chat), an id or a"
-        f" pattern such as 'support/*'; {_LOOK}"
+        f" pattern such as 'support/*'; {_HINT}"
     )
 
 
 async def sessions_called(storage: Storage, name: str, scope: Scope) -> list[Session]:
     """The served sessions with exactly this name, or whose id starts with these digits."""
-    if len(name) >= _CERTAIN:
+    if len(name) >= _ID_DIGITS:
         found = await sessions_with_digest(storage, name, limit=2)
         if served := [session for session in found if scope.takes(session.identity)]:
             return served
@@ -116,5 +116,5 @@ def _readings(name: str) -> Iterable[dict[str, str]]:
     """Possible readings of a name: a chat, or an agent and its chat; both may have slashes."""
     yield {"chat": name}
     slashes = [place for place, character in enumerate(name) if character == "/"]
-    for place in slashes[:_MOST_SLASHES]:
+    for place in slashes[:_MAX_SLASHES]:
         yield {"agent": name[:place], "chat": name[place + 1 :]}

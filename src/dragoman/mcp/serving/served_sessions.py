@@ -18,10 +18,10 @@ from dragoman.history.transfer import every_session
 from dragoman.mcp.serving.scope import Scope, sessions_called
 from dragoman.model.jsontext import dumps, loads
 
-_NONE = "no session with this name or id is served here; see list_sessions"
+_NOT_FOUND = "no session with this name or id is served here; see list_sessions"
 _DIGEST = 40
-_RARE = 200  # maximum hits in one search over all sessions
-_SAMPLE = 20  # sessions to check for encryption if nothing was found
+_MAX_HITS = 200  # maximum hits in one search over all sessions
+_MAX_CHECKED = 20  # sessions to check for encryption if nothing was found
 ENCRYPTED = "the conversation is encrypted: start `dragoman mcp` with its keys, --key-file ID=FILE"
 
 
@@ -66,14 +66,14 @@ class ServedSessions:
             msg = f"{len(found)} sessions have this name; use an id instead: {ids}"
             raise InvalidInputError(msg)
         if not found:
-            raise NotFound(_NONE)
+            raise NotFound(_NOT_FOUND)
         return found[0]
 
     async def of_id(self, id: str) -> Session:
         """The session with this id, a complete digest."""
         found = await sessions_with_digest(self.storage, id, limit=1) if len(id) == _DIGEST else []
         if not found or not self.scope.takes(found[0].identity):
-            raise NotFound(_NONE)
+            raise NotFound(_NOT_FOUND)
         return found[0]
 
     def identity_of_new(self, name: str) -> SessionIdentity:
@@ -92,7 +92,7 @@ class ServedSessions:
     async def history(self, identity: SessionIdentity) -> ChatHistory:
         """The history of a served session."""
         if not self.scope.takes(identity):
-            raise NotFound(_NONE)
+            raise NotFound(_NOT_FOUND)
         return await ChatHistory.open(identity, self.storage)
 
     # --- messages
@@ -117,8 +117,8 @@ class ServedSessions:
     async def _found_in_scope(self, text: str, limit: int) -> list[Hit]:
         """One search finds rare words; hits of common words could all be in other sessions."""
         if not isinstance(self.storage, SealedStorage):
-            hits = await self.storage.search(text, self.scope.which, limit=_RARE)
-            if len(hits) < _RARE:  # there are no more
+            hits = await self.storage.search(text, self.scope.which, limit=_MAX_HITS)
+            if len(hits) < _MAX_HITS:  # there are no more
                 return [hit for hit in hits if self.scope.takes(hit.identity)][:limit]
         return await self._found_in_each(text, limit)
 
@@ -140,8 +140,8 @@ class ServedSessions:
         if session is None and self.scope.is_named:
             searched = await self.all()
         elif session is None:
-            searched = await self.storage.sessions(self.scope.which, limit=_SAMPLE)
-        for each in searched[:_SAMPLE]:
+            searched = await self.storage.sessions(self.scope.which, limit=_MAX_CHECKED)
+        for each in searched[:_MAX_CHECKED]:
             if await encrypted_sessions(self.storage, _only(each.identity)):
                 msg = f"some sessions can't be searched: {ENCRYPTED}"
                 raise ConfigError(msg)

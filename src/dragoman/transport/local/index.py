@@ -15,9 +15,9 @@ from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport,
 _VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX")
 _PYPI = "https://pypi.org/simple"
 _FORMS = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
-_MOST = 16 * 1024 * 1024
+_MAX_BYTES = 16 * 1024 * 1024
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_HOPS = 5
+_MAX_REDIRECTS = 5
 
 
 def index_url() -> str:
@@ -30,7 +30,7 @@ async def file_url(transport: Transport, timeouts: Timeouts, project: str, name:
     page = f"{index_url().rstrip('/')}/{project}/"
     reply, page = await opened(transport, timeouts, page, {"Accept": _FORMS})
     try:
-        body = await read_body(reply, _MOST)
+        body = await read_body(reply, _MAX_BYTES)
     finally:
         await reply.close()
     for link in _links(body):
@@ -47,7 +47,7 @@ async def opened(
     transport: Transport, timeouts: Timeouts, url: str, headers: dict[str, str]
 ) -> tuple[Reply, str]:
     """A successful reply, and its URL. No key is sent, so redirects can be followed."""
-    for _ in range(_HOPS):
+    for _ in range(_MAX_REDIRECTS):
         if not url.startswith(("https://", "http://")):
             msg = f"the URL of the package index must start with https:// or http://; {SET_INDEX}"
             raise ConfigError(msg)

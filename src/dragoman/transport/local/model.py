@@ -24,8 +24,8 @@ from dragoman.transport.protocol import HttpRequest, Reply, Timeouts
 from dragoman.transport.rate_limits import Limits
 from dragoman.transport.retries import Retries
 
-_PLACE = "http://local.invalid"  # until the server has an address; RFC 6761 reserves .invalid
-_LOCAL = PROVIDER.replace(name="local", base_url=f"{_PLACE}/v1", aliases=())
+_PLACEHOLDER_URL = "http://local.invalid"  # until there is an address; RFC 6761
+_LOCAL = PROVIDER.replace(name="local", base_url=f"{_PLACEHOLDER_URL}/v1", aliases=())
 
 
 class LocalModel(Client):
@@ -132,7 +132,7 @@ class LocalTransport:
         server = self._server()
         address = await server.address(timeouts.first_byte)
         headers = {**request.headers, "Authorization": f"Bearer {server.key}"}
-        url = address + request.url.removeprefix(_PLACE)
+        url = address + request.url.removeprefix(_PLACEHOLDER_URL)
         message = msgspec.structs.replace(request, url=url, headers=headers)
         try:
             reply = await self._http.open(message, timeouts)

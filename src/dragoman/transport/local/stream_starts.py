@@ -16,9 +16,9 @@ from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport,
 MESSAGES = "/messages"
 _COUNT = "/count_tokens"
 _OK = 200
-_MOST = 64 * 1024
-_NAMED = b"event:"
-_LATE = (b"content_block_start", b"message_delta")
+_MAX_BYTES = 64 * 1024
+_EVENT_PREFIX = b"event:"
+_NOT_FIRST = (b"content_block_start", b"message_delta")
 
 
 def is_stream(reply: Reply) -> bool:
@@ -55,7 +55,7 @@ class BegunReply:
             first = _first_event(held)
             if first is None:
                 continue
-            if first in _LATE:
+            if first in _NOT_FIRST:
                 yield await self._start()
             yield held
             held = None
@@ -70,8 +70,8 @@ class BegunReply:
 def _first_event(data: bytes) -> bytes | None:
     """The name of the first event; None if it has not arrived yet."""
     for line in data.split(b"\n")[:-1]:
-        if line.startswith(_NAMED):
-            return line.removeprefix(_NAMED).strip()
+        if line.startswith(_EVENT_PREFIX):
+            return line.removeprefix(_EVENT_PREFIX).strip()
     return None
 
 
@@ -84,7 +84,7 @@ async def counted_start(http: Transport, request: HttpRequest, timeouts: Timeout
     try:
         reply = await http.open(asked, timeouts)
         try:
-            counts = loads(await read_body(reply, _MOST))
+            counts = loads(await read_body(reply, _MAX_BYTES))
         finally:
             await reply.close()
         model = loads(request.body or b"{}")["model"]
