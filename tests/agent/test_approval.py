@@ -109,7 +109,7 @@ async def test_resuming_without_a_decision_runs_nothing() -> None:
 
 async def test_a_decision_about_nothing_is_an_error() -> None:
     """An id that nobody waits for."""
-    with pytest.raises(InvalidInputError, match="don't wait"):
+    with pytest.raises(InvalidInputError, match="don't match a pending call"):
         await Agent(model("x"), tools=[delete]).send("Hi", approvals={"a": True})
 
 

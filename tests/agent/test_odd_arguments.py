@@ -169,7 +169,7 @@ async def test_instructions_are_not_functions_for_ever() -> None:
 
 async def test_an_orchestrator_for_types_needs_a_type() -> None:
     """It says so."""
-    with pytest.raises(InvalidInputError, match="needs a type"):
+    with pytest.raises(InvalidInputError, match="needs an output type"):
         await Agent(model("Hi."), orchestrator=TypedOrchestrator()).send("x")
 
 

@@ -120,7 +120,7 @@ def test_a_real_pipe_is_read() -> None:
         (("nonsense:m", "x"), b"", 2, "unknown provider"),
         (("scripted:none.json", "x"), b"", 2, "the script can't be read"),
         (("scripted:", "x"), b"", 2, "script"),
-        (("local:nonsense", "x"), b"", 2, "there is no local model of that name"),
+        (("local:nonsense", "x"), b"", 2, "there is no local model with this name"),
         (("echo:", "x", "--timeout", "0"), b"", 2, "--timeout"),
     ],
 )  # fmt: skip

@@ -319,7 +319,7 @@ def test_the_model_is_switched_in_mid_conversation(monkeypatch: pytest.MonkeyPat
         ("openai:gpt-5", "openai needs an API key: set OPENAI_API_KEY"),
         ("nobody:x", "unknown provider"),
         ("echo: anthropic", "doesn't accept --dialect"),
-        ("local:", "which local model?"),
+        ("local:", "no local model given"),
     ],
 )
 def test_a_model_that_can_t_be_switched_to(name: str, problem: str) -> None:

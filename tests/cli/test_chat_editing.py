@@ -42,7 +42,7 @@ def test_what_is_pasted_is_text_whatever_it_looks_like(text: str) -> None:
         screen.paste(text)
         screen.until_shown(f"… {text.rpartition(chr(10))[2]}")
         screen.type("\r")
-        screen.until_shown("ctrl-D")
+        screen.until_shown("Ctrl-D")
         screen.until_ready()
     assert stored()[0].text == text
 

@@ -188,7 +188,7 @@ def test_files_that_can_not_be_read(tmp_path: Path) -> None:
         mcp_servers(tmp_path / "none.json")
     with pytest.raises(ConfigError, match=r"`mcp.json` is not what it should be"):
         mcp_servers(kept(tmp_path, '{"mcpServers": '))
-    with pytest.raises(ConfigError, match="it is no object"):
+    with pytest.raises(ConfigError, match="it is not a JSON object"):
         mcp_servers(kept(tmp_path, "[]"))
     with pytest.raises(ConfigError, match="it is too large"):
         mcp_servers(kept(tmp_path, " " * 1_000_001))

@@ -431,8 +431,8 @@ async def test_a_file_that_can_not_be_replaced_stays(
     ("content", "problem"),
     [
         ('{"dragoman_recording":2}\n', "version 2"),
-        ('{"something":"else"}\n', "no recording"),
-        ("hush\n", "no recording"),
+        ('{"something":"else"}\n', "is not a recording"),
+        ("hush\n", "is not a recording"),
         (HEAD + '{"request":{"method":"hush"}}\n', "line 2"),
         (HEAD + "hush\n", "line 2"),
     ],

@@ -78,7 +78,7 @@ def obey(talk: Talk, text: str) -> None:
         known = did_you_mean(f"/{name}", there) or f"; the commands are {', '.join(there)}"
         said = name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
         problem = f"there is no command /{said}{known}"
-        raise Ending(USAGE, f"{problem}. To start a message with a slash, type two")
+        raise Ending(USAGE, f"{problem}. To start a message with a slash, type //")
     command.do(talk, (found["rest"] or "").strip() if found else "")
 
 
@@ -116,7 +116,7 @@ _ALIASES = {"exit": "quit", "?": "help", "session": "sessions", "resume": "sessi
 COMMANDS = {
     "model": Command(choose_model, "/model [NAME [DIALECT]]", "switch to another model",
                      model_names),
-    "system": Command(system, "/system [TEXT]", "show or change the system prompt (default: none)"),
+    "system": Command(system, "/system [TEXT]", "show or set the system prompt; `default` clears it"),
     "set": Command(set_setting, "/set [NAME VALUE]", "show or change settings, such as usage on",
                    set_names),
     "tools": Command(tools, "/tools [FILE.py]", "list the tools, or load more", tool_sources),

@@ -49,7 +49,7 @@ def fork(talk: Talk, rest: str) -> None:
     if not rest:
         first = max(len(said) - _PROMPTS, 0)
         rows = [(str(n), said[n - 1].preview(_PREVIEW)) for n in range(first + 1, len(said) + 1)]
-        talk.screen.table(("", "you said"), rows)
+        talk.screen.table(("", "your message"), rows)
         talk.screen.note("/fork NUMBER goes back to before that message, in a new branch")
         return
     number = _number(rest, len(said))
@@ -137,7 +137,7 @@ def _list(talk: Talk, found: list[Listed], in_all: int) -> None:
     ]
     talk.screen.table(("", "chat", "last written (UTC)", "messages", "first line"), rows)
     more = f" (the latest {len(found)} of {counted(in_all, 'chat')})" if in_all > len(found) else ""
-    talk.screen.note(f"/sessions NUMBER or NAME continues one{more}")
+    talk.screen.note(f"/sessions NUMBER or NAME continues a chat{more}")
 
 
 def _kept(talk: Talk) -> str:
