@@ -43,7 +43,7 @@ def test_steps() -> None:
     tally = Tally(RunLimits(steps=2))
     tally.step()
     tally.step()
-    with pytest.raises(LimitExceeded, match=r"2 times.*RunLimits\.steps"):
+    with pytest.raises(LimitExceeded, match=r"2 requests.*RunLimits\.steps"):
         tally.step()
     assert tally.steps == 2
 

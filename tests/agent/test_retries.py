@@ -132,7 +132,7 @@ async def test_answers_are_sent_back_as_often_as_values() -> None:
     """`output_retries` is for both."""
     agent = Agent(model("Too long.", "Too long."), hooks=Hooks(before_output=_short),
                   output_retries=1)  # fmt: skip
-    with pytest.raises(LimitExceeded, match="sent back 2 times"):
+    with pytest.raises(LimitExceeded, match="rejected 2 times"):
         await agent.send("Hi")
 
 

@@ -161,13 +161,13 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "arguments that are numbers": (
         {"mcpServers": {"a": {"command": "x", "args": [1]}}}, "args must contain strings"),
     "a variable that is not there": (
-        {"mcpServers": {"a": {"command": "${NOT_THERE}"}}}, "no variable NOT_THERE"),
+        {"mcpServers": {"a": {"command": "${NOT_THERE}"}}}, "variable NOT_THERE is not set"),
     "a variable of another kind": (
-        {"mcpServers": {"a": {"command": "${command:pick}"}}}, "not known here"),
+        {"mcpServers": {"a": {"command": "${command:pick}"}}}, "it uses an unsupported"),
     "an address that is none": (
         {"mcpServers": {"a": {"url": "sk-1"}}}, "`a`: the URL of an MCP server must"),
     "too many": (
-        {"mcpServers": {str(at): {"command": "x"} for at in range(101)}}, "101 of them"),
+        {"mcpServers": {str(at): {"command": "x"} for at in range(101)}}, "101 servers"),
 }  # fmt: skip
 
 
@@ -186,7 +186,7 @@ def test_files_that_can_not_be_read(tmp_path: Path) -> None:
         ConfigError, match=r"can't read the MCP servers file `none.json`: No such file"
     ):
         mcp_servers(tmp_path / "none.json")
-    with pytest.raises(ConfigError, match=r"`mcp.json` is not what it should be"):
+    with pytest.raises(ConfigError, match=r"`mcp.json` is invalid"):
         mcp_servers(kept(tmp_path, '{"mcpServers": '))
     with pytest.raises(ConfigError, match="it is not a JSON object"):
         mcp_servers(kept(tmp_path, "[]"))

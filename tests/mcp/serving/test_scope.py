@@ -167,7 +167,7 @@ async def test_a_name_is_that_of_one_session_and_stays_it() -> None:
         assert [each["id"] for each in listed["sessions"]] == [ours.digest]
         assert "> ours" in (await call(client, "read_session", session="notes"))["text"]
         assert (await call(client, "search", query=SECRET))["messages"] == []
-    with pytest.raises(ConfigError, match="2 sessions have the name"):
+    with pytest.raises(ConfigError, match="2 sessions match a --session name"):
         await scope_of(storage, ["notes"])
     await storage.delete(ours)
     await storage.delete(SessionIdentity(agent="later", chat="notes"))

@@ -116,7 +116,7 @@ _ALIASES = {"exit": "quit", "?": "help", "session": "sessions", "resume": "sessi
 COMMANDS = {
     "model": Command(choose_model, "/model [NAME [DIALECT]]", "switch to another model",
                      model_names),
-    "system": Command(system, "/system [TEXT]", "show or set the system prompt; `default` clears it"),
+    "system": Command(system, "/system [TEXT]", "show or set the system prompt; `default` resets"),
     "set": Command(set_setting, "/set [NAME VALUE]", "show or change settings, such as usage on",
                    set_names),
     "tools": Command(tools, "/tools [FILE.py]", "list the tools, or load more", tool_sources),
