@@ -179,7 +179,7 @@ def test_where_nobody_answers_is_told() -> None:
     url = f"http://me:{SECRET}@127.0.0.1:1/v1?key={SECRET}"
     done = run("openai-compatible:m", "Hi", "--base-url", url)
     assert done.exit_code == 5
-    assert done.stderr.endswith("could be made (http://127.0.0.1:1/v1)\n")
+    assert done.stderr.endswith("could not connect to the server (http://127.0.0.1:1/v1)\n")
     assert SECRET not in done.stderr
 
 

@@ -180,7 +180,7 @@ def test_code_that_an_imported_chat_names_is_not_run_unasked() -> None:
     assert run("ask", "-c", "Three").stdout == "Three\n"
     imported({"model": "echo:", "tools": [str(Path("evil.py").absolute())]})
     with terminal(dragoman("chat", "--continue")) as screen:
-        screen.until("Load them? [Y/n]")
+        screen.until("Load and run their code? [Y/n]")
         screen.type("n\r")
         screen.until_ready()
         assert not Path("loaded").exists()

@@ -89,7 +89,7 @@ def test_what_is_no_text_ends_it() -> None:
         env={**os.environ, "PYTHONUTF8": "1"},
     )  # fmt: skip
     assert done.returncode == 3
-    assert b"is not text in UTF-8" in done.stderr
+    assert b"is not UTF-8 text" in done.stderr
 
 
 def test_an_answer_without_a_stream_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -243,7 +243,7 @@ def test_calls_that_an_earlier_chat_left_are_taken_up(answer: str, told: str) ->
         history.extend([Message.user("Weather?"), waiting])
     Path("mine.py").write_text(TOOLS)
     with terminal(slow("Take an umbrella.", tools=("mine.py",))) as screen:
-        screen.until("tools that have not been run: weather")
+        screen.until("tools that were not run: weather")
         screen.until("[Y/n] ")
         screen.type(answer)
         screen.until_ready()

@@ -89,7 +89,7 @@ def test_a_call_is_run_when_it_is_allowed(kind: str) -> None:
         (("--mcp", "no-such-command x"), "the command `no-such-command`"),
         (("--mcp", "'"), "takes a quoted command with its arguments"),
         (("--mcp", "https://"), "must look like https"),
-        (("--mcp-config", "none.json"), "`none.json` can't be read"),
+        (("--mcp-config", "none.json"), "can't read the MCP servers file"),
     ],
 )
 @pytest.mark.parametrize("kind", ["chat", "ask"])

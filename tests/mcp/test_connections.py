@@ -432,8 +432,8 @@ async def test_who_gives_up_waiting_does_not_end_the_connecting_of_others() -> N
         (lambda: MCPServer.http("https://h", headers={"a b": "c"}), "name of an HTTP header"),
         (lambda: MCPServer.http("https://h", headers={"a": "sk-1\r\nX: y"}), "header a must be"),
         (lambda: MCPServer.http("https://h", auth=("user", "sk-1")), "httpx2.Auth"),
-        (lambda: MCPServer.stdio("x", timeout=0), "more than 0"),
-        (lambda: MCPServer.stdio("x", timeouts={"a": -1}), "more than 0"),
+        (lambda: MCPServer.stdio("x", timeout=0), "must be positive"),
+        (lambda: MCPServer.stdio("x", timeouts={"a": -1}), "must be positive"),
         (lambda: MCPServer.stdio("x", prefix="a b"), "prefix"),
         (lambda: MCPServer.stdio("x", only="abc"), "collection"),
         (lambda: MCPServer("x"), "transport must be"),  # type: ignore[arg-type]
