@@ -320,9 +320,9 @@ async def test_names_that_two_sessions_have_are_told_apart() -> None:
         ({"session": "1", "max_chars": 10**12}, "max_chars: "),
         ({"session": "1", "format": SECRET}, "format: this value is not allowed"),
         ({"session": "1", SECRET: 1}, "unknown argument; the tool's arguments are: session,"),
-        ({"session": "\ud800"}, "no session of this name"),
-        ({"session": "/" * 1000}, "no session of this name"),
-        ({"session": "\0"}, "no session of this name"),
+        ({"session": "\ud800"}, "no session with this name"),
+        ({"session": "/" * 1000}, "no session with this name"),
+        ({"session": "\0"}, "no session with this name"),
     ],
 )
 async def test_wrong_arguments_are_named_and_not_quoted(
