@@ -15,12 +15,12 @@ from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 from dragoman.model.requests import Request, ThinkingConfig
 from dragoman.wire.fitting.content import _BLANK
-from dragoman.wire.fitting.pairing import MADE_UP
+from dragoman.wire.fitting.pairing import PLACEHOLDERS
 from dragoman.wire.fitting.turns import ENDING, OPENING, READ
 from tests.history.truncation.histories import STRATEGIES, Case, cases, run
 from tests.history.truncation.talks import room_for, talk, words
 
-PUT_IN = (_BLANK, ENDING, OPENING, READ, *MADE_UP)
+PUT_IN = (_BLANK, ENDING, OPENING, READ, *PLACEHOLDERS)
 """What repairs say for those who said nothing."""
 THINKING = st.sampled_from([None, ThinkingConfig(enabled=True, budget=2048)])
 
