@@ -6,6 +6,7 @@ JOBS ?= auto
 VENV := .venv
 BENCH := .venv-bench
 SDKS := .venv-sdk
+DOCS := .venv-docs
 GATEWAYS := .venv-gateways
 # The SDKs whose types the tests walk, each at one version.
 PINNED := tests/sdk_types/constraints.txt
@@ -15,10 +16,12 @@ PYTEST := $(VENV)/bin/python -m pytest -q -n $(JOBS) --maxprocesses=4
 
 # Some containers set it; compiling the tests anew takes ten seconds in every process of every run.
 unexport PYTHONDONTWRITEBYTECODE
+# A notice on every build: docs/contributing/documentation.md says what we make of it.
+export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run chat test test-thorough test-all fidelity sdk-report lint docs bench bench-gateways torture mutants dist clean
+.PHONY: help run chat test test-thorough test-all fidelity sdk-report lint docs docs-serve docs-terminal bench bench-gateways torture mutants dist release-notes clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,8 +82,17 @@ lint: $(VENV)/.dev ## check style, types and layers
 	@echo "==> import-linter"
 	@out=$$($(VENV)/bin/lint-imports --no-cache 2>&1) || { echo "$$out"; exit 1; }
 
-docs: $(VENV)/.dev ## write docs/reference/index.md anew from the docstrings
-	@$(VENV)/bin/python docs/generate_reference.py
+docs: $(DOCS)/.docs ## build the documentation site into build/site; warnings and broken links are errors
+	@echo "==> building build/site"
+	@$(DOCS)/bin/mkdocs --quiet build
+	@$(DOCS)/bin/python docs/site/check_links.py build/site
+
+docs-serve: $(DOCS)/.docs ## show the documentation site, and build it again when a page changes
+	@echo "==> building, then serving on http://127.0.0.1:8000 (Ctrl-C stops it)"
+	@$(DOCS)/bin/mkdocs --quiet serve --no-strict --watch src
+
+docs-terminal: $(VENV)/.dev ## record the pictures of terminals in docs/images anew
+	@$(VENV)/bin/python docs/record_terminal.py
 
 bench: $(BENCH)/.peers ## measure against the peers
 	@echo "==> running the benchmarks"
@@ -99,9 +111,13 @@ dist: $(VENV)/.dev ## build the wheel and the sdist, and check both
 	@$(VENV)/bin/check-wheel-contents dist/*.whl
 	@DRAGOMAN_DIST=dist $(VENV)/bin/python -m pytest -q -m slow tests/test_packaging.py
 
+# The section of CHANGELOG.md for a version: make release-notes VERSION=1.2.0
+release-notes: ## print the notes of a release
+	@for python in $(PYTHON) python3 python; do command -v "$$python" >/dev/null && exec "$$python" .ci/release_notes.py "$(VERSION)"; done
+
 clean: ## remove everything that make made
 	@echo "==> removing environments, caches and dist/"
-	@rm -rf $(VENV) $(BENCH) $(SDKS) $(GATEWAYS) dist .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(BENCH) $(SDKS) $(DOCS) $(GATEWAYS) dist build .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	@find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- environments: a stamp says what is installed, so that the second run is quick ---
@@ -122,6 +138,7 @@ $(VENV)/.dev: pyproject.toml src/dragoman/_version.py $(PINNED) | $(VENV)/bin/py
 $(VENV)/.peers: $(VENV)/.dev
 	@echo "==> installing dragoman[peers]"
 	@$(VENV)/bin/python $(PIP) -e '.[peers]' -c $(PINNED)
+	@$(VENV)/bin/python $(PIP) --no-deps 'litellm==1.106.2' # which wants an older openai, and runs with ours
 	@touch $@
 
 # Never up to date: what is newest changes without us.
@@ -129,6 +146,11 @@ $(VENV)/.peers: $(VENV)/.dev
 $(SDKS)/.newest: | $(SDKS)/bin/python
 	@echo "==> installing the newest SDKs"
 	@$(SDKS)/bin/python $(PIP) -U -e . $(shell sed -n 's/^\([a-z-]*\)==.*/\1/p' $(PINNED)) pydantic hypothesis pytest
+
+$(DOCS)/.docs: pyproject.toml src/dragoman/_version.py | $(DOCS)/bin/python
+	@echo "==> installing dragoman[docs]"
+	@$(DOCS)/bin/python $(PIP) -e '.[docs]'
+	@touch $@
 
 $(BENCH)/.peers: pyproject.toml src/dragoman/_version.py benchmarks/requirements.txt | $(BENCH)/bin/python
 	@echo "==> installing the peers"
@@ -141,7 +163,7 @@ $(GATEWAYS)/.peers: benchmarks/gateways.txt | $(GATEWAYS)/bin/python
 	@touch $@
 
 # A candidate counts if it runs, is new enough and can make environments (Debian splits that off).
-$(VENV)/bin/python $(BENCH)/bin/python $(SDKS)/bin/python $(GATEWAYS)/bin/python:
+$(VENV)/bin/python $(BENCH)/bin/python $(SDKS)/bin/python $(DOCS)/bin/python $(GATEWAYS)/bin/python:
 	@for python in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
 	  if "$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then \
 	    echo "==> creating $(@D:/bin=) ($$("$$python" --version))"; \

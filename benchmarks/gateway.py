@@ -94,13 +94,14 @@ def _tool(front: str, number: int) -> dict[str, Any]:
 class Load:
     """The client."""
 
-    def __init__(self) -> None:
-        self._process = _started("benchmarks.gateway_load")
+    def __init__(self, pieces: int = PIECES) -> None:
+        self._pieces = pieces
+        self._process = started("benchmarks.gateway_load")
 
     def ask(self, case: Case, gateway: Running, times: int, at_once: int = AT_ONCE) -> Any:
         """Ask so many times; says how many answers were right, and when bytes came."""
         model = gateway.subject.models[0 if case.back == CHAT else 1]
-        said = f" bridge {PIECES - 1}" if case.stream else "Mostar"
+        said = f" bridge {self._pieces - 1}" if case.stream else "Mostar"
         order = {
             "port": gateway.port, "path": _PATHS[case.front], "times": times, "at_once": at_once,
             "body": json.dumps(body_of(case, model)), "expected": said,
@@ -118,7 +119,8 @@ class Load:
         self._process.kill()
 
 
-def _started(module: str) -> subprocess.Popen[str]:
+def started(module: str) -> subprocess.Popen[str]:
+    """A process that runs a module of ours and is told what to do on its standard input."""
     return subprocess.Popen(
         [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -127,21 +129,21 @@ def _started(module: str) -> subprocess.Popen[str]:
 @contextmanager
 def gateways(pause: int = PAUSE) -> Generator[list[Running]]:
     """All that can be started, before one server."""
-    server = _started("benchmarks.transport_server")
+    server = started("benchmarks.transport_server")
     assert server.stdout is not None
     base = f"http://127.0.0.1:{int(server.stdout.readline())}/{PIECES}/{pause}/v1"
     with tempfile.TemporaryDirectory() as folder:
-        started: list[Running] = []
+        launched: list[Running] = []
         for number, subject in enumerate(SUBJECTS):
             try:
-                started.append(Running(subject, base, Path(folder) / str(number)))
+                launched.append(Running(subject, base, Path(folder) / str(number)))
             except OSError:
                 print(f"  {subject.name} is not installed")
-        ready = [each for each in started if each.wait()]
+        ready = [each for each in launched if each.wait()]
         try:
             yield ready
         finally:
-            for each in started:
+            for each in launched:
                 each.stop()
             server.kill()
 

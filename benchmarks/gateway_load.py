@@ -91,7 +91,7 @@ async def carry_out(order: dict[str, Any]) -> dict[str, Any]:
         )[1]
         for _ in range(order["at_once"])
     ]
-    await asyncio.wait_for(asyncio.gather(*(each.over for each in made)), order.get("seconds", 120))
+    await asyncio.wait_for(asyncio.gather(*(each.over for each in made)), order.get("seconds", 900))
     first = sorted(time for each in made for time in each.first)
     last = sorted(time for each in made for time in each.last)
     return {

@@ -56,7 +56,8 @@ def settle() -> None:
     kept["TZ"] = "UTC"
     os.environ.clear()
     os.environ.update(kept)
-    time.tzset()
+    if sys.platform != "win32":  # which has no such call
+        time.tzset()
 
 
 def isolate(monkeypatch: pytest.MonkeyPatch, homes: Path) -> None:

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from unittest.mock import patch
 
 import pytest
 
@@ -212,7 +213,8 @@ class TestPages:
         monkeypatch.setitem(sys.modules, module.__name__, module)
         monkeypatch.chdir(tmp_path)  # examples may write files
         code = [b for b in blocks(page.read_text()) if b.language == "python"]
-        run(name, [b for b in code if b.not_run is None], module.__dict__)
+        with patch.dict(os.environ):  # examples may set variables
+            run(name, [b for b in code if b.not_run is None], module.__dict__)
 
     def test_skipped_blocks_give_a_reason(self, page: Path) -> None:
         """What is not run is not proven: the page has to say why."""

@@ -201,7 +201,7 @@ class TestRefused:
         """At once."""
         item: dict[str, Any] = {"role": "user"}
         item["content"] = [item, item]
-        with pytest.raises(InvalidInputError, match="holds itself"):
+        with pytest.raises(InvalidInputError, match="contains itself"):
             conversation_of([item])
 
     @pytest.mark.parametrize("hooks", [{"on_add": print}, {"strategy": print}, {"on_after_add": 7}])

@@ -163,7 +163,7 @@ def test_options_reach_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
     ("model", "words"),
     [
         ("gpt-5", "A model is named provider:model"),
-        ("nobody:gpt-5", "there are anthropic,"),
+        ("nobody:gpt-5", "available are anthropic,"),
         ("nobody:gpt-5", "and here local: and echo:"),
     ],
 )

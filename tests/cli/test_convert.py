@@ -288,7 +288,7 @@ class TestBroken:
         done = convert("-", "--to", "anthropic", stdin=jsonl(*HISTORIES["openai-chat"]))
         assert done.exit_code == 3
         assert (
-            "-:1: this is one message; put the messages of a conversation into one array"
+            "-:1: this is a single message; put the messages of a conversation into one array"
             in done.stderr
         )
 
@@ -402,8 +402,8 @@ class TestUsage:
             (["--to", "gemini"], "FILE"),
             (["none.json", "--to", "gemini"], "none.json"),
             ([".", "--to", "gemini"], "directory"),
-            (["-", "--to", "esperanto"], "unknown target; there are the dialects anthropic"),
-            (["-", "--to", "groq:"], "a target is a dialect, a provider or provider:model"),
+            (["-", "--to", "esperanto"], "unknown target; available are the dialects anthropic"),
+            (["-", "--to", "groq:"], "a target must be a dialect, a provider or provider:model"),
             (["-", "--to", "gemini", "--from", "esperanto"], "unknown dialect; there are"),
             (["-", "--to", "gemini", "--jobs", "0"], "--jobs"),
             (["-", "--to", "gemini", "--jobs", "62"], "--jobs"),

@@ -86,14 +86,14 @@ def test_a_list_of_messages_in_our_form_is_a_history(source: str) -> None:
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        (7, "a document is a JSON object, or an array of messages"),
-        (None, "a document is a JSON object, or an array of messages"),
+        (7, "a document must be a JSON object or an array of messages"),
+        (None, "a document must be a JSON object or an array of messages"),
         ({"role": "user", "content": SECRET}, "put the messages of a conversation into one array"),
         ({"type": "function_call", "call_id": "1", "name": "f", "arguments": ""}, "one array"),
         ({"role": "user", "parts": [{"text": SECRET}]}, "one array"),
-        ({"error": {"message": SECRET}}, "nothing in the body tells its dialect"),
-        ({"greeting": SECRET}, "nothing in the body tells its dialect"),
-        ({"dragoman": 1, "kind": "Text", "value": {}}, "no conversation unless"),
+        ({"error": {"message": SECRET}}, "can't detect the dialect"),
+        ({"greeting": SECRET}, "can't detect the dialect"),
+        ({"dragoman": 1, "kind": "Text", "value": {}}, "not a conversation"),
         ({"dragoman": 99, "kind": "Messages", "value": []}, "format version 99"),
         ({"messages": SECRET}, ""),
         ([SECRET], ""),
@@ -124,7 +124,7 @@ def test_no_dialect_takes_what_is_neither(name: str, value: Any, problem: str) -
 
 def test_canonical_takes_no_other() -> None:
     """Who says that it is ours is told when it is not."""
-    with pytest.raises(DragomanError, match="no document of ours"):
+    with pytest.raises(DragomanError, match="not a canonical document"):
         read(REQUESTS["anthropic"], CANONICAL)
 
 

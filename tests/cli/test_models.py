@@ -88,7 +88,7 @@ def test_a_refusal_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> Non
         done = run("openai", "--base-url", f"{vendor.url}/v1")
     assert (done.exit_code, done.stdout) == (5, "")
     assert done.stderr == (
-        "dragoman: openai: the provider did not accept the key (status 401, invalid_api_key);"
+        "dragoman: openai: the provider rejected the API key (status 401, invalid_api_key);"
         " request req_7; the provider says: no: ***\n"
     )
 
@@ -114,8 +114,8 @@ def test_all_that_are_configured_are_asked(monkeypatch: pytest.MonkeyPatch) -> N
     assert "acme:m" in [row["model"] for row in json.loads(done.stdout)]
     assert done.exit_code == 5
     assert done.stderr == (
-        "dragoman: poor: the provider failed (status 500, server_error); request req_7;"
-        " the provider says: no:\n"
+        "dragoman: poor: the provider reported an internal error (status 500, server_error);"
+        " request req_7; the provider says: no:\n"
     )
 
 

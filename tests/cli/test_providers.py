@@ -117,7 +117,7 @@ def test_one_that_refuses_says_why_and_it_shows_in_the_exit_code(
     assert done.exit_code == 1
     assert row["answers"] is False
     assert row["problem"] == (
-        "the provider did not accept the key (status 401, invalid_api_key); request req_7;"
+        "the provider rejected the API key (status 401, invalid_api_key); request req_7;"
         " the provider says: no: ***"
     )
     assert SECRET not in done.output

@@ -76,12 +76,12 @@ def test_pieces_know_their_lines() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        (b"[1, 2", "the array does not end"),
-        (b"[", "the array does not end"),
-        (b'[{"a": "', "the array does not end"),
-        (b"[1] 2", "there is more after the array"),
-        (b"[1]\n[2]\n", "there is more after the array"),
-        (b'[{"a": 1}}', "the array does not end"),
+        (b"[1, 2", "the array is not closed"),
+        (b"[", "the array is not closed"),
+        (b'[{"a": "', "the array is not closed"),
+        (b"[1] 2", "unexpected text after the array"),
+        (b"[1]\n[2]\n", "unexpected text after the array"),
+        (b'[{"a": 1}}', "the array is not closed"),
     ],
 )
 def test_a_broken_array_says_so_at_its_end(text: bytes, problem: str) -> None:

@@ -19,6 +19,7 @@ from dragoman.model.usage import Usage
 from tests.gateway.answers import KINDS, SAID, Provider, frames_of, said
 from tests.gateway.asking import FRONTS, ask, body_for, path_for, text_in
 from tests.gateway.running import Serving, place, routed, running, upstream
+from tests.gateway.services.test_keys import ScriptedKeys
 
 
 @contextmanager
@@ -168,11 +169,12 @@ def test_a_stream_that_is_cut_is_never_a_complete_answer(front: str, back: str) 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_that_leaves_cancels_the_request_behind(stream: bool) -> None:
     """The provider sees its connection closed as soon as the client's is."""
-    left = threading.Event()
+    asked, left = threading.Event(), threading.Event()
 
     class Slow(Provider):
         async def __call__(self, request: web.Request) -> web.StreamResponse:
             await request.read()
+            asked.set()
             try:
                 if stream:
                     reply = web.StreamResponse(headers={"content-type": "text/event-stream"})
@@ -189,16 +191,44 @@ def test_a_client_that_leaves_cancels_the_request_behind(stream: bool) -> None:
         with socket.create_connection((host, int(port))) as connection:
             head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\n"
             connection.sendall(f"{head}content-length: {len(raw)}\r\n\r\n".encode() + raw)
+            assert asked.wait(10)
             if stream:
                 connection.recv(1024)
-            else:
-                threading.Event().wait(0.2)
         assert left.wait(10)
         for _ in range(200):
             if records:
                 break
             threading.Event().wait(0.02)
     assert (records[0].left, records[0].status) == (True, 499)
+
+
+def test_a_client_that_leaves_before_the_first_byte_pays_the_estimate() -> None:
+    """The provider was asked and may charge: whoever hangs up in time must not go free."""
+    asked = threading.Event()
+
+    class Silent(Provider):
+        async def __call__(self, request: web.Request) -> web.StreamResponse:
+            await request.read()
+            asked.set()
+            await asyncio.sleep(30)
+            raise AssertionError
+
+    with gateway_to(Silent("openai-chat")) as (serving, records):
+        keys: Any = ScriptedKeys()
+        serving.gateway.keys = keys
+        host, port = serving.url.removeprefix("http://").split(":")
+        raw = json.dumps(body_for("openai-chat", model="m1")).encode()
+        with socket.create_connection((host, int(port))) as connection:
+            head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\n"
+            head += f"authorization: Bearer small\r\ncontent-length: {len(raw)}\r\n\r\n"
+            connection.sendall(head.encode() + raw)
+            assert asked.wait(10)
+        for _ in range(500):
+            if records:
+                break
+            threading.Event().wait(0.02)
+    [(_, _, tokens, _)] = keys.reserved
+    assert (keys.released, [spent.tokens_in for spent in keys.settled]) == (0, [tokens])
 
 
 @pytest.mark.parametrize("back", ["openai-chat", "anthropic"])

@@ -16,7 +16,7 @@ import pytest
 
 from dragoman import ChatHistory, ChatHistoryConfig, Message, SessionIdentity
 from dragoman.errors import InvalidInputError, StoreError
-from dragoman.history import MemoryStorage
+from dragoman.history import MemoryStorage, open_storage
 from dragoman.history.blocking import BlockingChatHistory
 from dragoman.history.storage.protocol import Appended
 from dragoman.history.storage_urls import storage_at
@@ -117,6 +117,21 @@ async def test_only_what_was_made_here_is_closed(tmp_path: Path) -> None:
     await history.close()
     assert "close" not in mine.events
     assert await mine.count(ONE) == 1
+
+
+async def test_a_store_that_histories_share(tmp_path: Path) -> None:
+    """`open_storage` opens it by its URL and closes it; one that is handed in stays open."""
+    async with open_storage(f"sqlite:///{tmp_path}/x.db") as storage:
+        for chat in ("a", "b"):
+            async with ChatHistory(SessionIdentity(chat=chat), storage) as history:
+                await history.add("Hi")
+        assert len(await storage.sessions()) == 2
+    with pytest.raises(StoreError, match="not open"):
+        await storage.sessions()
+    mine = Watched()
+    async with open_storage(mine) as same:
+        assert same is mine
+    assert mine.events == ["open"]
 
 
 async def test_an_opening_that_fails_closes_what_it_opened() -> None:

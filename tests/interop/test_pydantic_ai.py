@@ -284,7 +284,7 @@ class TestObjects:
         """By its type."""
         with pytest.raises(InvalidInputError, match="a TextPart is not a message of pydantic-ai"):
             from_pydantic_ai([theirs.TextPart("secret")])
-        with pytest.raises(InvalidInputError, match="a request or a response"):
+        with pytest.raises(InvalidInputError, match="must be request or response"):
             from_pydantic_ai([{"role": "user", "content": "secret"}])
 
 

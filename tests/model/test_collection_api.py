@@ -104,7 +104,7 @@ def test_providers_must_provide_messages() -> None:
         def to_messages(self) -> Any:
             return ["hi"]
 
-    with pytest.raises(InvalidInputError, match=r"to_messages\(\) returns must be Messages"):
+    with pytest.raises(InvalidInputError, match=r"result of to_messages\(\) must be Messages"):
         Messages.from_any(Liar())
 
 

@@ -106,7 +106,7 @@ def test_a_tool_message_holds_results() -> None:
     (lambda: Message.user("hi").with_image("cat.png"), "must start with a scheme"),
     (lambda: Message.user("hi").with_audio("?"), "Audio data is not base64"),
     (lambda: Message.from_any(None), "None is not a message"),
-    (lambda: Message.from_any(b"hi"), "bytes are read as JSON"),
+    (lambda: Message.from_any(b"hi"), "bytes must be JSON"),
     (lambda: Message.from_any(42), "can't be made from int"),
     (lambda: Message.from_any([1, 2]), "can't be made from int"),
     (lambda: Message.from_any({"foo": 1}), "unknown type of content part"),
@@ -209,7 +209,7 @@ def test_from_any_keeps_a_message_as_it_is() -> None:
 def test_a_provider_of_messages_must_provide_one() -> None:
     """What it returns is looked at."""
     assert isinstance(Speaker("hi"), ProvidesMessage)
-    with pytest.raises(InvalidInputError, match=r"what to_message\(\) returns must be Message"):
+    with pytest.raises(InvalidInputError, match=r"the result of to_message\(\) must be Message"):
         Message.from_any(Liar())
 
 

@@ -180,7 +180,7 @@ def test_a_model_that_can_not_be_forced_is_left_its_choice(choice: Any) -> None:
         ("anthropic", "claude-sonet-4-5", "claude-sonnet-4-5"),
         ("google", "gemini-3.6-flahs", "gemini-3.6-flash"),
         ("google", "models/gemini-3.6-flahs", "gemini-3.6-flash"),
-        ("openai", "zzz", "no name is close"),
+        ("openai", "zzz", "no listed name is similar"),
     ],
 )
 def test_an_unknown_name_is_a_warning_with_the_closest(
@@ -191,7 +191,7 @@ def test_an_unknown_name_is_a_warning_with_the_closest(
     for dialect in place.dialects:
         target = place.target(model, dialect)
         found = dragoman.dialect(dialect).check({}, target=target)
-        (told,) = [each for each in found if "not known to be there" in each.message]
+        (told,) = [each for each in found if "doesn't list this model" in each.message]
         assert (told.severity, told.path) == ("warning", "model")
         assert closest in told.message
 

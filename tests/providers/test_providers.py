@@ -74,7 +74,7 @@ def test_names_are_heard_as_people_say_them(said: str, meant: str) -> None:
 @pytest.mark.parametrize("name", ["", "nobody", "translation", "registry", "..", "os"])
 def test_what_is_no_provider_is_a_config_error(name: str) -> None:
     """Modules of the folder that hold none are none."""
-    with pytest.raises(ConfigError, match="unknown provider; there are anthropic"):
+    with pytest.raises(ConfigError, match="unknown provider; available are anthropic"):
         dragoman.provider(name)
 
 
@@ -132,7 +132,7 @@ def test_what_makes_no_sense_is_refused(make: Any) -> None:
 def test_a_dialect_that_is_not_spoken_is_a_config_error() -> None:
     """The error says what is spoken."""
     with pytest.raises(
-        ConfigError, match="groq does not speak that dialect; it speaks openai-chat"
+        ConfigError, match="groq does not support this dialect; it supports openai-chat"
     ):
         dragoman.provider("groq").target(dialect="gemini")
 
@@ -149,7 +149,7 @@ def test_addresses_are_filled_in() -> None:
     assert "/publishers/google/models/g:streamGenerateContent?alt=sse" in vertex.url(
         "stream", model="g", parameters={"project": "p"}
     )
-    with pytest.raises(ConfigError, match="needs resource"):
+    with pytest.raises(ConfigError, match="needs the parameter resource"):
         azure.url(model="m")
     with pytest.raises(ConfigError, match="base_url"):
         dragoman.provider("openai-compatible").url()

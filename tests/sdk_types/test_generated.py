@@ -26,9 +26,7 @@ _EVERY_STREAM = [pytest.param(97, id="sample"),
 # Its types don't say that one of the values is meant.
 _KNOWN = re.compile(r"arguments has no place|(numberValue|jsonPath) at nowhere")
 # Whose event it is, where several agents answer at once: the items say so, too, and are kept.
-_OWNED = re.compile(
-    r"\bagent\b.*: reported: an event that has no place here|^\d+:maximal: reported"
-)
+_OWNED = re.compile(r"\bagent\b.*: reported: an unsupported event|^\d+:maximal: reported")
 
 
 def _name(source: Source) -> str:

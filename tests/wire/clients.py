@@ -1,4 +1,4 @@
-"""Clients of a front: what they send back of an answer, and what the model behind gets of it."""
+"""Simulated clients of a front: what they send back of a response, and what reaches the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One change at a time: every field of every value, found by looking at the types.
+"""One change at a time to every field of every value, derived from the types.
 
 `edits` takes a request or a response and yields what people may do to it: each field set to
 something else and to nothing, each item removed, doubled, moved. A field that is added to the

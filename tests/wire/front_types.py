@@ -1,4 +1,4 @@
-"""The vendors' own types of answers and of their streams, held strictly to what they require.
+"""The vendors' own response and stream types, validated strictly.
 
 The SDKs themselves take anything; here each model is validated, so that every field without a
 default has to be there, and of its type.

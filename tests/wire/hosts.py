@@ -1,4 +1,4 @@
-"""Which provider a recorded request was sent to, and the target that it had to fit."""
+"""The provider that a recorded request was sent to, and its target."""
 
 from __future__ import annotations
 

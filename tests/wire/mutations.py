@@ -1,4 +1,4 @@
-"""Bodies with something wrong in them, and everything that the library can do with one.
+"""Malformed bodies, and everything that the library can do with one.
 
 `python -m tests.wire.mutations --seconds 600 --seed 1` mutates recordings, our own fixtures and
 bodies made to be odd, and prints every class of exception that is not ours, once each with the

@@ -1,4 +1,4 @@
-"""Odd bodies: valid ones in which something is of another type, missing, or unknown.
+"""Unusual bodies: valid ones in which something has another type, is missing, or is unknown.
 
 The valid ones are our own fixtures and the rich bodies below. At each place below the top level
 each of the odd values is put, and the field is left out: what clients, gateways and hand-written

@@ -1,4 +1,4 @@
-"""Bodies that say a thing in an unusual way: what the wire had must not overrule an edit.
+"""Bodies with unusual spellings, which must not override an edit.
 
 Aliases, both spellings at once, explicit nulls, whole numbers with a fraction, texts for lists,
 objects of unknown kinds, and fields that nobody knows in every object. Texts that begin with

@@ -1,4 +1,4 @@
-"""The recorded bodies that each dialect has to carry, and what it means to carry them.
+"""The recorded bodies that each dialect must round-trip, and what that means.
 
 `python -m tests.wire.recorded` prints how much of the corpus comes back whole, and which share of
 its bytes rides in extras instead of in the model's own fields.

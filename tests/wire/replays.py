@@ -1,4 +1,4 @@
-"""Conversations in the corpus: what a client sent back of the answer that it had got.
+"""Conversations in the corpus: what a client sent back of a response.
 
 Recordings of one `source` with successive `seq` are calls of one conversation, so the answer to one
 call is in the history of the next, if the client replayed it faithfully. `python -m

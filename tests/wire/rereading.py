@@ -1,4 +1,4 @@
-"""Whether an edit reached the wire, and nothing else did: the body is read again.
+"""Checks that an edit reached the wire, and nothing else did, by decoding the body again.
 
 Reading is lossless (other tests show it), so a body that is read as the edited value says the edit
 and nothing else; what a dialect can't say has to be reported at its place.

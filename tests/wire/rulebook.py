@@ -1,4 +1,4 @@
-"""A dialect's rules, each with what breaks it and what does not.
+"""A dialect's rules, each with examples that break it and examples that don't.
 
 Each dialect's `test_rules` makes one of its rows; `tests/wire/test_rules.py` runs them all.
 """

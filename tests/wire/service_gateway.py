@@ -1,4 +1,4 @@
-"""A server for SDK clients, without a socket: all that it says comes from the fronts."""
+"""A server for SDK clients without a socket; the fronts write all its responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams of all dialects: written from events, read again, and made up at random."""
+"""Streams of all dialects: encoded from events, decoded again, and generated at random."""
 
 from __future__ import annotations
 

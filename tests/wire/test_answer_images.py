@@ -1,4 +1,4 @@
-"""Pictures in answers are pictures behind every front that has a place for them."""
+"""Images in responses are images behind every front that supports them."""
 
 from __future__ import annotations
 

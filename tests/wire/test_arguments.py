@@ -1,4 +1,4 @@
-"""Arguments that a model wrote badly, and hosts that read them again (W114, C3)."""
+"""Malformed arguments written by a model, and hosts that parse them again (W114, C3)."""
 
 from __future__ import annotations
 

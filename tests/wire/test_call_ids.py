@@ -1,4 +1,4 @@
-"""Ids of calls that come without one: the same each time, unique, and stable as a talk grows."""
+"""Derived ids for calls without one: deterministic, unique, and stable as a conversation grows."""
 
 from __future__ import annotations
 

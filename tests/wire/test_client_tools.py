@@ -1,4 +1,4 @@
-"""Tools that the client runs, between dialects: declared, called, answered, and called back."""
+"""Client-run tools between dialects: declared, called, answered, and restored in responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies that mix what others have said: dropped, repeated, reordered, without ids, with context.
+"""Bodies mixed from others: with parts dropped, repeated or reordered, without ids, with context.
 
 Nobody would write them by hand. What came goes back as it came, and at the vendor's own host both
 invariants hold: no error is no change, and every change is reported.

@@ -1,4 +1,4 @@
-"""Telling dialects apart."""
+"""Detection of dialects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dialects there are, and what encoding returns."""
+"""The registry of dialects, and the result of encoding."""
 
 from __future__ import annotations
 

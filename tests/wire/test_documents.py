@@ -1,4 +1,4 @@
-"""Telling what a piece of JSON is, before its dialect is known."""
+"""Classification of JSON whose dialect is not yet known."""
 
 from __future__ import annotations
 

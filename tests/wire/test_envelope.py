@@ -1,4 +1,4 @@
-"""Envelopes: what goes in comes out, whatever an SDK does to base64, and nothing else does."""
+"""Envelopes survive what SDKs do to base64, and nothing else passes as one."""
 
 from __future__ import annotations
 

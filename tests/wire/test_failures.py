@@ -1,4 +1,4 @@
-"""Errors both ways: each in its class, nothing quoted, and told in the client's own dialect."""
+"""Errors in both directions: classified, without quotes, and encoded in the client's dialect."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_an_error_carries_what_helps() -> None:
     assert error.param == "tools[0].function.parameters.properties"
     assert (error.request_id, error.retryable, error.retry_after) == ("req_1", False, None)
     assert str(error) == (
-        "the provider did not accept the request (status 400, invalid_function_parameters, "
+        "the provider rejected the request as invalid (status 400, invalid_function_parameters, "
         "at tools[0].function.parameters.properties)"
     )
 

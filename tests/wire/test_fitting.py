@@ -1,4 +1,4 @@
-"""Whatever happened to a conversation, what goes out is one that the target takes."""
+"""Fitting makes any conversation acceptable to its target."""
 
 from __future__ import annotations
 
@@ -214,9 +214,9 @@ def test_blank_texts_and_a_missing_opening_are_put_right() -> None:
     assert all(m.text.strip() for m in messages)
     assert done.losses == ()
     assert [(repair.action, repair.reason) for repair in done.repairs] == [
-        ("dropped", "an empty answer"), ("dropped", "a blank text"),
-        ("added", "words in the place of a blank text"),
-        ("added", "a user's turn at the beginning"),
+        ("dropped", "empty assistant message"), ("dropped", "blank text"),
+        ("added", "placeholder for a blank text"),
+        ("added", "the first message must be a user message"),
     ]  # fmt: skip
 
 
@@ -230,7 +230,7 @@ def test_a_tool_message_without_results_is_not_sent(name: str) -> None:
     without = dialect(name).encode_request(asked(Message.user("Go"), calls, results))
     assert with_note.body == without.body
     reasons = [repair.reason for repair in with_note.repairs if repair not in without.repairs]
-    assert reasons == ["a tool message without a result"]
+    assert reasons == ["tool message without a result"]
 
 
 def test_instructions_alone_get_a_message() -> None:

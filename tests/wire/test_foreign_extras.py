@@ -1,4 +1,4 @@
-"""What answers say in the words of another dialect is reported where it is lost (I14)."""
+"""Fields of responses that only another dialect has are reported as losses (I14)."""
 
 from __future__ import annotations
 

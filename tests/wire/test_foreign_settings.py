@@ -1,4 +1,4 @@
-"""What stays in a request's extras at home goes to the dialects and hosts that have it too."""
+"""Settings in a request's extras reach other dialects and hosts that support them."""
 
 from __future__ import annotations
 

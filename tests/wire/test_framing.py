@@ -1,4 +1,4 @@
-"""Frames come out the same however the bytes were cut."""
+"""Frames are the same however the bytes are split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers, streams and errors for clients of each dialect, held to their vendors' own types."""
+"""Responses, streams and errors for clients of each dialect, checked against the vendors' types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings that fronts repeat: remembered by what they say, and never shared."""
+"""Echoed client settings: cached by content, and never shared."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def test_nobody_gets_what_another_has_changed() -> None:
 
 def test_long_settings_are_not_kept() -> None:
     """Only short ones are remembered, and not more than so many."""
-    front_settings._kept.cache_clear()
+    front_settings._cached.cache_clear()
     system = (dragoman.Text("x" * 5000),)
     assert dragoman.Front("openai-responses", dragoman.Request(system=system)).asked
-    assert front_settings._kept.cache_info().currsize == 0
+    assert front_settings._cached.cache_info().currsize == 0
     for number in range(200):
         assert dragoman.Front("openai-responses", dragoman.Request(model=str(number))).asked
-    assert front_settings._kept.cache_info().currsize <= 128
+    assert front_settings._cached.cache_info().currsize <= 128

@@ -1,4 +1,4 @@
-"""What a model has sealed comes back to it, through a client that speaks another dialect."""
+"""Opaque state of a model comes back to it through a client that speaks another dialect."""
 
 from __future__ import annotations
 

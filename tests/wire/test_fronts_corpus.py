@@ -1,4 +1,4 @@
-"""Every recorded answer with opaque state, through every front and back."""
+"""Every recorded response with opaque state, through every front and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop through a front with its vendor's own SDK as the client: two turns over a socket."""
+"""The loop through a front with the vendor's own SDK as client: two turns over a socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a peer sends, a decoder returns a value or raises `WireError`; nothing else gets out."""
+"""For any input, a decoder returns a value or raises `WireError`, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools that come with every request are read once, and never taken for others."""
+"""Tools that come with every request are decoded once, and never confused with others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""llama.cpp's server speaks three dialects, each with gaps: flags of its targets bridge them."""
+"""llama.cpp's server speaks three dialects, each with gaps that the flags of its targets bridge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Log probabilities go from one dialect to the others that have them."""
+"""Log probabilities are translated between the dialects that have them."""
 
 from __future__ import annotations
 

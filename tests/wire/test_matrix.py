@@ -1,4 +1,4 @@
-"""Every dialect to every other: what users said, and every call and result, arrives."""
+"""Every dialect to every other: all user content, calls and results arrive."""
 
 from __future__ import annotations
 

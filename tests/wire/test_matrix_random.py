@@ -1,4 +1,4 @@
-"""Random histories, said to every dialect: what arrives, what is reported, and who accepts it."""
+"""Random histories in every dialect: what arrives, what is reported, and who accepts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings, fixtures and made-up bodies with something wrong in them: only our errors get out.
+"""Malformed recordings, fixtures and generated bodies: only our own errors are raised.
 
 See `tests.wire.mutations`, which can be run for as long as one likes.
 """
@@ -64,6 +64,7 @@ def test_many_mutations(part: int) -> None:
         mutations.one(1_000_000 + number)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", range(2))
 def test_some_values_of_every_type(part: int) -> None:
     """A sample of what the next test does."""

@@ -1,4 +1,4 @@
-"""Fields, items and tools that the vendors added last: kept, not complained of, carried or told."""
+"""Fields, items and tools that vendors added last are kept, accepted, translated or reported."""
 
 from __future__ import annotations
 

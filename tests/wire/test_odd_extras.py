@@ -1,4 +1,4 @@
-"""Extras that nobody of us would write: stored documents and callers may hold anything there."""
+"""Malformed extras, as stored documents and callers may contain them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one matching of results to calls: what readers, inputs and fitting rely on."""
+"""The matching of results to calls that decoders, inputs and fitting share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What nobody understands goes along, and comes back without overruling anything."""
+"""Unknown fields are carried along, and restored without overriding edits."""
 
 from __future__ import annotations
 

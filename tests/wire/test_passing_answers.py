@@ -1,4 +1,4 @@
-"""Answers that pass as they came: what is read of them on the way, and what is left out."""
+"""Responses that are passed through: what is read from them, and what is filtered out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of providers' own tools: text for other models, counterparts for other clients."""
+"""Calls of provider tools: text for other models, counterparts for other clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Providers' own tools go from one dialect to another as the kind that they are of."""
+"""Provider tools are translated between dialects by kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Content that only one dialect has is read as text by the others."""
+"""Content that only one dialect has becomes text in the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The proof on real traffic: what providers sent and accepted goes through the model unharmed."""
+"""Recorded traffic: what providers sent and accepted passes through the model unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What came in a dialect goes back as it came, and what is changed is reported."""
+"""What came in a dialect is sent back unchanged, and every change is reported."""
 
 from __future__ import annotations
 
@@ -155,7 +155,8 @@ def test_an_edit_is_fitted() -> None:
     assert not speaker.target.owns(edited)
     encoded = speaker.encode_request(Request(messages=(edited, question)))
     assert encoded.body["contents"][0] == {"role": "user", "parts": [{"text": OPENING}]}
-    assert Repair("messages", "W47", "added", "a user's turn at the beginning") in encoded.repairs
+    reason = "the first message must be a user message"
+    assert Repair("messages", "W47", "added", reason) in encoded.repairs
 
 
 @pytest.mark.parametrize("name", dragoman.dialects())

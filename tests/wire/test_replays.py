@@ -1,4 +1,4 @@
-"""An answer, and the same answer in the next request's history, are one and the same message."""
+"""A response, and the same response in the next request's history, decode to the same message."""
 
 from __future__ import annotations
 

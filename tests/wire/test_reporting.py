@@ -1,4 +1,4 @@
-"""What the client of a gateway is told where several models failed."""
+"""The error that a gateway client gets if several models failed."""
 
 from __future__ import annotations
 

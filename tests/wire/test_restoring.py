@@ -1,4 +1,4 @@
-"""The way back: what a target answers to a schema of its own, in the terms of the original."""
+"""Responses to a compiled schema are converted back to the original schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One conversation around all dialects, a turn on each, twice; nothing is missing but reported.
+"""One conversation through all dialects, a turn in each, twice; every loss is reported.
 
 Every turn has a picture, thinking that its provider seals, text, two calls at once, a result and a
 failure. `Owner` keeps the conversation itself, as our users do; `Traveller` has nothing but the

@@ -1,4 +1,4 @@
-"""What holds for the rules of every dialect: each is tried, and none is put out by any JSON."""
+"""Properties of every dialect's rules: each is exercised, and none fails on any JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`docs/reference/rules.md` lists the rules that there are, and says why others are not."""
+"""`docs/reference/rules.md` lists all rules, and explains those that are not checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas on their way out: whatever a tool or an answer asks for, the target takes the request."""
+"""Schemas in requests: the target accepts the request, whatever a tool or output asks for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Embeddings, lists of models and token counts, between clients and providers of any dialect."""
+"""Embeddings, model lists and token counts, between clients and providers of any dialect."""
 
 from __future__ import annotations
 

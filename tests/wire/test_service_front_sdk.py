@@ -1,4 +1,4 @@
-"""What surrounds a chat, asked and read by the vendors' own SDKs."""
+"""Services besides conversations, used through the vendors' own SDKs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings that several APIs have go from one to the other, or are reported."""
+"""Settings that several APIs have are translated between them, or reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stored conversations and people may hold, sent by every dialect."""
+"""Anything that stored conversations and users may contain can be sent in every dialect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Extras as earlier versions stored them still lead back to the wire, until somebody edits."""
+"""Extras stored by earlier versions still restore the wire form, until they are edited."""
 
 from __future__ import annotations
 

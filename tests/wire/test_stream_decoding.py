@@ -1,4 +1,4 @@
-"""What the decoders of all dialects share: how streams break, and how they end."""
+"""Behaviour shared by all stream decoders: broken streams, and their end."""
 
 from __future__ import annotations
 

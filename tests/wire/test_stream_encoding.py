@@ -1,4 +1,4 @@
-"""What the encoders of all dialects share: dispatch, ends, errors, and what is reported."""
+"""Behaviour shared by all stream encoders: dispatch, end, errors, and reports."""
 
 from __future__ import annotations
 

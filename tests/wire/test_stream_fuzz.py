@@ -1,4 +1,4 @@
-"""Any events, legal or nearly so, into every dialect's encoder."""
+"""Any events, valid or nearly so, through every dialect's encoder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every dialect's streams to every other: streamed and plain say the same, and lose the same."""
+"""Every dialect's streams to every other: streamed and plain have the same content and losses."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _document(part: AnyPart) -> str:
     return _SEALED_ANEW.sub("", document)
 
 
-_LATE = "citations that came after the end of their text are left out"
+_LATE = "citations received after the end of their text are left out"
 """Of answers whose sources come last: Anthropic's blocks end before."""
 
 
@@ -220,6 +220,7 @@ _ANSWER: list[Event] = [
 ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 def test_a_stream_that_is_cut_anywhere_is_not_complete(dialect: str) -> None:
     """Up to its last event: after that one, all that may be missing is an empty line."""

@@ -1,4 +1,4 @@
-"""Streams in the request's own terms."""
+"""Streams with the request's own names and schemas."""
 
 from __future__ import annotations
 

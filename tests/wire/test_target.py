@@ -1,4 +1,4 @@
-"""Flags stand in groups; each says itself which rules it answers to, and what relaxing it means."""
+"""Flags are grouped; each declares its rules and its relaxed value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools that take free text, at targets whose tools take objects: there and back."""
+"""Free-text tools at targets whose tools take objects, in both directions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading is tolerant: a body of a known dialect is read, whatever is odd in it.
+"""Decoding is tolerant: a body of a known dialect is decoded, however unusual.
 
 What the model can't say is kept, so that it goes back as it came; another dialect is told of it
 by a `Loss`; and an edit counts more than what was kept.
@@ -368,6 +368,7 @@ def test_odd_streams_are_read(dialect: str) -> None:
     assert kept / count > 0.9  # an odd value costs no more than the part that it is in
 
 
+@pytest.mark.thorough
 @sampled
 @pytest.mark.parametrize("target", DIALECTS)
 @pytest.mark.parametrize("source", DIALECTS)

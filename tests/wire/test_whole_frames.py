@@ -1,4 +1,4 @@
-"""What passes is whole frames: clients never read half of one."""
+"""Only whole frames are passed through."""
 
 from __future__ import annotations
 

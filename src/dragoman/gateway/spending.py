@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from decimal import Decimal
 from types import TracebackType
 from typing import Self
@@ -43,7 +44,7 @@ class Spending:
         return usage.total_input + usage.total_output, max(known, default=None)
 
     async def __aexit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None,
+        self, kind: type[BaseException] | None, _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:  # fmt: skip
         work = self._work
@@ -52,15 +53,17 @@ class Spending:
             prices = self._visit.gateway.prices
             work.cost = prices.cost(work.summary, work.provider, work.model, work.place)
         if self._reservation is not None:
-            await self._settle(self._reservation, usage)
+            # A request that was cancelled has reached the provider, which may charge for it.
+            is_due = work.sink.has_begun or (work.attempts > 0 and kind is CancelledError)
+            await self._settle(self._reservation, usage, is_due=is_due)
 
-    async def _settle(self, reservation: Reservation, usage: Usage | None) -> None:
+    async def _settle(self, reservation: Reservation, usage: Usage | None, *, is_due: bool) -> None:
         keys, work = self._keys, self._work
         assert keys is not None  # noqa: S101 - something was reserved
-        if usage is None and not work.sink.has_begun:
+        if usage is None and not is_due:
             await keys.release(reservation)
             return
-        if usage is None:  # an answer that was left or cut: nobody says what it cost, it did cost
+        if usage is None:  # nobody reports what it cost: the estimate is charged
             usage = Usage(input=reservation.tokens)
         model, route = work.model or "", self._route.name
         await keys.settle(reservation, Spent.of(usage, work.cost, model=model, route=route))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dragoman.history.storage.redis import RedisStorage
     from dragoman.history.storage.sealed import SealedStorage
     from dragoman.history.storage.sqlite import SQLiteStorage
-    from dragoman.history.storage_urls import storage_at
+    from dragoman.history.storage_urls import open_storage, storage_at
     from dragoman.history.stored_session import Damaged
     from dragoman.history.transfer import Imported, export, import_lines
 
@@ -36,7 +36,7 @@ _HOMES = {
     "config": ("ChatHistoryConfig",),
     "identity": ("SessionIdentity",),
     "stored_session": ("Damaged",),
-    "storage_urls": ("storage_at",),
+    "storage_urls": ("open_storage", "storage_at"),
     "retention": ("Retention", "Swept", "sweep"),
     "sent_window": ("Window",),
     "storage.chain": ("ChainStorage",),
@@ -76,6 +76,7 @@ __all__ = [
     "Window",
     "export",
     "import_lines",
+    "open_storage",
     "storage_at",
     "sweep",
 ]

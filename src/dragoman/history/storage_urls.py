@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qs, parse_qsl, unquote, urlencode, urlsplit
 
@@ -46,6 +47,26 @@ def storage_at(place: StoragePlace, *, blocking: bool = False) -> tuple[Storage,
     # A chain that was made here is closed here, with the members that were.
     owned = [member for member, made in members if made]
     return ChainStorage(*(member for member, _ in members), owned=owned), True
+
+
+@asynccontextmanager
+async def open_storage(place: StoragePlace = None) -> AsyncGenerator[Storage]:
+    """The store at a URL, opened, for histories to share; closed at the end of the block.
+
+    ```python
+    async with open_storage("sqlite:///chats.db") as storage:
+        history = await ChatHistory.open(session, storage)
+    ```
+
+    It takes what `ChatHistory` takes as `storage`. A backend that is handed in stays open.
+    """
+    storage, is_made_here = storage_at(place)
+    try:
+        await storage.open()
+        yield storage
+    finally:
+        if is_made_here:
+            await storage.close()
 
 
 def default_file() -> Path:

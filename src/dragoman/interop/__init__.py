@@ -1,12 +1,12 @@
-"""Bridges to other libraries: their messages into ours and back.
+"""Converts messages of other libraries to ours and back.
 
-`from_*` take one object or many and return `Messages`; they need nothing installed but what the
-objects come from. `to_*` return an `Exported`: what the library takes, and what had no place
-there. The library is imported when its `to_*` is called.
+`from_*` functions take one object or several and return `Messages`; they need only the library
+that the objects are from. `to_*` functions return an `Exported`: the library's messages, and what
+was lost. The library is imported when its `to_*` function is called.
 
 | library | from | to |
 |---|---|---|
-| openai, also Groq's and Mistral's | `from_openai` | `to_openai` |
+| openai (also Groq and Mistral) | `from_openai` | `to_openai` |
 | anthropic | `from_anthropic` | `to_anthropic` |
 | google-genai | `from_google` | `to_google` |
 | LangChain | `from_langchain` | `to_langchain` |

@@ -1,4 +1,4 @@
-"""The anthropic library: messages, their blocks, and the system prompt beside them."""
+"""The anthropic library: messages, content blocks, and the system prompt."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _NAME = "anthropic"
 
 
 def from_anthropic(messages: Any, *, system: Any = None) -> Messages:
-    """Messages from the anthropic library's objects and dicts, one or many.
+    """Convert one or several messages of the anthropic library, as objects or dicts.
 
-    Takes `Message`s as they are returned, the dicts that a request is made of, with blocks as
-    objects or dicts, and the `system` beside them, which becomes the first message.
+    Accepts returned `Message` objects and the dicts of a request, with blocks as objects or
+    dicts. `system` becomes the first message.
     """
     instructions = read_system(system, "system", _NAME)
     return read_all(messages, _NAME, system=instructions, message_in=_message_in)
@@ -26,15 +26,15 @@ def _message_in(response: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_anthropic(messages: Conversation, *, strict: bool = False) -> Exported:
-    """What `messages.create(messages=…, system=…)` takes.
+    """Convert messages to the arguments of `messages.create(messages=…, system=…)`.
 
     >>> from dragoman import Message
     >>> exported = to_anthropic([Message.system("Be brief."), Message.user("Hi")])
     >>> exported.messages
     [{'role': 'user', 'content': 'Hi'}]
 
-    These are dicts, as the library types them; `system` is None where there are no instructions.
-    `strict` raises `LossError` where something has no place there.
+    The messages are dicts, as in the library's types; `system` is None if there are no
+    instructions. `strict` raises `LossError` if something would be lost.
     """
     conversation = conversation_of(messages)
     body, losses = wire_export(conversation, _NAME)

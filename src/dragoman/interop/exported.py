@@ -1,4 +1,4 @@
-"""What `to_*` return, and what all of them do."""
+"""`Exported`, the result of the `to_*` functions, and their shared helpers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from dragoman.wire.dialect import dialect
 from dragoman.wire.losses import Loss
 
 Conversation = Message | Iterable[Message] | ProvidesMessages
-"""What `to_*` take: messages of ours."""
+"""The input of the `to_*` functions: our messages."""
 
 
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
 class Exported:
-    """A conversation as another library takes it, and what has no place there."""
+    """A conversation in another library's format, and what was lost."""
 
     __slots__ = ("losses", "messages", "omitted", "system")
 
@@ -36,16 +36,16 @@ class Exported:
     ) -> None:
         self.messages = messages
         self.system = system
-        """The instructions, where the library takes them outside the list; None: there are none."""
+        """The instructions, if the library has them outside the list of messages; else None."""
         self.losses = tuple(losses)
-        """What was said and is not in the messages, or not as it was."""
+        """Content that is not in the messages, or was changed."""
         self.omitted = tuple(omitted)
-        """Facts about messages that have no field there: token counts, finish reasons, times."""
+        """Facts about messages that the library has no fields for: usage, finish reasons, times."""
 
     def or_raise(self) -> Exported:
-        """Itself, if nothing was lost."""
+        """Return self if nothing was lost, else raise `LossError`."""
         if self.losses:
-            msg = f"{len(self.losses)} things have no place in the other library; see losses"
+            msg = f"{len(self.losses)} things can't be represented in the other library; see losses"
             raise LossError(msg, losses=self.losses)
         return self
 
@@ -54,20 +54,20 @@ class Exported:
 
 
 def conversation_of(messages: Conversation) -> Messages:
-    """The messages that were handed in."""
+    """Convert the input of a `to_*` function to `Messages`."""
     given: object = messages
     if isinstance(messages, Message):
         return Messages(messages)
     if isinstance(messages, (Messages, ProvidesMessages)):
         return Messages.from_any(messages)
     if not isinstance(given, Iterable):
-        msg = f"messages are wanted, not {type(messages).__name__}"
+        msg = f"expected messages, not {type(messages).__name__}"
         raise InvalidInputError(msg)
     return Messages.of(given)
 
 
 def library(module: str, package: str) -> Any:
-    """The module of another library; raises `ConfigError` with what to install."""
+    """Import a module of another library; raises `ConfigError` if it is not installed."""
     try:
         return import_module(module)
     except ImportError:
@@ -76,19 +76,19 @@ def library(module: str, package: str) -> Any:
 
 
 def built(make: Callable[[], Any], what: str) -> Any:
-    """What a library makes of its data; its complaints, which quote it, become ours."""
+    """Build a library's object; its errors, which may quote content, are replaced by ours."""
     try:
         return make()
-    except Exception as error:  # noqa: BLE001 - whatever a library's own checks raise
+    except Exception as error:  # noqa: BLE001 - any error of a library's validation
         problem = f"{what} can't be built from these messages ({type(error).__name__})"
     raise InvalidInputError(problem)
 
 
 def without_halves(written: Any, losses: list[Loss]) -> Any:
-    """The data with lone surrogates replaced, which pydantic takes in no text, and the loss."""
+    """Replace lone surrogates, which pydantic refuses in strings, and report the loss."""
     found = _replaced(written)
     if found is not written and found != written:
-        losses.append(Loss("messages", "lone surrogates, which are half characters, are replaced"))
+        losses.append(Loss("messages", "lone surrogates are replaced"))
     return found
 
 
@@ -101,11 +101,11 @@ def _replaced(value: Any) -> Any:
 
 
 def wire_export(messages: Messages, name: str) -> tuple[dict[str, Any], list[Loss]]:
-    """A conversation in a dialect, as the body of a request, and what it can't say."""
+    """Encode a conversation as the body of a request; also returns the losses."""
     if not messages:
         return {}, []
     spoken = dialect(name)
-    # Whoever asks for it may go on writing: an answer, or the results of the last calls.
+    # The caller may continue the conversation: with a prefill, or results of the last calls.
     open_ended = spoken.target.with_flags(
         {"turns.prefill": "free", "turns.pairs_results": not _has_open_calls(messages)}
     )
@@ -115,7 +115,7 @@ def wire_export(messages: Messages, name: str) -> tuple[dict[str, Any], list[Los
 
 
 def _has_open_calls(messages: Messages) -> bool:
-    """Whether the conversation ends with calls that are still to be answered."""
+    """Whether the conversation ends with calls that have no results yet."""
     answered: set[str] = set()
     for message in reversed(messages):
         answered.update(result.call_id for result in message.tool_results)
@@ -127,7 +127,7 @@ def _has_open_calls(messages: Messages) -> bool:
 
 
 def _metadata_losses(messages: Messages) -> list[Loss]:
-    reason = "what is sent to a provider has no place for metadata"
+    reason = "metadata is not sent to providers"
     return [
         Loss(f"messages[{index}].metadata", reason)
         for index, message in enumerate(messages)
@@ -136,8 +136,8 @@ def _metadata_losses(messages: Messages) -> list[Loss]:
 
 
 def facts_of(messages: Messages) -> list[Loss]:
-    """The facts about messages that a request has no fields for."""
-    reason = "a request has no field for it"
+    """The facts about messages that requests have no fields for."""
+    reason = "requests have no field for it"
     return [
         Loss(f"messages[{index}].{field}", reason)
         for index, message in enumerate(messages)

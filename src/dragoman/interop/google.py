@@ -23,10 +23,10 @@ _NAME = "gemini"
 
 
 def from_google(contents: Any, *, system_instruction: Any = None) -> Messages:
-    """Messages from the google-genai library's objects and dicts, one or many.
+    """Convert one or several contents of the google-genai library, as objects or dicts.
 
-    Takes all that `contents` takes: `Content`s, `Part`s, uploaded `File`s and texts, those that
-    follow each other being one message of the user's; and `GenerateContentResponse`s.
+    Accepts everything that `contents` accepts: `Content`, `Part`, uploaded `File` and strings
+    (consecutive ones become one user message); and `GenerateContentResponse`.
     """
     items: list[Item] = []
     loose: list[dict[str, Any]] = []
@@ -63,10 +63,10 @@ def _as_content(system: Any) -> Any:
 
 
 def to_google(messages: Conversation, *, strict: bool = False) -> Exported:
-    """The `types.Content`s that `generate_content(contents=…)` takes.
+    """Convert messages to `types.Content` objects for `generate_content(contents=…)`.
 
-    `system` is a `types.Content` for `system_instruction`; None where there are no instructions.
-    `strict` raises `LossError` where something has no place there.
+    `system` is a `types.Content` for `system_instruction`; None if there are no instructions.
+    `strict` raises `LossError` if something would be lost.
     """
     types = library("google.genai.types", "google-genai")
     conversation = conversation_of(messages)

@@ -1,4 +1,4 @@
-"""Reading what the vendors' SDKs hold: their objects, and the dicts that they are called with."""
+"""Reads messages of the vendors' SDKs: their objects, and the dicts of requests."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from dragoman.wire.inputs.object_data import plain, refuse
 from dragoman.wire.inputs.sdk_objects import nested_wire, read_sdk_object, sdk_wire
 
 MessageIn = Callable[[dict[str, Any]], dict[str, Any] | None]
-"""The message in a response of the wire; None where it is several, or none."""
+"""Finds the message in a wire response; None if there is none or more than one."""
 
 
 class Item(NamedTuple):
-    """One of the things handed in: a message of the wire, or one that is read already."""
+    """An input item: a wire message, or a decoded one."""
 
     wire: dict[str, Any] | None
     message: Message | None = None
 
 
 def items_of(value: Any) -> list[Any]:
-    """One or many of them, as a list."""
+    """One or several objects as a list."""
     if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
         return [value]
-    if sdk_wire(value) is not None:  # pydantic models can be iterated over
+    if sdk_wire(value) is not None:  # pydantic models are iterable
         return [value]
     return list(value)
 
 
 def read_item(value: Any, name: str, message_in: MessageIn | None = None) -> Item:
-    """A message, a dict, or an object of an SDK that speaks this dialect.
+    """Read a message, a dict, or an object of an SDK for this dialect.
 
-    `message_in` finds the message in a response, to be read with those around it.
+    `message_in` finds the message in a response, to be decoded with the messages around it.
     """
     if isinstance(value, Message):
         return Item(None, value)
@@ -61,7 +61,7 @@ def read_item(value: Any, name: str, message_in: MessageIn | None = None) -> Ite
 
 
 def decode_items(items: Iterable[Item], name: str) -> list[Message]:
-    """The messages: those of the wire are decoded together, as the conversation they are."""
+    """Decode the items; consecutive wire messages are decoded together as a conversation."""
     messages: list[Message] = []
     run: list[Item] = []
     for item in items:
@@ -84,7 +84,7 @@ def _decode_run(run: list[Item], name: str) -> list[Message]:
 
 
 def decode_body(body: dict[str, Any], name: str) -> tuple[Message, ...]:
-    """The messages in a request's body, its instructions first."""
+    """Decode the messages in a request body, instructions first."""
     try:
         request = dialect(name).decode_request(body)
     except WireError as error:
@@ -92,13 +92,13 @@ def decode_body(body: dict[str, Any], name: str) -> tuple[Message, ...]:
     else:
         instructions = (make_message(Role.SYSTEM, request.system),) if request.system else ()
         return (*instructions, *request.messages)
-    # Nobody sent this: it is the caller's to mend.
+    # The caller's mistake, not a peer's: so not a `WireError`.
     msg = f"the messages can't be read as {name}: {problem}"
     raise InvalidInputError(msg)
 
 
 def _with_answer(message: Message, item: Item) -> Message:
-    """What a response says, which is more, with the ids that its calls have in the conversation."""
+    """The message of the response, which has more fields, with the call ids of the conversation."""
     if item.message is None:
         return message
     calls = iter(message.tool_calls)
@@ -111,7 +111,7 @@ def _with_answer(message: Message, item: Item) -> Message:
 
 
 def read_system(system: Any, field: str, name: str) -> list[Message]:
-    """The instructions that a library takes outside the list."""
+    """Read instructions that a library has outside the list of messages."""
     if system is None:
         return []
     wire = system if isinstance(system, str) else plain(system, _listed(system), nested_wire)
@@ -130,7 +130,7 @@ def read_all(
     message_in: MessageIn | None = None,
     then: Callable[[Message], Message] | None = None,
 ) -> Messages:
-    """The conversation in one object or many."""
+    """Read a conversation from one object or several."""
     messages = decode_items([read_item(item, name, message_in) for item in items_of(value)], name)
     read = messages if then is None else [then(message) for message in messages]
     return Messages.wrapping([*system, *read])

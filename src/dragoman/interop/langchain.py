@@ -1,4 +1,4 @@
-"""LangChain: `HumanMessage`, `AIMessage`, `SystemMessage`, `ToolMessage` and the rest."""
+"""LangChain: `HumanMessage`, `AIMessage`, `SystemMessage`, `ToolMessage` and others."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from dragoman.interop.peers import read_peers
 from dragoman.model.collection import Messages
 from dragoman.wire.inputs.objects import langchain_dump
 from dragoman.wire.peers import langchain
-from dragoman.wire.peers.keeping import Writing
+from dragoman.wire.peers.kept_fields import Writing
 
 
 def from_langchain(messages: Any) -> Messages:
-    """Messages from LangChain's, one or many, or from dumps of them (`messages_to_dict`).
+    """Convert one or several LangChain messages, or dumps of them (`messages_to_dict`).
 
-    A chunk stands for the message that it is a piece of: add the chunks up first.
+    A chunk is treated as a whole message: add up the chunks of a stream first.
     """
     return read_peers(messages, "langchain", langchain_dump, langchain.decode_messages)
 
 
 def to_langchain(messages: Conversation, *, strict: bool = False) -> Exported:
-    """LangChain's message objects; each result of a tool is a `ToolMessage` of its own.
+    """Convert messages to LangChain's; each tool result becomes a separate `ToolMessage`.
 
-    `strict` raises `LossError` where something has no place there.
+    `strict` raises `LossError` if something would be lost.
     """
     module = library("langchain_core.messages", "langchain-core")
     writing = Writing()

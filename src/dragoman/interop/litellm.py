@@ -1,4 +1,4 @@
-"""LiteLLM: messages of OpenAI's shape, with Anthropic's signed thinking beside them."""
+"""LiteLLM: messages in OpenAI's format, with Anthropic's signed thinking in extra fields."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ _NAME = "openai-chat"
 
 
 def from_litellm(messages: Any) -> Messages:
-    """Messages from LiteLLM's objects and dicts: `Message`s and `ModelResponse`s, one or many."""
+    """Convert one or several of LiteLLM's `Message` and `ModelResponse` objects, or dicts."""
     return read_all(messages, _NAME, system=[], then=with_thinking_blocks)
 
 
 def to_litellm(messages: Conversation, *, strict: bool = False) -> Exported:
-    """What `litellm.completion(messages=…)` takes: `litellm.Message`s for the model's, and dicts.
+    """Convert messages for `litellm.completion(messages=…)`.
 
-    Signed thinking goes into `thinking_blocks`, from where LiteLLM sends it back to its provider.
-    `strict` raises `LossError` where something has no place there.
+    Assistant messages become `litellm.Message` objects, all others dicts. Signed thinking goes
+    into `thinking_blocks`, from which LiteLLM sends it back to its provider. `strict` raises
+    `LossError` if something would be lost.
     """
     types = library("litellm.types.utils", "litellm")
     conversation = conversation_of(messages)
@@ -53,7 +54,7 @@ def to_litellm(messages: Conversation, *, strict: bool = False) -> Exported:
 
 
 def _with_blocks(message: Message) -> Message:
-    """The message with its signed thinking as a field of the wire's."""
+    """The message with its signed thinking as a wire field."""
     blocks = thinking_blocks(message)
     if not blocks:
         return message

@@ -1,4 +1,4 @@
-"""The openai library: messages of Chat Completions, input and output items of Responses."""
+"""The openai library: Chat Completions messages, and Responses items."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _RESPONSES = "openai-responses"
 
 
 def from_openai(messages: Any, *, instructions: Any = None) -> Messages:
-    """Messages from the openai library's objects and dicts, of either API.
+    """Convert messages of the openai library, as objects or dicts, of either API.
 
-    Takes messages, `ChatCompletion`s, the items of `response.output`, `Response`s and the dicts
-    that a request is made of, one or many. Groq's and Mistral's objects are read as well.
+    Accepts one or several messages, `ChatCompletion` and `Response` objects, items of
+    `response.output`, and the dicts of a request. Objects of Groq and Mistral are also accepted.
     """
     name = _dialect_of(items_of(messages))
     system = read_system(instructions, "instructions", _RESPONSES)
@@ -41,14 +41,14 @@ def to_openai(
     api: Literal["chat", "responses"] = "chat",
     strict: bool = False,
 ) -> Exported:
-    """What `chat.completions.create(messages=…)` takes, or `responses.create(input=…)`.
+    """Convert messages for `chat.completions.create(messages=…)` or `responses.create(input=…)`.
 
     >>> from dragoman import Message
     >>> to_openai([Message.user("Hi")]).messages
     [{'role': 'user', 'content': 'Hi'}]
 
-    These are dicts, as the library types them. `strict` raises `LossError` where something has no
-    place there.
+    The messages are dicts, as in the library's types. `strict` raises `LossError` if something
+    would be lost.
     """
     conversation = conversation_of(messages)
     body, losses = wire_export(conversation, _CHAT if api == "chat" else _RESPONSES)

@@ -1,4 +1,4 @@
-"""Reading the messages of libraries that have their own model of a conversation."""
+"""Reads messages of libraries that have their own conversation model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_peers(
     dump: Callable[[Any], Dump],
     decode: Callable[[Iterable[Mapping[str, Any]]], list[Message]],
 ) -> Messages:
-    """The conversation in one object of the library, or many, or dumps of them."""
+    """Read a conversation from one or several objects of a library, or dumps of them."""
     is_one = isinstance(value, Mapping) or peer_of(type(value)) == peer
     if not is_one and (isinstance(value, (str, bytes, type)) or not isinstance(value, Iterable)):
         refuse(value, f"is not a message of {peer}")

@@ -17,22 +17,22 @@ from dragoman.model.collection import Messages
 from dragoman.model.jsontext import dumps
 from dragoman.wire.inputs.objects import pydantic_ai_dump
 from dragoman.wire.peers import pydantic_ai
-from dragoman.wire.peers.keeping import Writing
+from dragoman.wire.peers.kept_fields import Writing
 
 
 def from_pydantic_ai(messages: Any) -> Messages:
-    """Messages from pydantic-ai's, one or many, such as `result.all_messages()`.
+    """Convert one or several pydantic-ai messages, such as `result.all_messages()`.
 
-    Dumps of its `ModelMessagesTypeAdapter` are read as well. Instructions become a system
-    message, where they are new.
+    Dumps of its `ModelMessagesTypeAdapter` are also accepted. New instructions become a system
+    message.
     """
     return read_peers(messages, "pydantic-ai", pydantic_ai_dump, pydantic_ai.decode_messages)
 
 
 def to_pydantic_ai(messages: Conversation, *, strict: bool = False) -> Exported:
-    """`ModelRequest`s and `ModelResponse`s, for `agent.run(…, message_history=…)`.
+    """Convert messages to pydantic-ai's, for `agent.run(…, message_history=…)`.
 
-    `strict` raises `LossError` where something has no place there.
+    `strict` raises `LossError` if something would be lost.
     """
     module = library("pydantic_ai.messages", "pydantic-ai-slim")
     writing = Writing()

@@ -1,4 +1,4 @@
-"""Places that speak a dialect: each a value in a file of its own, found by listing this folder."""
+"""Providers: each is a `PROVIDER` in its own file, found by listing this folder."""
 
 from __future__ import annotations
 

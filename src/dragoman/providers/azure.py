@@ -1,4 +1,4 @@
-"""OpenAI's models on Azure; a deployment has a name of its own, which is the model's here."""
+"""OpenAI's models on Azure; the name of a deployment is used as the model name."""
 
 from __future__ import annotations
 

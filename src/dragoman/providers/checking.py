@@ -1,4 +1,4 @@
-"""What a target would refuse, in one call."""
+"""Check a request against the rules of a target in one call."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ def check(
     path: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> list[Violation]:
-    """What a target would refuse in a request, rule by rule, before it is sent.
+    """Check what a target would refuse in a request, before it is sent.
 
-    The request is a body in the target's own dialect, or one of ours, which is checked as it would
-    be sent. The target is a dialect, a provider, `provider:model`, or a value of either kind.
+    The request is a body in the target's dialect, or a `Request` or `Messages`, which are checked
+    as they would be sent. The target is the name of a dialect or provider, `provider:model`, or a
+    `Target` or `Provider`.
 
     >>> check({"model": "m", "max_tokens": 9, "messages": []}, target="anthropic")[0].message
-    'at least one message is needed'
+    'at least one message is required'
     """
     if isinstance(body, (Request, Messages)):
         request = body if isinstance(body, Request) else Request(messages=tuple(body))
@@ -43,7 +44,7 @@ def check(
 
 
 def reader_of(target: str | Target | Provider, model: str | None) -> tuple[Dialect, Target | None]:
-    """The dialect for a request to a model, and what is known of who reads it; None: the vendor."""
+    """The dialect for a request to a model, and its target; None for the vendor's default."""
     if isinstance(target, str) and is_dialect(target):
         return dialect(target), None
     found = target if isinstance(target, Target) else target_of(target, model)

@@ -1,4 +1,4 @@
-"""How many tokens a model takes and writes, as its maker says, or as the user says."""
+"""Context windows and output limits of models, from the vendors' data or user overrides."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from dragoman.model.spelling import normalised
 from dragoman.providers.facts import anthropic, google, open_models, openai
 from dragoman.providers.facts.overrides import overrides, size_override
 from dragoman.providers.facts.sizes import Size
-from dragoman.providers.registry import heard_names, provider
+from dragoman.providers.registry import normalised_names, provider
 
 SIZES: tuple[Size, ...] = (
     *openai.SIZES, *anthropic.SIZES, *google.SIZES, *open_models.SIZES,
 )  # fmt: skip
-"""What is known of models' sizes; the first row that covers a name counts."""
+"""All known sizes; the first row that matches a model name counts."""
 _COMPILED = tuple((re.compile(size.pattern), size) for size in SIZES)
 
 
 def context_window(model: str) -> int | None:
-    """The tokens that a model takes, by its name or `provider:model`; None where not known.
+    """The context window of a model, by name or `provider:model`; None if unknown.
 
     >>> context_window("anthropic:claude-sonnet-4-5")
     200000
@@ -30,7 +30,7 @@ def context_window(model: str) -> int | None:
 
 
 def max_output_tokens(model: str) -> int | None:
-    """The tokens that an answer of a model may have, as `context_window`; None where not known.
+    """The maximum output tokens of a model, by name or `provider:model`; None if unknown.
 
     >>> max_output_tokens("claude-opus-5-5")
     128000
@@ -40,7 +40,7 @@ def max_output_tokens(model: str) -> int | None:
 
 
 def size_of(model: str, field: str) -> Size | None:
-    """The row that says a field of `Size` for a model: the user's, or the one that is listed."""
+    """The row with a field of `Size` for a model: the user's override, or the built-in one."""
     return _own_size(model, field) if overrides() else listed_size(model)
 
 
@@ -48,20 +48,20 @@ def _own_size(model: str, field: str) -> Size | None:
     head, colon, rest = model.partition(":")
     bare = rest.rpartition("/")[2] if colon else model.rpartition("/")[2]
     names = {model, rest, bare} - {""}
-    return size_override(_places(head) if colon else (), names, field) or listed_size(model)
+    return size_override(_provider_names(head) if colon else (), names, field) or listed_size(model)
 
 
-def _places(name: str) -> set[str]:
-    """How a provider's names sound."""
+def _provider_names(name: str) -> set[str]:
+    """The normalised names of a provider."""
     try:
-        return heard_names(provider(name))
+        return normalised_names(provider(name))
     except ConfigError:
         return {normalised(name)}
 
 
 @lru_cache(maxsize=256)
 def listed_size(model: str) -> Size | None:
-    """The row about a model's size, without what users say."""
+    """The built-in size of a model, ignoring user overrides."""
     name = model.partition(":")[2] or model
-    name = name.rpartition("/")[2].lower()  # OpenRouter and Vertex put the maker in front
+    name = name.rpartition("/")[2].lower()  # OpenRouter and Vertex prefix the vendor
     return next((size for pattern, size in _COMPILED if pattern.match(name)), None)

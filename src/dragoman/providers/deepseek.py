@@ -1,4 +1,4 @@
-"""DeepSeek: text only, and its thinking wants to come back while it calls tools (C2)."""
+"""DeepSeek: text only, and thinking must be sent back during tool calls (C2)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PROVIDER = Provider(
     keys=("DEEPSEEK_API_KEY",),
     families=(
         Family(
-            r"deepseek-chat|deepseek-v3(?!\.[2-9])",  # which don't think
+            r"deepseek-chat|deepseek-v3(?!\.[2-9])",  # models without thinking
             {"thinking.is_on_by_default": False, "thinking.sent_back": "own"},
             None,
             "recorded traffic",

@@ -1,4 +1,4 @@
-"""Where each dialect's requests go, below a provider's address."""
+"""URL paths of each dialect's requests, relative to a provider's base URL."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from dragoman.model.value import Value
 
 
 class Endpoints(Value, frozen=True, kw_only=True):
-    """Paths; `{model}` and what else stands in braces is filled in."""
+    """Paths of one dialect; `{model}` and other names in braces are filled in."""
 
     generate: str
     stream: str | None = None
-    """For a streamed answer, where that is another path."""
+    """For streamed responses, if the path differs."""
     embed: str | None = None
     count: str | None = None
-    """For counting tokens."""
+    """For token counting."""
     wraps_counts: bool = False
-    """Whether what is counted names its model: Google's own API, in an envelope; Vertex AI."""
+    """Whether the body of a counting request includes the model (Google's own API, Vertex AI)."""
     models: str | None = None
     """For the list of models."""
     upload: str | None = None
-    """For files that messages name."""
+    """For uploaded files."""
 
 
 USUAL = {
@@ -50,11 +50,11 @@ USUAL = {
     ),
     "ollama": Endpoints(generate="/api/chat", embed="/api/embed", models="/api/tags"),
 }
-"""By dialect, as its vendor has them."""
+"""The vendor's endpoints by dialect."""
 
 
 def without_counting(dialect: str) -> dict[str, Endpoints]:
-    """A vendor's endpoints at a place that does not count tokens.
+    """A vendor's endpoints for a provider that can't count tokens.
 
     >>> without_counting("openai-responses")["openai-responses"].count is None
     True

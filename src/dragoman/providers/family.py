@@ -1,4 +1,4 @@
-"""What is different about some models of a provider."""
+"""Target flags that differ for some models of a provider."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.wire.target import is_flag
 
 
 def own_map(value: Value, name: str, kind: type) -> None:
-    """Make the field `name` a frozen mapping from names to values of that kind."""
+    """Check and freeze a field that maps names to values of a type."""
     given = getattr(value, name)
     what = f"{type(value).__name__}.{name}"
     expect(given, Mapping, what)
@@ -27,41 +27,41 @@ def own_map(value: Value, name: str, kind: type) -> None:
 
 
 class Family(Value, frozen=True):
-    """What is different about some models: their targets' flags, by a pattern of their names.
+    """Target flags that differ for some models, selected by a pattern of their names.
 
     >>> Family("o[1-9]", {"thinking.form": "effort"}).covers("o3-mini")
     True
     """
 
     pattern: str
-    """A regular expression for the beginning of the name."""
+    """A regular expression that matches the start of the model name."""
     changes: Mapping[str, Any]
     dialect: str | None = None
-    """The dialect that it is about; None: any."""
+    """The dialect it applies to; None for all."""
     source: str = ""
-    """Where this is known from."""
+    """The source of the data."""
     date: str = ""
-    """When that was looked up."""
+    """The date of the source."""
 
     def __post_init__(self) -> None:
         expect(self.pattern, str, "Family.pattern")
         expect_fields(self, dialect=str, source=str, date=str)
         own_map(self, "changes", object)
         if not all(map(is_flag, self.changes)):
-            msg = "Family.changes names a flag that no Target has"
+            msg = "Family.changes contains an unknown flag of Target"
             raise InvalidInputError(msg)
         try:
             compiled(self.pattern)
         except re.error:
-            msg = "Family.pattern is no regular expression"
+            msg = "Family.pattern is not a valid regular expression"
             raise InvalidInputError(msg) from None
 
     def covers(self, model: str) -> bool:
-        """Whether a model is one of them."""
+        """Whether the pattern matches a model."""
         return compiled(self.pattern).match(model) is not None
 
 
 @lru_cache(maxsize=256)
 def compiled(pattern: str) -> re.Pattern[str]:
-    """A pattern of names, compiled once."""
+    """Compile a pattern, with a cache."""
     return re.compile(pattern, re.IGNORECASE)

@@ -1,8 +1,8 @@
-"""List prices from the package `genai-prices`, where it is installed (extra `prices`).
+"""List prices from the package `genai-prices`, if it is installed (extra `prices`).
 
-It knows more models than our own list, what prices were on a given day, and what audio, images,
-searches, batches and other service tiers cost. Its own calculation takes 200 µs: where a model's
-prices and a request's usage are of the plain kind, `Price` calculates the same in a few.
+It has more models than our own list, historical prices, and prices of audio, images, searches,
+batches and other service tiers. Its own calculation takes 200 µs; for plain prices and usage,
+`Price` calculates the same in a few µs.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _PLACES = {
     "vertex": "google",
     "xai": "x-ai",
 }
-"""What the package calls our providers."""
+"""The package's names of our providers."""
 _PLAIN = ("input", "output", "cache_read", "cache_write", "cache_write_1h")
-"""The prices that `Price` has, by the package's names."""
+"""The fields of `Price`, by the package's names."""
 _PLAIN_KEYS = frozenset(f"{name}_mtok" for name in _PLAIN)
 _NAMES = {"cache_write_1h": "cache_write_hour"}
 _COUNTS = {
@@ -52,25 +52,25 @@ _COUNTS = {
     "tool_input": "input_tool_tokens",
     "web_searches": "web_searches",
 }
-"""What the package calls the counts in `Usage.details`."""
-_MOST_KEPT = 1024
+"""The package's names of counts in `Usage.details`."""
+_CACHE_SIZE = 1024
 _EARLIEST = 1_577_836_800  # 2020
-_LONGEST = 256
-"""Characters that a model's name may have."""
+_MAX_NAME_LENGTH = 256
+"""Maximum characters of a model name."""
 
 
 @cache
 def _package() -> Any:
-    """The package; None where it is not installed, or can't be loaded."""
+    """The package; None if it is not installed or can't be loaded."""
     try:
         import genai_prices
-    except Exception:  # noqa: BLE001 - a broken installation is none
+    except Exception:  # noqa: BLE001 - a broken installation counts as missing
         return None
     return genai_prices
 
 
 def genai_price(place: str, model: str) -> Price | None:
-    """The price of a model today; None where it is unknown, or more than a `Price` can say."""
+    """Today's price of a model; None if it is unknown or can't be expressed as a `Price`."""
     found = _found(place, model)
     return None if found is None else _plain(found[1].get_prices(datetime.now(UTC)))
 
@@ -78,7 +78,7 @@ def genai_price(place: str, model: str) -> Price | None:
 def genai_cost(
     usage: Usage, place: str, model: str, tier: str | None, at: float | None
 ) -> Decimal | None:
-    """What a request cost by the package's list on the day that it was made; None: unknown."""
+    """The cost of a request by the list prices on its day; None if unknown."""
     found = _found(place, model)
     if found is None:
         return None
@@ -96,7 +96,7 @@ def genai_cost(
 
 
 class _Models:
-    """The package's models that were asked for, found or not: it looks through all of its own."""
+    """A cache of looked-up models, found or not: the package searches linearly."""
 
     def __init__(self) -> None:
         self.snapshot: Any = None
@@ -107,12 +107,12 @@ _models = _Models()
 
 
 def _found(place: str, model: str) -> tuple[Any, Any] | None:
-    """The package's provider and model."""
+    """The package's objects for a provider and model."""
     package = _package()
-    if package is None or place not in _PLACES or not 0 < len(model) <= _LONGEST:
+    if package is None or place not in _PLACES or not 0 < len(model) <= _MAX_NAME_LENGTH:
         return None
     snapshot = package.data_snapshot.get_snapshot()
-    if _models.snapshot is not snapshot or len(_models.known) >= _MOST_KEPT:
+    if _models.snapshot is not snapshot or len(_models.known) >= _CACHE_SIZE:
         _models.snapshot, _models.known = snapshot, {}
     known = _models.known
     if (place, model) not in known:
@@ -124,7 +124,7 @@ def _searched(snapshot: Any, place: str, model: str) -> tuple[Any, Any] | None:
     try:
         provider = snapshot.find_provider(None, place, None)
         found = provider.find_model(model.lower(), all_providers=snapshot.providers)
-    except Exception:  # noqa: BLE001 - LookupError as a rule: it does not know them
+    except Exception:  # noqa: BLE001 - usually LookupError for an unknown model
         return None
     return None if found is None else (provider, found)
 
@@ -133,12 +133,12 @@ _kept: dict[int, tuple[Any, Price | None]] = {}
 
 
 def _plain(prices: Any) -> Price | None:
-    """The prices as ours; None where ours can't say all that they do for plain usage."""
+    """Convert prices to a `Price`; None if it can't express all of them for plain usage."""
     kept = _kept.get(id(prices))
     if kept is not None and kept[0] is prices:
         return kept[1]
     price = _converted({name: prices.__dict__.get(f"{name}_mtok") for name in _PLAIN}, prices)
-    if len(_kept) >= _MOST_KEPT:
+    if len(_kept) >= _CACHE_SIZE:
         _kept.clear()
     _kept[id(prices)] = prices, price
     return price
@@ -160,7 +160,7 @@ def _converted(given: Mapping[str, Any], prices: Any) -> Price | None:
 
 
 def _is_special(usage: Usage, prices: Any) -> bool:
-    """Whether there is something in the usage that has a price of its own."""
+    """Whether the usage has counts with separate prices."""
     if usage.thinking and prices.__dict__.get("output_reasoning_mtok") is not None:
         return True
     if not usage.details:
@@ -173,7 +173,7 @@ def _is_special(usage: Usage, prices: Any) -> bool:
 
 
 def _context(tier: str, info: Any) -> dict[str, str] | None:
-    """How the package asks for a service tier; None where it does not know its price."""
+    """The package's price context for a service tier; None if it has no price for it."""
     for key in ("service_tier", "processing"):
         context = {key: tier}
         if any(variant.when == context for variant in info.price_variants or ()):
@@ -201,14 +201,14 @@ def _calculated(
             done = info.calc_price(
                 given, provider, genai_request_timestamp=day, price_context=context
             )
-    except Exception:  # noqa: BLE001 - counts that contradict each other, or a price that it can't apply
+    except Exception:  # noqa: BLE001 - contradictory counts, or an inapplicable price
         return None
     total: Decimal = done.total_price
     return total if total.is_finite() and total >= 0 else None
 
 
 def _time(at: float) -> datetime:
-    """When a request was made; now, where there was no list at that time (some servers send 0)."""
+    """The time of a request; now if it is implausible (some servers send 0)."""
     now = datetime.now(UTC)
     if not _EARLIEST <= at <= now.timestamp():
         return now

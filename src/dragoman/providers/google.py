@@ -15,5 +15,5 @@ PROVIDER = Provider(
     families=FAMILIES,
     names=NAMES,
     aliases=("gemini", "google-ai-studio"),
-    prefixes=("models/",),  # as its own list has them
+    prefixes=("models/",),  # as in its list of models
 )

@@ -1,4 +1,4 @@
-"""Groq: it refuses every field that it does not know (W109, W111)."""
+"""Groq: refuses unknown fields (W109, W111)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.wire.flags import (
 )
 from dragoman.wire.target import Target
 
-# From the types of Groq's SDK, without what they call not supported, and with what recordings show.
+# From the types of Groq's SDK, without fields marked as not supported, and from recordings.
 _REQUEST = (
     "messages", "model", "citation_options", "compound_custom", "disable_tool_validation",
     "documents", "exclude_domains", "frequency_penalty", "function_call", "functions",
@@ -43,10 +43,10 @@ PROVIDER = Provider(
                 form="never",
             ),
             sampling=SamplingFlags(
-                refused=("choices", "logprobs", "top_logprobs"),  # W111; 0 may be the
+                refused=("choices", "logprobs", "top_logprobs"),  # W111; a temperature of 0 is
             ),
             media=MediaFlags(
-                # temperature: Groq's own server makes 1e-8 of it, as recordings show
+                # accepted: recordings show that Groq replaces it by 1e-8
                 kinds=("image",)
             ),
             schemas=SchemaFlags(outputs=("text", "json"), refuses_json_with_tools=True),
@@ -74,7 +74,7 @@ PROVIDER = Provider(
             *_SOURCE,
         ),
         Family(r"deepseek-r1|qwen-qwq", {"thinking.sent_back": "own"}, None, *_SOURCE),
-        # Groq's own list of the models that it holds to a schema.
+        # Groq's list of models with enforced schemas.
         Family(
             r"(openai/)?gpt-oss|moonshotai/kimi-k2|meta-llama/llama-4",
             {"schemas.outputs": ("text", "json", "schema")},

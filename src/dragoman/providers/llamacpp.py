@@ -1,7 +1,7 @@
-"""llama.cpp's server, as its source and a running one (2026) show it.
+"""llama.cpp's server, according to its source and a running instance (2026).
 
-All three dialects end in its Chat endpoint, which knows but the words `auto`, `none` and `required`
-for a choice among tools: any other is taken for `auto`.
+All three dialects are handled by its Chat endpoint, which only supports the tool choices `auto`,
+`none` and `required`: any other is treated as `auto`.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ PROVIDER = Provider(
             ),
             media=MediaFlags(kinds=("image", "audio")),
             schemas=SchemaFlags(
-                checks_strict=False,  # it makes a grammar of any
-                refuses_json_with_tools=True,  # held to a schema, the model can't call
+                checks_strict=False,  # it compiles any schema to a grammar
+                refuses_json_with_tools=True,  # with an enforced schema the model can't call tools
             ),
         ),
         RESPONSES.with_flags(
@@ -62,8 +62,8 @@ PROVIDER = Provider(
                 "media.kinds": ("image",),
             }
         ),
-        # What it makes a Chat request of is a list of fields: no form of the answer is among them,
-        # how many calls may come neither, and of the choices there are two.
+        # It converts a fixed list of fields to a Chat request: output formats and parallel tool
+        # calls are not among them, and only two tool choices.
         ANTHROPIC.with_flags(
             {
                 "thinking.verifies_signatures": False,

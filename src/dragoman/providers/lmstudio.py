@@ -36,15 +36,15 @@ PROVIDER = Provider(
                 takes_image_urls=False,  # as Ollama's: W105
             ),
             schemas=SchemaFlags(
-                checks_strict=False,  # it makes a grammar of any
-                refuses_json_with_tools=True,  # held to a schema, the model can't call
+                checks_strict=False,  # it compiles any schema to a grammar
+                refuses_json_with_tools=True,  # with an enforced schema the model can't call tools
             ),
         ),
         RESPONSES.with_flags(
             {
                 "is_described": False,
                 "state.verifies_items": False,
-                "host.resumes_answers": False,  # only as long as the server runs
+                "host.resumes_answers": False,  # stored only while the server runs
                 "sampling.min_output_tokens": 0,
                 "schemas.checks_strict": False,
                 "schemas.refuses_json_with_tools": True,

@@ -1,4 +1,4 @@
-"""Mistral: ids of nine characters (C1), names of its own, and thinking as content."""
+"""Mistral: call ids of nine characters (C1), its own field names, and thinking as content."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ PROVIDER = Provider(
                 content_types=("reference", "thinking", "file"),
             ),
         ),
-        # In public preview, and stateless: nothing is kept, nothing can be gone on from.
+        # In public preview, and stateless: nothing is stored, so nothing can be continued.
         RESPONSES.with_flags(
             {
-                "is_described": False,  # documentation alone
+                "is_described": False,  # from documentation only
                 "state.fields": (),
                 "state.verifies_items": False,
                 "host.resumes_answers": False,
@@ -63,7 +63,7 @@ PROVIDER = Provider(
     "https://api.mistral.ai/v1",
     keys=("MISTRAL_API_KEY",),
     families=(
-        # They think in any case, or can't.
+        # They always think, or never.
         Family(
             r"magistral|ministral|open-|codestral|pixtral|voxtral",
             {"thinking.form": "never"},

@@ -1,4 +1,4 @@
-"""Whose dialects they are, and how their makers' own SDKs send a body: for snippets to paste."""
+"""The vendor of each dialect, and how its official SDK sends a body: for code snippets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Sdk(NamedTuple):
-    """A maker's SDK: the module, the class of its client, and the method that sends a request."""
+    """An official SDK: its module, client class, and the method that sends a request."""
 
     module: str
     client: str
@@ -21,10 +21,10 @@ VENDORS: Mapping[str, str] = {
     "gemini": "google",
     "ollama": "ollama",
 }
-"""By dialect: the provider who made it."""
+"""The vendor's provider name by dialect."""
 SDKS: Mapping[str, Sdk] = {
     "openai-chat": Sdk("openai", "OpenAI", "chat.completions.create"),
     "openai-responses": Sdk("openai", "OpenAI", "responses.create"),
     "anthropic": Sdk("anthropic", "Anthropic", "messages.create"),
 }
-"""By dialect: the SDKs that take a body's fields as they are."""
+"""The SDKs that accept the fields of a body as they are, by dialect."""

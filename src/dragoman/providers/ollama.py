@@ -1,4 +1,4 @@
-"""Ollama: its own dialect, OpenAI's beside it, and Anthropic's."""
+"""Ollama: its own dialect, OpenAI's, and Anthropic's."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dragoman.wire.target import Target
 PROVIDER = Provider(
     "ollama",
     (
-        # With a form it calls no tools.
+        # With an output format the model calls no tools.
         NATIVE.with_flags({"schemas.refuses_json_with_tools": True}),
         Target(
             dialect="openai-chat",
@@ -34,7 +34,7 @@ PROVIDER = Provider(
                 takes_image_urls=False,  # W105
             ),
             schemas=SchemaFlags(
-                checks_strict=False,  # it makes a grammar of any
+                checks_strict=False,  # it compiles any schema to a grammar
                 refuses_json_with_tools=True,
             ),
         ),
@@ -43,7 +43,7 @@ PROVIDER = Provider(
                 "thinking.verifies_signatures": False,
                 "cache.takes_ttl": False,
                 "media.takes_image_urls": False,
-                "schemas.outputs": ("text",),  # it reads no form of the answer there
+                "schemas.outputs": ("text",),  # output formats are ignored in this dialect
             }
         ),
     ),

@@ -7,7 +7,7 @@ from dragoman.providers.provider import Provider
 from dragoman.wire.openai_chat.dialect import TARGET as CHAT
 from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 
-# W17: what other hosts have added to the dialect, OpenAI refuses; nor does it take thinking back.
+# W17: OpenAI refuses other hosts' extensions of the dialect, and thinking in messages.
 STRICT_CHAT = CHAT.with_flags(
     {
         "fields.refused": EXTENSIONS,

@@ -1,4 +1,4 @@
-"""Any other server that speaks OpenAI's dialect: nothing is known of it, so little is assumed."""
+"""Any other server that speaks OpenAI's dialect, with cautious assumptions."""
 
 from __future__ import annotations
 

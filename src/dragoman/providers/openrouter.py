@@ -1,4 +1,4 @@
-"""OpenRouter: many models behind one address, with extensions of its own (C4, W17)."""
+"""OpenRouter: many models behind one API, with its own extensions (C4, W17)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ PROVIDER = Provider(
                 host_fields=("top_k", "min_p", "repetition_penalty"),
             ),
             schemas=SchemaFlags(
-                checks_strict=False,  # that is its models' own business
+                checks_strict=False,  # depends on the model
             ),
             cache=CacheFlags(
                 field="cache_control",
-                max_hints=4,  # what Claude behind it takes
+                max_hints=4,  # the limit of Claude
             ),
         ),
         RESPONSES.with_flags(

@@ -1,4 +1,4 @@
-"""Perplexity: users and assistants take turns, and its streams end without a word (W117)."""
+"""Perplexity: user and assistant messages alternate (W117), and streams have no end marker."""
 
 from __future__ import annotations
 

@@ -1,14 +1,13 @@
-"""The makers' list prices, in US dollars for a million tokens; as data.
+"""The vendors' list prices in US dollars per million tokens.
 
-As of `AS_OF`, checked against genai-prices 0.2.2: the standard tier, text and images, and no
-prices that are announced to end (Gemini 3.6 and later). Lists change; `Prices` takes what is right
-for you in place of these.
+As of `AS_OF`, checked against genai-prices 0.2.2: the standard tier, text and images, without
+prices announced as temporary (Gemini 3.6 and later). Prices change; override them with `Prices`.
 
-A row is for a provider that bills by it. Others that serve the same models set prices of their own:
-OpenRouter picks a host for each request, Azure's deployments have names of their own, and both
-Azure and Vertex ask for more in some regions. There nothing is known, unless the user says so.
+A row applies to one provider. Other providers of the same models have their own prices:
+OpenRouter selects a host for each request, Azure's deployments have custom names, and both Azure
+and Vertex are more expensive in some regions. Those prices are unknown unless the user sets them.
 
-A name that covers models of several prices in turn (`mistral-large-latest`) has no row.
+A name that refers to models of different prices over time (`mistral-large-latest`) has no row.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dragoman.providers.price import Amount, Price
 AS_OF = "2026-11-17"
 
 _DATE = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{4}|00\d|latest)$")
-"""What may stand behind a model's name, and is the same model at the same price."""
+"""Suffixes of a model name that don't change its price."""
 
 Rows = tuple[tuple[str, Price], ...]
 
@@ -33,7 +32,7 @@ def _listed(dollars_in: str, dollars_out: Amount = 0, read: str | None = None) -
 
 
 def _with_long(price: Price, above: int, output: str) -> Price:
-    """With long prompts at twice the price, and the answers to them at that many times theirs."""
+    """Add prices for long prompts: input at twice the price, output at `output` times the price."""
     beyond = Price(
         price.input * 2,
         price.output * Price(output).input,
@@ -53,7 +52,7 @@ def _with_long(price: Price, above: int, output: str) -> Price:
 
 
 def _claude(dollars_in: str, dollars_out: str, read: str | None = None) -> Price:
-    """Anthropic: a cache costs 1.25 times the input to write, twice for an hour, 0.1 to read."""
+    """Anthropic: cache writes cost 1.25 times the input, twice for an hour; reads cost 0.1."""
     base = Price(dollars_in).input
     return Price(
         base,
@@ -65,7 +64,7 @@ def _claude(dollars_in: str, dollars_out: str, read: str | None = None) -> Price
 
 
 def _writing(price: Price) -> Price:
-    """OpenAI from GPT-5.6 on: writing to the cache costs 1.25 times the input."""
+    """OpenAI from GPT-5.6 on: cache writes cost 1.25 times the input."""
     return Price(
         price.input,
         price.output,
@@ -165,7 +164,7 @@ _GOOGLE: Rows = (
     (r"gemini-embedding", _listed("0.15")),
 )
 
-_LONG_GROK = 199_999  # theirs begin with 200,000 tokens
+_LONG_GROK = 199_999  # long prompts begin at 200,000 tokens
 _XAI: Rows = (
     (r"grok-4\.[67]", _with_long(_listed("2", "6", "0.5"), _LONG_GROK, "2")),
     (r"grok-4\.5", _with_long(_listed("2", "6", "0.3"), _LONG_GROK, "2")),
@@ -214,7 +213,7 @@ _GROQ: Rows = (
     (r"moonshotai/kimi-k2-instruct", _listed("1", "3", "0.5")),
 )
 
-# A machine of one's own sends no bill. Ollama also passes requests on, to models marked as such.
+# Self-hosted models are free. Ollama also forwards requests to its cloud models, marked by name.
 _OWN: Rows = ((r".*", FREE),)
 _OLLAMA: Rows = ((r"(?!.*[-:]cloud$).*", FREE),)
 
@@ -235,7 +234,7 @@ _LISTS: dict[str, Rows] = {
     "ollama": _OLLAMA,
 }
 LISTING = frozenset(_LISTS)
-"""The providers whose prices are here, by their own names."""
+"""The providers with list prices."""
 _COMPILED = {
     provider: tuple((re.compile(pattern, re.IGNORECASE), price) for pattern, price in rows)
     for provider, rows in _LISTS.items()
@@ -243,7 +242,7 @@ _COMPILED = {
 
 
 def undated(model: str) -> str:
-    """A model's name without the date of its release.
+    """A model name without its release date.
 
     >>> undated("gpt-5-2025-08-07"), undated("claude-sonnet-4-5@20250929")
     ('gpt-5', 'claude-sonnet-4-5')
@@ -253,7 +252,7 @@ def undated(model: str) -> str:
 
 @lru_cache(maxsize=256)
 def listed_price(provider: str, model: str) -> Price | None:
-    """What a provider lists for a model; None where it lists nothing that we know of."""
+    """The list price of a model; None if unknown."""
     for name in dict.fromkeys((model, undated(model))):
         for pattern, price in _COMPILED.get(provider, ()):
             if pattern.fullmatch(name):

@@ -1,4 +1,4 @@
-"""What requests cost: as the user says, else as the provider says, else by its list prices."""
+"""The cost of requests: by user prices, else as reported by the provider, else by list prices."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from dragoman.providers.reported_costs import REPORTING, reported_cost
 from dragoman.providers.service_tiers import response_tier, usage_tier
 
 _WITHOUT_MODELS = frozenset({"local", "echo", "scripted"})
-"""What runs here is no provider, and may go without a model's name."""
+"""Local backends, which are not providers and need no model name."""
 _UNLISTED = ("input_audio", "output_audio", "cached_audio", "output_image", "web_searches")
-"""What has prices that our list does not have."""
-_KEPT = 64
-"""Names of providers that are remembered: a program has few, but may be told any number."""
+"""Counts whose prices are not in our list."""
+_CACHE_SIZE = 64
+"""Maximum number of cached provider names."""
 
 
 class Prices:
-    """Prices by model: the user's own first, then what the providers list.
+    """Prices by model: user overrides first, then the providers' list prices.
 
     ```python
     prices = Prices({
-        "openai:gpt-5": Price("1.00", "8.00"),            # this model there
-        "azure:*": {"input": "1.25", "output": "10"},     # whatever is deployed there
-        "acme-large": Price(2, 6),                        # wherever it is served
+        "openai:gpt-5": Price("1.00", "8.00"),            # this model at this provider
+        "azure:*": {"input": "1.25", "output": "10"},     # all deployments there
+        "acme-large": Price(2, 6),                        # at any provider
     })
     prices.cost_of(usage, "gpt-5", "openai")
     ```
 
-    A key is `provider:model`, a model's name, or either with `*` in it; an exact one wins, then
-    the first that fits. A date behind a model's name need not be in the key. What nobody knows is
-    None, never zero; models on a machine of one's own cost nothing.
+    A key is `provider:model`, a model name, or either with `*` as a wildcard. An exact key wins,
+    then the first match. A key need not include the release date of a model. Unknown prices are
+    None, never zero; self-hosted models are free.
     """
 
     def __init__(self, overrides: Mapping[str, Price | Mapping[str, Any]] = EMPTY) -> None:
@@ -55,10 +55,10 @@ class Prices:
             self._own[_key(key)] = price_of(given)
 
     def __repr__(self) -> str:
-        return f"Prices({len(self._own)} of one's own)"
+        return f"Prices({len(self._own)} overrides)"
 
     def price(self, model: str, provider: str | None = None) -> Price | None:
-        """The price of a model, by its name and provider, or by `provider:model`; None: unknown."""
+        """The price of a model, by name and provider, or by `provider:model`; None if unknown."""
         place, name = self._place(model, provider)
         own = self._overriding(place, name)
         if own is not None or place is None:
@@ -66,7 +66,7 @@ class Prices:
         return genai_price(place, name) or listed_price(place, name)
 
     def own_price(self, model: str, provider: str | None = None) -> Price | None:
-        """The user's own price of a model, whatever the providers list; None: there is none."""
+        """The user's price of a model, ignoring list prices; None if there is none."""
         return self._overriding(*self._place(model, provider)) if self._own else None
 
     def cost_of(
@@ -78,36 +78,36 @@ class Prices:
         tier: str | None = None,
         at: float | None = None,
     ) -> Decimal | None:
-        """What one request cost in US dollars; None where its price or its usage is not known.
+        """The cost of one request in US dollars; None if its price or usage is unknown.
 
-        `tier` is the service tier where it was not the standard one (`batch`, `flex`, `priority`),
-        `at` when it was made: the list prices of that day count, where they are known.
+        `tier` is the service tier unless standard (`batch`, `flex`, `priority`). `at` is the time
+        of the request: list prices of that day are used if known.
 
-        Long prompts are dearer at some providers, and details get lost when usages are added up:
-        ask for each request, and add up the costs.
+        Call it for each request and add up the costs. Adding up usages first loses details, and
+        some providers charge more for long prompts.
         """
         place, name = self._place(model, provider)
         return self._cost(usage, place, (name,), tier, at)
 
     def cost_of_response(self, response: Response, model: str) -> Decimal | None:
-        """As `cost_of`, for an answer of the model that was asked, `provider:model`.
+        """Like `cost_of`, for a response; `model` is the requested `provider:model`.
 
-        The answer knows best which model gave it, and where: a name may stand for several.
+        The model and provider in the response take precedence, since a name may be an alias.
         """
-        place, asked = self._place(model, None)
+        place, requested = self._place(model, None)
         origin = response.choices[0].message.origin if response.choices else None
         if origin is not None and origin.provider is not None:
             made_at = self._provider(origin.provider)
-            place, asked = made_at, asked if made_at == place else ""
-        names = (_bare(response.model or ""), asked)
+            place, requested = made_at, requested if made_at == place else ""
+        names = (_bare(response.model or ""), requested)
         return self._cost(
             response.usage, place, names, response_tier(response), response.created_at
         )
 
     def cost_of_message(self, message: Message) -> Decimal | None:
-        """As `cost_of`, for an answer in a conversation or a history.
+        """Like `cost_of`, for an assistant message in a conversation or a history.
 
-        None for a message that no provider is known to have given, or that has no usage.
+        None for a message without a known provider or without usage.
         """
         expect(message, Message, "the message")
         origin = message.origin
@@ -139,19 +139,19 @@ class Prices:
         if listed is None or usage is None or listed.is_free:
             return None if listed is None else _nothing(listed)
         if tier is not None or any(usage.details.get(name) for name in _UNLISTED):
-            return None  # the list has the standard tier, and the price of text
+            return None  # our list only has the standard tier and text
         return listed.cost(usage)
 
     def can_tell(self, model: str, provider: str | None = None) -> bool:
-        """Whether a request's cost will be known: by a price, or because the provider tells it."""
+        """Whether the cost of requests will be known: by a price, or reported by the provider."""
         place, _ = self._place(model, provider)
         return place in REPORTING or self.price(model, provider) is not None
 
     def _place(self, model: str, provider: str | None) -> tuple[str | None, str]:
-        """The provider's own name, and the model's without it."""
-        expect(model, str, "the name of a model")
+        """The canonical provider name, and the model name without it."""
+        expect(model, str, "the model name")
         if provider is not None:
-            expect(provider, str, "the name of a provider")
+            expect(provider, str, "the provider name")
             return self._provider(provider), _bare(model)
         head, colon, rest = model.partition(":")
         if colon or normalised(head) in _WITHOUT_MODELS:
@@ -159,10 +159,10 @@ class Prices:
         return None, _bare(model)
 
     def _provider(self, name: str) -> str:
-        """The provider's own name, kept: for one that is not ours, all packages are looked at."""
+        """The canonical provider name, cached: unknown names require a search of all packages."""
         found = self._places.get(name)
         if found is None:
-            if len(self._places) >= _KEPT:
+            if len(self._places) >= _CACHE_SIZE:
                 self._places.clear()
             found = self._places[name] = _canonical(name)
         return found
@@ -181,7 +181,7 @@ class Prices:
 
 
 LISTED = Prices()
-"""The providers' lists alone."""
+"""List prices only."""
 
 
 def cost_of(
@@ -192,7 +192,7 @@ def cost_of(
     tier: str | None = None,
     at: float | None = None,
 ) -> Decimal | None:
-    """What one request cost by the providers' lists, in US dollars; None where not known.
+    """The cost of one request by list prices, in US dollars; None if unknown.
 
     >>> cost_of(Usage(input=1_000_000), "anthropic:claude-haiku-4-5")
     Decimal('1')
@@ -204,18 +204,18 @@ def cost_of(
 
 
 def _key(key: str) -> str:
-    """A key as it is looked up: in lower case, the provider by its own name."""
+    """Normalise a key: lower case, with the canonical provider name."""
     head, colon, rest = key.partition(":")
     return f"{_canonical(head)}:{rest.lower()}" if colon and _is_provider(head) else key.lower()
 
 
 def _glob(key: str) -> str:
-    """A key as `fnmatch` reads it: the star alone means something."""
+    """Escape a key for `fnmatch`, with `*` as the only wildcard."""
     return key.replace("[", "[[]").replace("?", "[?]")
 
 
 def _names(place: str | None, model: str) -> Iterator[str]:
-    """What a key may call a model, the most exact name first."""
+    """The names by which a key may refer to a model, most exact first."""
     if not model:
         yield from (place,) if place in _WITHOUT_MODELS else ()
         return
@@ -227,7 +227,7 @@ def _names(place: str | None, model: str) -> Iterator[str]:
 
 
 def _nothing(price: Price) -> Decimal | None:
-    """The cost of what nobody has counted."""
+    """The cost of a request without usage: zero if the model is free, else unknown."""
     return Decimal(0) if price.is_free else None
 
 
@@ -258,4 +258,4 @@ def _canonical(name: str) -> str:
     try:
         return registered(name).name
     except ConfigError:
-        return name.lower()  # somebody's own, who may have a price for it
+        return name.lower()  # a custom provider, which may have a user price

@@ -1,4 +1,4 @@
-"""What is known of a place that speaks a dialect: addresses, keys, flags and its models' ways."""
+"""`Provider`: the URLs, keys, targets and model-specific flags of a provider."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ __all__ = ["BEARER", "Auth", "Family", "Provider"]
 
 
 class Auth(Value, frozen=True):
-    """How a key is sent: the header, and the word before the key."""
+    """How an API key is sent: the header, and the prefix before the key."""
 
     header: str = "Authorization"
     scheme: str | None = "Bearer"
 
     def headers(self, key: str) -> dict[str, str]:
-        """The header with a key in it."""
+        """The header for a key."""
         return {self.header: key if self.scheme is None else f"{self.scheme} {key}"}
 
 
 BEARER = Auth()
 _WHOSE = ("provider", "model")
-_MOST_KEPT, _LONGEST_KEPT = 256, 128
+_CACHE_SIZE, _MAX_CACHED_NAME = 256, 128
 _kept: dict[tuple[str, str | None, str], tuple[tuple[Any, ...], Target]] = {}
-"""Targets that were made, with what they were made of: a program asks for few, again and again."""
+"""A cache of targets with their inputs: a program uses few, repeatedly."""
 
 
 class Provider(Value, frozen=True, gc=True):
-    """A place that speaks one or several dialects.
+    """An API host that speaks one or several dialects.
 
     >>> acme = Provider("acme", (Target(dialect="openai-chat"),), "https://api.acme.example/v1")
     >>> acme.target("large").model
@@ -46,32 +46,32 @@ class Provider(Value, frozen=True, gc=True):
 
     name: str
     targets: tuple[Target, ...]
-    """One for each dialect; the first is the one to use where nobody says which."""
+    """One target for each dialect; the first is the default."""
     base_url: str | None = None
-    """What stands before every path; what is in braces is filled in. None: the user says."""
+    """The base URL; names in braces are filled in. None: the user must set it."""
     auth: Auth | None = BEARER
-    """How a key is sent; None if there are no keys."""
+    """How the API key is sent; None if there are no keys."""
     keys: tuple[str, ...] = ()
-    """The environment variables that may hold the key, the best one first."""
+    """Environment variables that may hold the API key, in order of preference."""
     headers: Mapping[str, str] = EMPTY
-    """Further headers of every request."""
+    """Additional headers for every request."""
     families: tuple[Family, ...] = ()
-    """What is different about some models; all rows that cover a model count, the last one most."""
+    """Flags that differ for some models; all matching rows apply, later ones override."""
     routes: Mapping[str, str] = EMPTY
-    """By a pattern of the model's name: the dialect it speaks, where that is not the first."""
+    """By pattern of model names: their dialect, if it is not the default."""
     endpoints: Mapping[str, Endpoints] = EMPTY
-    """By dialect: paths that are not as usual."""
+    """Paths that differ from the vendor's, by dialect."""
     parameters: Mapping[str, tuple[str, ...]] = EMPTY
-    """What has to be filled into addresses, by name, and the environment variables for it."""
+    """Parameters of URLs by name, and the environment variables for them."""
     defaults: Mapping[str, str] = EMPTY
-    """What is filled in where nobody says otherwise."""
+    """Default values of URL parameters."""
     aliases: tuple[str, ...] = ()
-    """Other names that people use."""
+    """Alternative names."""
     prefixes: tuple[str, ...] = ()
-    """What may stand before a model's name there, and adds nothing, such as Google's `models/`."""
+    """Optional prefixes of model names, such as Google's `models/`."""
     names: tuple[str, ...] = ()
-    """The models that its maker lists, without dates; `*` stands for anything. Empty: users name
-    them, or nobody knows. Of others nothing is guessed by which something would be left out."""
+    """The models that the vendor lists, without dates; `*` is a wildcard. Empty if users name them,
+    or if unknown. For unlisted models, no flag is assumed that would leave something out."""
 
     def __post_init__(self) -> None:
         expect(self.name, str, "Provider.name")
@@ -87,16 +87,16 @@ class Provider(Value, frozen=True, gc=True):
         own_map(self, "parameters", tuple)
         expect_fields(self, base_url=str, auth=Auth)
         if not self.name or ":" in self.name or not self.targets:
-            msg = "a provider has a name without a colon, and at least one target"
+            msg = "a provider needs a name without a colon, and at least one target"
             raise InvalidInputError(msg)
 
     @property
     def dialects(self) -> tuple[str, ...]:
-        """The dialects that it speaks."""
+        """The names of its dialects."""
         return tuple(target.dialect for target in self.targets)
 
     def dialect_of(self, model: str | None = None) -> str:
-        """The dialect in which to speak to a model."""
+        """The dialect for a model."""
         named = self._bare(model)
         for pattern, dialect in self.routes.items() if named is not None else ():
             if compiled(pattern).match(named or ""):
@@ -104,26 +104,28 @@ class Provider(Value, frozen=True, gc=True):
         return self.targets[0].dialect
 
     def _bare(self, model: str | None) -> str | None:
-        """A model's name without what may stand before it."""
+        """A model name without an optional prefix."""
         if model is None:
             return None
         found = next((prefix for prefix in self.prefixes if model.startswith(prefix)), "")
         return model.removeprefix(found) or model
 
     def target(self, model: str | None = None, dialect: str | None = None) -> Target:
-        """The facts about one of its models, or about all of them where none is named."""
+        """The target for a model, or for the provider in general if none is given."""
         model = self._bare(model)
         spoken = dialect or self.dialect_of(model)
         base = next((target for target in self.targets if target.dialect == spoken), None)
         if base is None:
-            msg = f"{self.name} does not speak that dialect; it speaks {', '.join(self.dialects)}"
+            msg = (
+                f"{self.name} does not support this dialect; it supports {', '.join(self.dialects)}"
+            )
             raise ConfigError(msg)
-        if model is not None and len(model) > _LONGEST_KEPT:
+        if model is not None and len(model) > _MAX_CACHED_NAME:
             return self._target(model, base)
         key, made_of = (self.name, model, spoken), (base, self.families, self.names)
         kept = _kept.get(key)
         if kept is None or not all(map(is_, kept[0], made_of)):
-            if len(_kept) >= _MOST_KEPT:
+            if len(_kept) >= _CACHE_SIZE:
                 _kept.clear()
             _kept[key] = kept = made_of, self._target(model, base)
         return kept[1]
@@ -138,7 +140,7 @@ class Provider(Value, frozen=True, gc=True):
         return base.with_flags(changes)
 
     def rows_of(self, model: str | None, dialect: str) -> list[Family]:
-        """What is known of a model, in the order in which it counts."""
+        """The families that match a model, in the order in which they apply."""
         if model is None:
             return []
         name = base_of(model)
@@ -153,7 +155,7 @@ class Provider(Value, frozen=True, gc=True):
         base_url: str | None = None,
         parameters: Mapping[str, str] = EMPTY,
     ) -> str:
-        """The whole address of an endpoint: `generate`, `stream`, `embed`, `count` or `models`."""
+        """The full URL of an endpoint: `generate`, `stream`, `embed`, `count` or `models`."""
         model = self._bare(model)
         spoken = dialect or self.dialect_of(model)
         base, paths = base_url or self.base_url, self.endpoints.get(spoken) or USUAL.get(spoken)
@@ -161,7 +163,7 @@ class Provider(Value, frozen=True, gc=True):
         if endpoint == "stream" and path is None:
             path = getattr(paths, "generate", None)
         if base is None or path is None:
-            msg = f"{self.name} has no address for that; name a base_url or another endpoint"
+            msg = f"{self.name} has no URL for this endpoint; set base_url or use another endpoint"
             raise ConfigError(msg)
         given = {**self.defaults, **parameters}
         if model is not None:
@@ -170,9 +172,9 @@ class Provider(Value, frozen=True, gc=True):
         try:
             return f"{base.rstrip('/')}{path}".format_map(filled)
         except KeyError as missing:
-            msg = f"the address of {self.name} needs {missing.args[0]}"
+            msg = f"the URL of {self.name} needs the parameter {missing.args[0]}"
         except (ValueError, IndexError, AttributeError):
-            msg = f"the address of {self.name} has a brace that names nothing"
+            msg = f"the URL of {self.name} has invalid braces"
         raise ConfigError(msg)
 
     def _sizes(self) -> Iterator[str]:

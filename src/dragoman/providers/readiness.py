@@ -1,4 +1,4 @@
-"""What a provider needs before it can be asked, and what of it the environment has."""
+"""The environment variables that a provider needs, and which of them are set."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dragoman.providers.ollama import PROVIDER as OLLAMA
 from dragoman.providers.provider import Provider
 
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
-_OLLAMA_HOST = "OLLAMA_HOST"  # the server's own variable
+_OLLAMA_HOST = "OLLAMA_HOST"  # Ollama's own variable
 _OLLAMA_PORT = 11434
 
 
 def key_variable(place: Provider, environ: Mapping[str, str]) -> str | None:
-    """The environment variable that holds the provider's key, if one does."""
-    # As a client looks: the first that is not empty, and blanks are no key.
+    """The environment variable that holds the provider's API key, if any."""
+    # Like the client: the first that is not empty; whitespace is not a key.
     name = next((name for name in place.keys if environ.get(name)), None)
     return name if name is not None and environ[name].strip() else None
 
 
 def missing_variables(place: Provider, environ: Mapping[str, str]) -> list[str]:
-    """The environment variables that a provider lacks; those of one purpose joined by `or`."""
+    """The missing environment variables of a provider; alternatives are joined by `or`."""
     missing: list[str] = []
     if place.auth is not None and place.keys and key_variable(place, environ) is None:
         missing.append(" or ".join(place.keys))
@@ -32,18 +32,18 @@ def missing_variables(place: Provider, environ: Mapping[str, str]) -> list[str]:
 
 
 def is_own_server(place: Provider) -> bool:
-    """Whether people run it on their own machine: its usual address is there."""
+    """Whether a provider is self-hosted: its default URL is on this machine."""
     return urlsplit(place.base_url or "").hostname in _THIS_MACHINE
 
 
 def server_address(name: str, environ: Mapping[str, str]) -> str | None:
-    """Where a server is, if its own variable says so."""
+    """The URL of a server according to its own environment variable."""
     host = environ.get(_OLLAMA_HOST, "").strip()
     return _ollama_address(host) if name == OLLAMA.name and host else None
 
 
 def _ollama_address(host: str) -> str | None:
-    """As Ollama reads it: a host, with or without a scheme and a port.
+    """Parse `OLLAMA_HOST` as Ollama does: a host, with optional scheme and port.
 
     >>> _ollama_address("0.0.0.0:8000")
     'http://127.0.0.1:8000'

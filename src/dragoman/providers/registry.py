@@ -1,14 +1,14 @@
-"""The providers there are.
+"""The registry of providers.
 
-First the files of this folder that hold a `PROVIDER`; then what the program has registered; then
-what installed packages bring along, as entry points of the group `dragoman.providers`:
+Names are looked up in the files of this folder that define a `PROVIDER`, then among registered
+providers, then in installed packages, by entry points of the group `dragoman.providers`:
 
 ```toml
 [project.entry-points."dragoman.providers"]
 acme = "acme_dragoman:PROVIDER"
 ```
 
-The name of the entry point is the provider's. A package is imported when its provider is used.
+The entry point has the provider's name. A package is imported when its provider is used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _registered: dict[str, Provider] = {}
 
 
 def provider(name: str) -> Provider:
-    """The provider of that name, or of one that people use for it.
+    """The provider of a name or alias.
 
     >>> provider("llama.cpp").name, provider("grok").name
     ('llama.cpp', 'xai')
@@ -43,7 +43,7 @@ def provider(name: str) -> Provider:
         found = _added(heard) or _aliased(heard, _others())
     if found is None:
         names = provider_names()
-        msg = f"unknown provider{did_you_mean(name, names)}; there are {', '.join(names)}"
+        msg = f"unknown provider{did_you_mean(name, names)}; available are {', '.join(names)}"
         raise ConfigError(msg)
     return _with_overrides(found)
 
@@ -56,19 +56,19 @@ def provider_names() -> tuple[str, ...]:
 
 
 def providers() -> list[Provider]:
-    """All providers that can be used, by name."""
+    """All available providers, sorted by name."""
     heard = {normalised(one.name): one for one in (*_others(), *_all())}
     return sorted(map(_with_overrides, heard.values()), key=lambda one: one.name)
 
 
-def heard_names(found: Provider) -> set[str]:
-    """How the names of a provider sound."""
+def normalised_names(found: Provider) -> set[str]:
+    """The normalised name and aliases of a provider."""
     return {normalised(found.name), *map(normalised, found.aliases)}
 
 
 def _with_overrides(found: Provider) -> Provider:
-    """A provider with what the user says of its models."""
-    rows = family_overrides(heard_names(found)) if overrides() else ()
+    """A provider with the user's overrides for its models."""
+    rows = family_overrides(normalised_names(found)) if overrides() else ()
     if not rows:
         return found
     names = (*found.names, *(name for name, _ in rows)) if found.names else ()
@@ -76,7 +76,7 @@ def _with_overrides(found: Provider) -> Provider:
 
 
 def register(found: Provider) -> Provider:
-    """Make a provider of one's own known by its name, in this process: returns it.
+    """Register a custom provider in this process, and return it.
 
     ```python
     acme = Target(dialect="openai-chat", turns=TurnFlags(takes_developer=False))
@@ -84,21 +84,22 @@ def register(found: Provider) -> Provider:
     client = Client("acme:large")
     ```
 
-    Registering another of the same name replaces it; our own stay what they are.
+    Registering another provider of the same name replaces it. Built-in providers can't be
+    replaced.
     """
-    expect(found, Provider, "what is registered")
+    expect(found, Provider, "the provider")
     heard = normalised(found.name)
     if _named(heard) is not None or _aliased(heard, _all()) is not None:
-        msg = "there is a provider of that name already; give yours another"
+        msg = "a built-in provider already has this name; choose another"
         raise ConfigError(msg)
     _registered[heard] = found
     return found
 
 
 def stamp() -> tuple[object, ...]:
-    """Something that is another when a name may mean another provider, or other facts.
+    """A value that changes when a name may refer to another provider or other facts.
 
-    It holds what it compares: the id of what is gone may be another's.
+    It holds the objects themselves, since ids of deleted objects may be reused.
     """
     return *_registered.values(), _ADDED.installed(), overrides_stamp()
 
@@ -109,23 +110,23 @@ def _named(heard: str) -> Provider | None:
 
 
 def _aliased(heard: str, providers: Iterable[Provider]) -> Provider | None:
-    """The provider that people call so."""
+    """The provider with this alias."""
     return next((one for one in providers if heard in map(normalised, one.aliases)), None)
 
 
 def _others() -> list[Provider]:
-    """Those that are not ours."""
+    """Registered and installed providers."""
     return [*_registered.values(), *_ADDED.load_all()[0].values()]
 
 
 def _added(heard: str) -> Provider | None:
-    """The provider of an installed package that is called so; raises where it can't be used."""
+    """The provider of an installed package; raises if it can't be used."""
     name = next((name for name in _ADDED.names() if normalised(name) == heard), None)
     return None if name is None else _ADDED.load(name)
 
 
 def _problem(_name: str, found: object) -> str | None:
-    """What keeps the value of an entry point from being used."""
+    """Why the value of an entry point can't be used, or None."""
     return (
         None if isinstance(found, Provider) else f"it is a {type(found).__name__}, not a Provider"
     )

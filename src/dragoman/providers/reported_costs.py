@@ -1,4 +1,4 @@
-"""What a request cost, where the provider itself says so beside the token counts."""
+"""The cost of a request as reported by the provider together with the usage."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from dragoman.model.usage import Usage
 
 REPORTING = frozenset({"openrouter", "perplexity"})
-"""Those that always do: no list says it better, as hosts, searches and discounts differ."""
-_TICKS = 10_000_000_000  # xAI's, in a dollar
-_MOST = 10**15
+"""Providers that always report it; list prices are less accurate (hosts, searches, discounts)."""
+_TICKS = 10_000_000_000  # xAI's ticks per dollar
+_MAX_AMOUNT = 10**15
 
 
 def reported_cost(usage: Usage | None, provider: str | None) -> Decimal | None:
-    """The cost in US dollars that came along with the usage; None where none did."""
+    """The reported cost in US dollars; None if there is none."""
     reader = _READERS.get(provider or "")
     if reader is None or usage is None:
         return None
@@ -31,7 +31,7 @@ def _openrouter(details: Mapping[str, Any]) -> Decimal | None:
     cost = _number(details.get("cost"))
     if cost is None or not details.get("is_byok"):
         return cost
-    # With one's own key at the host, its bill comes on top of OpenRouter's.
+    # With the user's own key at the host, the host's bill comes on top of OpenRouter's.
     deeper = details.get("cost_details")
     there = _number(deeper.get("upstream_inference_cost")) if isinstance(deeper, Mapping) else None
     return None if there is None else cost + there
@@ -50,7 +50,7 @@ def _xai(details: Mapping[str, Any]) -> Decimal | None:
 def _number(value: Any) -> Decimal | None:
     if type(value) is not int and not (type(value) is float and isfinite(value)):
         return None
-    return Decimal(str(value)) if 0 <= value < _MOST else None
+    return Decimal(str(value)) if 0 <= value < _MAX_AMOUNT else None
 
 
 _READERS: dict[str, Callable[[Mapping[str, Any]], Decimal | None]] = {

@@ -1,4 +1,4 @@
-"""The service tier by which a request is billed, where it is not the standard one."""
+"""The service tier by which a request is billed, unless standard."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _STANDARD = frozenset(
     {"", "1", "auto", "default", "standard", "standard_only", "on_demand", "unspecified",
      "service_tier_unspecified", "traffic_type_unspecified", "none"}
 )  # fmt: skip
-"""What the providers call it."""
+"""The providers' names of the standard tier."""
 _FIELDS = ("service_tier", "serviceTier", "trafficType", "speed")
 _SAME = {"on_demand_priority": "priority", "on_demand_flex": "flex"}  # Vertex AI's
 _ANYWHERE = frozenset({"", "global", "not_available"})
-"""Where Anthropic may run a model at the list price (`inference_geo`)."""
+"""Values of Anthropic's `inference_geo` that are billed at the list price."""
 
 
 def response_tier(response: Response) -> str | None:
-    """The tier of an answer: `flex`, `priority`, `batch`, …; None: the standard one.
+    """The tier of a response: `flex`, `priority`, `batch`, …; None for the standard tier.
 
     >>> response_tier(Response(extras={"openai-chat": {"service_tier": "flex"}}))
     'flex'
@@ -32,15 +32,15 @@ def response_tier(response: Response) -> str | None:
 
 
 def usage_tier(usage: Usage) -> str | None:
-    """As `response_tier`, of counts that a provider has said it with."""
+    """Like `response_tier`, for usage that includes the tier."""
     return _first(_tiers(usage.extras)) if usage.extras else None
 
 
 def with_tier(usage: Usage, tier: str, dialect: str) -> Usage:
-    """The counts, with the tier that they are billed by."""
+    """The usage with its tier recorded."""
     fields = usage.extras.get(dialect)
-    said = fields if isinstance(fields, Mapping) else {}
-    return usage.replace(extras={**usage.extras, dialect: {**said, "service_tier": tier}})
+    known = fields if isinstance(fields, Mapping) else {}
+    return usage.replace(extras={**usage.extras, dialect: {**known, "service_tier": tier}})
 
 
 def _tiers(extras: Mapping[str, Any]) -> Iterator[str]:
@@ -48,9 +48,9 @@ def _tiers(extras: Mapping[str, Any]) -> Iterator[str]:
         if not isinstance(fields, Mapping):
             continue
         for name in _FIELDS:
-            said = fields.get(name)
-            if isinstance(said, str) and said.lower() not in _STANDARD:
-                yield _SAME.get(said.lower(), said.lower())
+            value = fields.get(name)
+            if isinstance(value, str) and value.lower() not in _STANDARD:
+                yield _SAME.get(value.lower(), value.lower())
         geo = fields.get("inference_geo")
         if isinstance(geo, str) and geo not in _ANYWHERE:
             yield geo

@@ -1,4 +1,4 @@
-"""From one wire format to another in one call, fitted to whoever is going to read it."""
+"""Translate a request from one wire format to another in one call, fitted to a target."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ def translate(
     strict: bool = False,
     repair: bool = True,
 ) -> Encoded:
-    """A request in another dialect, fitted to a target; `strict` raises where anything is lost.
+    """Translate a request to another dialect, fitted to a target.
 
-    `repair=False` sends what was given, whatever the target would refuse.
+    `strict` raises `LossError` if anything is lost. `repair=False` keeps what the target would
+    refuse.
 
-    The target is a dialect, a provider, `provider:model`, or a value of either kind. A model that
-    is named takes the place of the request's.
+    The target is the name of a dialect or provider, `provider:model`, or a `Target` or
+    `Provider`. A model in the target replaces the request's.
 
     >>> translate({"model": "m", "messages": [{"role": "user", "content": "Hi"}]},
     ...           source="openai-chat", target="gemini").body
@@ -56,7 +57,7 @@ def _general(
     *,
     repair: bool,
 ) -> Translated:
-    """The request on the general path."""
+    """Translate on the general path."""
     request = dialect(source).decode_request(body, path=path, headers=headers)
     if isinstance(target, str) and is_dialect(target):
         writing = dialect(target)
@@ -70,16 +71,16 @@ def _general(
 
 
 class _Kept(Struct, frozen=True, eq=False):
-    """What was asked for, and what it was asked for with."""
+    """A cached lane setup with its inputs."""
 
     asked: Asked
     target: str | Target | Provider
-    """Held, so that no other has its id."""
+    """Kept alive, so that its id is not reused."""
     stamp: object
-    """As it was then; None: it does not matter."""
+    """The registry's stamp at that time; None if irrelevant."""
 
 
-_MOST_KEPT = 1024
+_CACHE_SIZE = 1024
 _kept: dict[tuple[str, str | int, str | None, bool], _Kept] = {}
 _keeping = Lock()
 
@@ -87,7 +88,7 @@ _keeping = Lock()
 def _asked(
     source: str, target: str | Target | Provider, path: str | None, *, repair: bool
 ) -> Asked | None:
-    """What decides the translation besides the body; None where there is no lane."""
+    """Everything that determines the translation except the body; None if there is no lane."""
     if type(source) is not str or (path is not None and type(path) is not str):
         return None
     place = (source, target if type(target) is str else id(target), path, bool(repair))
@@ -97,29 +98,29 @@ def _asked(
     lane = lane_of(source)
     if lane is None or not isinstance(target, (str, Target, Provider)):
         return None
-    # A dialect of ours is always the same; what else a name means may change.
+    # Built-in dialects never change; other names may change their meaning.
     is_fixed = not isinstance(target, str) or is_own_dialect(target)
     general = partial(
         _general, source=source, target=target, path=path, headers=None, repair=repair
     )
     asked = Asked(lane, object(), bool(repair), general, lane_of)
     with _keeping:
-        while len(_kept) >= _MOST_KEPT:
+        while len(_kept) >= _CACHE_SIZE:
             del _kept[next(iter(_kept))]
         _kept[place] = _Kept(asked, target, None if is_fixed else stamp())
     return asked
 
 
 def lane_of(name: str) -> Lane | None:
-    """How a dialect of ours reads and writes plain conversations; None: it does not."""
+    """The fast path of a built-in dialect; None if it has none."""
     if not is_own_dialect(name):
-        return None  # what an installed package adds may be made out of one of ours
+        return None  # an installed dialect may be derived from a built-in one
     found: Lane | None = getattr(dialect(name), "lane", None)
     return found
 
 
 def target_of(name: str | Provider, model: str | None = None) -> Target:
-    """The target that a provider or `provider:model` means; else for the model given.
+    """The target for a provider or `provider:model`, else for the given model.
 
     >>> target_of("groq:llama-3.3-70b-versatile").dialect
     'openai-chat'
@@ -128,7 +129,7 @@ def target_of(name: str | Provider, model: str | None = None) -> Target:
         return name.target(model)
     spoken, colon, named = name.partition(":")
     if not spoken or (colon and not named):
-        msg = "a target is a dialect, a provider or provider:model"
+        msg = "a target must be a dialect, a provider or provider:model"
         raise ConfigError(msg)
     try:
         found = provider(spoken)
@@ -136,6 +137,6 @@ def target_of(name: str | Provider, model: str | None = None) -> Target:
         found = None
     if found is None:
         known = ", ".join(dialects()), ", ".join(provider_names())
-        msg = f"unknown target; there are the dialects {known[0]} and the providers {known[1]}"
+        msg = f"unknown target; available are the dialects {known[0]} and the providers {known[1]}"
         raise ConfigError(msg)
     return found.target(named or model)

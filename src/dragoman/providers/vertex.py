@@ -1,4 +1,4 @@
-"""Google's Vertex AI: Gemini's dialect, and Anthropic's for Claude; the path names the model."""
+"""Google's Vertex AI: Gemini's dialect, and Anthropic's for Claude; the model is in the path."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ PROVIDER = Provider(
             {"host.names_model_in_path": True, "host.api_version": "vertex-2023-10-16"}
         ),
     ),
-    # In the location `global` the host has no location before it.
+    # For the location `global`, the host has no location prefix.
     "https://{location}-aiplatform.googleapis.com/v1/projects/{project}/locations/{location}",
-    keys=("VERTEX_ACCESS_TOKEN",),  # short-lived: what `gcloud auth print-access-token` prints
+    keys=("VERTEX_ACCESS_TOKEN",),  # short-lived, from `gcloud auth print-access-token`
     families=(*google.FAMILIES, *anthropic.FAMILIES),
     routes={r"claude": "anthropic"},
     endpoints={

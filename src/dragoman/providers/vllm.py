@@ -1,4 +1,4 @@
-"""vLLM's server: lenient itself, but the models' chat templates are not (W114 to W119)."""
+"""vLLM's server: lenient, but the models' chat templates are not (W114 to W119)."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ PROVIDER = Provider(
                 host_fields=("top_k", "min_p", "repetition_penalty"),
             ),
             schemas=SchemaFlags(
-                checks_strict=False,  # it makes a grammar of any
-                refuses_json_with_tools=True,  # held to a schema, the model can't call
+                checks_strict=False,  # it compiles any schema to a grammar
+                refuses_json_with_tools=True,  # with an enforced schema the model can't call tools
             ),
         ),
         RESPONSES.with_flags(
@@ -64,7 +64,7 @@ PROVIDER = Provider(
     auth=None,
     families=TEMPLATES,
     endpoints={
-        **without_counting("openai-responses"),  # 405; in Anthropic's dialect it does count
+        **without_counting("openai-responses"),  # 405; it only counts in Anthropic's dialect
         "anthropic": Endpoints(generate="/messages", count="/messages/count_tokens"),
     },
 )

@@ -24,7 +24,7 @@ PROVIDER = Provider(
             thinking=ThinkingFlags(fields=("reasoning_content",)),
             media=MediaFlags(kinds=("image",)),
         ),
-        # An answer can be gone on from, but then with no other instructions.
+        # A response can be continued, but then without other instructions.
         RESPONSES.with_flags(
             {
                 "state.verifies_items": False,
@@ -49,7 +49,7 @@ PROVIDER = Provider(
             "openai-chat",
             *_DOCS,
         ),
-        # They are told by an effort again.
+        # These support an effort again.
         Family(
             r"grok-4\.3",
             {**_EFFORT, "thinking.efforts": ("none", *_LOW_TO_HIGH)},

@@ -1,4 +1,4 @@
-"""Wire formats: between providers' JSON and the model, without any I/O."""
+"""Wire formats: translates between provider JSON and the message model. Performs no I/O."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Ids of tool calls, and which call a result answers.
+"""Tool call ids, and matching of tool results to their calls.
 
-`OpenCalls` does the matching, for everyone: readers (`CallIds`), messages from several sources
-(`inputs`) and fitting.
+`OpenCalls` does the matching everywhere: in decoders (`CallIds`), for messages merged from several
+sources (`inputs`) and in fitting.
 
-Wires leave ids out, send empty ones, use one twice in a turn, or again later (W81, W103, I5); ours
-are unique. A call without an id of its own gets one that is derived from its place
-(`dragoman.model.derived_ids`), so that decoding twice gives the same, and keeps the wire's beside
-it. A result is paired by its id; on wires where ids are optional (Gemini, Ollama) else by name and
-order within the step, else by order alone.
+Wire formats omit ids, send empty ones, or repeat an id within a turn or later (W81, W103, I5); our
+ids are unique. A call without a usable id gets one derived from its position
+(`dragoman.model.derived_ids`), so decoding twice gives the same id; the wire id is kept as well.
+A result is matched by id; on wires with optional ids (Gemini, Ollama) it falls back to name and
+order within the step, then to order alone.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ K = TypeVar("K", bound=Hashable)
 
 
 class OpenCalls(Generic[K]):
-    """Calls that wait for their results, in their order, and which of them a result answers.
+    """Calls without a result yet, in order, with lookup of the call that a result belongs to.
 
-    A call is known by labels: its tool's name, say, or an id that it shares with others. What asks
-    for a label gets the oldest call that has it and waits.
-
+    A call is registered under labels, such as its tool's name or an id it shares with other calls.
+    Looking up a label returns its oldest call that has no result.
     >>> calls = OpenCalls[str]()
     >>> calls.add("call_1", "weather", None)
     >>> calls.add("call_2", "time", None)
@@ -45,17 +44,17 @@ class OpenCalls(Generic[K]):
     def __init__(self, answered: set[K] | None = None) -> None:
         self._queues: dict[Hashable, deque[K]] = {}
         self._answered: set[K] = set() if answered is None else answered
-        """May be shared: a call that is answered waits nowhere."""
+        """May be shared between instances, so that a call closed in one is closed in all."""
 
     def __contains__(self, label: Hashable) -> bool:
-        """Whether any call has had this label."""
+        """Whether any call was registered under this label, with or without a result."""
         return label in self._queues
 
     def __bool__(self) -> bool:
         return bool(self._queues)
 
     def add(self, call: K, *labels: Hashable) -> None:
-        """Note a call that waits from now on."""
+        """Register a call that has no result yet."""
         for label in labels:
             queue = self._queues.get(label)
             if queue is None:
@@ -63,11 +62,11 @@ class OpenCalls(Generic[K]):
             queue.append(call)
 
     def close(self, call: K) -> None:
-        """Note that a call has its result."""
+        """Mark a call as having its result."""
         self._answered.add(call)
 
     def oldest(self, label: Hashable) -> K | None:
-        """The call of that label that has waited longest."""
+        """The oldest call with that label that has no result; None if there is none."""
         queue = self._queues.get(label)
         while queue:
             if queue[0] not in self._answered:
@@ -76,15 +75,15 @@ class OpenCalls(Generic[K]):
         return None
 
     def waiting(self, label: Hashable) -> Iterator[K]:
-        """The calls of that label that wait, the oldest first."""
+        """The calls with that label that have no result, oldest first."""
         return (call for call in self._queues.get(label, ()) if call not in self._answered)
 
 
 def decode_calls(read: Callable[[CallIds], T]) -> T:
-    """What `read` makes of a request, given the ids of its calls.
+    """Run `read` with a fresh `CallIds` and return its result.
 
-    An id that was derived may turn up further on as the id of another call: then the request is
-    read again, and that id is left to the call that came with it.
+    A derived id may turn up later in the body as the wire id of another call. In that case the
+    body is read a second time, with such ids reserved for the calls that came with them.
     """
     calls = CallIds()
     found = read(calls)
@@ -99,34 +98,34 @@ class CallIds:
 
     def __init__(self, identity: Identity = REQUEST, *, taken: Collection[str] = ()) -> None:
         self.identity = identity
-        """Tells the ids of this body from those of others; a stream may learn it on the way."""
+        """Distinguishes the ids of this body from those of others; a stream may set it later."""
         self._taken = taken
         self._place, self._count = 0, 0
         self._used: set[str] = set()
         self._derived: set[str] = set()
         self._clashes: set[str] = set()
-        self._wire_ids: dict[str, str | None] = {}  # of calls whose id is derived
-        self._answered: dict[str, str] = {}  # by a result's id: the call that it was for last
-        self._done: set[str] = set()  # calls with a result
-        self._repeated = OpenCalls(self._done)  # by an id that came twice
-        self._open = OpenCalls(self._done)  # those of this step without an id, by that and name
-        self._step = OpenCalls(self._done)  # all of this step, by name; see `add_named_call`
+        self._wire_ids: dict[str, str | None] = {}  # for calls with a derived id
+        self._answered: dict[str, str] = {}  # by a result's wire id: the call it last matched
+        self._done: set[str] = set()  # calls that have a result
+        self._repeated = OpenCalls(self._done)  # calls whose wire id is repeated, by that id
+        self._open = OpenCalls(self._done)  # calls of this step without an id, by id and name
+        self._step = OpenCalls(self._done)  # all calls of this step, by name; see `add_named_call`
 
-    # --- where the reader is
+    # --- position of the decoder
 
     def at(self, place: int) -> None:
-        """The message, item or choice that is read now."""
+        """Set the message, item or choice that is being read."""
         self._place, self._count = place, 0
 
     def begin_step(self) -> None:
-        """A new model turn: a result without an id can't mean a call of an earlier one (W78)."""
+        """Start a new model turn: a result without an id can't match an earlier call (W78)."""
         if self._step:
             self._step = OpenCalls(self._done)
         if self._open:
             self._open = OpenCalls(self._done)
 
     def begin_turn(self, place: int) -> None:
-        """A message of the model; one right after another is of the same step."""
+        """Start a model message; consecutive model messages belong to the same step."""
         if place != self._place + 1:
             self.begin_step()
         self.at(place)
@@ -136,7 +135,7 @@ class CallIds:
     def add_call(
         self, name: str, wire_id: str | None, arguments: Any = None
     ) -> tuple[str, str | UnsetType | None]:
-        """The id of a new call, and its `wire_id`."""
+        """Return the id for a new call and the value for its `wire_id`."""
         self._count += 1
         if wire_id and wire_id not in self._used:
             self._used.add(wire_id)
@@ -152,7 +151,7 @@ class CallIds:
     def add_named_call(
         self, name: str, wire_id: str | None, arguments: Any = None
     ) -> tuple[str, str | UnsetType | None]:
-        """As `add_call`, for a call that a result may name by its tool alone."""
+        """Like `add_call`, for a call whose result may refer to it by tool name alone."""
         found = self.add_call(name, wire_id, arguments)
         self._step.add(found[0], name, None)
         return found
@@ -168,7 +167,7 @@ class CallIds:
         return call_id in self._used or call_id in self._taken or call_id in self._answered
 
     def _repeat(self, wire_id: str, made: str) -> None:
-        """Note a call whose id another has; results go to them in their order."""
+        """Register a call whose wire id is already in use; results are matched to them in order."""
         self._note_clash(wire_id)
         is_first = wire_id not in self._repeated
         if is_first and wire_id not in self._answered and wire_id not in self._derived:
@@ -178,28 +177,28 @@ class CallIds:
     # --- results
 
     def answer(self, wire_id: str | None, name: str | None = None) -> str | None:
-        """The id of the call that a result answers; the wire's own where no call is known.
+        """The id of the call that a result belongs to; the wire id itself if no call matches.
 
-        Without an id a result is for a call that came without, of that name if one waits.
+        A result without an id matches a call without an id, preferring one with the same name.
         """
         if not wire_id:
             found = self._open.oldest((wire_id, name)) or self._open.oldest((wire_id, None))
             return wire_id if found is None else self._finished(found)
-        if not self._derived:  # every id was there, once: as it should be
+        if not self._derived:  # the normal case: every call had a unique id
             self._answered[wire_id] = wire_id
             return wire_id
         return self._answer_id(wire_id) or self._known(wire_id)
 
     def answer_named(self, name: str | None, wire_id: str | None) -> tuple[str, str | None]:
-        """The id of the call that a result answers, and the id that the wire has for that call.
+        """The id of the call that a result belongs to, and that call's wire id.
 
-        A result of nothing keeps its id, or gets one of its own.
+        A result that matches no call keeps its own id, or gets a derived one.
         """
         call_id = self._answer_id(wire_id) if wire_id else None
         if call_id is None:
             call_id = self._step.oldest(name)
             if call_id is not None and wire_id and self.wire_id(call_id):
-                call_id = None  # both have ids, and they differ
+                call_id = None  # both have ids, and the ids differ
         if call_id is not None:
             self._finished(call_id)
         elif wire_id:
@@ -210,11 +209,11 @@ class CallIds:
         return call_id, self.wire_id(call_id)
 
     def wire_id(self, call_id: str) -> str | None:
-        """What the wire calls a call; None where it has no id there."""
+        """The wire id of a call; None if it has none."""
         return self._wire_ids.get(call_id, call_id)
 
     def _answer_id(self, wire_id: str) -> str | None:
-        """The oldest call of that id without a result, which has one now."""
+        """Find the oldest call with that id and no result, and mark it as done."""
         if wire_id in self._repeated:
             found = self._repeated.oldest(wire_id)
         else:
@@ -225,7 +224,7 @@ class CallIds:
         return found
 
     def _known(self, wire_id: str) -> str:
-        """The call that was answered last under that id; the id itself where there is none."""
+        """The call last matched under that id; the id itself if there is none."""
         if wire_id not in self._answered:
             self._note_clash(wire_id)
         return self._answered.setdefault(wire_id, wire_id)
@@ -234,7 +233,7 @@ class CallIds:
         self._done.add(call_id)
         return call_id
 
-    # --- ids that are both derived and on the wire
+    # --- clashes between derived ids and wire ids
 
     def _note_clash(self, wire_id: str) -> None:
         if wire_id in self._derived:
@@ -242,10 +241,10 @@ class CallIds:
 
     @property
     def has_clashed(self) -> bool:
-        """Whether an id of the wire had been derived for something else before it came."""
+        """Whether a wire id turned up that had already been derived for another call."""
         return bool(self._clashes)
 
     @property
     def present(self) -> frozenset[str]:
-        """The ids that the wire has, of calls and of results."""
+        """All wire ids seen, of calls and of results."""
         return frozenset((self._used - self._derived) | self._answered.keys() | self._clashes)

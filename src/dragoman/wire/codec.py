@@ -1,8 +1,8 @@
-"""What all dialects have in common.
+"""Behaviour shared by all dialects.
 
-Reading blames the peer, requests are fitted to their target, answers keep what the provider behind
-them has sealed. A dialect is a `Codec` of its own functions; what only one of them can do is in a
-subclass.
+Decoding reports malformed input as the peer's fault, requests are fitted to their target, and
+responses carry the opaque state of the provider behind them. A dialect is a `Codec` built from its
+own functions; behaviour that only one dialect has is in a subclass.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ T = TypeVar("T")
 
 
 def on_use(module: str, name: str) -> Callable[..., Any]:
-    """A function whose module is imported when it is first called, not with its dialect.
+    """Return a function that imports its module on first call instead of with its dialect.
 
-    Who only sends requests loads nothing that reads answers and streams.
+    A program that only sends requests never loads the decoders for responses and streams.
     """
 
     @cache
@@ -67,10 +67,10 @@ def on_use(module: str, name: str) -> Callable[..., Any]:
 
 
 class Functions(NamedTuple):
-    """What a dialect is made of: its own functions, each beside its inverse."""
+    """The functions that make up a dialect, each next to its inverse."""
 
     decode_request: Callable[[dict[str, Any], str | None], Request]
-    """Given the body and the path."""
+    """Called with the body and the path."""
     encode_request: Callable[[Request, Target], Encoded]
     decode_response: Callable[[dict[str, Any]], Response]
     encode_response: Callable[[Response], Encoded]
@@ -78,16 +78,16 @@ class Functions(NamedTuple):
     stream_encoder: Callable[[], StreamEncoder]
     encode_error: Callable[[DragomanError], tuple[int, dict[str, Any]]]
     rulebook: Rulebook[Any] | str
-    """Or the module that has `RULEBOOK`, for who has requests checked."""
+    """The rulebook, or the module that has `RULEBOOK`, imported when a request is checked."""
     decode_error: Callable[[int | None, Any, Mapping[str, str] | None], ProviderError] = (
         decode_failure
     )
     steps: OwnSteps = ()
-    """What fitting has to see to for this dialect alone, before a request is encoded."""
+    """Fitting steps for this dialect only, run before a request is encoded."""
     front_form: str | None = None
-    """The module that has `FRONT_FORM`, for who serves the dialect's clients; None: no need."""
+    """The module that has `FRONT_FORM`, for serving this dialect's clients; None if unused."""
     lane: str | None = None
-    """The module that has `LANE`; None: every request takes the general path."""
+    """The module that has `LANE`, the fast path; None: every request takes the general path."""
 
 
 @lru_cache(maxsize=32)
@@ -97,12 +97,12 @@ def _front_form(home: str) -> FrontForm:
 
 
 def _problem(error: Exception) -> str:
-    """What is wrong with a body that could not be read."""
+    """Describe why a body could not be decoded."""
     return str(error) if isinstance(error, InvalidInputError) else "the JSON nests too deeply"
 
 
 class Codec:
-    """A dialect; `dragoman.wire.dialect.Dialect` says what its methods are for."""
+    """A dialect; see `dragoman.wire.dialect.Dialect` for what each method does."""
 
     def __init__(  # noqa: PLR0913 - a dialect says a lot about itself, by name
         self,
@@ -117,9 +117,10 @@ class Codec:
         output_profile: Profile | None = None,
         schema_profiles: tuple[Profile, ...] = (),
     ) -> None:
-        """`services` is the module that has `SERVICES`: whoever only talks does not load it.
+        """Create a dialect from its description, default target and functions.
 
-        `usage_details` may be the module that has `DETAILS`.
+        `services` is the module that has `SERVICES`, imported on first use; `usage_details` may be
+        the module that has `DETAILS`.
         """
         self.name = description.name
         self.description = description
@@ -162,9 +163,9 @@ class Codec:
         body: Body,
         *,
         path: str | None = None,
-        headers: Mapping[str, str] | None = None,  # noqa: ARG002 - most say nothing there
+        headers: Mapping[str, str] | None = None,  # noqa: ARG002 - most dialects ignore them
     ) -> Request:
-        """The request in a body, and in its path."""
+        """The request in a body and its path."""
         wire = self._opened(body)
         try:
             request = self._functions.decode_request(wire, path)
@@ -175,18 +176,18 @@ class Codec:
         raise WireError(problem, dialect=self.name, path="$")  # see `_read`
 
     def _marked(self, request: Request) -> Request:
-        """A request that was just read, with a mark on all that came in this dialect."""
+        """Record this dialect as the origin of everything in a request that was just decoded."""
         here, name = self._here, self.name
         for message in request.messages:
             if message.origin is not None:
                 continue
             for part in message.parts:
                 if part.origin is not None and part.origin.dialect != name:
-                    break  # it holds state that was taken out of an envelope
+                    break  # contains state that was unwrapped from an envelope
             else:
                 force_setattr(message, "origin", here)  # see `Target.owns`
         if not request.messages and self.name not in request.extras:
-            return request.replace(extras={**request.extras, self.name: EMPTY})  # the same mark
+            return request.replace(extras={**request.extras, self.name: EMPTY})  # the same marker
         return request
 
     def encode_request(
@@ -197,10 +198,10 @@ class Codec:
         strict: bool = False,
         repair: bool = True,
     ) -> Encoded:
-        """The body to send for a request, fitted to a target; without one, to the vendor's own.
+        """Encode a request for a target; by default for the vendor's own deployment.
 
-        What came in this dialect and was not edited goes back as it came, but for what the target
-        is known to refuse; `repair=False` sends anything as it is given.
+        Unedited messages that came in this dialect are sent back unchanged, except for what the
+        target is known to refuse. `repair=False` encodes everything as given.
         """
         fitting = target or self.target
         if not repair:
@@ -221,17 +222,17 @@ class Codec:
     def asking_for_usage(
         self,
         request: Request,
-        target: Target,  # noqa: ARG002 - most tell anyway
+        target: Target,  # noqa: ARG002 - most dialects always report usage
         *,
         always: bool = False,  # noqa: ARG002 - as above
     ) -> Request:
-        """The request for a stream that tells what it cost."""
+        """The request, set to make a stream report its usage."""
         return request
 
     def _encoded_as_it_came(
         self, request: Request, target: Target | None, *, strict: bool
     ) -> Encoded:
-        """The body of a request that came in this dialect, repaired only on evidence."""
+        """Encode a request that came in this dialect; repair only what is known to be refused."""
         if target is None:
             return self._encoded(request, self.target.relaxed, strict=strict)
         encoded = self._encoded(request, target.limited_to((), self.target), strict=strict)
@@ -253,7 +254,7 @@ class Codec:
         return encoded
 
     def _open(self, encoded: Encoded, request: Request, target: Target) -> None:
-        """Say that the conversation begins, where nothing is left of it that could be sent."""
+        """Add an opening user message if nothing of the conversation could be encoded."""
         if has_hidden_context(request, request.messages, target):
             return
         opening = Request(messages=(Message.user(OPENING),))
@@ -263,9 +264,9 @@ class Codec:
         encoded.repairs = (*encoded.repairs, Repair("messages", "W47", "added", reason))
 
     def decode_response(self, body: Body, context: Context | None = None) -> Response:
-        """The response in a body, in the request's own terms.
+        """Decode a response, restoring the request's own names and schemas.
 
-        Some servers answer with an error under 200: that is raised, as `decode_error` reads it.
+        Some servers send an error with status 200: it is raised as `decode_error` decodes it.
         """
         wire = self._opened_response(body)
         answer_field = self.description.answer_field
@@ -277,9 +278,9 @@ class Codec:
     def encode_response(
         self,
         response: Response,
-        context: Context | None = None,  # noqa: ARG002 - no plain answer depends on it so far
+        context: Context | None = None,  # noqa: ARG002 - no non-streamed response depends on it yet
     ) -> Encoded:
-        """The body to answer with for a response."""
+        """Encode a response as the body to return to a client."""
         if self._state_fields is None:
             encoded = self._functions.encode_response(response)
         else:
@@ -288,7 +289,7 @@ class Codec:
         return encoded
 
     def _opened_response(self, body: Body) -> dict[str, Any]:
-        """As `_opened`, out of the list in which Gemini may answer with an error."""
+        """Like `_opened`, and unwraps the list in which Gemini may send an error."""
         try:
             return self._opened(body)
         except WireError:
@@ -302,30 +303,30 @@ class Codec:
         return wire if isinstance(wire, dict) else dict(wire)
 
     def _read(self, decode: Callable[[], T]) -> T:
-        """What a decoder reads; a value that no message can hold is the peer's fault."""
+        """Run a decoder; a value that no message can hold is reported as the peer's fault."""
         try:
             return decode()
         except (InvalidInputError, RecursionError) as error:
             problem = _problem(error)
-        # Outside the handlers: the model's error, which says the same, is not its context.
+        # Raised outside the handler, so that the model's error (same text) is not its context.
         raise WireError(problem, dialect=self.name, path="$")
 
     # --- streams
 
     def stream_decoder(self, context: Context | None = None) -> StreamDecoder:
-        """What reads one streamed response, in the request's own terms."""
+        """A decoder for one streamed response that restores the request's own names and schemas."""
         return restoring(self._functions.stream_decoder(), context or NOTHING)
 
     def stream_encoder(
         self,
-        context: Context | None = None,  # noqa: ARG002 - most streams are the same for everyone
+        context: Context | None = None,  # noqa: ARG002 - most streams don't depend on the client
     ) -> StreamEncoder:
-        """What writes one response as a stream."""
+        """An encoder that writes one response as a stream."""
         return self._sealing(self._functions.stream_encoder())
 
     @cached_property
     def lane(self) -> Lane | None:
-        """How it reads and writes plain conversations; None: only in general."""
+        """The fast path for plain conversations; None if the dialect has none."""
         home = self._functions.lane
         if home is None:
             return None
@@ -334,14 +335,14 @@ class Codec:
 
     @property
     def front_form(self) -> FrontForm | None:
-        """What its clients count on, beyond what its encoders write; None: nothing."""
+        """What its clients expect beyond what the encoders write; None if nothing."""
         home = self._functions.front_form
         if home is None:
             return None
         return _front_form(home)
 
     def front_encoder(self, front: Front) -> StreamEncoder:
-        """What writes a stream that has all that the dialect's clients expect."""
+        """A stream encoder that also writes everything the dialect's clients expect."""
         make = front.form.stream_encoder
         if make is None:
             return self.stream_encoder(Context(request=front.request))
@@ -358,11 +359,11 @@ class Codec:
     def decode_error(
         self, status: int | None, body: Any, headers: Mapping[str, str] | None = None
     ) -> ProviderError:
-        """The error in a body; in mid-stream, without a status, in an event. Never raises."""
+        """Decode an error body or, without a status, a mid-stream error event. Never raises."""
         return self._functions.decode_error(status, body, headers)
 
     def encode_error(self, error: DragomanError) -> tuple[int, dict[str, Any]]:
-        """The status and the body to answer with for an error."""
+        """The status and body to return to a client for an error."""
         return self._functions.encode_error(error)
 
     def check(
@@ -372,11 +373,11 @@ class Codec:
         headers: Mapping[str, str] | None = None,
         target: Target | None = None,
     ) -> list[Violation]:
-        """What the target would refuse in a request; the vendor's own, if none is given."""
+        """What the target would refuse in a request; by default the vendor's own deployment."""
         return self._read(lambda: self._rulebook.check(body, target, path, headers))
 
     def services(self) -> Services | None:
-        """What it has besides conversations; None: nothing."""
+        """Services besides conversations (embeddings, model lists); None if there are none."""
         if self._services is None:
             return None
         found: Services = import_module(self._services).SERVICES

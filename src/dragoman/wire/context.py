@@ -1,4 +1,4 @@
-"""What was changed on the way out and must be undone on the way back."""
+"""`Context`: what encoding a request changed and decoding its response must undo."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.text_tools import as_text
 
 Undo = Callable[[Any], Any]
-"""Takes a value that fits the schema which was sent to one that fits the original."""
+"""Converts a value that fits the schema as sent into one that fits the original schema."""
 _WHOLE = frozenset({FinishReason.STOP, FinishReason.TOOL_CALLS})
 
 
 class CallForm(NamedTuple):
-    """How a call has to look for who asked: its tool's own name, and what its dialect adds."""
+    """How the caller expects a call to look: its tool's original name, and dialect extras."""
 
     name: str
     extras: Mapping[str, Any] = EMPTY
 
 
 class Context:
-    """Of one request: its tools' own names and schemas, and how its answer is going to end."""
+    """What one request changed: tool names, schemas, and how its response is expected to end."""
 
     __slots__ = ("calls", "ends_with_done", "limit", "names", "output", "request", "undos")
 
@@ -46,28 +46,28 @@ class Context:
         request: Request | None = None,
     ) -> None:
         self.names = names
-        """By the alias that the target was told."""
+        """Original tool names, by the alias sent to the target."""
         self.calls = calls
-        """By the name that `names` gives back: calls that have another form in the request."""
+        """Calls that have another form in the request, by original tool name."""
         self.undos = undos
-        """By the name that the target was told: what the tool's arguments have to go through."""
+        """Conversions for tool arguments, by the name sent to the target."""
         self.output = output
-        """What the answer has to go through, where its form was asked for by another schema."""
+        """Conversion for structured output whose schema was changed."""
         self.ends_with_done = ends_with_done
         """Whether a Chat host's stream ends with `[DONE]`."""
         self.limit = limit
-        """The most tokens to write, for a host that does not say when it cuts off there."""
+        """The output token limit, for a host that doesn't report when it truncates there."""
         self.request = request
-        """What a client asked for, where an answer is written for it."""
+        """The client's request, when a response is encoded for a client."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether a response stays as it is."""
+        """Whether responses need no changes."""
         is_same = not (self.names or self.undos or self.calls) and self.output is None
         return is_same and self.limit is None
 
     def restored(self, response: Response) -> Response:
-        """A response in the request's own terms: names of tools, arguments, the answer's form."""
+        """A response with the request's own tool names, argument schemas and output schema."""
         if self.is_idle:
             return response
         if self.limit is not None:
@@ -91,17 +91,17 @@ class Context:
         return response.replace(choices=tuple(choices))
 
     def finish(self, said: FinishReason | None, usage: Usage | None) -> FinishReason | None:
-        """Why it ended. Who has written all that may be written is taken to be cut off.
+        """The finish reason; a response that used the whole token limit counts as truncated.
 
-        Calls among it may be unfinished as well; of an answer that was complete at its very last
-        token the same is said, which nobody can tell apart.
+        Its last call may be incomplete as well. A response that was complete at exactly its last
+        token is reported as truncated too: the two can't be told apart.
         """
         if self.limit is None or usage is None or said not in _WHOLE:
             return said
         return FinishReason.LENGTH if usage.total_output >= self.limit else said
 
     def part(self, part: AnyPart) -> AnyPart:
-        """A whole part in the request's own terms."""
+        """A complete part with the request's own names and schemas."""
         if isinstance(part, ToolCall):
             return self._call(part)
         if self.output is not None and isinstance(part, Text):
@@ -121,20 +121,20 @@ class Context:
         elif undo is not None and call.kind == "function" and call.has_valid_arguments:
             arguments = undo(call.arguments)
             if isinstance(arguments, Mapping) and arguments != call.arguments:
-                # The text is the model's own: it says what was meant in the target's terms.
+                # The raw text was written for the target's schema, so it no longer applies.
                 changes |= {"raw": None, "input": arguments}
         return call.replace_unchecked(**changes) if changes else call
 
     def takes_text(self, told: str) -> bool:
-        """Whether a tool takes text for who asked, by the name that the target was told."""
+        """Whether the caller's tool takes free text, by the name sent to the target."""
         return self.undos.get(told) is as_text
 
     def form(self, told: str) -> CallForm | None:
-        """How calls of the tool look for who asked, by the name that the target was told."""
+        """How the caller expects calls of a tool to look, by the name sent to the target."""
         return self.calls.get(self.names.get(told, told)) if self.calls else None
 
     def name(self, told: str) -> str:
-        """The name that a tool has for who asked."""
+        """The caller's name for a tool."""
         form = self.form(told)
         return self.names.get(told, told) if form is None else form.name
 
@@ -144,13 +144,13 @@ class Context:
 
 
 def _text_in(call: ToolCall) -> str:
-    """What the model says to a tool that takes text, whatever it made of its one argument."""
+    """The text for a free-text tool, even if the model's single argument is malformed."""
     text = as_text(call.arguments) if call.has_valid_arguments else None
     return text if isinstance(text, str) else call.raw_arguments
 
 
 def undone(text: str, undo: Undo) -> str | None:
-    """A JSON text in the original's terms; None where it says the same there, or is no JSON."""
+    """JSON text converted to the original schema; None if it is unchanged or not JSON."""
     try:
         value = loads(text)
     except InvalidInputError:

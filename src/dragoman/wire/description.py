@@ -1,8 +1,8 @@
-"""What a dialect says about itself: how its bodies, its messages and its SDK's objects look.
+"""How a dialect describes itself: its bodies, its messages and its SDK's objects.
 
-Whoever has to tell dialects apart (`detect`, the readers of what people hand in, the commands)
-asks all of them for this, and loads the codec of one. So a `Description` is plain data and small
-functions, in a module that imports no codec.
+Code that has to tell dialects apart (`detect`, the input readers, the commands) reads the
+descriptions of all dialects and then loads the codec of one. A `Description` is therefore plain
+data and small functions, in a module that imports no codec.
 """
 
 from __future__ import annotations
@@ -21,53 +21,53 @@ _NONE: frozenset[str] = frozenset()
 
 
 class MessageForm(NamedTuple):
-    """How the messages of a dialect look, and what only they have."""
+    """What the messages of a dialect look like, and what identifies them."""
 
     content_field: str = "content"
-    """The field that holds what is said."""
+    """The field that holds a message's content."""
     roles: frozenset[str] = frozenset({"system", "user", "assistant"})
     """The roles that its messages may have."""
     own_roles: frozenset[str] = _NONE
-    """Those that give it away, among dialects whose requests look alike."""
+    """Roles that identify the dialect among those with similar requests."""
     fields: frozenset[str] | None = None
-    """All fields of a message; others in a dict are its owner's notes. None: any field is taken."""
+    """All fields of a message; other keys in a dict are metadata. None: any field is accepted."""
     own_fields: frozenset[str] = _NONE
     """Fields of a message that no other dialect has."""
     is_own: Callable[[Wire], bool] | None = None
-    """Whether a message is told by something else: the type of a value, say."""
+    """Whether a message is identifiable by other means, such as the type of a value."""
     part_types: frozenset[str] = _NONE
-    """The `type`s of content that no other dialect has."""
+    """Content `type`s that no other dialect has."""
     part_type_ending: str | None = None
-    """What the types of further such parts end in."""
+    """A suffix of further such content types."""
     shared_part_types: Mapping[str, str] = EMPTY
-    """Types that our own parts have as well, each with the field that ours lack."""
+    """Types that our own parts have as well, each with a field that ours lack."""
     part_fields: frozenset[str] = _NONE
     """Fields of parts, for a dialect whose parts have no `type`."""
     item_types: frozenset[str] = _NONE
-    """The `type`s of what stands among its messages and is none: calls, reasoning."""
+    """The `type`s of non-message items among its messages: calls, reasoning."""
     message_types: frozenset[str] = _NONE
     """The `type`s of its messages among such items."""
     item_part_types: frozenset[str] = _NONE
-    """Types of content that only those messages have."""
+    """Content types that only those messages have."""
     is_answer: Callable[[Wire], bool] | None = None
     """Whether a message is a whole response, where responses look like messages."""
     role_names: Mapping[Role, str] | None = None
-    """Our roles in its words, where they differ; a role that is missing is guessed. None: roles
-    are as given."""
+    """Our roles in this dialect's terms, where they differ; a missing role is guessed. None: roles
+    are used as given."""
     model_parts: frozenset[str] = _NONE
-    """Types or fields of parts that only a model writes."""
+    """Types or fields of parts that only a model produces."""
     resembles_ours: bool = False
     """Whether our own shapes (`Message.from_dict`) are variations of its messages: then only what
-    ours lack tells it."""
+    ours lack identifies it."""
 
 
 class SdkModule(NamedTuple):
-    """A module of a library whose pydantic models are the wire's JSON."""
+    """An SDK module whose pydantic models serialise to the wire JSON."""
 
     prefix: str
-    """What the names of its modules begin with."""
+    """Prefix of its module names."""
     dump: Literal["exclude_unset", "exclude_none"]
-    """What of an object's fields its JSON has: those that were set, or those that are not None."""
+    """Which fields of an object its JSON includes: those that were set, or those not None."""
     is_response: Callable[[str, Wire], bool]
     """Whether an object of that class, with this JSON, is a whole response."""
     classes: frozenset[str] | None = None
@@ -79,69 +79,70 @@ class SdkModule(NamedTuple):
 
 
 class Readable(NamedTuple):
-    """What can be read in content that only one dialect has."""
+    """The readable part of content that only one dialect has."""
 
     text: str
     is_whole: bool
-    """Whether there is nothing else in it."""
+    """Whether the text is all there is in it."""
 
 
 class Description(NamedTuple):
-    """A dialect's own account of itself."""
+    """A dialect's description of itself."""
 
     name: str
     about: str
-    """What it is, in one line."""
+    """One-line summary."""
     messages_field: str
-    """Where a request has its messages."""
+    """The request field that holds the messages."""
     system_field: str | None = None
-    """Where a request has its instructions; None where they are messages."""
+    """The request field that holds the instructions; None where they are messages."""
     answer_field: str | None = None
-    """What every response has; a body without it that has an error is one. None: don't look."""
+    """A field that every response has; a body that lacks it and has an error is an error response.
+    None: not checked."""
     order: int = 50
-    """Who is asked first where several could claim a body: the lowest."""
+    """Precedence when several dialects could claim a body; the lowest wins."""
     paths: tuple[str, ...] = ()
-    """What the paths of its requests end in."""
+    """Suffixes of its request paths."""
     headers: frozenset[str] = _NONE
     """Headers that only its requests have, in lower case."""
     certain_fields: frozenset[str] = _NONE
-    """Fields of a body that settle it, whatever the messages look like."""
+    """Body fields that identify the dialect, whatever the messages look like."""
     fields: frozenset[str] = _NONE
-    """Fields of a body that settle it where messages and tools don't."""
+    """Body fields that identify the dialect if messages and tools don't."""
     tool_fields: frozenset[str] = _NONE
-    """Fields of a tool's declaration that settle it."""
+    """Fields of a tool declaration that identify the dialect."""
     is_likely: Callable[[Wire], bool] | None = None
-    """The last resort: whether a body that nothing settles is probably in this dialect."""
+    """Last resort: whether an otherwise unidentified body is probably in this dialect."""
     unsupported: Callable[[Wire, str], str | None] | None = None
-    """What to say about a body, or its path, of a format that looks like this one and is not."""
+    """The error message for a body or path of a similar but unsupported format; else None."""
     response_fields: frozenset[str] = _NONE
     """Fields that only responses have."""
     possible_response_fields: frozenset[str] = _NONE
-    """Fields that requests may have too, but never instead of their messages."""
+    """Fields that requests may have too, but never in place of their messages."""
     messages: MessageForm = MessageForm()
     sdk_modules: tuple[SdkModule, ...] = ()
     tool_input_count: str | None = None
-    """The field of its usage that counts what the provider's own tools brought into the prompt."""
+    """The usage field that counts the input tokens added by the provider's own tools."""
     shared_settings: SharedSettings = SharedSettings()
-    """Where its requests have the settings that other APIs have as well."""
+    """Where its requests have settings that other APIs have as well."""
     shared_tool_settings: SharedSettings = SharedSettings()
     """The same, in the declarations of tools."""
     host_settings: SharedSettings = SharedSettings()
-    """Settings that only some servers have, and other dialects too: they stay in the extras."""
+    """Settings that only some servers have, shared with other dialects; they stay in the extras."""
     documents: Callable[[Wire], tuple[str, Readable] | None] | None = None
-    """The field of a request's own that holds documents, and what can be read in them."""
+    """The dialect-specific request field that holds documents, and their readable text."""
     readable: Callable[[Wire], Readable | None] | None = None
-    """What can be read in content that only this dialect has (an `Opaque`'s payload)."""
+    """The readable text of content that only this dialect has (an `Opaque`'s payload)."""
     provider_tools: tuple[Form, ...] = ()
-    """The kinds of tools that its providers run, and how they are written here."""
+    """The kinds of provider tools, and how they are written in this dialect."""
     tool_offers: str | None = None
-    """The module that has `OFFERS`, where tools are offered otherwise than in a list; None: not."""
+    """The module that has `OFFERS`, if tools are offered other than in a list; else None."""
     provider_calls: CallForms | None = None
-    """How the calls of such tools are read, and shown to its clients."""
+    """How calls of provider tools are decoded, and shown to its clients."""
 
 
 def problem_of(described: Description) -> str | None:
-    """What keeps a description from being looked things up in; None: nothing does."""
+    """Why a description can't be used; None if it can."""
     for said in (described, described.messages):
         for field, default in said._field_defaults.items():
             value = getattr(said, field)
@@ -153,7 +154,7 @@ def problem_of(described: Description) -> str | None:
 
 
 def guarded(described: Description, report: Callable[[str], None]) -> Description:
-    """The description with functions that never raise: one that would says no, and is reported."""
+    """Wrap the description's functions to never raise: a failure counts as no, and is reported."""
 
     def guard(function: Any, no: Callable[..., Any]) -> Any:
         def ask(*given: Any) -> Any:

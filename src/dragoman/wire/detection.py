@@ -1,7 +1,7 @@
-"""Telling which dialect a body, a message or a part of one is in.
+"""Detects the dialect of a body, a message or a part.
 
-Every dialect describes itself (`dragoman.wire.description`); here the descriptions of all of them
-are looked up together. A dialect that an installed package adds takes part like any other.
+Every dialect describes itself (`dragoman.wire.description`); this module combines all descriptions
+into lookup tables. Dialects from installed packages are included.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from dragoman.wire.description import Description, MessageForm, Wire
 from dragoman.wire.dialect import Body, descriptions, installed_dialects
 from dragoman.wire.entry_points import Installed
 
-_OBJECT = (dict, Mapping)  # a dict is most of what comes, and told faster
+_OBJECT = (dict, Mapping)  # dict first: the common case, and faster to check
 
 
 def detect(body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None) -> str:
-    """The dialect that a request or response is in; raises where nothing tells.
+    """Detect the dialect of a request or response; raises if nothing identifies it.
 
-    A body that several dialects could have written, a model and a user's text, is taken for the
-    one that most servers speak: `openai-chat`.
+    A body that several dialects could have written (just a model and a user text) is taken for
+    `openai-chat`, the most common one.
     """
     known, place = evidence(), (path or "").partition("?")[0]
     found = known.dialect_of_path(place) if place else None
@@ -35,7 +35,7 @@ def detect(body: Body, *, path: str | None = None, headers: Mapping[str, str] | 
     known.refuse_unsupported(wire, place)
     found = known.dialect_of_body(wire)
     if found is None:
-        msg = "nothing in the body tells its dialect; name it"
+        msg = "can't detect the dialect of this body; name it explicitly"
         raise InvalidInputError(msg)
     return found
 
@@ -53,7 +53,7 @@ def dialect_of_history(items: Sequence[Any]) -> str:
 
 
 def evidence() -> Evidence:
-    """What tells all dialects apart."""
+    """The lookup tables of all dialects."""
     return _evidence(installed_dialects())
 
 
@@ -63,25 +63,25 @@ def _evidence(_installed: Installed) -> Evidence:
 
 
 class Evidence:
-    """The descriptions of all dialects, by what is looked up in them."""
+    """The descriptions of all dialects, indexed for lookup."""
 
     def __init__(self, described: Iterable[Description]) -> None:
         self._ordered = ordered = sorted(described, key=lambda one: one.order)
         forms = [(one.name, one.messages) for one in ordered]
         self._forms = dict(forms)
         self.message_fields = frozenset(one.messages_field for one in ordered)
-        """Where requests have their messages."""
+        """The fields in which requests have their messages."""
         self.response_fields = _union(one.response_fields for one in ordered)
         self.possible_response_fields = _union(one.possible_response_fields for one in ordered)
         self.item_types = _union(form.item_types for _, form in forms)
         self.shared_part_types = {
             kind: field for _, form in forms for kind, field in form.shared_part_types.items()
         }
-        """Types of parts that our own have as well, each with the field that ours lack."""
+        """Part types that our own parts have as well, each with a field that ours lack."""
         self.like_ours = next((name for name, form in forms if form.resembles_ours), None)
         """The dialect whose messages our own shapes are variations of."""
         self.sdk_modules = [(one, module) for one in ordered for module in one.sdk_modules]
-        # What a dialect has nothing to say about, it is not asked: most of these lists are short.
+        # Dialects without an entry are left out, so most of these lists are short.
         self._paths = [(one.paths, one.name) for one in ordered if one.paths]
         self._headers = _claims((one.headers, one.name) for one in ordered)
         self._unsupported = [one.unsupported for one in ordered if one.unsupported]
@@ -94,7 +94,7 @@ class Evidence:
         self.message_marks = frozenset({"role", "type"}).union(
             *({form.content_field, *form.own_fields} for _, form in self._odd)
         )
-        """Fields of which every message or item has one."""
+        """Every message or item has one of these fields."""
         self._own = [
             (form.own_fields, form.is_own, form.roles, name)
             for name, form in forms
@@ -111,17 +111,17 @@ class Evidence:
         ]
 
     def described(self, name: str) -> Description | None:
-        """How a dialect looks; None where there is none of that name."""
+        """The description of a dialect; None if there is no dialect of that name."""
         return next((one for one in self._ordered if one.name == name), None)
 
     def form(self, name: str) -> MessageForm:
-        """How the messages of a dialect look."""
+        """What the messages of a dialect look like."""
         return self._forms[name]
 
     # --- bodies
 
     def dialect_of_path(self, path: str) -> str | None:
-        """The dialect whose requests go to such a path."""
+        """The dialect whose request paths end like this one."""
         return next((name for endings, name in self._paths if path.endswith(endings)), None)
 
     def dialect_of_headers(self, headers: Iterable[str]) -> str | None:
@@ -129,14 +129,14 @@ class Evidence:
         return _first(self._headers, {name.lower() for name in headers})
 
     def refuse_unsupported(self, wire: Wire, path: str) -> None:
-        """Raise for a body of a format that looks like a dialect's and is not."""
+        """Raise for a body of a similar but unsupported format."""
         for unsupported in self._unsupported:
             problem = unsupported(wire, path)
             if problem is not None:
                 raise InvalidInputError(problem)
 
     def dialect_of_body(self, wire: Wire) -> str | None:
-        """The dialect of a body, by the most certain sign there is."""
+        """The dialect of a body, by the most certain evidence available."""
         found = _first(self._certain_fields, wire)
         messages = wire.get("messages")
         if found is None and isinstance(messages, list):
@@ -171,7 +171,7 @@ class Evidence:
     # --- messages
 
     def dialect_of_item(self, item: Any) -> str | None:
-        """The dialect of what no other would have among its messages, whatever is in it."""
+        """The dialect that alone has such an item among its messages, whatever its content."""
         if not isinstance(item, _OBJECT):
             return None
         for name, is_answer in self._answers:
@@ -192,7 +192,7 @@ class Evidence:
         return found
 
     def dialect_of_message(self, message: Wire, role: str | None = None) -> str | None:
-        """The dialect of a message by what stands beside its content, of those with that role."""
+        """The dialect of a message by its fields besides content; only dialects with that role."""
         for own_fields, is_own, roles, name in self._own:
             if role is not None and role not in roles:
                 continue
@@ -201,7 +201,7 @@ class Evidence:
         return None
 
     def dialect_of_part(self, part: Any) -> str | None:
-        """The dialect that alone has parts of this type."""
+        """The only dialect that has parts of this type."""
         kind = part.get("type") if isinstance(part, _OBJECT) else None
         if not isinstance(kind, str):
             return None
@@ -211,7 +211,7 @@ class Evidence:
         return found
 
     def dialect_of_untyped_part(self, part: Wire) -> str | None:
-        """The dialect whose parts have no type, and one of these fields."""
+        """The dialect whose parts have no type but one of these fields."""
         return _first(self._part_fields, part)
 
 
@@ -220,7 +220,7 @@ def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
 
 
 Claims = list[tuple[frozenset[str], str]]
-"""Words, and the dialect that has them."""
+"""Sets of words, each with the dialect that claims them."""
 
 
 def _claims(claims: Iterable[tuple[frozenset[str], str]]) -> Claims:
@@ -228,7 +228,7 @@ def _claims(claims: Iterable[tuple[frozenset[str], str]]) -> Claims:
 
 
 def _first(claims: Claims, found: Iterable[str]) -> str | None:
-    """The first who claims one of the words that were found."""
+    """The first dialect that claims one of the given words."""
     for words, name in claims:
         if not words.isdisjoint(found):
             return name
@@ -236,7 +236,7 @@ def _first(claims: Claims, found: Iterable[str]) -> str | None:
 
 
 def _owners(claims: Iterable[tuple[frozenset[str], str]]) -> dict[str, str]:
-    """Who owns a word; of several who claim it, the first."""
+    """The dialect that owns each word; if several claim it, the first."""
     owners: dict[str, str] = {}
     for words, name in claims:
         for word in words:
@@ -250,7 +250,7 @@ def _owner(owners: Mapping[str, str], wire: Any, field: str) -> str | None:
 
 
 def _refuse_pydantic_ai(parts: list[Any]) -> None:
-    """Raise for its messages, which have parts as Gemini's do: read so, nothing would be left."""
+    """Raise for pydantic-ai dumps: read as Gemini's, which they resemble, they would be empty."""
     if any(isinstance(part, _OBJECT) and "part_kind" in part for part in parts):
-        msg = "these are dumps of pydantic-ai: dragoman.interop.from_pydantic_ai reads them"
+        msg = "these are pydantic-ai messages; read them with dragoman.interop.from_pydantic_ai"
         raise InvalidInputError(msg)

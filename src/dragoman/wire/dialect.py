@@ -1,9 +1,9 @@
-"""The dialect contract, and the dialects there are.
+"""The `Dialect` protocol and the registry of dialects.
 
-Ours are found by their folders: `dragoman/wire/<name>/` with a `codec` module and its `DIALECT`.
-What tells them apart is in their `dialect` modules, which load no codec.
-Installed packages add others by entry points of the group `dragoman.dialects`, and can't take the
-names of ours.
+Built-in dialects are found by folder: `dragoman/wire/<name>/` with a `codec` module that has
+`DIALECT`. Their descriptions are in `dialect` modules, which load no codec.
+Installed packages add dialects through entry points in the group `dragoman.dialects`; they can't
+replace built-in names.
 """
 
 from __future__ import annotations
@@ -45,38 +45,38 @@ class Dialect(Protocol):
 
     @property
     def description(self) -> Description:
-        """How its bodies and messages are told from others'."""
+        """How its bodies and messages are recognised."""
         ...
 
     @property
     def messages_field(self) -> str:
-        """Where a request has its messages."""
+        """The request field that holds the messages."""
         ...
 
     @property
     def system_field(self) -> str | None:
-        """Where a request has its instructions; None where they are messages."""
+        """The request field that holds the instructions; None where they are messages."""
         ...
 
     @property
     def target(self) -> Target:
-        """What its vendor's own deployment is like; others are variations of it."""
+        """The vendor's own deployment; other targets are variations of it."""
         ...
 
     @property
     def output_profile(self) -> Profile | None:
-        """What it takes of the schema of an answer, where it holds every answer to its schema."""
+        """The supported schema subset for structured output, if it enforces output schemas."""
         ...
 
     @property
     def schema_profiles(self) -> tuple[Profile, ...]:
-        """What its hosts take of JSON Schema, where that is not everything."""
+        """The JSON Schema subsets its hosts support, where that is not everything."""
         ...
 
     def decode_request(
         self, body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None
     ) -> Request:
-        """The request in a body (and in its path: Gemini names the model there)."""
+        """Decode a request from a body (and its path: Gemini puts the model there)."""
         ...
 
     def encode_request(
@@ -87,48 +87,48 @@ class Dialect(Protocol):
         strict: bool = False,
         repair: bool = True,
     ) -> Encoded:
-        """The body to send for a request, fitted to a target: the vendor's own, if none is given.
+        """Encode a request, fitted to a target; by default the vendor's own deployment.
 
-        `strict` raises `LossError` where anything can't be said; `repair=False` fits nothing.
+        `strict` raises `LossError` if anything is lost; `repair=False` encodes without fitting.
         """
         ...
 
     def asking_for_usage(
         self, request: Request, target: Target, *, always: bool = False
     ) -> Request:
-        """The request for a stream that tells what it cost, where that has to be asked for.
+        """The request, set to make a stream report its usage where that is optional.
 
-        A request that says whether to tell is left as it is, unless it is `always` to be told.
+        A request that already sets this option is left unchanged, unless `always` is true.
         """
         ...
 
     def decode_response(self, body: Body, context: Context | None = None) -> Response:
-        """The response in a body; with the request's context, in the request's own terms.
+        """Decode a response; with the request's context, restores its own names and schemas.
 
-        A body that is an error, as some servers send under 200, is raised as `ProviderError`.
+        An error body, as some servers send with status 200, is raised as `ProviderError`.
         """
         ...
 
     def encode_response(self, response: Response, context: Context | None = None) -> Encoded:
-        """The body to answer with for a response to the client's request, if the context has it."""
+        """Encode a response for a client, whose request is in the context if known."""
         ...
 
     def stream_decoder(self, context: Context | None = None) -> StreamDecoder:
-        """What reads one streamed response, in the request's own terms."""
+        """A decoder for one streamed response that restores the request's own names and schemas."""
         ...
 
     def stream_encoder(self, context: Context | None = None) -> StreamEncoder:
-        """What writes one response as a stream, as the client asked for it."""
+        """An encoder that writes one response as a stream, as the client requested it."""
         ...
 
     def decode_error(
         self, status: int | None, body: Any, headers: Mapping[str, str] | None = None
     ) -> ProviderError:
-        """The error in a body, by class; never raises."""
+        """Decode an error body into the matching exception; never raises."""
         ...
 
     def encode_error(self, error: DragomanError) -> tuple[int, dict[str, Any]]:
-        """The status and the body to answer with for an error."""
+        """The status and body to return to a client for an error."""
         ...
 
     def check(
@@ -138,11 +138,11 @@ class Dialect(Protocol):
         headers: Mapping[str, str] | None = None,
         target: Target | None = None,
     ) -> list[Violation]:
-        """What the target would refuse in a request, rule by rule."""
+        """List what the target would refuse in a request, rule by rule."""
         ...
 
     def services(self) -> Services | None:
-        """What it has besides conversations (embeddings, lists of models); None: nothing."""
+        """Services besides conversations (embeddings, model lists); None if there are none."""
         ...
 
 
@@ -160,7 +160,7 @@ def dialect(name: str) -> Dialect:
         added = _ADDED.load(name)
     if added is None:
         names = dialects()
-        msg = f"unknown dialect{did_you_mean(name, names)}; there are {', '.join(names)}"
+        msg = f"unknown dialect{did_you_mean(name, names)}; available: {', '.join(names)}"
         raise ConfigError(msg)
     return added
 
@@ -182,17 +182,17 @@ def is_dialect(name: str) -> bool:
 
 
 def is_own_dialect(name: str) -> bool:
-    """Whether a dialect of that name is part of this library."""
+    """Whether a dialect of that name is built in."""
     return name in _folders()
 
 
 def installed_dialects() -> Installed:
-    """What installed packages add: the same object until that changes."""
+    """The dialects that installed packages add; the same object until that changes."""
     return _ADDED.installed()
 
 
 def descriptions() -> tuple[Description, ...]:
-    """How all dialects look; what an installed package adds is left out if it can't be used."""
+    """The descriptions of all dialects, without unusable ones from installed packages."""
     added, _ = _ADDED.load_all(without=_folders())
     return (
         *map(_own_description, _folders()),
@@ -204,7 +204,7 @@ def descriptions() -> tuple[Description, ...]:
 
 
 def description_of(name: str) -> Description | None:
-    """How the dialect of that name looks; None where there is none."""
+    """The description of a dialect; None if there is no dialect of that name."""
     if name in _folders():
         return _own_description(name)
     if name in _ADDED.names():
@@ -219,7 +219,7 @@ def _own_description(name: str) -> Description:
 
 
 def schema_profiles() -> dict[str, Profile]:
-    """What targets take of JSON Schema: the profiles of all dialects, by name."""
+    """The supported JSON Schema subsets of all dialects, by profile name."""
     added, _ = _ADDED.load_all(without=_folders())
     ours = map(dialect, _folders())
     return {
@@ -230,12 +230,12 @@ def schema_profiles() -> dict[str, Profile]:
 
 
 def unusable_dialects() -> dict[str, str]:
-    """What is wrong with dialects that installed packages add, by name.
+    """Problems with dialects from installed packages, by name.
 
-    Those whose description raised are left in use: whoever asks for one by name gets it.
+    A dialect whose description functions raised stays available by name.
     """
     taken = {
-        name: "there is one of that name already" for name in _ADDED.names() if name in _folders()
+        name: "a built-in dialect has that name" for name in _ADDED.names() if name in _folders()
     }
     _, problems = _ADDED.load_all(without=_folders())
     return {**taken, **{name: str(error) for name, error in problems.items()}, **_ADDED.reported()}
@@ -243,7 +243,7 @@ def unusable_dialects() -> dict[str, str]:
 
 @cache
 def _folders() -> dict[str, str]:
-    """The names of our own dialects and their folders, which are listed, not imported."""
+    """Names of the built-in dialects and their folders, listed without importing them."""
     folders = import_module("dragoman.wire").__path__
     packages = [module.name for module in iter_modules(folders) if module.ispkg]
     return {
@@ -257,11 +257,11 @@ def _folders() -> dict[str, str]:
 
 
 def _problem(name: str, found: object) -> str | None:
-    """What keeps the value of an entry point from being used as the dialect of that name."""
+    """Why the value of an entry point can't be used as the dialect of that name."""
     if isinstance(found, type) or not isinstance(found, Dialect):
         return f"it is a {type(found).__name__}, not a Dialect"
     if found.name != name or found.description.name != name or found.target.dialect != name:
-        return "it calls itself by another name"
+        return "its own name differs from the entry point's name"
     return problem_of(found.description)
 
 

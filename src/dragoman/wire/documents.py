@@ -1,6 +1,6 @@
-"""Telling what a piece of JSON is: a message, a list of them, a request, a response, ours.
+"""Classifies JSON: a message, a list of messages, a request, a response, or a canonical document.
 
-`detection` tells the dialect of a body; here it is about what is not known to be one.
+`detection` finds the dialect of a body; this module handles JSON not yet known to be a body.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Conversation = Request | Response | Messages
 
 
 def is_canonical(wire: Mapping[str, Any]) -> bool:
-    """Whether this is a document of ours."""
+    """Whether this is a canonical document."""
     return "dragoman" in wire and isinstance(wire.get("kind"), str)
 
 
 def is_response(wire: Mapping[str, Any], messages_field: str) -> bool:
-    """Whether this is a response and no request of a dialect that has its messages there."""
+    """Whether this is a response, and not a request with its messages in that field."""
     known = evidence()
     if not known.response_fields.isdisjoint(wire):
-        # It may still be an item of Responses, whose tool results have an `output`.
+        # It may still be a Responses item: tool results there have an `output`.
         kind = wire.get("type")
         return not (isinstance(kind, str) and kind in known.item_types)
     return messages_field not in wire and not known.possible_response_fields.isdisjoint(wire)
@@ -47,13 +47,13 @@ def is_message(wire: Any) -> bool:
 
 
 def has_typed_parts(item: Any) -> bool:
-    """Whether this is a message as our own documents have them."""
+    """Whether this is a message in canonical form."""
     parts = item.get("parts") if isinstance(item, dict) else None
     part = parts[0] if isinstance(parts, (list, tuple)) and parts else None
     return isinstance(part, dict) and "type" in part
 
 
-# --- documents of ours
+# --- canonical documents
 
 _CANONICAL: dict[str, Callable[[JsonText], Conversation]] = {
     "Request": Request.from_json,
@@ -66,9 +66,9 @@ _CANONICAL: dict[str, Callable[[JsonText], Conversation]] = {
 
 
 def read_canonical(kind: str, raw: JsonText) -> Conversation:
-    """The conversation in a document of ours, of the kind that it says; raises for others."""
+    """Read the conversation in a canonical document; raises for kinds that hold none."""
     read = _CANONICAL.get(kind)
     if read is None:
-        msg = f"a document of ours is no conversation unless it is a {', '.join(_CANONICAL)}"
+        msg = f"not a conversation: expected a canonical {', '.join(_CANONICAL)}"
         raise InvalidInputError(msg)
     return read(raw)

@@ -1,4 +1,4 @@
-"""Embeddings between dialects: what is asked, what is answered, and how a dialect writes both."""
+"""Embedding requests and responses, and how dialects encode and decode them."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ from dragoman.wire.losses import Loss
 
 Tokens = tuple[int, ...]
 EmbeddingInput = str | Tokens | tuple[AnyPart, ...]
-"""What gets one vector: a text, token ids, or parts (media, or several texts)."""
+"""One input, which gets one vector: a text, token ids, or parts (media, or several texts)."""
 
 
 class ToEmbed(NamedTuple):
-    """What is asked of an embedding model."""
+    """An embedding request."""
 
     model: str
     inputs: Sequence[EmbeddingInput]
     dimensions: int | None = None
     extra: Mapping[str, Any] = EMPTY
-    """Further fields, as the provider that is asked names them."""
+    """Additional fields, under the provider's own names."""
     task: str | None = None
-    """What the vectors are for, as Google names it: RETRIEVAL_QUERY, CLUSTERING, …"""
+    """What the vectors are for, in Google's terms: RETRIEVAL_QUERY, CLUSTERING, …"""
     titles: Sequence[str | None] = ()
-    """The titles of the inputs, one for each; or none at all."""
+    """The titles of the inputs, one for each; or empty."""
     user: str | None = None
-    """Who asks: a stable name for the person behind the request."""
+    """A stable identifier of the end user."""
     extras: Mapping[str, Any] = EMPTY
-    """By dialect: fields that a client sent and that only its dialect knows."""
+    """By dialect: fields sent by a client that only its dialect has."""
     answer_form: str | None = None
-    """The form in which the client wants the answer, in its dialect's word: base64, single, …"""
+    """The response format the client requested, in its dialect's terms: base64, single, …"""
 
     def portion(self, start: int, stop: int | None = None) -> Self:
-        """The same of some inputs."""
+        """The same request for a slice of the inputs."""
         chosen = slice(start, stop)
         return self._replace(inputs=self.inputs[chosen], titles=self.titles[chosen])
 
@@ -49,45 +49,45 @@ class ToEmbed(NamedTuple):
 
 
 class Embedded(NamedTuple):
-    """What it answers."""
+    """An embedding response."""
 
     vectors: Sequence[Sequence[float]]
     """In the order of the inputs."""
     usage: Usage | None = None
     model: str | None = None
     losses: tuple[Loss, ...] = ()
-    """What of the request the provider could not be told."""
+    """What the provider's dialect could not express of the request."""
 
     def __repr__(self) -> str:
         return f"Embedded({len(self.vectors)} vectors)"
 
 
 class EmbeddingFormat(NamedTuple):
-    """How inputs are embedded: first a client's side, then a server's."""
+    """How a dialect encodes and decodes embeddings, for clients and for servers."""
 
     encode: Callable[[ToEmbed], Encoded]
-    """The request to send; inputs that the dialect can't embed raise `InvalidInputError`."""
+    """Encode the request; inputs that the dialect can't embed raise `InvalidInputError`."""
     decode: Callable[[Any], Embedded]
-    """What the provider answered."""
+    """Decode the provider's response."""
     most: int | None = None
-    """How many inputs one request may hold, at the vendor's own."""
+    """Maximum number of inputs per request at the vendor's own deployment."""
     decode_request: Callable[[Mapping[str, Any], str | None], ToEmbed] | None = None
-    """What a client asks, given the body and the path."""
+    """Decode a client's request, given the body and the path."""
     encode_response: Callable[[Embedded, ToEmbed], Encoded] | None = None
-    """The body to answer a client with."""
+    """Encode the response for a client."""
 
 
-# --- writing a request: what a dialect can't express
+# --- encoding a request: what a dialect can't express
 
 
 def embedding_losses(asked: ToEmbed, home: str, fields: Iterable[str]) -> Iterator[Loss]:
-    """What is lost of a request: the settings that are not among `fields`, and others' extras."""
+    """Report the settings not among `fields`, and other dialects' extras, as losses."""
     if asked.task is not None and "task" not in fields:
-        yield Loss("task", "there is no task here")
+        yield Loss("task", "embedding tasks are not supported")
     if any(title is not None for title in asked.titles) and "titles" not in fields:
-        yield Loss("titles", "there are no titles here")
+        yield Loss("titles", "input titles are not supported")
     if asked.user is not None and "user" not in fields:
-        yield Loss("user", "the user is not named here")
+        yield Loss("user", "user ids are not supported for embeddings")
     yield from foreign_losses(asked.extras, home, "extras")
 
 
@@ -104,7 +104,7 @@ def parts_of(given: EmbeddingInput) -> tuple[AnyPart, ...]:
 
 
 def plain_texts(asked: ToEmbed, losses: list[Loss]) -> list[str]:
-    """The inputs, for a dialect that embeds nothing but texts."""
+    """The inputs as texts, for a dialect that embeds only texts."""
     return [
         given if isinstance(given, str) else _plain_text(given, place, losses)
         for place, given in enumerate(asked.inputs)
@@ -113,21 +113,21 @@ def plain_texts(asked: ToEmbed, losses: list[Loss]) -> list[str]:
 
 def _plain_text(given: EmbeddingInput, place: int, losses: list[Loss]) -> str:
     if is_tokens(given):
-        msg = "token ids can't be embedded by this model: send texts"
+        msg = "this model can't embed token ids; send texts instead"
         raise InvalidInputError(msg)
     texts = [part.text for part in given if isinstance(part, Text)]
     if not texts or len(texts) != len(given):
-        msg = "only texts can be embedded by this model"
+        msg = "this model can embed only texts"
         raise InvalidInputError(msg)
-    losses.append(Loss(f"inputs[{place}]", "its parts are joined to one text"))
+    losses.append(Loss(f"inputs[{place}]", "its parts are joined into one text"))
     return "\n".join(texts)
 
 
-# --- reading a request
+# --- decoding a request
 
 
 def decode_inputs(given: Any, dialect: str, path: str, *, takes_tokens: bool) -> list[Any]:
-    """The inputs in a field: a text, texts, and where the dialect has them, token ids."""
+    """The inputs in a field: a text, a list of texts or, if supported, token ids."""
     if isinstance(given, str):
         return [given]
     kinds = {*map(type, given)} if is_list(given) else set()
@@ -148,13 +148,13 @@ def _tokens(given: list[Any], dialect: str, path: str) -> Tokens:
     raise WireError(msg, dialect=dialect, path=path)
 
 
-# --- writing an answer
+# --- encoding a response
 
 
 def checked_vectors(embedded: Embedded, asked: ToEmbed) -> Sequence[Sequence[float]]:
-    """The vectors; too few or too many are the model's fault, not the client's."""
+    """The vectors; raises `ServerError` if their number differs from that of the inputs."""
     if len(embedded.vectors) != len(asked.inputs):
         asked_for, found = len(asked.inputs), len(embedded.vectors)
-        msg = f"asked for {asked_for} embeddings, the model gave {found}"
+        msg = f"the model returned {found} embeddings for {asked_for} inputs"
         raise ServerError(msg)
     return embedded.vectors

@@ -1,4 +1,4 @@
-"""What an encoder returns."""
+"""`Encoded`: the result of an encoder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.wire.losses import Loss, Repair
 
 
 class Encoded:
-    """A body ready to be sent, where to, what it could not say, and what was repaired in it."""
+    """A body ready to send, with its path and headers, and what was lost or repaired in it."""
 
     __slots__ = ("_body", "_raw", "context", "headers", "losses", "path", "repairs")
 
@@ -35,9 +35,9 @@ class Encoded:
         self.losses = losses
         """What the caller wrote that is not in the body."""
         self.repairs = repairs
-        """What was added, dropped, renamed, moved, merged or retyped, so that it is accepted."""
+        """What was added, dropped, renamed, moved, merged or retyped for the target."""
         self.context = context
-        """What to undo in the response: hand it to `decode_response`."""
+        """What to undo in the response: pass it to `decode_response`."""
 
     @classmethod
     def of_bytes(
@@ -49,7 +49,7 @@ class Encoded:
         repairs: tuple[Repair, ...],
         context: Context,
     ) -> Encoded:
-        """One whose body is read when somebody asks for it."""
+        """Create one from serialised JSON, which is parsed only if `body` is accessed."""
         made = cls.__new__(cls)
         made._body = None
         made._raw = raw
@@ -62,12 +62,12 @@ class Encoded:
 
     @property
     def is_raw(self) -> bool:
-        """Whether the body is bytes that nobody has looked into: it came through the fast lane."""
+        """Whether the body is unparsed JSON bytes: it came through the fast lane."""
         return self._raw is not None
 
     @property
     def body(self) -> dict[str, Any]:
-        """What is sent. It may be changed in place."""
+        """The JSON body to send. It may be modified in place."""
         body = self._body
         if body is None:
             body = self._body = loads(self._raw or b"{}")
@@ -83,14 +83,14 @@ class Encoded:
         return dumps(self._body) if self._raw is None else self._raw
 
     def or_raise(self) -> Encoded:
-        """Itself, if nothing was lost."""
+        """Return self, or raise `LossError` if anything was lost."""
         if self.losses:
-            msg = f"{len(self.losses)} things can't be said in the target's dialect; see losses"
+            msg = f"{len(self.losses)} things can't be expressed in the target dialect; see losses"
             raise LossError(msg, losses=self.losses)
         return self
 
     def __repr__(self) -> str:
-        # Looking at it is not asking for the body, which would be read from its bytes for good.
+        # A repr must not replace the raw bytes with a parsed body, as accessing `body` would.
         body = loads(self._raw or b"{}") if self._body is None else self._body
         if is_revealed():
             return f"Encoded({body!r}, losses={self.losses!r}, repairs={self.repairs!r})"

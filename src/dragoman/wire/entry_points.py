@@ -1,4 +1,4 @@
-"""Values that installed packages add by entry points: dialects here, providers one layer up.
+"""Dialects and providers that installed packages register through entry points.
 
 ```toml
 [project.entry-points."dragoman.dialects"]
@@ -6,7 +6,7 @@ acme = "acme_dragoman:DIALECT"
 ```
 
 The name of the entry point is the name of the dialect or provider. A package is imported when its
-value is used. One that can't be used is an error for who asks for it, and for nobody else.
+value is used. An unusable value raises only when it is requested.
 """
 
 from __future__ import annotations
@@ -28,41 +28,41 @@ _METADATA = (".dist-info", ".egg-info")
 
 
 class EntryPoints(Generic[T]):
-    """The values of one group of entry points."""
+    """The values registered under one entry point group."""
 
     def __init__(self, group: str, noun: str, problem: Callable[[str, object], str | None]) -> None:
-        """`problem` says what is wrong with the value under a name; None: nothing is."""
+        """`problem` returns what is wrong with the value registered under a name, or None."""
         self._group = group
         self._noun = noun
         self._problem = problem
         self._seen: tuple[list[str], Installed] | None = None
-        """The import path that was looked through last, and what was found."""
+        """The `sys.path` of the last scan, and what it found."""
 
     def names(self) -> tuple[str, ...]:
-        """The names of all, none of which is imported for it."""
+        """All registered names, without importing anything."""
         return tuple(self.installed().entries)
 
     def installed(self) -> Installed:
-        """What is installed: the same object until that changes."""
+        """The installed entry points; the same object until `sys.path` changes or `refresh`."""
         seen = self._seen
         if seen is None or seen[0] != sys.path:
-            path = [folder for folder in sys.path if _is_text(folder)]  # as the import system
+            path = [folder for folder in sys.path if _is_text(folder)]  # as the import system does
             seen = self._seen = [*sys.path], _installed(self._group, path)
         return seen[1]
 
     def refresh(self) -> None:
-        """Look again: packages may have been installed since."""
+        """Discard the last scan: packages may have been installed since."""
         self._seen = None
 
     def load(self, name: str) -> T | None:
-        """The value of that name; None where there is none. Raises where it can't be used."""
+        """Load the value of that name; None if there is none. Raises `ConfigError` if unusable."""
         entry = self.installed().entries.get(name)
         if entry is None:
             return None
         if not entry.is_loaded:
             self._load(entry)
         if entry.problem is not None:
-            noun = f"the {self._noun} {name} of an installed package"
+            noun = f"the {self._noun} {name} from an installed package"
             msg = f"{noun} can't be used: {entry.problem}"
             raise ConfigError(msg)
         value: T = entry.value
@@ -71,7 +71,7 @@ class EntryPoints(Generic[T]):
     def load_all(
         self, without: Collection[str] = ()
     ) -> tuple[dict[str, T], dict[str, ConfigError]]:
-        """All but these, by name: the usable values, and what is wrong with the others."""
+        """Load all but the given names: the usable values, and the errors of the others."""
         usable: dict[str, T] = {}
         problems: dict[str, ConfigError] = {}
         for name in self.names():
@@ -87,13 +87,13 @@ class EntryPoints(Generic[T]):
         return usable, problems
 
     def report(self, name: str, problem: str) -> None:
-        """Note what is wrong with a value that is used all the same."""
+        """Record a problem with a value that remains in use."""
         entry = self.installed().entries.get(name)
         if entry is not None:
             entry.reported = problem
 
     def reported(self) -> dict[str, str]:
-        """What was noted so, by name."""
+        """The problems recorded with `report`, by name."""
         entries = self.installed().entries.items()
         return {name: entry.reported for name, entry in entries if entry.reported is not None}
 
@@ -107,7 +107,7 @@ class EntryPoints(Generic[T]):
 
 
 class _Entry:
-    """An entry point and, once it was asked for, its value or what is wrong with it."""
+    """An entry point and, once loaded, its value or what is wrong with it."""
 
     def __init__(self, point: EntryPoint) -> None:
         self.point = point
@@ -118,7 +118,7 @@ class _Entry:
 
 
 class Installed:
-    """The entry points of a group by name; of several packages with one name, the first."""
+    """The entry points of a group by name; if several packages use a name, the first wins."""
 
     def __init__(self, points: Iterable[EntryPoint]) -> None:
         self.entries = {point.name: _Entry(point) for point in reversed(tuple(points))}
@@ -139,10 +139,10 @@ def _installed(group: str, path: list[str]) -> Installed:
 def _is_mentioned(group: str, path: list[str]) -> bool:
     """Whether any installed package mentions a group.
 
-    Hardly any does, and to import `importlib.metadata` takes ten times as long as this.
+    Hardly any does, and importing `importlib.metadata` takes ten times as long as this scan.
     """
     if any(Path(folder).is_file() for folder in path):
-        return True  # a zip file: only importlib looks into it
+        return True  # a zip file, which only importlib can read
     wanted = group.encode()
     return any(wanted in listed for folder in path for listed in _listings(folder))
 

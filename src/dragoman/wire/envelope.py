@@ -1,12 +1,12 @@
-"""Envelopes: another provider's opaque state, in a form that a front's own field can carry.
+"""Envelopes: another provider's opaque state, encoded to fit into a field of the client's dialect.
 
-A client sends signatures and sealed reasoning back as it got them, without looking inside. So
-what belongs to the model behind a gateway rides there, as base64: nine bytes that say whose it is
-and in which version, a checksum, and compact JSON. Whatever can't be read as that is what it
-seems to be: a signature of the dialect it came in.
+A client sends signatures and encrypted reasoning back as it got them, without looking inside.
+State that belongs to the model behind a gateway travels in such a field as base64: a nine-byte
+marker with the version, a checksum, and compact JSON. Anything that doesn't parse as an envelope is
+taken for an ordinary signature of the dialect it came in.
 
-Anybody can write an envelope. So what is in one is read as hostile input; and whoever has a key,
-such as a gateway, signs envelopes and takes back only its own (`signed_with`).
+Anyone can write an envelope, so its content is treated as hostile input. A caller with a key, such
+as a gateway, signs its envelopes and accepts only those it signed (`signed_with`).
 """
 
 from __future__ import annotations
@@ -31,35 +31,35 @@ from dragoman.model.tools import ToolCall
 from dragoman.model.value import expect
 from dragoman.wire.overlay import are_sound
 
-_MAGIC = b"dragoman1"  # a multiple of three bytes, so that every envelope begins alike
-_CHECK = 6
-_SIGNED = b"signed"  # in the place of a checksum, and a signature behind it
-_SIGNATURE = 24
-_LEAST_KEY, _MOST_KEY = 16, 64
+_MAGIC = b"dragoman1"  # a multiple of three bytes, so that every envelope has the same prefix
+_CHECKSUM_BYTES = 6
+_SIGNED = b"signed"  # in place of a checksum; a signature follows
+_SIGNATURE_BYTES = 24
+_MIN_KEY_BYTES, _MAX_KEY_BYTES = 16, 64
 PREFIX = b64encode(_MAGIC).decode("ascii")
 MAX_LENGTH = 16 * 1024 * 1024
-"""The longest envelope, in characters: far more than any provider's state."""
-_STANDARD = str.maketrans("-_", "+/")  # google-genai writes the other alphabet
+"""Maximum envelope length in characters: far more than any provider's state needs."""
+_STANDARD = str.maketrans("-_", "+/")  # google-genai uses the URL-safe alphabet
 
 
 class Seal(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
-    """A part's opaque state, on its way through a client."""
+    """A part's opaque state while it travels through a client."""
 
     origin: Origin
     part: AnyPart
-    """The part; without what the client is shown, where there is an `owner`."""
+    """The part; if there is an `owner`, without the content that the client is shown."""
     owner: str | None = None
-    """The fingerprint of what the client is shown; None where the part is here whole."""
+    """The fingerprint of the content shown to the client; None if the whole part is here."""
     at: tuple[int, int] | None = None
-    """In fronts that keep no order: how many characters of text and how many calls go before."""
+    """For fronts that don't keep order: how many characters of text and how many calls precede."""
     length: int = 0
-    """How many characters of text the client is shown: it may join or cut them."""
+    """How many characters of text the client is shown; the client may join or split them."""
     shown: str | None = None
-    """The id of what the client is shown in the place of a provider's call (`shown_calls`)."""
+    """The id of the item shown to the client in place of a provider's call (`shown_calls`)."""
 
     @property
     def is_sound(self) -> bool:
-        """Whether it is as we make them: clients can write envelopes too."""
+        """Whether it could have been made by us: clients can write envelopes too."""
         is_shown = self.owner is None or self.owner.startswith(f"{type(self.part).__name__}:")
         return is_shown and are_sound(self.part.extras, self.origin.dialect)
 
@@ -72,10 +72,10 @@ _keys: ContextVar[tuple[bytes, ...]] = ContextVar("keys of envelopes", default=(
 
 @contextmanager
 def signed_with(key: bytes, *earlier: bytes) -> Generator[None]:
-    """Sign all envelopes that are made here, and refuse all that none of the keys has signed.
+    """Sign all envelopes made in this context, and refuse any that none of the keys signed.
 
-    For as long as requests are read and answers written, streams included. What was signed with an
-    `earlier` key is still taken.
+    Keep it active while requests are decoded and responses encoded, streams included. Envelopes
+    signed with an `earlier` key are still accepted.
 
     >>> from dragoman.model.parts import Thinking
     >>> seal = Seal(Origin(dialect="gemini"), Thinking(signature="c2ln"))
@@ -85,9 +85,9 @@ def signed_with(key: bytes, *earlier: bytes) -> Generator[None]:
     'c2ln'
     """
     for each in (key, *earlier):
-        expect(each, bytes, "a key for envelopes")
-        if not _LEAST_KEY <= len(each) <= _MOST_KEY:
-            msg = f"a key for envelopes has {_LEAST_KEY} to {_MOST_KEY} bytes"
+        expect(each, bytes, "an envelope key")
+        if not _MIN_KEY_BYTES <= len(each) <= _MAX_KEY_BYTES:
+            msg = f"an envelope key must have {_MIN_KEY_BYTES} to {_MAX_KEY_BYTES} bytes"
             raise InvalidInputError(msg)
     token = _keys.set((key, *earlier))
     try:
@@ -97,12 +97,12 @@ def signed_with(key: bytes, *earlier: bytes) -> Generator[None]:
 
 
 def is_signing() -> bool:
-    """Whether envelopes are signed here, and those that are not are refused."""
+    """Whether envelopes are signed here, and unsigned ones refused."""
     return bool(_keys.get())
 
 
 def wrap(seal: Seal) -> str | None:
-    """The envelope; None where the state is too large for one, or can't be written as JSON.
+    """Encode the envelope; None if the state is too large or can't be written as JSON.
 
     >>> from dragoman.model.parts import Thinking
     >>> made = wrap(Seal(Origin(dialect="gemini"), Thinking(signature="c2ln")))
@@ -120,9 +120,9 @@ def wrap(seal: Seal) -> str | None:
 
 
 def unwrap(text: str | None) -> Seal | None:
-    """What is in an envelope; None where the text is none, or not as we write them.
+    """Decode an envelope; None if the text isn't one, or is malformed.
 
-    Where there are keys, one that none of them has signed raises.
+    If keys are set, an envelope that none of them signed raises `InvalidInputError`.
     """
     if text is None or not text.startswith(PREFIX) or len(text) > MAX_LENGTH:
         return None
@@ -142,11 +142,11 @@ def unwrap(text: str | None) -> Seal | None:
 
 
 def _checked(raw: bytes) -> bytes | None:
-    """What stands behind the head, if the head is right."""
-    keys, start = _keys.get(), len(_MAGIC) + _CHECK
+    """The content after the header, if checksum or signature is valid."""
+    keys, start = _keys.get(), len(_MAGIC) + _CHECKSUM_BYTES
     head, written = raw[len(_MAGIC) : start], raw[start:]
     if head == _SIGNED:
-        found, written = written[:_SIGNATURE], written[_SIGNATURE:]
+        found, written = written[:_SIGNATURE_BYTES], written[_SIGNATURE_BYTES:]
         if any(compare_digest(found, _signature(written, key)) for key in keys):
             return written
     elif head == _checksum(written):
@@ -156,23 +156,23 @@ def _checked(raw: bytes) -> bytes | None:
         return None
     if keys:
         raise InvalidInputError(_FORGED)
-    return None  # signed with somebody else's key
+    return None  # signed with an unknown key
 
 
-_FORGED = "the request holds state of a provider that was not signed here, or altered since"
+_FORGED = "the request contains provider state that was not signed here or was altered since"
 
 
 def is_sealed(part: Part) -> bool:
-    """Whether a part's own state is an envelope, by its looks."""
+    """Whether a part's opaque state looks like an envelope."""
     if part.signature is not None and part.signature.startswith(PREFIX):
         return True
     return isinstance(part, Thinking) and part.data is not None and part.data.startswith(PREFIX)
 
 
 def fingerprint(part: Part) -> str:
-    """What tells whether a part that the client sent is the one it was shown.
+    """Identify a part, to tell whether the client sent back the part it was shown.
 
-    A call is known by its id, since clients write arguments anew; anything else by its content.
+    A call is identified by its id, since clients re-serialise arguments; other parts by content.
     """
     said: str | None = ""
     if isinstance(part, (Text, Thinking, Refusal)):
@@ -186,11 +186,11 @@ def fingerprint(part: Part) -> str:
 
 
 def _signature(written: bytes, key: bytes) -> bytes:
-    return blake2b(written, digest_size=_SIGNATURE, key=key).digest()
+    return blake2b(written, digest_size=_SIGNATURE_BYTES, key=key).digest()
 
 
 def _checksum(written: bytes) -> bytes:
-    return blake2b(written, digest_size=_CHECK).digest()
+    return blake2b(written, digest_size=_CHECKSUM_BYTES).digest()
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What an error body and its headers say, in whichever of the usual shapes they come."""
+"""Parses error bodies and headers, in any of the shapes that providers use."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dragoman.model.jsontext import loads
 
 _MAX_TEXT = 4000
 _MAX_DETAILS = 20
-# Words, or Mistral's numbers. Two digits at most at a word's end: keys and ids have more.
+# Words, or Mistral's numbers. A word may end in at most two digits: keys and ids have more.
 _CODE = re.compile(r"(?=.{1,64}\Z)(?:[A-Za-z]+[0-9]{0,2}(?:[_.-][A-Za-z]+[0-9]{0,2})*|[0-9]{1,6})")
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 _STEP = re.compile(r"[a-z_]{1,40}|[0-9]{1,6}")
 _PREFIX = re.compile(r"\s*'?([a-z_]{1,40}(?:\.(?:[a-z_]{1,40}|[0-9]{1,6})){0,12})'?: ")
 _REQUEST_ID_HEADERS = ("request-id", "x-request-id", "apim-request-id", "x-groq-id")
-# A path has to begin with one of these: anything else may be somebody's word.
+# A path must begin with one of these: anything else may be user content.
 _ROOTS = frozenset(
     """
     audio cache_control container context_management conversation frequency_penalty function_call
@@ -32,17 +32,17 @@ _ROOTS = frozenset(
     top_k top_logprobs top_p user verbosity web_search_options
     """.split()  # noqa: SIM905 - 50 lines of one word each would be harder to read
 )
-# Below these the names are people's own.
-_OWN_NAMES = frozenset(
+# Keys below these fields are chosen by users.
+_USER_KEYED = frozenset(
     {"properties", "input", "arguments", "metadata", "definitions", "logit_bias", "defs"}
 )
 
 
 class Fault:
-    """One error as a provider described it. `text` is for matching only, never to be shown."""
+    """One error as a provider described it. `text` is for matching only and is never shown."""
 
     __slots__ = (
-        "code", "generation", "is_used_up", "param", "request_id", "status", "text", "wait",
+        "code", "generation", "is_quota_exhausted", "param", "request_id", "status", "text", "wait",
         "words",
     )  # fmt: skip
 
@@ -58,17 +58,17 @@ class Fault:
         self.param = _param(inner, self.text)
         self.request_id = _request_id(inner, outer, headers, details)
         self.generation = _generation(inner)
-        """What the model wrote and the provider could not use (W112); for the caller alone."""
+        """Model output that the provider could not use (W112); only for the caller."""
         self.wait = _wait(details.get("RetryInfo", EMPTY))
-        self.is_used_up = _is_used_up(details.get("QuotaFailure", EMPTY))
-        """Whether a quota of the day is, or there never was one: no short wait helps."""
+        self.is_quota_exhausted = _is_quota_exhausted(details.get("QuotaFailure", EMPTY))
+        """Whether a daily quota is exhausted or the quota is zero: waiting briefly doesn't help."""
 
 
 def is_error_body(wire: Mapping[str, Any], answer_field: str) -> bool:
-    """Whether a body is an error and nothing else; some servers send those under 200.
+    """Whether a body is an error and nothing else; some servers send errors with status 200.
 
-    A response of Responses that failed is an answer with a `status`, and an `error` that is null
-    is none. `answer_field` is where the dialect has its answers.
+    A failed response of the Responses API is still a response, with a `status`; an `error` of null
+    doesn't count. `answer_field` is the field in which the dialect has its content.
     """
     if not wire.get("error") and "error" not in (wire.get("type"), wire.get("object")):
         return False
@@ -79,7 +79,7 @@ def is_error_body(wire: Mapping[str, Any], answer_field: str) -> bool:
 
 
 def error_in_list(body: object) -> dict[str, Any] | None:
-    """The error in a body that is a list around one; None for all others."""
+    """The error in a body that is a JSON list around one; None for any other body."""
     if not isinstance(body, (bytes, bytearray, memoryview, str)):
         return None
     try:
@@ -91,7 +91,7 @@ def error_in_list(body: object) -> dict[str, Any] | None:
 
 
 def lowered(headers: object) -> Mapping[str, str]:
-    """The headers that are texts, their names in lower case."""
+    """The headers with text values, their names in lower case."""
     if not isinstance(headers, Mapping):
         return EMPTY
     pairs = headers.items()
@@ -99,7 +99,7 @@ def lowered(headers: object) -> Mapping[str, str]:
 
 
 def _opened(body: object) -> tuple[Mapping[str, Any], str]:
-    """The error object, or nothing and the text that stood there instead."""
+    """The error object; or an empty one and the raw text, if the body is not a JSON object."""
     raw = ""
     if isinstance(body, (bytes, bytearray, memoryview, str)):
         raw = body if isinstance(body, str) else bytes(body).decode("utf-8", "replace")
@@ -120,7 +120,7 @@ def _inner(outer: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _details(inner: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Google's details, by the last word of their type: `ErrorInfo`, `RetryInfo` and so on."""
+    """Google's error details, by the last word of their type: `ErrorInfo`, `RetryInfo` etc."""
     listed = inner.get("details")
     found: dict[str, Mapping[str, Any]] = {}
     for detail in listed[:_MAX_DETAILS] if isinstance(listed, list) else ():
@@ -135,7 +135,7 @@ def _wait(retry: Mapping[str, Any]) -> str:
     return delay if isinstance(delay, str) else ""
 
 
-def _is_used_up(failure: Mapping[str, Any]) -> bool:
+def _is_quota_exhausted(failure: Mapping[str, Any]) -> bool:
     violations = failure.get("violations")
     for violation in violations[:_MAX_DETAILS] if isinstance(violations, list) else ():
         if isinstance(violation, Mapping):
@@ -150,7 +150,7 @@ def _is_used_up(failure: Mapping[str, Any]) -> bool:
 def _codes(
     inner: Mapping[str, Any], outer: Mapping[str, Any], details: Mapping[str, Mapping[str, Any]]
 ) -> Iterator[str]:
-    """What calls itself a code, the most specific first."""
+    """All error codes in the body, the most specific first."""
     deeper = inner.get("innererror")
     places = (
         inner.get("code"),
@@ -166,7 +166,7 @@ def _codes(
 
 
 def _status(status: object, inner: Mapping[str, Any], outer: Mapping[str, Any]) -> int | None:
-    """The HTTP status; of a stream's error, or an error under 200, what the body says instead."""
+    """The HTTP status; the one in the body for a mid-stream error or one sent with status 200."""
     names = ("status", "status_code", "code", "http_code", "raw_status_code")
     for candidate in (status, *map(inner.get, names), *map(outer.get, names)):
         if type(candidate) is int and 400 <= candidate < 600:  # noqa: PLR2004 - what HTTP calls errors
@@ -188,7 +188,7 @@ def _text(inner: Mapping[str, Any], outer: Mapping[str, Any]) -> str:
 
 
 def _param(inner: Mapping[str, Any], text: str) -> str | None:
-    """The path of the field that the provider complains about."""
+    """The path of the field that the error is about."""
     named = inner.get("param")
     if isinstance(named, str):
         return safe_path(named)
@@ -208,7 +208,7 @@ def _is_place(step: Any) -> bool:
 
 
 def safe_path(path: str) -> str | None:
-    """A path as far as it names fields of the dialect and not people's own; None for no path.
+    """The part of a path that names fields of the dialect, not user-chosen keys; None if none.
 
     >>> safe_path("tools[0].function.parameters.properties.diagnosis")
     'tools[0].function.parameters.properties'
@@ -221,7 +221,7 @@ def safe_path(path: str) -> str | None:
         if not _STEP.fullmatch(step):
             break
         kept.append(f"[{step}]" if step.isdigit() else f".{step}")
-        if step in _OWN_NAMES:
+        if step in _USER_KEYED:
             break
     return "".join(kept).removeprefix(".")
 
@@ -233,17 +233,17 @@ def _request_id(
     details: Mapping[str, Mapping[str, Any]],
 ) -> str | None:
     named = map(headers.get, _REQUEST_ID_HEADERS)
-    told = details.get("RequestInfo", EMPTY).get("requestId")
-    for candidate in (outer.get("request_id"), inner.get("request_id"), told, *named):
+    found = details.get("RequestInfo", EMPTY).get("requestId")
+    for candidate in (outer.get("request_id"), inner.get("request_id"), found, *named):
         if isinstance(candidate, str) and _REQUEST_ID.fullmatch(candidate):
             return candidate
     return None
 
 
-# --- when to come back: what the headers of an error, or its text, say about it
+# --- how long to wait before a retry, from headers or the error text
 
 _MAX_WAIT_TEXT = 64
-_EPOCH = 1e9  # more than thirty years is no wait but a moment: seconds since 1970
+_EPOCH = 1e9  # a larger number is no delay but a Unix timestamp
 _EPOCH_MS = 1e12
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _WAIT_STEP = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d)")
@@ -255,7 +255,7 @@ _SECONDS_IN_TEXT = re.compile(r"(?:try again|retry) in (\d{1,6}(?:\.\d+)?) secon
 def retry_after(
     headers: Mapping[str, str], text: str = "", *, now: float | None = None
 ) -> float | None:
-    """Seconds to wait; None where nobody says. Header names are in lower case.
+    """Seconds to wait before a retry; None if unknown. Header names must be in lower case.
 
     >>> retry_after({"retry-after": "20"})
     20.0
@@ -263,39 +263,39 @@ def retry_after(
     90.0
     """
     moment = time.time() if now is None else now
-    for wait in _said(headers, text, moment):
+    for wait in _waits(headers, text, moment):
         if wait is not None and isfinite(wait):
             return max(wait, 0.0)
     return None
 
 
-def _said(headers: Mapping[str, str], text: str, now: float) -> Iterator[float | None]:
+def _waits(headers: Mapping[str, str], text: str, now: float) -> Iterator[float | None]:
     milliseconds = _number(headers.get("retry-after-ms", ""))
     yield None if milliseconds is None else milliseconds / 1000
-    yield _moment(headers.get("retry-after", ""), now)
+    yield _seconds_until(headers.get("retry-after", ""), now)
     yield _exhausted(headers, now)
-    yield _moment(headers.get("x-ratelimit-reset", ""), now)
+    yield _seconds_until(headers.get("x-ratelimit-reset", ""), now)
     yield _in_text(text)
 
 
 def _exhausted(headers: Mapping[str, str], now: float) -> float | None:
-    """The longest wait among the limits that are used up; the others say nothing."""
+    """The longest wait among the exhausted rate limits."""
     waits: list[float] = []
     for name, left in headers.items():
         if "ratelimit" in name and "remaining" in name and _number(left) == 0:
-            wait = _moment(headers.get(_reset_of(name), ""), now)
+            wait = _seconds_until(headers.get(_reset_of(name), ""), now)
             if wait is not None:
                 waits.append(wait)
     return max(waits, default=None)
 
 
 def _reset_of(name: str) -> str:
-    # OpenAI puts the word in the middle (`-remaining-tokens`), Anthropic at the end.
+    # OpenAI has the word in the middle (`-remaining-tokens`), Anthropic at the end.
     return name.replace("remaining", "reset")
 
 
-def _moment(value: str, now: float) -> float | None:
-    """A wait in seconds, from a number, a duration, a date or the seconds since 1970."""
+def _seconds_until(value: str, now: float) -> float | None:
+    """The wait in seconds, from a number, a duration, a date or a Unix timestamp."""
     value = value.strip()
     if not value or len(value) > _MAX_WAIT_TEXT:
         return None
@@ -316,12 +316,12 @@ def _number(value: str) -> float | None:
 
 
 def _duration(value: str) -> float:
-    """OpenAI's way: `1s`, `6m0s`, `20ms`."""
+    """Parse OpenAI's durations: `1s`, `6m0s`, `20ms`."""
     return sum(float(amount) * _UNITS[unit] for amount, unit in _WAIT_STEP.findall(value))
 
 
 def _date(value: str, now: float) -> float | None:
-    """An HTTP date, or RFC 3339 as Anthropic writes it."""
+    """The wait until an HTTP date, or an RFC 3339 date as Anthropic sends."""
     from datetime import UTC, datetime
     from email.utils import parsedate_to_datetime
 

@@ -1,7 +1,7 @@
-"""Which of our errors a provider's error is.
+"""Maps a provider's error to one of our exception classes.
 
-The most telling evidence counts first: a specific code, then the provider's words (gateways file
-an overflow under 400, 413 and 502 alike: G6), then the status, then a general type.
+The most reliable evidence counts first: a specific code, then the wording of the message (gateways
+report context overflow as 400, 413 and 502 alike: G6), then the status, then a general error type.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from dragoman.wire.key_masking import masked
 
 _Kind = type[ProviderError]
 
-_SAYS: dict[_Kind, str] = {
-    errors.AuthenticationError: "the provider did not accept the key",
-    errors.PermissionDenied: "the provider does not allow this key to do that",
-    errors.RateLimited: "the provider's rate limit is reached",
+_MESSAGES: dict[_Kind, str] = {
+    errors.AuthenticationError: "the provider rejected the API key",
+    errors.PermissionDenied: "the API key lacks permission for this request",
+    errors.RateLimited: "the provider's rate limit was exceeded",
     errors.QuotaExceeded: "the account has no credit or quota left",
     errors.Overloaded: "the provider is overloaded",
-    errors.ContextTooLong: "the request is longer than the model takes",
-    errors.Refused: "the provider's content rules refused the request",
-    errors.InvalidRequest: "the provider did not accept the request",
-    errors.ModelNotFound: "the provider does not have this model, or not for this key",
-    errors.ServerError: "the provider failed",
+    errors.ContextTooLong: "the request exceeds the model's context window",
+    errors.Refused: "the provider's content policy refused the request",
+    errors.InvalidRequest: "the provider rejected the request as invalid",
+    errors.ModelNotFound: "the provider does not have this model, or not for this API key",
+    errors.ServerError: "the provider reported an internal error",
 }
 
 
@@ -39,7 +39,7 @@ def _by_code(codes: dict[_Kind, str]) -> dict[str, _Kind]:
     return {code: kind for kind, listed in codes.items() for code in listed.split()}
 
 
-# Codes that say all, whatever the status.
+# Codes that are conclusive, whatever the status.
 _SPECIFIC = _by_code({
     errors.AuthenticationError: (
         "api_key_invalid authentication_error invalid_api_key unauthenticated"
@@ -64,11 +64,11 @@ _SPECIFIC = _by_code({
         "responsibleaipolicyviolation"
     ),
     errors.ModelNotFound: "deploymentnotfound invalid_model model_not_found",
-    # Groq: the model wrote a bad call, and may do better next time (W112).
+    # Groq: the model produced an invalid call; a retry may succeed (W112).
     errors.ServerError: "json_validate_failed output_parse_failed tool_use_failed",
     errors.RateLimited: "rate_limit_error rate_limit_exceeded",
 })  # fmt: skip
-# Types that are given to many faults: the status is better evidence.
+# Types used for many kinds of errors: the status is better evidence.
 _GENERAL = _by_code({
     errors.PermissionDenied: "permission_error forbidden",
     errors.RateLimited: "rate_limit resource_exhausted too_many_requests",
@@ -77,7 +77,7 @@ _GENERAL = _by_code({
         "deadline_exceeded api_error internal internal_error internal_server_error server_error "
         "timeout_error"
     ),
-    # From `data_residency_mismatch` on: what a response of OpenAI's fails for, without a status.
+    # From `data_residency_mismatch` on: codes of failed OpenAI responses, sent without a status.
     errors.InvalidRequest: (
         "bad_request badrequest failed_precondition invalid_argument invalid_request "
         "invalid_request_error not_found not_found_error data_residency_mismatch "
@@ -99,9 +99,9 @@ _BY_STATUS: dict[int, _Kind] = {
     529: errors.Overloaded,  # Anthropic (W73)
 }
 _SEALED = frozenset({"invalid_encrypted_content"})
-_RETRYABLE = frozenset({408, 409, 425})  # the official SDKs try these again
+_RETRYABLE = frozenset({408, 409, 425})  # the official SDKs retry these
 
-# The providers' own words (evidence E), all in lower case.
+# The providers' own wording (evidence E), in lower case.
 _TOO_LONG = re.compile(
     r"prompt is too long|input is too long|(?:context|window)[ _](?:length|limit|size)"
     r"|context window|maximum context|max_context|prompt too long|too many (?:input )?tokens"
@@ -133,7 +133,7 @@ _BAD_KEY = re.compile(
     r"|authentication fails"
 )
 
-# Reasoning that is not the provider's own, or was altered (W27, W54, W55, W86). Only OpenAI has a
+# Reasoning that another provider made, or that was altered (W27, W54, W55, W86). Only OpenAI has a
 # code for it.
 _UNVERIFIED = re.compile(
     r"invalid .{0,2}signature.{0,4} in .{0,2}thinking|encrypted content.{0,200} not be verified"
@@ -141,7 +141,7 @@ _UNVERIFIED = re.compile(
     r"|thinking.{0,40} blocks in the latest assistant message cannot be modified"
 )
 
-# In this order: what quotes least comes first.
+# Ordered: messages least likely to quote user content come first.
 _WORDS: tuple[tuple[_Kind, re.Pattern[str]], ...] = (
     (errors.QuotaExceeded, _NO_CREDIT),
     (errors.Overloaded, _OVERLOADED),
@@ -151,7 +151,7 @@ _WORDS: tuple[tuple[_Kind, re.Pattern[str]], ...] = (
     (errors.ModelNotFound, _NO_MODEL),
 )
 _ANY = frozenset(kind for kind, _ in _WORDS)
-# Statuses that say most by themselves, and what words can still add to them.
+# Statuses that are nearly conclusive, and the classes that the wording may still select.
 _CERTAIN: dict[int, frozenset[_Kind]] = {
     401: frozenset(),
     402: frozenset(),
@@ -166,17 +166,17 @@ _CERTAIN: dict[int, frozenset[_Kind]] = {
 def decode_failure(
     status: object, body: object, headers: object = None, *, provider: str | None = None
 ) -> ProviderError:
-    """The error that a status and a body stand for, whatever they are; never raises.
+    """Decode any status and body into the matching `ProviderError`; never raises.
 
-    Without a status (in mid-stream) the body alone decides. The provider's message may quote what
-    people said: it is kept apart from the error's text, its keys masked. What the model wrote is
-    kept as a response.
+    Without a status (mid-stream) the body alone decides. The provider's message may quote user
+    content, so it is kept apart from the error's text, with keys masked. Model output in the error
+    is kept as a partial response.
     """
     named = lowered(headers)
     fault = Fault(status, body, named)
     kind = classified(fault)
     return kind(
-        _said(kind, fault),
+        _message(kind, fault),
         provider=provider,
         status=fault.status,
         code=_code(kind, fault),
@@ -184,16 +184,16 @@ def decode_failure(
         request_id=fault.request_id,
         retryable=_retryable(fault, named),
         retry_after=_wait(kind, fault, named),
-        partial=_failed(fault),
+        partial=_rejected_output(fault),
         provider_message=masked(fault.text).strip() or None,
     )
 
 
 def classified(fault: Fault) -> _Kind:
-    """The class of an error."""
+    """The exception class for an error."""
     if fault.status == 413:  # noqa: PLR2004 - Groq files it under rate_limit_exceeded
         return errors.ContextTooLong
-    if fault.is_used_up and fault.status in {None, 429}:
+    if fault.is_quota_exhausted and fault.status in {None, 429}:
         return errors.QuotaExceeded
     for word in fault.words:
         if word in _SPECIFIC:
@@ -202,12 +202,12 @@ def classified(fault: Fault) -> _Kind:
 
 
 def _by_words(fault: Fault) -> _Kind | None:
-    """What the message says, where the status leaves it open."""
+    """The class by the message's wording, unless the status rules it out."""
     text = fault.text.lower()
     for kind, words in _WORDS:
         if kind in _CERTAIN.get(fault.status or 0, _ANY) and words.search(text):
-            is_passing = kind is errors.QuotaExceeded and (fault.wait or _WAIT.search(text))
-            if not is_passing:
+            is_temporary = kind is errors.QuotaExceeded and (fault.wait or _WAIT.search(text))
+            if not is_temporary:
                 return kind
     return None
 
@@ -224,32 +224,32 @@ def _by_status(fault: Fault) -> _Kind:
 
 
 def _code(kind: _Kind, fault: Fault) -> str | None:
-    """The provider's code; our own where its own is too general to act upon."""
+    """The provider's code; our own where the provider's is too general to act on."""
     if kind is errors.InvalidRequest and _UNVERIFIED.search(fault.text.lower()):
         return "invalid_thinking_signature" if fault.code not in _SEALED else fault.code
     return fault.code
 
 
 def _retryable(fault: Fault, headers: Mapping[str, str]) -> bool | None:
-    """What the provider says about another try; None leaves it to the class."""
-    said = headers.get("x-should-retry", "").lower()
-    if said in {"true", "false"}:
-        return said == "true"
+    """Whether the provider says that a retry may help; None leaves it to the class."""
+    given = headers.get("x-should-retry", "").lower()
+    if given in {"true", "false"}:
+        return given == "true"
     return True if fault.status in _RETRYABLE else None
 
 
 def _wait(kind: _Kind, fault: Fault, headers: Mapping[str, str]) -> float | None:
-    if fault.status == 529:  # noqa: PLR2004 - Anthropic's: what it says there can't be trusted (W73)
+    if fault.status == 529:  # noqa: PLR2004 - Anthropic's: its retry headers can't be trusted (W73)
         return None
     if kind in {errors.RateLimited, errors.Overloaded}:
-        said = {"retry-after": fault.wait, **headers} if fault.wait else headers
-        return retry_after(said, fault.text)
+        given = {"retry-after": fault.wait, **headers} if fault.wait else headers
+        return retry_after(given, fault.text)
     plain = {name: headers[name] for name in ("retry-after", "retry-after-ms") if name in headers}
     return retry_after(plain)
 
 
-def _failed(fault: Fault) -> Response | None:
-    """What the model wrote, where that was the fault: the text of a call or of an answer (W112)."""
+def _rejected_output(fault: Fault) -> Response | None:
+    """The output that the provider rejected, as a response: text of a call or a message (W112)."""
     if fault.generation is None:
         return None
     is_call = "tool_use_failed" in fault.words
@@ -259,8 +259,8 @@ def _failed(fault: Fault) -> Response | None:
     return Response(choices=(Choice(0, message, finish, fault.code),))
 
 
-def _said(kind: _Kind, fault: Fault) -> str:
+def _message(kind: _Kind, fault: Fault) -> str:
     notes = [f"status {fault.status}"] if fault.status is not None else []
     notes += [fault.code] if fault.code else []
     notes += [f"at {fault.param}"] if fault.param else []
-    return f"{_SAYS[kind]} ({', '.join(notes)})" if notes else _SAYS[kind]
+    return f"{_MESSAGES[kind]} ({', '.join(notes)})" if notes else _MESSAGES[kind]

@@ -1,4 +1,4 @@
-"""What the client of a gateway is told of an error, whichever it was (G6)."""
+"""Turns any error into the `ProviderError` that a gateway client is shown (G6)."""
 
 from __future__ import annotations
 
@@ -25,53 +25,53 @@ from dragoman.errors import (
 )
 
 T = TypeVar("T")
-_TOLD = ("provider", "status", "code", "param", "request_id")
-_OURS = "the server failed"
+_COPIED_FIELDS = ("provider", "status", "code", "param", "request_id")
+_INTERNAL_ERROR = "the server failed"
 _BAD_GATEWAY = 502
 _GATEWAY_TIMEOUT = 504
 # Statuses that mean another class than InvalidRequest or ServerError.
-_TAKEN = frozenset({401, 402, 403, 408, 429, 498, 503, 529})
+_STATUSES_OF_OTHERS = frozenset({401, 402, 403, 408, 429, 498, 503, 529})
 _TOO_LARGE = 413
 
 
 def reported(error: DragomanError) -> ProviderError:
-    """The error as one that a provider could have answered with.
+    """The error as a `ProviderError`, as a provider could have sent it.
 
-    What the client can mend keeps its text. What happened inside (a store, a tool, a missing key)
-    is the operator's business and is not told.
+    Errors that the client can fix keep their text. Internal errors (a store, a tool, a missing
+    key) concern only the operator, so their details are not disclosed.
     """
     if isinstance(error, ProviderError):
         return error
     if isinstance(error, AllFailed) and error.causes:
-        return _most_telling(error)
+        return _most_informative(error)
     if isinstance(error, (InvalidInputError, OrderError, WireError, LossError)):
         return InvalidRequest(str(error), status=400)
     if isinstance(error, ContextTooSmall):
         return ContextTooLong(str(error), status=400)
     if isinstance(error, TransportError):
-        return _unreached(error)
-    return ServerError(_OURS, status=500, retryable=False)
+        return _transport_failure(error)
+    return ServerError(_INTERNAL_ERROR, status=500, retryable=False)
 
 
-def _unreached(error: TransportError) -> ProviderError:
+def _transport_failure(error: TransportError) -> ProviderError:
     if isinstance(error, TimeoutError):
-        return ServerError("the provider took too long", status=_GATEWAY_TIMEOUT)
+        return ServerError("the provider timed out", status=_GATEWAY_TIMEOUT)
     passes = getattr(error, "retryable", True)
     return ServerError("the provider could not be reached", status=_BAD_GATEWAY, retryable=passes)
 
 
-def _most_telling(error: AllFailed) -> ProviderError:
-    """Of why several models failed, what says best what to do; the last of those that say it so."""
+def _most_informative(error: AllFailed) -> ProviderError:
+    """The most informative of several models' errors; the last one among equals."""
     causes = [reported(cause) for cause in error.causes]
     found = max(reversed(causes), key=_weight)
     if not found.retryable or error.retry_after == found.retry_after:
         return found
-    told = {name: getattr(found, name) for name in _TOLD}
-    return type(found)(found.reason, **told, retryable=True, retry_after=error.retry_after)
+    fields = {name: getattr(found, name) for name in _COPIED_FIELDS}
+    return type(found)(found.reason, **fields, retryable=True, retry_after=error.retry_after)
 
 
 def _weight(error: ProviderError) -> tuple[bool, bool, bool]:
-    """How much an error tells: that waiting helps, for how long, or what the client can mend."""
+    """Rank an error: retryable first, then with a known delay, then fixable by the client."""
     return (
         error.retryable,
         isinstance(error, (RateLimited, Overloaded)),
@@ -80,21 +80,21 @@ def _weight(error: ProviderError) -> tuple[bool, bool, bool]:
 
 
 Forms = Mapping[type[ProviderError], T]
-"""How a dialect writes errors, by their class."""
+"""How a dialect writes each class of error."""
 
 
 def form_of(error: ProviderError, forms: Forms[T]) -> T:
-    """How a dialect writes errors of this class, or of the nearest one that it knows."""
+    """How a dialect writes errors of this class, or of its nearest base class."""
     known = (forms[kind] for kind in type(error).__mro__ if kind in forms)
     return next(known, forms[ServerError])
 
 
 def status_of(error: ProviderError, usual: int) -> int:
-    """The status to answer with: the provider's own where it fits the class, else the usual one."""
+    """The HTTP status to send: the provider's own if it fits the class, else the usual one."""
     status = error.status
     if status == _TOO_LARGE and isinstance(error, (ContextTooLong, InvalidRequest)):
         return _TOO_LARGE
     if isinstance(error, (InvalidRequest, ServerError)) and status is not None:
         same_family = status // 100 == usual // 100
-        return status if same_family and status not in _TAKEN else usual
+        return status if same_family and status not in _STATUSES_OF_OTHERS else usual
     return usual

@@ -1,9 +1,8 @@
 """The flags of a `Target`, in small groups.
 
-A flag with a plain default is a fact about how a target is spoken to. One that is made with
-`demand` is something the target insists on: it names the rules that it stands for, and what it is
-where the target is believed to refuse nothing. Rules, families of models and tests name a flag by
-its group and its own name: `turns.pairs_results`.
+A flag with a plain default is a fact about how to address a target. A flag made with `demand` is a
+requirement of the target: it names the rules behind it, and the value that requires nothing.
+Rules, model families and tests refer to a flag by its group and name: `turns.pairs_results`.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ _AS_BY_DEFAULT: Any = object()
 
 
 def demand(default: T, *rules: str, relaxed: T = _AS_BY_DEFAULT) -> T:
-    """A flag that asks for repairs: its default, the rules behind it, its value where it asks none.
+    """Define a flag that triggers repairs: its default, its rules, and the value that needs none.
 
-    `relaxed` need be given only where the default demands something.
+    `relaxed` is needed only if the default itself triggers repairs.
     """
-    # `FlagsMeta` puts the default in its place.
+    # `FlagsMeta` replaces this with the default.
     return _Demand(default, rules, default if relaxed is _AS_BY_DEFAULT else relaxed)  # type: ignore[return-value]
 
 
 class FlagsMeta(msgspec.StructMeta):
-    """Keeps what `demand` says of a class's fields, and leaves their defaults in the class."""
+    """Collects the `demand` flags of a class, and sets their defaults as ordinary defaults."""
 
     def __new__(  # noqa: D102
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: Any
@@ -61,14 +60,14 @@ class FlagsMeta(msgspec.StructMeta):
 
 
 class Flags(Value, frozen=True, kw_only=True, gc=True, dict=True, metaclass=FlagsMeta):
-    """A group of flags; `relaxed` is the same group with no demands."""
+    """A group of flags; `relaxed` is the same group without requirements."""
 
     demands: ClassVar[dict[str, _Demand]]
-    """What is known of the flags that ask for repairs, by name."""
+    """The flags that trigger repairs, by name."""
 
     @cached_property
     def relaxed(self) -> Self:
-        """The same flags of a target that is believed to refuse nothing."""
+        """The same flags for a target that is assumed to refuse nothing."""
         changes = {name: one.relaxed for name, one in self.demands.items()}
         for name in self.__struct_fields__:
             if isinstance(group := getattr(self, name), Flags):
@@ -82,7 +81,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def is_word(text: str) -> bool:
-    """As `WORDS` has it; most are identifiers, which is sooner told."""
+    """Whether a text matches `WORDS`; the common case, an identifier, is checked first."""
     is_name = text.isidentifier() and text.isascii()
     return is_name or _compiled(WORDS).fullmatch(text) is not None
 
@@ -92,14 +91,14 @@ def _is_anything(_text: str) -> bool:
 
 
 class IdFlags(Flags, frozen=True, kw_only=True):
-    """What the ids of tool calls look like."""
+    """Requirements for the ids of tool calls."""
 
     pattern: str = demand(ANYTHING, "W22", "W44", "C1")
-    """A regular expression for the whole of an id."""
+    """A regular expression that matches the whole id."""
     max_length: int = demand(64, "W5", "W22", "W44", "C1", relaxed=1 << 30)
-    """The most characters an id may have; ids that we make have as many as fit, up to 29."""
+    """Maximum id length in characters; ids that we generate use up to 29."""
     must_be_unique: bool = demand(False, "W43")
-    """Whether an id may be used once only in a whole request."""
+    """Whether an id may be used only once in a request."""
     are_allowed: bool = True
     """Whether calls and results may have ids at all (W81)."""
 
@@ -118,51 +117,51 @@ class IdFlags(Flags, frozen=True, kw_only=True):
         return is_word if self.pattern == WORDS else self._pattern.fullmatch
 
     def accepts_all(self, tool_ids: Collection[str]) -> bool:
-        """Whether tool calls may have all of these."""
+        """Whether tool calls may have all of these ids."""
         matches, longest = self._matches, self.max_length
         if len(tool_ids) > _MANY and matches in (is_word, _is_anything):
-            # All at once: four times as fast.
+            # Checks all ids at once: four times as fast.
             lengths = [*map(len, tool_ids)]
             if max(lengths) > longest or matches is _is_anything:
                 return max(lengths) <= longest
             joined = "".join(tool_ids)
             is_fitting = min(lengths) > 0 and joined.isascii()
             return is_fitting and not joined.encode().translate(None, _OF_WORDS)
-        for tool_id in tool_ids:  # noqa: SIM110 - mostly one: to begin a generator takes longer
+        for tool_id in tool_ids:  # noqa: SIM110 - mostly one id: a generator is slower
             if len(tool_id) > longest or not matches(tool_id):
                 return False
         return True
 
 
 class ToolFlags(Flags, frozen=True, kw_only=True):
-    """Tools, their names and arguments, and the choice among them."""
+    """Tools, their names and arguments, and tool choice."""
 
     name_pattern: str = demand(r"[A-Za-z0-9_-]{1,64}", "W6", "W89", relaxed=ANYTHING)
-    """A regular expression for the whole of a tool's name."""
+    """A regular expression that matches the whole tool name."""
     max_name_length: int = 64
-    """The most characters of a name that we make."""
+    """Maximum length of a tool name that we generate."""
     parses_arguments: bool = demand(False, "W114", "C3")
-    """Whether a Chat host reads the arguments of earlier calls, so that a text that is no JSON
-    fails the request."""
+    """Whether a Chat host parses the arguments of earlier calls, so that invalid JSON fails the
+    request."""
     limits_argument_names: bool = demand(False, "W39")
-    """Whether names of properties in the arguments of earlier calls have a limit."""
+    """Whether property names in the arguments of earlier calls are limited in length."""
     must_be_declared: bool = demand(False, "W63")
-    """Whether tools must be declared while there are calls in the history."""
+    """Whether tools must be declared if the history has calls."""
     refuses_mixed: bool = demand(False, "W97")
-    """Whether functions and the provider's own tools exclude each other."""
+    """Whether functions and the provider's own tools are mutually exclusive."""
     choices: tuple[str, ...] = demand(("auto", "none", "required", "named", "allowed"))
-    """The modes of `ToolChoice` that it heeds; the others are said by the tools that are sent."""
+    """The supported modes of `ToolChoice`; others are emulated by selecting the tools sent."""
     required_word: str | None = None
-    """What a Chat host says for a tool that must be called; None: `required`, or as spelled."""
+    """A Chat host's value for a mandatory tool call; None: `required`, or as spelled."""
     takes_parallel_choice: bool = True
-    """Whether it can be told to call tools one at a time, or several at once."""
+    """Whether parallel tool calls can be switched on or off."""
     takes_forced_choice: bool = demand(True, "W74")
-    """Whether it may be forced to call a tool at all (the newest Claudes refuse)."""
+    """Whether a tool call can be forced at all (the newest Claude models refuse)."""
     takes_text: bool = demand(True)
-    """Whether a Chat host has tools that take free text (`custom`), as OpenAI's own."""
+    """Whether a Chat host supports free-text tools (`custom`), as OpenAI does."""
     call_opening: str | None = demand(None)
-    """What a call begins with, for a model that would rather talk: put into its mouth where it must
-    call. None: it can be told."""
+    """The first characters of a tool call, sent as a prefill to force a call from a model without
+    such a setting. None: tool choice works."""
 
     @cached_property
     def _name(self) -> re.Pattern[str]:
@@ -174,118 +173,118 @@ class ToolFlags(Flags, frozen=True, kw_only=True):
 
 
 class TurnFlags(Flags, frozen=True, kw_only=True):
-    """Who speaks when, what must be answered, and what a message must hold."""
+    """The order of roles, the pairing of calls and results, and required message content."""
 
     pairs_results: bool = demand(True, "W3", "W4", "W29", "W40", "W41", "W42", "W78", relaxed=False)
-    """Whether every call needs its result, and every result its call, before anyone goes on."""
+    """Whether every call needs its result, and every result its call, before the next turn."""
     groups_results: bool = demand(False, "W40", "W41", "W78")
-    """Whether all results of a round must be in one message."""
+    """Whether all results of a step must be in one message."""
     orders_results: bool = demand(False, "W103")
-    """Whether results of one tool must stand in the order of its calls: it may know names only."""
+    """Whether results of one tool must be in the order of its calls: it may match by name only."""
     merges_neighbours: bool = False
-    """Whether neighbouring messages of one role are one turn to it: calls in two of them wait for
-    results together."""
+    """Whether adjacent messages of one role form one turn: calls in both share one set of
+    results."""
     answers_results: bool = demand(False, "C1")
-    """Whether the assistant must speak between a tool's result and the user."""
+    """Whether an assistant message is required between a tool's result and a user message."""
     refuses_empty_text: bool = demand(False, "W46")
-    """Whether a text of no characters is refused."""
+    """Whether an empty text is refused."""
     refuses_blank_text: bool = demand(False, "W46", "W76")
-    """Whether a text of nothing but white space may be refused."""
+    """Whether a whitespace-only text may be refused."""
     refuses_empty_messages: bool = demand(False, "W47", "W76")
     """Whether a message without any content is refused."""
     needs_message: bool = demand(False, "W47", "W75")
-    """Whether instructions alone are refused."""
+    """Whether a request with only instructions is refused."""
     starts_with_user: bool = demand(False, "W47", "W117")
-    """Whether the first message must be the user's."""
+    """Whether the first message must be a user message."""
     refuses_call_first: bool = demand(False, "W77")
-    """Whether the first message must be no call."""
+    """Whether the first message must not be a tool call."""
     prefill: Literal["free", "trimmed", "uncertain", "refused"] = demand("free", "W48", "W79")
-    """Whether the last message may be the beginning of an answer that the model continues: `free`,
-    `trimmed` (if it has no white space at its end), `uncertain` (only some models allow it), or
-    `refused`."""
+    """Whether the last message may be a prefill, the beginning of a response that the model
+    continues: `free`, `trimmed` (without trailing whitespace), `uncertain` (only some models allow
+    it), or `refused`."""
     system_place: Literal["anywhere", "first", "nowhere"] = demand("anywhere", "W117")
-    """Where instructions among the messages may stand: anywhere, in one message before all others,
-    or in the user's words only."""
+    """Where system messages may be: anywhere, only as a single first message, or nowhere (then they
+    are sent as user text)."""
     takes_developer: bool = demand(True, "W13")
-    """Whether it knows the developer's role."""
+    """Whether it supports the developer role."""
     alternates_roles: bool = demand(False, "W117")
-    """Whether two messages in a row must not be of one role, tools apart."""
+    """Whether consecutive messages must have different roles, except tool messages."""
 
 
 ThinkingForm = Literal[
     "any", "never", "effort", "reasoning", "switch", "template", "budget", "adaptive", "either"
 ]
-"""How a target is asked to think.
+"""How thinking is requested from a target.
 
-- `any`: as the request says it, in the spelling that it came in
-- `never`: it can't be asked to
+- `any`: as the request states it, in its original spelling
+- `never`: it can't be requested
 - `effort`: by an effort alone (OpenAI's `reasoning_effort`)
 - `reasoning`: in OpenRouter's object of that name, with effort, budget and more
 - `switch`: on or off in `thinking`, and an effort (DeepSeek, Z.ai)
 - `template`: on or off for the chat template, and an effort (vLLM, llama.cpp)
 - `budget`: by a number of tokens (Claude up to 4.5)
-- `adaptive`: on or off, and an effort; it decides itself how much (the newest Claudes)
+- `adaptive`: on or off, and an effort; the model decides how much (the newest Claude models)
 - `either`: by a budget or adaptively (Claude 4.6)
 """
 
 
 class ThinkingFlags(Flags, frozen=True, kw_only=True):
-    """How a target is asked to think, and which thinking goes back to it."""
+    """How thinking is requested, and which thinking is sent back."""
 
     form: ThinkingForm = demand("any", "W12", "W59")
-    """How it is asked to think; see `ThinkingForm`."""
+    """How thinking is requested; see `ThinkingForm`."""
     efforts: tuple[str, ...] | None = demand(None, "W12", "W59")
-    """The efforts that it knows, from the least to the most; None: whatever is asked for."""
+    """The supported efforts, from lowest to highest; None: any."""
     budget_range: tuple[int, ...] | None = demand(None, "W59")
-    """The least and the most tokens that it may be told to think with; None: any number."""
+    """Minimum and maximum thinking budget in tokens; None: any number."""
     is_always_on: bool = False
-    """Whether a model that is told a budget, or thinks adaptively, can't be told to think not at
-    all (Gemini 2.5 Pro, Claude Opus 5.5)."""
+    """Whether thinking can't be switched off, for a model with a budget or adaptive thinking
+    (Gemini 2.5 Pro, Claude Opus 5.5)."""
     off_word: str = "disabled"
-    """What an Anthropic host says for no thinking (Claude Sonnet 5.5: `between_tools`)."""
+    """An Anthropic host's value for no thinking (Claude Sonnet 5.5: `between_tools`)."""
     is_on_by_default: bool = False
-    """Whether it thinks unless it is told not to."""
+    """Whether it thinks unless thinking is switched off."""
     allows_forced_tools: bool = demand(True, "W58")
-    """Whether a model may be forced to call a tool while it thinks."""
+    """Whether a tool call may be forced while thinking is on."""
     sent_back: Literal["own", "never", "all"] = demand("own", "W110", "C2")
-    """Which thinking goes back to it: what it made itself, none (Groq), or some in every answer,
-    be it empty (DeepSeek)."""
+    """Which thinking is sent back: its own, none (Groq), or some in every response, even if empty
+    (DeepSeek)."""
     verifies_signatures: bool = demand(False, "W54")
     """Whether thinking without a signature is refused."""
     begins_turns: bool = demand(False, "W51")
-    """Whether, with thinking on, a turn that goes on after tools must have begun with it."""
+    """Whether, with thinking on, a turn that continues after tools must begin with thinking."""
     is_refused_in_prefill: bool = demand(False, "W53")
-    """Whether, with thinking off, the assistant's last message must not hold any."""
+    """Whether, with thinking off, the last assistant message must not contain thinking."""
     signs_calls: bool = demand(False, "W83")
     """Whether the first call of each step of the current turn must be signed (Gemini 3)."""
     fields: tuple[str, ...] = ()
-    """The fields in which a Chat host takes thinking back, the best one first (W109, W115):
-    `reasoning_content`, `reasoning`, `reasoning_details`, or `content` for parts of it. Empty: as
-    it was spelled."""
+    """The fields in which a Chat host accepts thinking, in order of preference (W109, W115):
+    `reasoning_content`, `reasoning`, `reasoning_details`, or `content` for thinking parts. Empty:
+    as it was spelled."""
     is_plain_text: bool = False
-    """Whether a Responses host takes reasoning only as one text that it can read: no summaries, no
+    """Whether a Responses host accepts reasoning only as one readable text: no summaries, no
     signatures (llama.cpp)."""
 
 
 class SamplingFlags(Flags, frozen=True, kw_only=True):
-    """Settings of sampling, and the limit of the answer."""
+    """Sampling settings and output limits."""
 
     refused: tuple[str, ...] = demand((), "W12", "W59", "W111")
-    """The fields of `Sampling` that it refuses, unless they are as they would be anyway."""
+    """The fields of `Sampling` that it refuses, unless they have their default values."""
     refused_while_thinking: tuple[str, ...] = demand((), "W12", "W59")
-    """Those that it refuses besides while it is asked to think."""
+    """Additional fields that it refuses while thinking is on."""
     refuses_temperature_with_top_p: bool = demand(False, "W59")
-    """Whether temperature and `top_p` exclude each other (Claude from Opus 4.1 on)."""
+    """Whether temperature and `top_p` are mutually exclusive (Claude from Opus 4.1 on)."""
     needs_token_limit: bool = demand(False, "W50")
-    """Whether a request must say how many tokens the answer may have."""
+    """Whether a request must set the maximum number of output tokens."""
     min_output_tokens: int = demand(0)
-    """The smallest cap on the answer that it takes (OpenAI's Responses: 16)."""
+    """The smallest output token limit that it accepts (OpenAI's Responses: 16)."""
     token_limit_fields: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
-    """The names that a Chat host takes for the most tokens to write, the best one first (W12)."""
+    """A Chat host's names for the output token limit, in order of preference (W12)."""
     seed_field: str | None = None
-    """What a Chat host calls the seed; None: `seed`, or as it was spelled."""
+    """A Chat host's name for the seed; None: `seed`, or as it was spelled."""
     host_fields: tuple[str, ...] = ()
-    """The settings that not every server of the dialect has, and that it takes: `top_k`, `min_p`,
+    """Settings that it supports although not every server of the dialect does: `top_k`, `min_p`,
     `repetition_penalty`, `typical_p`."""
 
 
@@ -293,95 +292,95 @@ class MediaFlags(Flags, frozen=True, kw_only=True):
     """Which media may be sent, how, and where."""
 
     kinds: tuple[str, ...] | None = demand(None)
-    """The media that it takes: `image`, `audio`, `video`, `file`; None: all that its dialect
-    can say."""
+    """The media kinds that it supports: `image`, `audio`, `video`, `file`; None: all that its
+    dialect can express."""
     takes_image_urls: bool = demand(True, "W105")
-    """Whether images may be given by their address, or only as data."""
+    """Whether images may be given by URL, not only as data."""
     in_results: bool | None = None
-    """Whether a tool's result may hold media (W1, W31, W64; Gemini 3: W96). None: nobody knows;
-    then only what came so goes back so, and the rest stands behind the results."""
+    """Whether a tool's result may hold media (W1, W31, W64; Gemini 3: W96). None: unknown; then
+    only results that came with media are sent with them, and other media follow the results."""
     is_flat: bool = False
-    """Whether a Chat host has sound and documents as plain addresses or data (Mistral)."""
+    """Whether a Chat host has audio and documents as plain URLs or data (Mistral)."""
 
 
 class SchemaFlags(Flags, frozen=True, kw_only=True):
-    """The forms of the answer, and what is taken of JSON Schema."""
+    """Output formats, and the supported part of JSON Schema."""
 
     outputs: tuple[str, ...] = demand(("text", "json", "schema"))
-    """The formats of `Output` that it takes."""
+    """The formats of `Output` that it supports."""
     checks_strict: bool = demand(True, "W14", "W15", relaxed=False)
-    """Whether a strict schema must keep to the vendor's subset: others make a grammar of any."""
+    """Whether a strict schema must keep to the vendor's subset; other hosts compile any schema."""
     takes_strict_tools: bool = True
     """Whether tools may be marked as strict."""
     takes_json_schema: bool = True
-    """Whether a Gemini host takes JSON Schema itself, or in OpenAPI's form only (W90 to W93)."""
+    """Whether a Gemini host accepts JSON Schema, or only OpenAPI's form of it (W90 to W93)."""
     refuses_json_with_tools: bool = demand(False, "W97")
-    """Whether an answer in JSON and tools exclude each other: it refuses them (before Gemini 3),
-    or, held to a form, the model can't call (servers that make a grammar of it)."""
+    """Whether JSON output and tools are mutually exclusive: it refuses the two together (before
+    Gemini 3), or constrained output prevents tool calls (servers that compile a grammar)."""
     uses_chat_format: bool = False
-    """Whether a Responses host reads the answer's format from Chat's field `response_format`, not
-    from `text.format` (llama.cpp)."""
+    """Whether a Responses host reads the output format from Chat's `response_format` instead of
+    `text.format` (llama.cpp)."""
 
 
 class StateFlags(Flags, frozen=True, kw_only=True):
-    """What the provider keeps between requests."""
+    """State that the provider keeps between requests."""
 
     fields: tuple[str, ...] = ("store",)
-    """The fields of `State` that it knows."""
+    """The fields of `State` that it supports."""
     verifies_items: bool = demand(False, "W21", "W23", "W24", "W25", "W28", "W30")
-    """Whether it looks items up by their ids, and refuses those that are not as it made them: an
-    id of another form, reasoning without what it led to, an item twice."""
+    """Whether it looks items up by id, and refuses those that differ from what it made: an id of
+    another form, reasoning without the item that followed it, a duplicate item."""
 
 
 class CacheFlags(Flags, frozen=True, kw_only=True):
-    """Hints for the prompt cache."""
+    """Prompt cache hints."""
 
     field: str | None = None
-    """The field in which a Chat host takes cache hints, others' included (C4); None: hints go
-    back as they were spelled."""
+    """The field in which a Chat host accepts cache hints, including those from other dialects (C4);
+    None: hints are sent back as they were spelled."""
     max_hints: int | None = demand(None, "W60")
-    """How many cache hints it takes; the oldest are left out first."""
+    """Maximum number of cache hints; the oldest are dropped first."""
     takes_ttl: bool = demand(True, "W61")
-    """Whether a cache hint may say how long."""
+    """Whether a cache hint may have a time to live."""
 
 
 class FieldFlags(Flags, frozen=True, kw_only=True):
-    """The fields that a host knows, needs or refuses."""
+    """The fields that a host supports, requires or refuses."""
 
     in_request: tuple[str, ...] | None = None
-    """The fields that a Chat host takes in a request; None: any (W109)."""
+    """The request fields that a Chat host accepts; None: any (W109)."""
     in_message: tuple[str, ...] | None = None
-    """The fields that a Chat host takes in a message; None: any (W109, W111)."""
+    """The message fields that a Chat host accepts; None: any (W109, W111)."""
     refused: tuple[str, ...] = ()
-    """The fields that a Chat host refuses wherever they stand: other hosts' extensions (W17)."""
+    """Fields that a Chat host refuses anywhere: other hosts' extensions (W17)."""
     content_types: tuple[str, ...] = ()
-    """The types of parts that a Chat host has besides text and media (Groq, Mistral)."""
+    """Part types that a Chat host has besides text and media (Groq, Mistral)."""
     needs_model: bool = demand(False)
-    """Whether the body of a request must name the model: there is no default, and the path does
-    not name it."""
+    """Whether the request body must name the model: there is no default, and the path doesn't name
+    it."""
     needs_message_type: bool = False
-    """Whether a Responses host knows the assistant's words only by `"type": "message"`, which its
-    vendor does not ask for (llama.cpp)."""
+    """Whether a Responses host recognises assistant messages only by `"type": "message"`, which its
+    vendor doesn't require (llama.cpp)."""
 
     def accepts(self, name: str, known: tuple[str, ...] | None) -> bool:
-        """Whether a Chat host takes this field where only `known` ones are taken."""
+        """Whether a Chat host accepts this field, where only `known` ones are accepted."""
         return name not in self.refused and (known is None or name in known)
 
 
 class HostFlags(Flags, frozen=True, kw_only=True):
-    """Who is spoken to: nothing here is about refusing anything."""
+    """Facts about the host; none of them triggers repairs."""
 
     names_model_in_path: bool = False
     """Whether the path names the model, and the body must not (Vertex)."""
     api_version: str | None = None
-    """What an Anthropic host wants to read in `anthropic_version`, in the body (Vertex)."""
+    """The value that an Anthropic host requires as `anthropic_version` in the body (Vertex)."""
     ends_with_done: bool = True
     """Whether a Chat host's streams end with `[DONE]`."""
     hides_cut_offs: bool = False
-    """Whether it calls an answer complete that it cut off at the most tokens to write (llama.cpp on
-    Responses): then only the count tells."""
+    """Whether it reports a response as complete that it truncated at the output token limit
+    (llama.cpp on Responses): then only the token count shows it."""
     other_models: tuple[str, ...] = ()
-    """The models that its maker lists, where the one that is asked for is none of them."""
+    """The models that the vendor lists, if the requested model is not among them."""
     resumes_answers: bool = False
-    """Whether a request may go on from an answer that it has kept (`previous_response_id`), with
-    instructions and tools of its own (W36)."""
+    """Whether a request may continue a stored response (`previous_response_id`) with its own
+    instructions and tools (W36)."""

@@ -1,4 +1,4 @@
-"""Fields that only another dialect knows: they stay behind, and that is told (I14)."""
+"""Reports fields that only another dialect has, which are left out, as losses (I14)."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import guesses_in, has_only_words, kept_of_others
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
-# How something was spelled: another dialect has its own way, and nothing is lost with it.
+# Spelling details: another dialect spells these its own way, and nothing is lost.
 _WORDS = frozenset({"type", "index", "status", "role", "id", "call_id", "thought",
                     "thoughtSignature", "object", "created"})  # fmt: skip
 _SPELLING = frozenset({"item", "format"})
-_USUAL: dict[str, Any] = {
+_DEFAULTS: dict[str, Any] = {
     "tool_choice": "auto",
     "truncation": "disabled",
     "background": False,
-    "include": ["reasoning.encrypted_content"],  # sealed state comes along anyway, where there is
+    "include": ["reasoning.encrypted_content"],  # sealed state is returned anyway
 }
-"""What is so without being said: nothing is lost with it."""
+"""Values that are the default anyway: leaving them out loses nothing."""
 _GROUP = "namespace"
-_NOTE = ":"  # begins what the bridges to other libraries note for themselves
-_FACTS = " facts"  # what a library knows about a message
+_NOTE = ":"  # prefix of private notes of the bridges to other libraries
+_FACTS = " facts"  # suffix of a library's metadata about a message
 _KINDS: dict[type, type] = {
     int: float, FrozenDict: dict, FrozenList: list, tuple: list,
 }  # fmt: skip
 
 
 def foreign_request_losses(request: Request, dialect: str) -> Iterator[Loss]:
-    """What a request says beyond the model, in another dialect's words."""
+    """Report a request's fields that only other dialects have, except those in messages."""
     yield from foreign_losses(request.extras, dialect, "extras")
     for index, tool in enumerate(request.tools):
         yield from _at(f"tools[{index}]", getattr(tool, "extras", EMPTY), dialect)
@@ -50,16 +50,16 @@ def foreign_request_losses(request: Request, dialect: str) -> Iterator[Loss]:
         yield from _at(f"system[{index}]", part.extras, dialect)
         origin = part.origin
         if part.signature is not None and origin is not None and origin.dialect != dialect:
-            yield Loss(f"system[{index}].signature", f"only {origin.dialect} knows it")
+            yield Loss(f"system[{index}].signature", f"only {origin.dialect} uses this signature")
 
 
 def foreign_message_losses(  # noqa: C901 - one pass over all parts, for speed
     messages: tuple[Message, ...], extended: Iterable[int], dialect: str
 ) -> Iterator[Loss]:
-    """As `foreign_request_losses`, of messages and their parts, where they have any extras."""
-    harmless: set[int] = {id(EMPTY)}  # many share the same few notes
+    """Like `foreign_request_losses`, for those messages and their parts that have extras."""
+    harmless: set[int] = {id(EMPTY)}  # many parts share the same few extras
 
-    def strange(extras: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    def foreign(extras: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
         found = () if has_only_words(extras) else tuple(foreign_fields(extras, dialect))
         if not found:
             harmless.add(id(extras))
@@ -68,45 +68,45 @@ def foreign_message_losses(  # noqa: C901 - one pass over all parts, for speed
     for index in dict.fromkeys(extended):
         message = messages[index]
         if id(message.extras) not in harmless:
-            for source, _ in strange(message.extras):
-                yield Loss(f"messages[{index}].extras", f"only {source} knows it")
+            for source, _ in foreign(message.extras):
+                yield Loss(f"messages[{index}].extras", f"only {source} has this field")
         for place, part in enumerate(message.parts):
             if id(part.extras) not in harmless:
-                for source, name in strange(part.extras):
+                for source, name in foreign(part.extras):
                     if name == _GROUP and _is_named_by_itself(part, source):
                         continue
                     path = f"messages[{index}].parts[{place}].extras"
-                    yield Loss(path, f"only {source} knows it")
+                    yield Loss(path, f"only {source} has this field")
             if type(part) is ToolResult and not isinstance(part.content, str):
                 for number, inner in enumerate(part.content):
-                    for source, _ in strange(inner.extras) if inner.extras else ():
+                    for source, _ in foreign(inner.extras) if inner.extras else ():
                         path = f"messages[{index}].parts[{place}].content[{number}].extras"
-                        yield Loss(path, f"only {source} knows it")
+                        yield Loss(path, f"only {source} has this field")
 
 
 def _is_named_by_itself(part: Any, source: str) -> bool:
-    """Whether a call's group is the tool's own name: a tool that a search has found is one."""
+    """Whether a call's namespace equals its tool's name, as for a tool found by a search."""
     return type(part) is ToolCall and part.extras[source].get(_GROUP) == part.name
 
 
 def _at(path: str, extras: Mapping[str, Any], dialect: str) -> Iterator[Loss]:
-    """The losses of the extras of what stands at this path."""
+    """The losses for extras at this path."""
     if extras is not EMPTY:
         for source, _ in foreign_fields(extras, dialect):
-            yield Loss(f"{path}.extras", f"only {source} knows it")
+            yield Loss(f"{path}.extras", f"only {source} has this field")
 
 
 def foreign_losses(extras: Mapping[str, Any], dialect: str, path: str) -> Iterator[Loss]:
-    """The losses of extras that stand at this path, one for each field of another dialect."""
+    """The losses for extras at this path, one for each field of another dialect."""
     if extras is EMPTY or not extras:
         return
     for source, name in foreign_fields(extras, dialect):
         where = f"{path}.{name}" if _NAME.fullmatch(name) else path
-        yield Loss(where, f"only {source} knows it")
+        yield Loss(where, f"only {source} has this field")
 
 
 def foreign_fields(extras: Mapping[str, Any], dialect: str) -> Iterator[tuple[str, str]]:
-    """The fields of other dialects in extras that say something, by dialect and name."""
+    """The meaningful fields of other dialects in extras, as pairs of dialect and field name."""
     if has_only_words(extras):
         return
     for source, fields, spelling in kept_of_others(extras, dialect):
@@ -114,24 +114,24 @@ def foreign_fields(extras: Mapping[str, Any], dialect: str) -> Iterator[tuple[st
             continue
         for name, value in fields.items():
             is_note = name.startswith(_NOTE)
-            if not (is_note or _is_spelling(name, value)) and _says_something(value):
+            if not (is_note or _is_spelling(name, value)) and _has_content(value):
                 yield source, name
         if spelling:
             yield from ((source, name) for name in _retyped(guesses_in(spelling)))
-            yield from ((source, name) for name in _noted(spelling))
+            yield from ((source, name) for name in _meaningful_notes(spelling))
 
 
-def _says_something(value: Any) -> bool:
-    """Whether there is anything in a value: null and the empty say nothing, nor objects of them."""
+def _has_content(value: Any) -> bool:
+    """Whether a value has content: null, empty values and objects of these don't."""
     if isinstance(value, dict):
-        return any(map(_says_something, value.values()))
+        return any(map(_has_content, value.values()))
     return value is not None and value not in ("", []) and value != ()
 
 
-def _noted(notes: Mapping[str, Any]) -> Iterator[str]:
-    """What a dialect's own notes hold that is more than spelling, by the name of its field.
+def _meaningful_notes(notes: Mapping[str, Any]) -> Iterator[str]:
+    """Meaningful fields among a dialect's spelling notes, by name.
 
-    These are a media type, and fields that stood among the tools (Gemini's `mcpServers`).
+    These are a media type, and fields that came among the tools (Gemini's `mcpServers`).
     """
     if notes.get("mime"):
         yield "mime"
@@ -139,7 +139,7 @@ def _noted(notes: Mapping[str, Any]) -> Iterator[str]:
     for entry in layout if isinstance(layout, list) else ():
         rest = entry.get("rest") if isinstance(entry, dict) else None
         if isinstance(rest, dict):
-            yield from (name for name, value in rest.items() if _says_something(value))
+            yield from (name for name, value in rest.items() if _has_content(value))
 
 
 def _is_spelling(name: str, value: Any) -> bool:
@@ -147,21 +147,21 @@ def _is_spelling(name: str, value: Any) -> bool:
         return not isinstance(value, (dict, list))
     if name == "systemInstruction":
         return isinstance(value, dict) and value.keys() <= {"role", "parts"}
-    if name in _USUAL and value == _USUAL[name]:
+    if name in _DEFAULTS and value == _DEFAULTS[name]:
         return True
     return name in _SPELLING
 
 
 def _retyped(guesses: Iterable[Sequence[Any]]) -> Iterator[str]:
-    """The fields that the wire had in another shape than a model can hold, by name.
+    """The names of fields that had a type on the wire that the model can't hold.
 
-    A value of the same type is only spelled otherwise.
+    A value of the same type differs only in spelling.
     """
     for path, ours, *theirs in guesses:
         name = path[0] if path else ""
         if not isinstance(name, str):
             continue
-        if name == "role":  # who speaks is guessed where it was not said
+        if name == "role":  # a missing role was guessed
             is_same = bool(theirs) and str(theirs[0]).lower() == ours
         else:
             is_same = not theirs or _is_same(ours, theirs[0])
@@ -170,7 +170,7 @@ def _retyped(guesses: Iterable[Sequence[Any]]) -> Iterator[str]:
 
 
 def _is_same(ours: Any, theirs: Any) -> bool:
-    """Whether two values differ in their spelling only, by their types."""
+    """Whether two values differ only in spelling, judged by their types."""
     if theirs is None:
         return True
     kinds = [_KINDS.get(type(value), type(value)) for value in (ours, theirs)]

@@ -1,13 +1,13 @@
-"""The formatter's contract: the pieces of a request and of a response, one at a time.
+"""`Formatter`: encodes and decodes single pieces of requests and responses.
 
-Thin views over a dialect's codec, for programs that put requests together themselves:
+Thin views over a dialect's codec, for programs that assemble requests themselves:
 
 >>> from dragoman.wire.dialect import dialect
 >>> formatter = Formatter(dialect("anthropic"))
 >>> formatter.format_message(Message.user("Hi"))
 {'role': 'user', 'content': 'Hi'}
 
-Messages may be dicts as well, in any shape that `Messages.from_any` reads.
+Messages may also be dicts, in any shape that `Messages.from_any` accepts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AnyMessage = Message | Mapping[str, Any]
 
 
 class Formatter:
-    """The pieces of requests and responses in one dialect."""
+    """Encodes and decodes pieces of requests and responses in one dialect."""
 
     def __init__(self, dialect: Dialect, target: Target | None = None) -> None:
         self._dialect = dialect
@@ -36,8 +36,8 @@ class Formatter:
     # --- from the model to the wire
 
     def format_message(self, message: Message | Mapping[str, Any]) -> dict[str, Any]:
-        """One message; raises where the dialect makes none of it, or several."""
-        # One message is no conversation: nothing is asked of what stands around it.
+        """Encode one message; raises if it is none, or several, in this dialect."""
+        # A single message is no conversation: the rules about neighbouring messages don't apply.
         loose = self._target.with_flags(
             {
                 "turns.pairs_results": False,
@@ -50,37 +50,37 @@ class Formatter:
             self._dialect.encode_request(Request(messages=_read([message])), loose).body
         )
         if len(found) != 1:
-            msg = f"the message is not one message in {self._dialect.name}; use format_messages"
+            msg = f"this is not exactly one message in {self._dialect.name}; use format_messages"
             raise InvalidInputError(msg)
         return found[0]
 
     def format_messages(self, messages: Iterable[AnyMessage]) -> list[dict[str, Any]]:
-        """The messages; instructions are left out where they have a place of their own."""
+        """Encode messages, without instructions that the dialect has in a separate field."""
         return self._messages(self._body(messages))
 
     def system_instruction(self, messages: Iterable[AnyMessage]) -> Any:
-        """What the wire has outside the list of messages; None where there is nothing.
+        """The instructions, if the dialect has a separate field for them; None otherwise.
 
-        Several plain texts are one, joined by newlines; with cache hints or other fields they
-        stay apart.
+        Several plain texts are joined by newlines; texts with cache hints or other fields stay
+        separate.
         """
         field = self._dialect.system_field
         return None if field is None else _joined(self._body(messages).get(field))
 
     def format_tools(self, tools: Iterable[AnyTool]) -> list[dict[str, Any]]:
-        """The tools as they stand in a request."""
+        """The tools as they appear in a request."""
         request = Request(messages=(Message.user(""),), tools=tuple(tools))
         found = self._dialect.encode_request(request, self._target).body.get("tools")
         return found if isinstance(found, list) else []
 
     def _messages(self, body: Mapping[str, Any]) -> list[dict[str, Any]]:
         found = body.get(self._dialect.messages_field)
-        if isinstance(found, str):  # a user's text alone, as Responses has it
+        if isinstance(found, str):  # Responses: a single user text
             return [{"role": "user", "content": found}]
         return found if isinstance(found, list) else []
 
     def _body(self, messages: Iterable[AnyMessage]) -> Mapping[str, Any]:
-        # They need not be all: whoever asks for them may have something to say at the end.
+        # The list may be incomplete: the caller may append messages.
         open_ended = self._target.with_flags({"turns.prefill": "free"})
         return self._dialect.encode_request(Request(messages=_read(messages)), open_ended).body
 
@@ -96,15 +96,15 @@ class Formatter:
         }
 
     def tool_calls(self, response: Body) -> tuple[ToolCall, ...]:
-        """The tools that the model calls."""
+        """The tool calls in a response."""
         return self._dialect.decode_response(response).tool_calls
 
     def content(self, response: Body) -> str:
-        """The text of the answer, all of it."""
+        """The complete text of a response."""
         return self._dialect.decode_response(response).text
 
     def finish_reason(self, response: Body) -> str:
-        """Why it ended, in our words; a turn that calls tools is a tool turn (W11)."""
+        """The canonical finish reason; `tool_calls` for any complete turn with tool calls (W11)."""
         found = self._dialect.decode_response(response)
         if found.tool_calls and not (found.finish and found.finish.is_cut_off):
             return "tool_calls"
@@ -116,7 +116,7 @@ def _read(messages: Iterable[AnyMessage]) -> tuple[Message, ...]:
 
 
 def _joined(system: Any) -> Any:
-    """Blocks that are nothing but text as one text; all else as it is."""
+    """Join blocks that are all plain text; return anything else unchanged."""
     if not isinstance(system, list) or not system:
         return system
     texts = [block["text"] for block in system if _is_plain(block)]

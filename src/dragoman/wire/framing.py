@@ -1,8 +1,8 @@
-"""Streams cut into frames: server-sent events, lines and arrays of JSON, from bytes cut anywhere.
+"""Incremental parsers for stream framing: server-sent events, JSON lines and JSON arrays.
 
-Parsers keep no more than one unfinished frame, and refuse one that grows past their limit. A
-frame that the stream's end cuts off is given out by `close`; whether the stream was complete is
-for the dialect to say.
+Input may be split anywhere. Parsers buffer at most one incomplete frame, and refuse one that
+exceeds their limit. `close` returns a frame that the end of the stream cut off; whether the stream
+was complete is for the dialect to decide.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from msgspec import Struct
 from dragoman.errors import WireError
 
 MAX_FRAME = 64 * 1024 * 1024
-"""Bytes in one frame: more than any provider sends, an inline picture included."""
+"""Maximum bytes in one frame: more than any provider sends, inline images included."""
 
 _BOM = b"\xef\xbb\xbf"
-# As numbers: to look for bytes in bytes takes ten times as long, for an exception within.
+# As integers: searching bytes in bytes is ten times slower, because of an internal exception.
 LF, CR = 0x0A, 0x0D
 _END = b"\n\n"
 _END_OF_CRLF = b"\n\r\n"
@@ -32,36 +32,36 @@ FrameT = TypeVar("FrameT")
 
 
 class Framing(Protocol[FrameT]):
-    """A way of cutting a stream into frames; a binary one would look the same."""
+    """Splits a byte stream into frames."""
 
     def feed(self, data: bytes) -> list[FrameT]:
-        """The frames that these bytes complete."""
+        """The frames completed by these bytes."""
         ...
 
     def close(self) -> list[FrameT]:
-        """What is left when the stream ends."""
+        """The frames left when the stream ends."""
         ...
 
 
 class SteppedFraming(Framing[FrameT], Protocol[FrameT]):
-    """One that can be fed frame by frame: it says where frames end, and what is in them."""
+    """A framing that can be fed one frame at a time: it finds frame ends and the JSON in frames."""
 
     @property
     def is_between(self) -> bool:
-        """Whether the stream has begun, and nothing of the next frame has come."""
+        """Whether the stream has begun, and no part of the next frame has arrived."""
         ...
 
     def mark(self, data: bytes) -> bytes:
-        """What frames end with in these bytes, if they are like most; a hint, to step by."""
+        """The bytes that probably end each frame in this data; a hint for splitting it."""
         ...
 
     def body(self, frame: bytes) -> tuple[int, int] | None:
-        """Where the JSON of a whole frame is; None where there is more to the frame."""
+        """The span of the JSON in a complete frame; None if the frame has other fields."""
         ...
 
 
 class _Lines:
-    """Bytes cut into lines, which end in LF, CR or CRLF; the CR of a CRLF may come alone."""
+    """Splits bytes into lines, which end in LF, CR or CRLF; a CRLF may be split between chunks."""
 
     __slots__ = ("_limit", "_pieces", "_size", "_skip_lf")
 
@@ -77,7 +77,7 @@ class _Lines:
         if self._skip_lf and data[:1] == b"\n":
             data = data[1:]
         self._skip_lf = data[-1:] == b"\r"
-        # `splitlines` on bytes knows LF, CR and CRLF, and no other.
+        # `splitlines` on bytes splits at LF, CR and CRLF only.
         for line in data.splitlines(keepends=True):
             bare = line.rstrip(b"\r\n")
             self._keep(bare)
@@ -86,7 +86,7 @@ class _Lines:
 
     @property
     def is_open(self) -> bool:
-        """Whether a line has begun, or its end is not over yet."""
+        """Whether a line has begun, or an LF may still complete its line ending."""
         return self._skip_lf or bool(self._pieces)
 
     def take(self) -> bytes:
@@ -97,23 +97,23 @@ class _Lines:
     def _keep(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._limit:
-            msg = f"a line of the stream is longer than {self._limit} bytes"
+            msg = f"a line in the stream exceeds {self._limit} bytes"
             raise WireError(msg)
         self._pieces.append(piece)
 
 
 class SseEvent(Struct, frozen=True, gc=False):
-    """One server-sent event: its name, if it has one, and its data."""
+    """One server-sent event: its name, if any, and its data."""
 
     event: str | None
     data: str
 
 
 class SseParser:
-    """Server-sent events, as the HTML standard has them, and a little more forgiving.
+    """Parses server-sent events as in the HTML standard, slightly more leniently.
 
-    Data of several lines is joined, comments and unknown fields are skipped, a byte order mark
-    is dropped. An event without its last blank line still counts when the stream ends.
+    Data of several lines is joined, comments and unknown fields are skipped, a byte order mark is
+    dropped. An event whose final blank line is missing still counts when the stream ends.
     """
 
     __slots__ = ("_data", "_event", "_is_open", "_limit", "_lines", "_size", "_started")
@@ -129,34 +129,34 @@ class SseParser:
 
     @property
     def is_between(self) -> bool:
-        """Whether the stream has begun, and nothing of the next event has come."""
+        """Whether the stream has begun, and no part of the next event has arrived."""
         return self._started and not self._is_open
 
     def mark(self, data: bytes) -> bytes:
-        """The last bytes of an event."""
+        """The bytes that end an event."""
         return _END_OF_CRLF if CR in data else _END
 
     def body(self, frame: bytes) -> tuple[int, int] | None:
-        """Where the data of a whole event is, if that is one line."""
+        """The span of the data in a complete event, if it is a single line."""
         found = _WHOLE_EVENT.fullmatch(frame)
         return None if found is None else found.span(1)
 
     def feed(self, data: bytes) -> list[SseEvent]:
-        """The events that these bytes complete."""
+        """The events completed by these bytes."""
         if self._started and not self._is_open and data[-2:] == _END and CR not in data:
             event = _single(data) if len(data) <= self._limit else None
-            return self._whole(data) if event is None else [event]  # most pieces are whole events
+            return self._whole(data) if event is None else [event]  # mostly one whole event
         if CR in data and data.count(b"\r") == data.count(b"\r\n"):
             data = data.replace(b"\r\n", b"\n")
         if CR in data or (not self._started and data[:1] == _BOM[:1]):
             return self._slowly(data)
         events: list[SseEvent] = []
-        if self._is_open:  # to the end of the event under way
+        if self._is_open:  # finish the current event first
             end = data.find(_END) + len(_END)
             if end < len(_END):
                 return self._slowly(data)
             events, data = self._slowly(data[:end]), data[end:]
-        # What is left begins with an event: whole ones are cut out in one go.
+        # The rest begins with an event: all complete ones are parsed at once.
         end = data.rfind(_END) + len(_END)
         if end < len(_END):
             return events + self._slowly(data)
@@ -169,7 +169,7 @@ class SseParser:
         return [event for event in found if event]
 
     def _whole(self, data: bytes) -> list[SseEvent]:
-        """The events in data that begins with one and ends in a blank line."""
+        """Parse data that begins with an event and ends in a blank line."""
         if len(data) > self._limit:
             return self._slowly(data)
         try:
@@ -196,7 +196,7 @@ class SseParser:
         if name == b"data":
             self._size += len(value)
             if self._size > self._limit:
-                msg = f"an event of the stream is larger than {self._limit} bytes"
+                msg = f"an event in the stream exceeds {self._limit} bytes"
                 raise WireError(msg)
             self._data.append(text)
         elif name == b"event":
@@ -210,7 +210,7 @@ class SseParser:
 
 
 def _single(data: bytes) -> SseEvent | None:
-    """The event that these bytes are, if they are one as most are: its name, then one line."""
+    """The event, if these bytes are exactly one in the usual form: a name, then one data line."""
     start, name = 0, None
     if data[:7] == b"event: ":
         start = data.find(b"\n") + 1
@@ -224,7 +224,7 @@ def _single(data: bytes) -> SseEvent | None:
 
 
 def _events(text: str) -> list[SseEvent]:
-    """As `SseParser` has them line by line, in a third of the time."""
+    """Parse events as `SseParser` does line by line, in a third of the time."""
     events: list[SseEvent] = []
     name = body = None
     for line in text.split("\n"):
@@ -245,12 +245,12 @@ def _events(text: str) -> list[SseEvent]:
         if body is None:
             body = value
         else:
-            body += "\n" + value  # in place: there may be many
+            body += "\n" + value  # in place, since there may be many lines
     return events
 
 
 class NdjsonParser:
-    """Lines of JSON: one frame a line, blank lines skipped."""
+    """Parses newline-delimited JSON: one frame per line; blank lines are skipped."""
 
     __slots__ = ("_lines", "_started")
 
@@ -260,20 +260,20 @@ class NdjsonParser:
 
     @property
     def is_between(self) -> bool:
-        """Whether the stream has begun, and nothing of the next line has come."""
+        """Whether the stream has begun, and no part of the next line has arrived."""
         return self._started and not self._lines.is_open
 
-    def mark(self, data: bytes) -> bytes:  # noqa: ARG002 - both kinds of lines end so
-        """The last byte of a line."""
+    def mark(self, data: bytes) -> bytes:  # noqa: ARG002 - LF and CRLF both end in it
+        """The byte that ends a line."""
         return b"\n"
 
     def body(self, frame: bytes) -> tuple[int, int] | None:
-        """Where the JSON of a whole line is."""
+        """The span of the JSON in a complete line."""
         found = _WHOLE_LINE.fullmatch(frame)
         return None if found is None else found.span(1)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that these bytes complete."""
+        """The lines completed by these bytes."""
         return [line for found in self._lines.feed(data) if (line := self._line(found))]
 
     def close(self) -> list[bytes]:
@@ -289,10 +289,10 @@ class NdjsonParser:
 
 
 class JsonArrayParser:
-    """One JSON array, given out object by object while it comes; or objects without one around.
+    """Parses a JSON array, or a sequence of JSON objects, one object at a time as it arrives.
 
-    The brackets are only counted: whether an object is JSON is for its reader to say. An object
-    that the stream's end cuts off is no frame.
+    Only brackets are counted; validating an object is up to its reader. An object that the end of
+    the stream cuts off is not returned.
     """
 
     __slots__ = ("_depth", "_has_array", "_in_string", "_is_closed", "_is_escaped", "_limit",
@@ -300,18 +300,18 @@ class JsonArrayParser:
 
     def __init__(self, limit: int = MAX_FRAME) -> None:
         self._limit = limit
-        self._pieces: list[bytes] = []  # of the object that is open
+        self._pieces: list[bytes] = []  # of the current object
         self._size = 0
-        self._depth = 0  # inside of the object
+        self._depth = 0  # nesting within the object
         self._in_string = self._is_escaped = self._has_array = self._is_closed = False
 
     @property
     def is_whole(self) -> bool:
-        """Whether no object is open, and no array."""
+        """Whether no object and no array is open."""
         return self._depth == 0 and self._is_closed is self._has_array
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The objects that these bytes complete."""
+        """The objects completed by these bytes."""
         found: list[bytes] = []
         position, size = 0, len(data)
         while position < size:
@@ -327,11 +327,11 @@ class JsonArrayParser:
         return found
 
     def close(self) -> list[bytes]:
-        """Nothing: what is left is no object."""
+        """Always empty: the remaining bytes are an incomplete object."""
         return []
 
     def _between(self, data: bytes, position: int) -> int:
-        """Skip to the next object, and into it."""
+        """Skip to the next object and enter it."""
         mark = data[position : position + 1]
         if mark == b"{" and not self._is_closed:
             self._depth = 1
@@ -341,12 +341,12 @@ class JsonArrayParser:
         elif mark == b"]" and self._has_array and not self._is_closed:
             self._is_closed = True
         elif mark not in _BETWEEN:
-            msg = "the stream is no array of JSON objects"
+            msg = "the stream is not an array of JSON objects"
             raise WireError(msg)
         return position + 1
 
     def _scan(self, data: bytes, position: int) -> int:
-        """Where the object ends, or the data."""
+        """The position where the object ends, or the end of the data."""
         if self._is_escaped:
             self._is_escaped = False
             position += 1
@@ -367,18 +367,18 @@ class JsonArrayParser:
     def _keep(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._limit:
-            msg = f"an object of the stream is larger than {self._limit} bytes"
+            msg = f"an object in the stream exceeds {self._limit} bytes"
             raise WireError(msg)
         self._pieces.append(piece)
 
 
 def is_event_name(name: str) -> bool:
-    """Whether this may stand in an `event:` line."""
+    """Whether this is valid in an `event:` line."""
     return name.isascii() and name.isprintable() and bool(name.strip())
 
 
 def sse(data: bytes, event: str | None = None) -> bytes:
-    """A server-sent event, written. The data is JSON on one line, as our encoders make it."""
+    """Serialise a server-sent event. The data must be JSON on a single line."""
     if event is None:
         return b"data: %b\n\n" % data
     return b"event: %b\ndata: %b\n\n" % (event.encode("ascii"), data)

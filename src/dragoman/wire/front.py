@@ -1,8 +1,8 @@
-"""Answers for the clients of a dialect, complete: what they get for a request of their own.
+"""Complete responses for the clients of a dialect.
 
-The dialects' encoders write what a response says. A server's clients expect more: an id, a time and
-a model in every frame of a stream, the same in all of them, the settings that they asked for, and
-errors with their headers. What is particular to a dialect is its `FrontForm`.
+The dialects' encoders write the content of a response. A server's clients expect more: the same id,
+time and model in every frame of a stream, the settings they requested, and errors with their
+headers. What is specific to a dialect is in its `FrontForm`.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ from dragoman.wire.dialect import Dialect, dialect, is_dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_classification import decode_failure
 from dragoman.wire.error_reporting import reported
-from dragoman.wire.front_settings import asked_in
+from dragoman.wire.front_settings import client_settings
 from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, inner_flow
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.streams import StreamEncoder
 
 _JSON = "application/json"
-_MOST_SECONDS = 10**9
-"""A wait that is longer than thirty years is not told."""
+_MAX_RETRY_AFTER = 10**9
+"""Waits above thirty years are not sent."""
 
 
 def _as_it_is(_encoded: Encoded, _response: Response, _front: Front) -> None:
-    """Nothing to complete."""
+    """Complete nothing."""
 
 
 def _with_status(_body: Mapping[str, Any], status: int, message: str) -> StreamError:
-    """An error whose form the dialect's encoder finds by the status."""
+    """An error event whose form the dialect's encoder derives from the status."""
     return StreamError(message, None, status)
 
 
@@ -58,78 +58,78 @@ def _event_stream(_front: Front) -> str:
 
 
 class PassingFilter(Protocol):
-    """Takes something out of a stream whose bytes pass, cut anywhere; passes whole frames on."""
+    """Removes something from a stream that is passed through; may be fed bytes split anywhere."""
 
     @property
     def gap(self) -> bytes:
-        """What has to be sent before another frame."""
+        """What must be sent before another frame."""
         ...
 
     def feed(self, data: bytes, /) -> bytes:
-        """The bytes to pass on."""
+        """The bytes to pass on: whole frames."""
         ...
 
     def close(self) -> bytes:
-        """What is left when the stream has ended as it should."""
+        """The rest, when the stream has ended normally."""
         ...
 
 
 class AgentForm(NamedTuple):
-    """What some clients of a dialect count on, who are known by their user agent."""
+    """What certain clients of a dialect expect; they are recognised by their user agent."""
 
     takes_pieces: bool = True
-    """Whether calls of tools may be streamed in pieces."""
+    """Whether tool calls may be streamed in pieces."""
     stream_fields: Mapping[str, bytes] = EMPTY
-    """Fields, as JSON, that a request for a stream is taken to have."""
+    """Fields, as JSON, to assume in a request for a stream."""
 
 
 def _passes_as_it_is(_request: Request) -> None:
-    """Nothing to take out."""
+    """Filter nothing."""
 
 
 _NO_AGENTS: Mapping[bytes, AgentForm] = {}
 
 
 class FrontForm(NamedTuple):
-    """What the clients of a dialect count on, beyond what its encoders write."""
+    """What the clients of a dialect expect, beyond what its encoders write."""
 
     id_prefix: str | None = None
-    """What ids of answers begin with; None where answers have no ids."""
+    """Prefix of response ids; None if responses have no ids."""
     has_time: bool = False
-    """Whether answers say when they were made."""
+    """Whether responses have a creation time."""
     complete: Callable[[Encoded, Response, Front], None] = _as_it_is
-    """Fills in what the body of a whole answer lacks."""
+    """Fills in what the body of a non-streamed response lacks."""
     stream_encoder: Callable[[Front], StreamEncoder] | None = None
-    """What writes complete streams; None: the dialect's usual encoder does."""
+    """Creates the encoder for complete streams; None: the dialect's usual encoder."""
     stream_error: Callable[[Mapping[str, Any], int, str], StreamError] = _with_status
-    """The event for an error in mid-stream, from the body and the status of its plain form."""
+    """The event for a mid-stream error, given the body and status of its plain form."""
     stream_type: Callable[[Front], str] = _event_stream
     """The content type of a stream."""
     request_id_header: str | None = "x-request-id"
     says_failures: bool = False
-    """Whether an answer itself can say that it failed; elsewhere it is an error."""
+    """Whether a response itself can report a failure; otherwise it becomes an error."""
     request_headers: tuple[str, ...] = ()
-    """Headers that say something about a request, in lower case."""
+    """Request headers that matter to decoding, in lower case."""
     streams_by_default: bool = False
-    """Whether a request that says nothing about it is answered by a stream."""
+    """Whether a request that doesn't set `stream` gets a stream."""
     content: tuple[str, bytes] | None = None
-    """Where a whole answer has its content, and what stands there in one that has none."""
+    """The content field of a non-streamed response, and its JSON value if there is no content."""
     passing_filter: Callable[[Request], PassingFilter | None] = _passes_as_it_is
-    """What to take out of a stream of the dialect's own that passes: what nobody asked for."""
+    """Removes what the client did not request from a stream that is passed through."""
     agents: Mapping[bytes, AgentForm] = _NO_AGENTS
-    """By the beginning of their user agent: clients that count on something else."""
+    """Clients with other expectations, by the prefix of their user agent."""
 
 
 _PLAIN = FrontForm()
 
 
 def front_form(dialect: Dialect) -> FrontForm:
-    """What the clients of a dialect count on."""
+    """What the clients of a dialect expect."""
     return getattr(dialect, "front_form", None) or _PLAIN
 
 
 class ErrorAnswer(NamedTuple):
-    """What to answer with for an error."""
+    """An error response: status, headers and body."""
 
     status: int
     headers: Mapping[str, str]
@@ -144,7 +144,7 @@ class ErrorAnswer(NamedTuple):
 
 
 class Front:
-    """Answers one request of a client, in the client's dialect.
+    """Encodes the response to one client request, in the client's dialect.
 
     >>> request = dialect("openai-chat").decode_request({"model": "gpt-5", "messages": []})
     >>> Front("openai-chat", request).error(ProviderError("it failed")).status
@@ -161,11 +161,11 @@ class Front:
         own_id: str | None = None,
         says: Mapping[str, Any] = EMPTY,
     ) -> None:
-        """For a dialect and the request that came in it; `path` is where it was sent.
+        """For a dialect and a request decoded from it; `path` is the path of the request.
 
-        Gemini's clients say in the path's query in which form they want a stream. A server that
-        keeps answers gives them ids of its own (`own_id`, whatever the model's answer has), and
-        fields that are its own to say (Responses: `store`, `previous_response_id` …).
+        Gemini's clients choose the stream format in the path's query. A server that stores
+        responses gives them its own ids (`own_id`, which replaces the model's) and sets fields
+        itself (`says`, for Responses: `store`, `previous_response_id` …).
         """
         self.dialect = dialect(name) if isinstance(name, str) else name
         self.request = Request() if request is None else request
@@ -190,7 +190,7 @@ class Front:
 
     @cached_property
     def id(self) -> str | None:
-        """For answers that have none of their own."""
+        """The id for responses that have none."""
         if self.own_id is not None:
             return self.own_id
         prefix = self.form.id_prefix
@@ -198,27 +198,27 @@ class Front:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the request came."""
+        """Seconds since the request arrived."""
         return max(0.0, self._clock() - self.began)
 
     @cached_property
     def asked(self) -> Mapping[str, Any]:
-        """The client's settings as it sent them: the body of its request without the messages."""
-        return asked_in(self.dialect, self.request.replace_trusted(messages=()))
+        """The client's settings as sent: the body of its request without the messages."""
+        return client_settings(self.dialect, self.request.replace_trusted(messages=()))
 
     @property
     def headers(self) -> dict[str, str]:
-        """The id of the request, where the dialect's servers tell it in a header."""
+        """The request id header, if the dialect's servers send one."""
         name = self.form.request_id_header
         return {} if name is None else {name: self.request_id}
 
-    # --- whole answers
+    # --- non-streamed responses
 
     def response(self, response: Response) -> Encoded:
         """The complete body for a response.
 
-        Raises the error of an answer that failed, where the dialect has no word for it: `error`
-        says what to answer with then.
+        Raises the error of a failed response if the dialect can't express failure in a response;
+        pass it to `error`.
         """
         if not self.form.says_failures and any(map(_has_failed, response.choices)):
             raise _failure(response.extras)
@@ -235,23 +235,23 @@ class Front:
         return encoded
 
     def _named(self, choice: Choice) -> Choice:
-        """A choice whose message has an id that belongs to this answer's own."""
+        """A choice whose message id is derived from this response's id."""
         message = choice.message.replace_unchecked(id=message_id(self.own_id or ""))
         return choice.replace_unchecked(message=message)
 
     def is_own(self, origin: Origin | None) -> bool:
-        """Whether something came from this dialect, so that what it says of itself stays."""
+        """Whether something came from this dialect, so that its own fields are kept."""
         return origin is not None and origin.dialect == self.dialect.name
 
     def is_own_response(self, response: Response) -> bool:
-        """The same of a whole answer."""
+        """Like `is_own`, for a whole response."""
         origins = [choice.message.origin for choice in response.choices]
         return self.dialect.name in response.extras or any(map(self.is_own, origins))
 
     # --- streams
 
     def stream(self) -> FrontEncoder:
-        """What writes one answer as a stream, every frame complete."""
+        """An encoder that writes one response as a stream, with every frame complete."""
         make = getattr(self.dialect, "front_encoder", None)
         if make is None:
             return FrontEncoder(self, self.dialect.stream_encoder(Context(request=self.request)))
@@ -260,25 +260,25 @@ class Front:
     # --- errors
 
     def error(self, error: DragomanError) -> ErrorAnswer:
-        """What to answer with for an error, before anything was sent."""
+        """The error response to send if nothing was sent yet."""
         told = copy(reported(error))
         name = self.form.request_id_header
         headers = {"content-type": _JSON}
         if name is not None:
             told.request_id = headers[name] = told.request_id or self.request_id
         status, body = self.dialect.encode_error(told)
-        if told.retry_after is not None and 0 <= told.retry_after < _MOST_SECONDS:
+        if told.retry_after is not None and 0 <= told.retry_after < _MAX_RETRY_AFTER:
             headers["retry-after"] = str(ceil(told.retry_after))
         return ErrorAnswer(status, headers, body)
 
     def error_event(self, error: ProviderError, message: str) -> StreamError:
-        """An error in mid-stream, of the same kind as its plain form."""
+        """A mid-stream error event of the same kind as its plain form."""
         status, body = self.dialect.encode_error(error)
         return self.form.stream_error(body, status, message)
 
 
 def message_id(answer_id: str) -> str:
-    """The id of the message in an answer: what ids of its items are made of.
+    """The id of the message in a response, from which its item ids are derived.
 
     >>> message_id("resp_1f")
     'msg_1f'
@@ -291,16 +291,16 @@ def _has_failed(told: Choice | ChoiceFinish) -> bool:
 
 
 def _failure(extras: Mapping[str, Any]) -> ProviderError:
-    """The error in a failed answer, as its own dialect reads it."""
+    """The error in a failed response, decoded by its own dialect."""
     for source, fields in extras.items():
         told = fields.get("error") if isinstance(fields, Mapping) else None
         if isinstance(told, Mapping) and is_dialect(source):
             return dialect(source).decode_error(None, {"error": told})
-    return ServerError("the model failed to answer")
+    return ServerError("the model failed to produce a response")
 
 
 class FrontEncoder(FlowingEncoder):
-    """Writes one stream, with one id, one time and one model in all its frames."""
+    """Encodes one stream with the same id, time and model in all frames."""
 
     def __init__(self, front: Front, encoder: StreamEncoder) -> None:
         self._front = front
@@ -313,18 +313,18 @@ class FrontEncoder(FlowingEncoder):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What to send before the stream."""
+        """The headers to send before the stream."""
         front = self._front
         return {"content-type": front.form.stream_type(front), **front.headers}
 
     @property
     def losses(self) -> Sequence[Loss]:
-        """What could not be said so far."""
+        """What could not be expressed so far."""
         return self._encoder.losses
 
     @property
     def repairs(self) -> Sequence[Repair]:
-        """What was changed so that it can be said, so far."""
+        """What was repaired so far."""
         return self._encoder.repairs
 
     def _feed(self, event: Event) -> bytes:
@@ -345,14 +345,14 @@ class FrontEncoder(FlowingEncoder):
         return self._stamped() + self._encoder.close()
 
     def fail(self, error: DragomanError) -> bytes:
-        """The last bytes of an answer that failed on the way: the error, as an event."""
+        """The last bytes of a stream that failed: the error as an event."""
         told, self.flow = reported(error), None
         return self._stamped() + self._write(self._front.error_event(told, told.reason))
 
     def _begun(self, event: ResponseStart) -> bytes:
-        """More is known of the answer; what it doesn't name at once is never named differently.
+        """Handle metadata of the response; values that are missing at first are never sent later.
 
-        Azure's preamble to Chat tells nothing yet: it waits, once.
+        Azure's preamble to Chat has no metadata yet, so one such event is let through.
         """
         if not self._is_stamped:
             self._start = self._start.filled(event)
@@ -386,7 +386,7 @@ class FrontEncoder(FlowingEncoder):
         )
 
     def _error_here(self, event: StreamError) -> StreamError:
-        """An error of another dialect as the plain form of this one says it."""
+        """Re-encode another dialect's error in this dialect's form."""
         front = self._front
         if front.is_own(self._start.origin) or front.dialect.name in event.extras:
             return event

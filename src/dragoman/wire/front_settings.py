@@ -1,7 +1,7 @@
-"""The settings that a client sent, which fronts repeat: known by what they say.
+"""The client's settings, which some responses echo; cached by content.
 
-Clients send the same settings with each of their requests. What a dialect writes for them is kept
-as JSON, under the request's own bytes: everybody gets a body of their own out of it.
+Clients send the same settings with each request. The encoded settings are cached as JSON under the
+request's serialised form, and every caller gets its own copy.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from dragoman.model.requests import Request
 from dragoman.wire.dialect import Dialect
 from dragoman.wire.lane import switch
 
-_MOST_KEPT = 128
-_LONGEST = 4096  # bytes of a request without its messages
+_MAX_CACHED = 128
+_MAX_KEY_BYTES = 4096  # bytes of a serialised request without its messages
 _encode = msgspec.json.Encoder().encode
 
 
-def asked_in(dialect: Dialect, bare: Request) -> Mapping[str, Any]:
-    """The body of a request that has no messages, as its client would have sent it."""
+def client_settings(dialect: Dialect, bare: Request) -> Mapping[str, Any]:
+    """The body of a request without messages, as its client would have sent it."""
     try:
         key = _encode(bare) if switch.is_on() else b""
-    except (TypeError, ValueError, OverflowError, RecursionError):  # half a character, say
+    except (TypeError, ValueError, OverflowError, RecursionError):  # such as a lone surrogate
         key = b""
-    if not 0 < len(key) <= _LONGEST:
-        return _written(dialect, bare)
+    if not 0 < len(key) <= _MAX_KEY_BYTES:
+        return _encoded(dialect, bare)
     try:
-        found: Mapping[str, Any] = loads(_kept(_Asked(dialect, bare, key)))
-    except (InvalidInputError, _NotKeptError):
-        return _written(dialect, bare)
+        found: Mapping[str, Any] = loads(_cached(_CacheKey(dialect, bare, key)))
+    except (InvalidInputError, _TooLargeError):
+        return _encoded(dialect, bare)
     return found
 
 
-class _NotKeptError(Exception):
-    """What was written is too large."""
+class _TooLargeError(Exception):
+    """The encoded settings are too large to cache."""
 
 
-class _Asked:
-    """A request that is known by its bytes."""
+class _CacheKey:
+    """Cache key: a dialect and a request, compared by its serialised form."""
 
     __slots__ = ("_key", "bare", "dialect")
 
@@ -56,18 +56,18 @@ class _Asked:
         return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Asked):
+        if not isinstance(other, _CacheKey):
             return NotImplemented
         return self.dialect is other.dialect and self._key == other._key
 
 
-@lru_cache(maxsize=_MOST_KEPT)
-def _kept(asked: _Asked) -> bytes:
-    written = dumps(_written(asked.dialect, asked.bare))
-    if len(written) > 2 * _LONGEST:
-        raise _NotKeptError
+@lru_cache(maxsize=_MAX_CACHED)
+def _cached(asked: _CacheKey) -> bytes:
+    written = dumps(_encoded(asked.dialect, asked.bare))
+    if len(written) > 2 * _MAX_KEY_BYTES:
+        raise _TooLargeError
     return written
 
 
-def _written(dialect: Dialect, bare: Request) -> Mapping[str, Any]:
+def _encoded(dialect: Dialect, bare: Request) -> Mapping[str, Any]:
     return dialect.encode_request(bare, repair=False).body

@@ -1,9 +1,9 @@
-"""Fronts: answers of one provider, written for clients of another's dialect.
+"""Fronts: responses of one provider, encoded for clients of another dialect.
 
-What the model behind has sealed must come back to it (I2, W54, W83), through a client that knows
-another dialect. Parts with such state are turned into parts that the front writes as its own:
-thinking signed with an envelope, and carriers, which are sealed thinking to the client. What comes
-back is put right by `unsealing`; streams are sealed by `sealing`.
+Opaque state of the model behind the gateway must come back to it (I2, W54, W83) through a client
+that speaks another dialect. Parts with such state are turned into parts of the front's dialect:
+thinking whose signature is an envelope, and carriers, which look like encrypted thinking to the
+client. `unsealing` restores what comes back; `sealing` seals streams.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dragoman.wire.shown_calls import ShownCalls, is_counterpart
 
 CALLS = (ServerToolCall, ServerToolResult)
 WHOLE = (*CALLS, Opaque)
-"""What a client of another dialect can't be shown as it is: it goes along whole."""
+"""Parts that a client of another dialect can't be shown as they are: they are sealed whole."""
 _SHOWN = (Text, Refusal, ToolCall, Media)
 N = TypeVar("N", Loss, Repair)
 _PATH = re.compile(r"choices\[(\d+)\]\.message\.parts\[(\d+)\]")
@@ -49,26 +49,26 @@ def _as_it_is(part: Thinking, _number: int, _message_id: Callable[[], str]) -> T
 
 
 class StateFields(NamedTuple):
-    """What a dialect's clients send back as they got it."""
+    """The fields that a dialect's clients send back unchanged."""
 
     origin: Origin
-    """That of its own parts."""
+    """The origin of its own parts."""
     thoughts: Field = "signature"
-    """Where thinking that can be read has its seal."""
+    """The field for the seal of readable thinking."""
     carriers: Field = "data"
-    """Where thinking that can't be read has it."""
+    """The field for the seal of unreadable thinking."""
     native: tuple[type[Part], ...] = ()
-    """The parts that can be signed themselves."""
+    """The parts that can have a signature themselves."""
     is_flat: bool = False
-    """Whether a message is one text beside its thinking and its calls, in no order."""
+    """Whether a message is one text beside its thinking and its calls, without an order."""
     complete_thinking: Callable[[Thinking, int, Callable[[], str]], Thinking] = _as_it_is
-    """What else thinking needs here, by its number in the message, and that message's id."""
+    """Adds what else thinking needs here, given its number in the message and the message's id."""
 
 
 def encoded_behind(
     front: StateFields, response: Response, encode: Callable[[Response], Encoded]
 ) -> Encoded:
-    """The body for a response, with the state of the provider behind the front sealed."""
+    """Encode a response, with the state of the provider behind the front sealed."""
     done = tuple(_sealed_choice(choice, front) for choice in response.choices)
     if all(places is None for _, places in done):
         return encode(response)
@@ -80,7 +80,7 @@ def encoded_behind(
 
 
 def _sealed_choice(choice: Choice, front: StateFields) -> tuple[Choice, list[int] | None]:
-    """The choice, and the place that each of its parts had; None where all are as they were."""
+    """The choice, and each part's original position; None if no part was changed."""
     message = choice.message
     parts: list[AnyPart] = []
     places: list[int] = []
@@ -92,16 +92,16 @@ def _sealed_choice(choice: Choice, front: StateFields) -> tuple[Choice, list[int
         sealer.count(part)
     sealer.cite(message.parts)
     beside = [made for part in sealer.beside(choice.extras) for made in sealer.sealed(part)]
-    parts, places = beside + parts, [0] * len(beside) + places  # a search comes before the answer
+    parts, places = beside + parts, [0] * len(beside) + places  # a search precedes the response
     if not sealer.has_sealed:
         return choice, None
     return choice.replace(message=message.replace_unchecked(parts=tuple(parts))), places
 
 
 def pointed_back(losses: Iterable[N], places: Mapping[int, Sequence[int]]) -> list[N]:
-    """Losses or repairs that point into a sealed response, pointing into the given one, each once.
+    """Make losses or repairs of a sealed response point into the original one, without duplicates.
 
-    `places` has the number that each part had there, choice by choice.
+    `places` has the original position of each part, per choice.
     """
     return list(dict.fromkeys(_pointed_back(loss, places) for loss in losses))
 
@@ -116,7 +116,7 @@ def _pointed_back(loss: N, places: Mapping[int, Sequence[int]]) -> N:
 
 
 class Sealer:
-    """Seals the parts of one message, one after the other."""
+    """Seals the parts of one message, in order."""
 
     __slots__ = (
         "_calls", "_chars", "_cited", "_front", "_message_id", "_number", "_shown", "has_sealed",
@@ -129,16 +129,16 @@ class Sealer:
         self._front = front
         self._message_id = message_id
         self.origin = origin
-        """The message's, which its parts share unless they have their own."""
+        """The message's origin, which its parts share unless they have their own."""
         self.has_sealed = False
-        self._number = 0  # of the next thinking
+        self._number = 0  # of the next thinking part
         self._cited: list[Citation] = []
-        self._shown: ShownCalls | None = None  # made for the first call of a provider's tool
+        self._shown: ShownCalls | None = None  # created for the first call of a provider tool
         self._chars = 0
         self._calls = 0
 
     def count(self, part: AnyPart) -> None:
-        """Note what is said before the parts to come."""
+        """Record content that precedes the following parts."""
         if self._shown is not None and not isinstance(part, CALLS):
             self._shown.interrupt()
         if isinstance(part, Text):
@@ -147,20 +147,20 @@ class Sealer:
             self.count_call()
 
     def count_text(self, length: int) -> None:
-        """Note that much text."""
+        """Record the length of a text."""
         self._chars += length
 
     def count_call(self) -> None:
-        """Note a call."""
+        """Record a call."""
         self._calls += 1
 
     @property
     def place(self) -> tuple[int, int] | None:
-        """Where the next part stands, if the front does not say."""
+        """The position of the next part, if the front keeps no order."""
         return (self._chars, self._calls) if self._front.is_flat else None
 
     def thought(self, part: Thinking) -> Thinking:
-        """Thinking as the front's own, still without its seal."""
+        """Thinking in the front's own form, not yet sealed."""
         form = "full" if part.form == "redacted" else part.form
         return self._completed(Thinking(part.text, None, form, origin=self._front.origin))
 
@@ -175,18 +175,18 @@ class Sealer:
         return self._front.complete_thinking(part, self._number - 1, self._message_id)
 
     def home_of(self, part: Part) -> Origin | None:
-        """Where a part's state has to go back to; None where the front may show it as it is."""
+        """The origin that a part's state must return to; None if the front can show it as it is."""
         origin = part.origin if part.origin is not None else self.origin
         if origin is None:
             return None
         if origin.dialect == self._front.origin.dialect and not (
             is_sealed(part) or is_counterpart(part)
         ):
-            return None  # an envelope here is another gateway's, which wants it back
+            return None  # an envelope here belongs to another gateway, which needs it back
         return origin if isinstance(part, (Thinking, *WHOLE)) or has_state(part, origin) else None
 
     def sealed(self, part: AnyPart) -> tuple[AnyPart, ...]:
-        """The parts that stand for a part."""
+        """The parts to send in place of a part."""
         home = self.home_of(part)
         if home is None:
             return (part,)
@@ -199,7 +199,7 @@ class Sealer:
     def sealed_whole(
         self, part: AnyPart, home: Origin, place: tuple[int, int] | None
     ) -> tuple[AnyPart, ...]:
-        """A part that the client can't read, and its counterpart; nothing where it is too large."""
+        """A carrier for an unreadable part, and its counterpart; empty if it is too large."""
         calls = self._shown_calls if isinstance(part, CALLS) else None
         shown, shown_id = ((), None) if calls is None else calls.of(part, home)
         envelope = whole_envelope(part, home, place, shown_id)
@@ -209,7 +209,7 @@ class Sealer:
             self.has_sealed = True
             return (shown[0].replace(signature=envelope), *shown[1:])
         carrier = self.carrier(envelope)
-        # Before a call and behind its result, so that nothing comes between them.
+        # Before a call and after its result, so that nothing comes between the two.
         return (carrier, *shown) if isinstance(part, ServerToolCall) else (*shown, carrier)
 
     @property
@@ -219,20 +219,20 @@ class Sealer:
         return self._shown
 
     def beside(self, extras: Mapping[str, Any]) -> tuple[AnyPart, ...]:
-        """The calls that a choice tells of in its extras, for a front that can show them."""
+        """The provider calls recorded in a choice's extras, for a front that can show them."""
         origin = self.origin
         if not extras or origin is None or origin.dialect == self._front.origin.dialect:
             return ()
         return self._shown_calls.beside(origin, extras, self._cited)
 
     def cite(self, parts: Iterable[AnyPart]) -> None:
-        """Note what texts cite."""
+        """Collect the citations of texts."""
         for part in parts:
             if type(part) is Text and part.citations:
                 self._cited += part.citations
 
     def _sealed_beside(self, part: AnyPart, home: Origin) -> tuple[AnyPart, ...]:
-        """A part that the client is shown, and its state."""
+        """A part that the client is shown, and its sealed state."""
         front = self._front
         envelope = self.envelope(part, home, self.place)
         if envelope is None:
@@ -253,15 +253,15 @@ class Sealer:
 
 
 def has_state(part: Part, origin: Origin) -> bool:
-    """Whether a part that a client is shown has state that it is not."""
+    """Whether a part shown to a client also has state that is not shown."""
     if part.signature is not None:
         return True
     if isinstance(part, Text) and any(
         has_overlay(c.extras, origin.dialect) for c in part.citations
     ):
-        return True  # W71: sealed references
+        return True  # W71: encrypted references
     if isinstance(part, ToolCall) and has_overlay(part.extras, origin.dialect):
-        return True  # such as which of a provider's own tools called it
+        return True  # such as which provider tool called it
     return part.item_id is not None and not isinstance(part, Media)
 
 
@@ -273,7 +273,7 @@ def is_shown(part: Part) -> bool:
 
 
 def stateless(part: AnyPart, origin: Origin | None = None) -> AnyPart:
-    """A part as a client is shown it; its state goes along in an envelope."""
+    """A part as the client is shown it; its state travels in an envelope."""
     is_other = origin is not None and part.origin != origin
     if not is_other and part.signature is None and part.item_id is None:
         return part
@@ -288,19 +288,19 @@ def stateless(part: AnyPart, origin: Origin | None = None) -> AnyPart:
 def whole_envelope(
     part: AnyPart, home: Origin, place: tuple[int, int] | None, shown_id: str | None = None
 ) -> str | None:
-    """The envelope for a part that the client is not shown, but maybe a counterpart of it."""
+    """The envelope for a part that the client is not shown, except perhaps as a counterpart."""
     extras = own_extras(part.extras, home.dialect)
     return wrap(Seal(home, part.replace(origin=None, extras=extras), at=place, shown=shown_id))
 
 
 def _unsaid(part: AnyPart, home: Origin) -> AnyPart:
-    """The state of a part, without what the client is shown."""
+    """The state of a part, without the content that the client is shown."""
     extras = own_extras(part.extras, home.dialect)
     changes: dict[str, Any] = {"origin": None, "cache": None, "extras": extras}
     if isinstance(part, (Text, Thinking, Refusal)):
         changes["text"] = ""
     elif isinstance(part, ToolCall):
-        # A front without custom tools shows a call of one as a function's.
+        # A front without custom tools shows a custom call as a function call.
         raw = part.raw if part.kind == "custom" else ""
         changes |= {"id": "", "name": "", "raw": raw, "input": None}
     elif isinstance(part, Media):

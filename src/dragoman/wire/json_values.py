@@ -1,4 +1,4 @@
-"""JSON values off the wire: what a body and its fields have to be."""
+"""Validates JSON values from the wire: bodies and their fields."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _TEXTS = (str, bytes, bytearray, memoryview)
 
 
 def parsed(body: JsonText | Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
-    """A body as a dict, from JSON text or as it is; raises `WireError` where it is no object."""
+    """A body as a mapping, parsed if it is text; raises `WireError` if it is not an object."""
     if not isinstance(body, _TEXTS) and isinstance(body, Mapping):
         return body
     value = opened(body, dialect)
@@ -41,7 +41,7 @@ def parsed(body: JsonText | Mapping[str, Any], dialect: str) -> Mapping[str, Any
 
 
 def opened(body: JsonText, dialect: str) -> Any:
-    """The JSON value of a body; what is none is the peer's fault."""
+    """Parse a body; invalid JSON raises `WireError`."""
     try:
         return loads(body)
     except InvalidInputError as error:
@@ -52,7 +52,7 @@ def opened(body: JsonText, dialect: str) -> Any:
 def want(
     wire: Mapping[str, Any], key: str, kind: type | tuple[type, ...], dialect: str, path: str
 ) -> Any:
-    """A field that has to be there and of that type; raises `WireError` naming it."""
+    """A required field of that type; raises `WireError` with its path otherwise."""
     value = wire.get(key)
     if isinstance(value, kind):
         return value

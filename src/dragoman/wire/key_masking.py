@@ -1,4 +1,4 @@
-"""API keys in texts of other people's making: masked before anybody keeps or shows them."""
+"""Masks API keys in text from others, before it is stored or shown."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 MASK = "***"
-_SHORTEST = 8  # characters of a secret that is looked for: shorter ones are words
-# Keys as providers make them, and whatever stands behind the names of such headers.
+_MIN_SECRET = 8  # secrets with fewer characters are not masked: they could be ordinary words
+# Keys in the formats of providers, and whatever follows the names of such headers.
 _KEYS = re.compile(
     r"\b(?:sk|pk|rk|gsk|xai|pplx|hf|fw|r8|nvapi|csk|dsk|or|key|api)[-_][A-Za-z0-9*][A-Za-z0-9_*.-]{7,}"
     r"|\bAIza[A-Za-z0-9_*-]{8,}|\bya29\.[A-Za-z0-9_.-]{8,}|\bAKIA[A-Z0-9]{8,}"
@@ -18,22 +18,22 @@ _NAMED = re.compile(
     r"|access[-_ ]token)"
     r"(\W{1,4}(?:bearer\s+)?)([A-Za-z0-9][A-Za-z0-9+/=_.*-]{7,})"
 )
-_TELLING = re.compile(r"[0-9*]")
+_KEY_LIKE = re.compile(r"[0-9*]")
 
 
 def masked(text: str, secrets: Iterable[str] = ()) -> str:
-    """The text without keys: those that are known, and whatever looks like one.
+    """The text with keys masked: the given secrets, and anything that looks like a key.
 
     >>> masked("Incorrect API key provided: sk-proj-abcdef0123456789. Check it.")
     'Incorrect API key provided: *** Check it.'
     """
     for secret in secrets:
-        if len(secret) >= _SHORTEST:
+        if len(secret) >= _MIN_SECRET:
             text = text.replace(secret, MASK)
-    text = _KEYS.sub(_unless_a_word, _TOKEN.sub(MASK, text))
-    return _NAMED.sub(lambda found: f"{found[1]}{found[2]}{_unless_a_word(found, 3)}", text)
+    text = _KEYS.sub(_masked_if_key, _TOKEN.sub(MASK, text))
+    return _NAMED.sub(lambda found: f"{found[1]}{found[2]}{_masked_if_key(found, 3)}", text)
 
 
-def _unless_a_word(found: re.Match[str], group: int = 0) -> str:
-    """Keys hold digits or asterisks; `api-version` and `key_not_found` don't."""
-    return MASK if _TELLING.search(found[group]) else found[group]
+def _masked_if_key(found: re.Match[str], group: int = 0) -> str:
+    """Mask a match with digits or asterisks; `api-version` and `key_not_found` have none."""
+    return MASK if _KEY_LIKE.search(found[group]) else found[group]

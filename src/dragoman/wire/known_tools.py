@@ -1,8 +1,8 @@
-"""Tools that came before: a client sends the same ones with every request.
+"""Cache of decoded tool definitions: a client sends the same tools with every request.
 
-They are found by their text, and must equal what stands in the body: values that JSON does not have
-(a `Decimal` in a dict that somebody gives us) may be written alike. Being the same objects each
-time, they are known to whatever remembers things of tools as well, such as the schema compiler.
+The key is the serialised JSON, and the cached input must also equal the given one: values that JSON
+doesn't have (a `Decimal` in a dict) may serialise alike. As the same objects are returned each
+time, other caches keyed by tools, such as the schema compiler's, also hit.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from msgspec.json import Decoder, Encoder
 from dragoman.model.requests import AnyTool
 
 Tools = tuple[AnyTool, ...]
-_MOST = 256
-_MOST_BYTES = 4 * 2**20
+_MAX_ENTRIES = 256
+_MAX_BYTES = 4 * 2**20
 _encode = Encoder().encode
 _decode = Decoder().decode
 
 
 class KnownTools:
-    """Of one dialect, bounded in number and bytes: where it gets too much, all are forgotten."""
+    """The tools of one dialect. The cache is cleared when it exceeds its entry or byte limit."""
 
     def __init__(self, read: Callable[[Any], AnyTool]) -> None:
         self._read = read
@@ -35,23 +35,23 @@ class KnownTools:
         return len(self._known)
 
     def read(self, wire: list[Any]) -> Tools:
-        """The tools in a list."""
+        """Decode a list of tools, or return the cached result."""
         try:
             text = _encode(wire)
             known = self._known.get(text)
             if known is not None and known[0] == wire:
                 return known[1]
-        except Exception:  # noqa: BLE001 - whatever is wrong with it, its reader says so
+        except Exception:  # noqa: BLE001 - any problem with it is reported by the decoder
             text = b""
         tools = tuple([self._read(tool) for tool in wire])
-        if 0 < len(text) <= _MOST_BYTES // 4:
+        if 0 < len(text) <= _MAX_BYTES // 4:
             self._keep(text, tools)
         return tools
 
     def _keep(self, text: bytes, tools: Tools) -> None:
-        copy = _decode(text)  # nobody else can change it
+        copy = _decode(text)  # a private copy
         with self._lock:
-            if len(self._known) >= _MOST or self._size + len(text) > _MOST_BYTES:
+            if len(self._known) >= _MAX_ENTRIES or self._size + len(text) > _MAX_BYTES:
                 self._known.clear()
                 self._size = 0
             self._size += 0 if text in self._known else len(text)

@@ -1,8 +1,8 @@
-"""Log probabilities of tokens, in the three forms that wires have them.
+"""Log probabilities of tokens, in the three formats that exist.
 
-`Choice.logprobs` holds them as they came. They are told apart by their form, whatever dialect they
+`Choice.logprobs` holds them as received. Formats are recognised by structure, whatever dialect they
 came from: an object with `content` (OpenAI), the same list without it (Ollama), or candidates
-(Google). Another dialect writes the `Token`s in its own form.
+(Google). Another dialect writes the `Token`s in its own format.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from dragoman.model.frozen import thaw
 from dragoman.wire.losses import Loss
 
-UNREADABLE = "probabilities of another form are left out"
-_IDS = "the numbers of tokens mean nothing to other models"
+UNREADABLE = "log probabilities in an unknown format are left out"
+_IDS = "token ids are left out: they mean nothing to other models"
 
 
 class Token(NamedTuple):
-    """A token, how likely it was, and what else was likely in its place."""
+    """A token, its log probability, and the alternatives at its position."""
 
     token: str
     logprob: float
@@ -27,14 +27,14 @@ class Token(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """The tokens of an answer, and whether they came with numbers."""
+    """The tokens of a response, and whether they had token ids."""
 
     tokens: list[Token]
     has_ids: bool = False
 
 
 def tokens_of(logprobs: Any) -> Tokens | None:
-    """The tokens; None where there are none, the form is not known, or more is in it."""
+    """The tokens; None if there are none, or the format is unknown or has more content."""
     wire = thaw(logprobs) if isinstance(logprobs, (Mapping, list, tuple)) else None
     found = _read(wire)
     return found if found is not None and found.tokens else None
@@ -79,11 +79,11 @@ def _candidate(wire: Any) -> Token:
     return Token(token, logprob, list(token.encode("utf-8", "replace")))
 
 
-# --- the forms that are written
+# --- encoding
 
 
 def as_list(tokens: Iterable[Token]) -> list[dict[str, Any]]:
-    """The tokens as OpenAI's dialects and Ollama list them."""
+    """The tokens in the format of OpenAI's dialects and Ollama."""
     return [
         {**_entry(token), "top_logprobs": [_entry(other) for other in token.others]}
         for token in tokens
@@ -95,7 +95,7 @@ def _entry(token: Token) -> dict[str, Any]:
 
 
 def as_candidates(tokens: Iterable[Token]) -> dict[str, Any]:
-    """The tokens as Google lists them."""
+    """The tokens in Google's format."""
     given = list(tokens)
     wire: dict[str, Any] = {"chosenCandidates": [_as_candidate(token) for token in given]}
     if any(token.others for token in given):
@@ -110,7 +110,7 @@ def _as_candidate(token: Token) -> dict[str, Any]:
 
 
 def lost(found: Tokens | None, path: str) -> Iterator[Loss]:
-    """What another form can't say of them."""
+    """What is lost in another format."""
     if found is None:
         yield Loss(path, UNREADABLE)
     elif found.has_ids:

@@ -1,4 +1,4 @@
-"""What a target could not be told, and what was repaired on the way to it."""
+"""`Loss` and `Repair`: what a target could not be sent, and what was changed for it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dragoman.model.value import Value
 
 
 class Loss(Value, frozen=True):
-    """One thing that did not make it into the output, or not as it was.
+    """One thing that is missing from the output, or is not sent as it was.
 
     `path` points into the canonical request or response (`messages[3].parts[0]`); `reason` says
-    what happened to it, without quoting it.
+    what happened to it, without quoting content.
     """
 
     path: str
@@ -31,7 +31,7 @@ class Repair(Value, frozen=True):
     """One thing that was changed because the target would have refused it.
 
     `path` points into the canonical request, as a loss's does; an addition is reported at the
-    thing that made it necessary. `rule` is the rule of `docs/reference/rules.md` that asks for it.
+    thing that made it necessary. `rule` is the rule in `docs/reference/rules.md` that requires it.
     """
 
     path: str
@@ -51,7 +51,7 @@ Note = Loss | Repair
 
 
 class Losses:
-    """What a stream could not say, or not as it was: each once, however many pieces it came in."""
+    """Collects the losses and repairs of a stream, each once, however many chunks repeat it."""
 
     __slots__ = ("_found", "_repairs")
 
@@ -61,23 +61,23 @@ class Losses:
 
     @property
     def all(self) -> list[Loss]:
-        """In the order in which they came."""
+        """The losses, in order of occurrence."""
         return list(self._found.values())
 
     @property
     def repairs(self) -> list[Repair]:
-        """What was put right, likewise."""
+        """The repairs, in order of occurrence."""
         return list(self._repairs)
 
     def repair(self, repairs: Iterable[Repair]) -> None:
-        """Note repairs."""
+        """Record repairs."""
         self._repairs.update(dict.fromkeys(repairs))
 
     def add(self, path: str, reason: str) -> None:
-        """Note a loss."""
+        """Record a loss."""
         self._found.setdefault((path, reason), Loss(path, reason))
 
     def extend(self, losses: Iterable[Loss]) -> None:
-        """Note several."""
+        """Record several losses."""
         for loss in losses:
             self._found.setdefault((loss.path, loss.reason), loss)

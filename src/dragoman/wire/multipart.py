@@ -1,4 +1,4 @@
-"""Forms with a file, as browsers send them (RFC 7578)."""
+"""Multipart forms with a file (RFC 7578)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _UNQUOTED = re.compile(r'[\x00-\x1f\x7f"\\]')
 
 
 def form(upload: ToUpload, fields: Mapping[str, str], headers: Mapping[str, str]) -> Piece:
-    """A form that holds these fields, and the file as `file`.
+    """A form with these fields, and the file as `file`.
 
-    The boundary follows from the content: the same upload is the same request, which replays find.
+    The boundary is derived from the content: the same upload always gives the same request, so that
+    replays find it.
     """
     boundary = f"dragoman-{sha256(upload.content).hexdigest()}"
     lines = [_field(boundary, name, value) for name, value in fields.items()]
@@ -29,7 +30,7 @@ def _field(boundary: str, name: str, value: str) -> str:
 
 
 def _head(boundary: str, upload: ToUpload) -> str:
-    name = _UNQUOTED.sub("_", upload.name)  # it may hold what would end the line
+    name = _UNQUOTED.sub("_", upload.name)  # it may contain line breaks or quotes
     mime = _UNQUOTED.sub("_", upload.mime)
     return (
         f"--{boundary}\r\n"

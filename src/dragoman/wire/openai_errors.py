@@ -1,4 +1,4 @@
-"""Errors as OpenAI writes them, in Chat Completions and in Responses alike."""
+"""OpenAI's error format, shared by Chat Completions and Responses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FORMS: Forms[tuple[int, str, str | None]] = {
 
 
 def encode_failure(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """The status and the body to answer with."""
+    """The status and body to return to a client."""
     told = reported(error)
     usual, kind, code = form_of(told, _FORMS)
     said = told.code if code is None and told.code != kind else code

@@ -1,6 +1,6 @@
-"""OpenAI's embeddings, model lists and uploads, which its two dialects share.
+"""OpenAI's embeddings, model lists and uploads, shared by its two dialects.
 
-What a server reads and writes stands beside what a client writes and reads.
+The functions for servers are next to those for clients.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from dragoman.wire.services import (
 )
 
 _NAME = "openai"
-_SINGLE = 4  # bytes of a number in base64
-# Groq, OpenRouter, Mistral and vLLM tell, each in its own word.
+_SINGLE = 4  # bytes per number in base64
+# The names that Groq, OpenRouter, Mistral and vLLM use for the context window.
 _WINDOWS = ("context_window", "context_length", "max_context_length", "max_model_len")
 _KNOWN = frozenset({"id", "created", "name", "object", *_WINDOWS})
 _ASKED = frozenset({"model", "input", "dimensions", "user", "encoding_format"})
 _BASE64 = "base64"
-_OWNER = "system"  # of a model whose owner nobody names; clients want one
+_OWNER = "system"  # for models without a known owner; clients require one
 
 # --- embeddings
 
 
 def encode_embeddings(asked: ToEmbed) -> Encoded:
-    """The request for embeddings."""
+    """Encode a request for embeddings."""
     losses = list(embedding_losses(asked, _NAME, ("user",)))
     body: dict[str, Any] = {"model": asked.model, "input": _inputs(asked, losses)}
     if asked.dimensions is not None:
@@ -74,14 +74,14 @@ def encode_embeddings(asked: ToEmbed) -> Encoded:
 
 
 def _inputs(asked: ToEmbed, losses: list[Loss]) -> list[Any]:
-    """Texts or token ids: one request has no more than one kind of them."""
+    """Texts or token ids: a request can't mix the two."""
     if asked.inputs and all(map(is_tokens, asked.inputs)):
         return [list(tokens) for tokens in asked.inputs]
     return plain_texts(asked, losses)
 
 
 def decode_embedding_request(wire: Mapping[str, Any], _path: str | None) -> ToEmbed:
-    """What a client asks to embed."""
+    """Decode a client's request for embeddings."""
     answer_form = optional(wire, "encoding_format", str, _NAME)
     if answer_form not in {None, "float", _BASE64}:
         refuse("float or base64", "$.encoding_format", _NAME)
@@ -97,7 +97,7 @@ def decode_embedding_request(wire: Mapping[str, Any], _path: str | None) -> ToEm
 
 
 def decode_embeddings(wire: Any) -> Embedded:
-    """The embeddings in a body, each where its `index` says."""
+    """Decode the embeddings in a body, ordered by `index`."""
     rows = objects(wire, "data", _NAME)
     if all(is_number(row.get("index")) for row in rows):
         rows.sort(key=lambda row: row["index"])
@@ -113,22 +113,22 @@ def _vector(value: Any, place: int) -> tuple[float, ...]:
     try:
         raw = b64decode(value, validate=True)
     except (binascii.Error, ValueError):
-        raw = b"?"  # no number is that short
+        raw = b"?"  # too short for a number, so it is refused below
     if len(raw) % _SINGLE == 0:
         return _numbers(raw)
-    msg = f"expected base64 of numbers at {path}"
+    msg = f"expected base64-encoded numbers at {path}"
     raise WireError(msg, dialect=_NAME, path=path)
 
 
 def encode_embedding_response(embedded: Embedded, asked: ToEmbed) -> Encoded:
-    """The embeddings for a client, as numbers or in base64."""
+    """Encode embeddings for a client, as numbers or base64."""
     write = _base64 if asked.answer_form == _BASE64 else list
     rows = [
         {"object": "embedding", "index": place, "embedding": write(vector)}
         for place, vector in enumerate(checked_vectors(embedded, asked))
     ]
     model, usage = embedded.model or asked.model, _encode_usage(embedded.usage)
-    made = new_id("embd-")  # Mistral's SDK insists on one
+    made = new_id("embd-")  # Mistral's SDK requires an id
     return Encoded({"id": made, "object": "list", "data": rows, "model": model, "usage": usage})
 
 
@@ -142,7 +142,7 @@ def _numbers(raw: bytes) -> tuple[float, ...]:
 def _base64(vector: Sequence[float]) -> str:
     numbers = array("f", vector)
     if not all(map(isfinite, numbers)):
-        msg = "a number of an embedding does not fit into four bytes"
+        msg = "an embedding has a value that doesn't fit a 32-bit float"
         raise ServerError(msg)
     if sys.byteorder == "big":
         numbers.byteswap()
@@ -160,7 +160,7 @@ def _usage(wire: Any) -> Usage | None:
 
 
 def _encode_usage(usage: Usage | None) -> dict[str, int]:
-    """The counts, which every client's types require."""
+    """The token counts, which every client's types require."""
     known = Usage() if usage is None else usage
     return {"prompt_tokens": known.total_input, "total_tokens": known.total}
 
@@ -169,13 +169,13 @@ def _encode_usage(usage: Usage | None) -> dict[str, int]:
 
 
 def decode_models(wire: Any) -> ModelPage:
-    """The models in a body: `data`, or a bare list as some have it."""
+    """Decode a model list: in `data`, or a bare list as some servers send."""
     rows = objects(wire, "data" if is_object(wire) else None, _NAME)
     return ModelPage([_model(row) for row in rows if isinstance(row.get("id"), str)])
 
 
 def encode_models(models: Sequence[ModelInfo], _query: Mapping[str, str]) -> Encoded:
-    """All models: there are no pages."""
+    """Encode the whole model list: there is no pagination."""
     losses = [
         loss
         for place, model in enumerate(models)
@@ -185,13 +185,13 @@ def encode_models(models: Sequence[ModelInfo], _query: Mapping[str, str]) -> Enc
 
 
 def decode_model(wire: Any) -> ModelInfo:
-    """One model alone."""
+    """Decode a single model."""
     text_at(wire, "id", _NAME)
     return _model(wire)
 
 
 def encode_model(model: ModelInfo) -> Encoded:
-    """One model alone."""
+    """Encode a single model."""
     return Encoded(_row(model), losses=tuple(foreign_losses(model.extras, _NAME, "extras")))
 
 
@@ -216,7 +216,7 @@ def _row(model: ModelInfo) -> dict[str, Any]:
 
 
 def _trained(row: dict[str, Any]) -> int | None:
-    """llama.cpp says what the model was trained on."""
+    """The context window the model was trained with, as llama.cpp reports it."""
     meta = row.get("meta")
     window = meta.get("n_ctx_train") if is_object(meta) else None
     return window if is_number(window) else None
@@ -226,12 +226,12 @@ def _trained(row: dict[str, Any]) -> int | None:
 
 
 def encode_upload(upload: ToUpload) -> Piece:
-    """The request that uploads a file for use in messages."""
+    """Encode the upload of a file for use in messages."""
     return form(upload, {"purpose": "user_data"}, {})
 
 
 def decode_upload(wire: Any) -> Uploaded:
-    """The file's id."""
+    """Decode the uploaded file's id."""
     return Uploaded(text_at(wire, "id", _NAME))
 
 

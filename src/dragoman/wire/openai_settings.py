@@ -1,4 +1,4 @@
-"""Settings that OpenAI's two dialects have alike."""
+"""Settings shared by OpenAI's two dialects."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dragoman.wire.shared_settings import SharedSetting
 
 _STANDARD = "standard"
 _DEFAULT = "default"
-_OTHERS_TTLS = ("5m", "1h")  # Anthropic's: OpenAI takes its own only
+_OTHERS_TTLS = ("5m", "1h")  # Anthropic's: OpenAI accepts only its own values
 _CALLERS = {"programmatic": "code"}
 
 
 def mapping(value: Any) -> Mapping[str, Any] | None:
-    """An object."""
+    """The value if it is a non-empty object."""
     return value if isinstance(value, Mapping) and value else None
 
 
 def _tier(value: Any) -> str | None:
-    """The tier; a host's own word for one (Groq's `on_demand`) is kept."""
+    """The service tier; a host's own value (Groq's `on_demand`) is kept."""
     return {_DEFAULT: _STANDARD, _STANDARD: None}.get(value, value) if text(value) else None
 
 
@@ -34,13 +34,13 @@ def _cache_options_wire(options: Mapping[str, Any]) -> Any:
 
 
 def callers(value: Any) -> tuple[str, ...] | None:
-    """Who may call a tool."""
+    """Which callers may call a tool."""
     names = texts(list(value)) if isinstance(value, (list, tuple)) else None
     return tuple(_CALLERS.get(name, name) for name in names) if names else None
 
 
 def callers_wire(names: tuple[str, ...]) -> list[str]:
-    """The same, as the wire has it."""
+    """The wire form of `callers`."""
     return ["programmatic" if name.startswith("code") else name for name in names]
 
 

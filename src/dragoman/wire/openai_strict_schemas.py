@@ -1,4 +1,4 @@
-"""What OpenAI takes of JSON Schema, and the rules for its strict schemas."""
+"""The JSON Schema subset that OpenAI supports, and the rules for its strict schemas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dragoman.wire.schemas.profiles import (
 from dragoman.wire.target import Target
 from dragoman.wire.violations import Found, Object, field, subschemas, texts_in
 
-# --- what its hosts take
+# --- what its hosts support
 
 OPENAI = Profile(
     name="openai",
@@ -28,7 +28,7 @@ OPENAI = Profile(
     refused_at_root=frozenset({"oneOf", "anyOf", "allOf", "enum", "not"}),
     needs_items=True,
 )
-"""Functions that are not strict."""
+"""For non-strict functions."""
 
 OPENAI_STRICT = Profile(
     name="openai-strict",
@@ -51,40 +51,40 @@ OPENAI_STRICT = Profile(
     defines_required=True,
     has_distinct_first_keys=True,
     refuses_lookaround=True,
-    most_levels=10,
-    most_properties=5000,
-    most_literals=1000,
+    max_levels=10,
+    max_properties=5000,
+    max_literals=1000,
 )
-"""Strict functions and strict `json_schema` formats (W14, W15)."""
+"""For strict functions and strict `json_schema` formats (W14, W15)."""
 
 _OPENAIS = Profiles(OPENAI_STRICT, OPENAI)
 _ANYONES = Profiles(PLAIN, PLAIN)
 
 
 def openai_profiles(target: Target) -> Profiles:
-    """Those of a host that speaks one of OpenAI's dialects."""
+    """The schema profiles of a host that speaks one of OpenAI's dialects."""
     return _OPENAIS if target.schemas.checks_strict else _ANYONES
 
 
 def is_refused_strict(tool: ToolDefinition, target: Target, vendor: Target) -> bool:
-    """Whether a strict schema of the dialect's own, which one host took, would be refused here.
+    """Whether a strict schema that came in this dialect would be refused by the target.
 
-    Without a target named, what came in the dialect goes back as it came.
+    Without an explicit target, what came in the dialect is sent back unchanged.
     """
     is_named = target is not vendor and not target.keeps_own_messages
     is_checked = is_named and tool.strict is True and target.schemas.checks_strict
     return is_checked and not is_strict(tool.parameters)
 
 
-# --- rules for strict schemas, wherever they stand in a body
+# --- rules for strict schemas, wherever they occur in a body
 
 
 class HasStrictSchemas(Protocol):
-    """A view of a body that knows its strict schemas."""
+    """A view of a body that lists its strict schemas."""
 
     @property
     def strict_schemas(self) -> list[tuple[str, Any]]:
-        """The schemas that are to be followed strictly, with their paths."""
+        """The strict schemas, with their paths."""
         ...
 
 
@@ -92,7 +92,7 @@ _FORBIDDEN = ("oneOf", "allOf", "patternProperties", "default")
 
 
 def w14_strict_objects_are_closed(view: HasStrictSchemas) -> Found:
-    """Every object is closed, and lists all its properties as required."""
+    """Every object must be closed and list all its properties as required."""
     for path, schema in view.strict_schemas:
         if any(node.get("additionalProperties") is not False for node in _objects(schema)):
             yield path, "every object in a strict schema needs additionalProperties: false"
@@ -101,7 +101,7 @@ def w14_strict_objects_are_closed(view: HasStrictSchemas) -> Found:
 
 
 def w15_strict_schemas_keep_to_the_subset(view: HasStrictSchemas) -> Found:
-    """The root is a plain object, and some keywords are not known."""
+    """The root must be a plain object, and some keywords are unsupported."""
     for path, schema in view.strict_schemas:
         root = schema if isinstance(schema, Mapping) else {}
         if root.get("type") != "object" and "$ref" not in root:
@@ -115,14 +115,14 @@ def w15_strict_schemas_keep_to_the_subset(view: HasStrictSchemas) -> Found:
 
 
 class _Alone:
-    """One schema, as a view of it."""
+    """A view of a single schema."""
 
     def __init__(self, schema: Any) -> None:
         self.strict_schemas = [("", schema)]
 
 
 def is_strict(schema: Any) -> bool:
-    """Whether OpenAI takes a schema as a strict one."""
+    """Whether OpenAI accepts a schema as strict."""
     view = _Alone(schema)
     rules = (w14_strict_objects_are_closed, w15_strict_schemas_keep_to_the_subset)
     return not any(finding for rule in rules for finding in rule(view))

@@ -1,23 +1,23 @@
-"""The overlay: what the wire said beyond the model, and how it spelled what the model holds.
+"""The overlay: wire fields that the model doesn't have, and how the wire spelled the others.
 
-A decoder keeps both in `extras`, so that a body that nobody edited goes back as it came:
+A decoder keeps both in `extras`, so that an unedited body is sent back exactly as it came:
 
-- under the dialect's name: the fields that the model has no place for, explicit nulls included;
-- under `"<dialect> spelling"`: how the others were spelled, where an encoder that is left to itself
-  would spell them otherwise.
+- under the dialect's name: the fields that the model doesn't have, explicit nulls included;
+- under `"<dialect> spelling"`: how the other fields were spelled, where the encoder's default
+  differs.
   `values` lists `[path, ours, theirs]`: the wire had `theirs` where we write `ours`; without
-  `theirs` it had nothing there. `guesses` are the same, where the model may hold less than the
-  wire said: another dialect reports what it can't say. `names` lists `[path, name]`: the field had
-  another name. `single` lists the paths of lists that were written as their only item. `words` are
-  for a dialect's own encoder, which has more than one spelling to choose from. `said` is explained
-  in `overlay_edits`. Anything else is a note that an encoder asks for itself (`note_of`).
+  `theirs` the field was absent. `guesses` is the same, where the model may hold less than the wire
+  did: another dialect reports that as a loss. `names` lists `[path, name]`: the field had another
+  name. `single` lists the paths of lists that were written as their only item. `words` are notes
+  for the dialect's encoder, where it has several spellings to choose from. `said` is explained in
+  `overlay_edits`. Anything else is a note that an encoder looks up itself (`note_of`).
 
-`with_overlay` puts all that back, by one rule: a field goes where the model says nothing, a
-spelling goes where the encoder still writes what it wrote for the unedited value. So an edit
+`with_overlay` puts all that back by one rule: a field is added where the model has no value, a
+spelling is applied where the encoder still writes what it wrote for the unedited value. So an edit
 always wins, and nothing reaches another dialect.
 
-Extras may come from stored documents and from clients: what is not of the shape that a decoder
-makes is as good as absent. What earlier versions stored is read by `overlay_stored`.
+Extras may come from stored documents and from clients: anything of another shape than decoders
+produce is ignored. `overlay_stored` reads what earlier versions stored.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ _SPELLING = " spelling"
 _VALUES, _GUESSES, _NAMES = "values", "guesses", "names"
 _SINGLE, _WORDS = "single", "words"
 _BOTH = (_VALUES, _GUESSES)
-_DIGEST = "sha256:"  # begins what is kept of a list of ours, which would be too much
+_DIGEST = "sha256:"  # prefix of the digest that is stored in place of a long list of ours
 _ENTRY = (2, 3)
 _ABSENT: Any = object()
 
 
-@lru_cache(maxsize=256)  # extras may come from clients: any number of names
+@lru_cache(maxsize=256)  # bounded, since extras from clients may have any number of names
 def spelling_key(dialect: str) -> str:
-    """Where the extras keep how a dialect spelled things."""
+    """The key in extras for how a dialect spelled things."""
     return dialect + _SPELLING
 
 
-# --- reading
+# --- decoding
 
 
 def overlay_of(
@@ -62,11 +62,11 @@ def overlay_of(
     *,
     notes_absent: bool = True,
 ) -> FrozenDict:
-    """As `extras`: what of a wire object would not come back by itself.
+    """Collect as `extras` what of a wire object an encoder would not restore by itself.
 
-    The fields that are `known` do. `written` is what an encoder, left to itself, writes in others:
-    it may get them wrong, or they may not have been there. `words` are notes for the encoder.
-    Without `notes_absent`, fields that were not there are left to whoever reads the object.
+    Fields that are `known` it restores. `written` is what the encoder writes by default for the
+    others: it may differ from the wire, or the wire may lack it. `words` are notes for the encoder.
+    Without `notes_absent`, fields that the wire lacks are left to the caller.
 
     >>> overlay_of({"type": "text", "text": "hi", "odd": None}, {"type", "text"}, "openai-chat")
     {'openai-chat': {'odd': None}}
@@ -83,7 +83,7 @@ def overlay_of(
 
 
 def extras_of(fields: Mapping[str, Any], dialect: str, words: Iterable[str] = ()) -> FrozenDict:
-    """Extras that hold these fields, and words that tell the encoder how others were spelled."""
+    """Extras with these fields, and notes that tell the encoder how others were spelled."""
     if words:
         if not fields:
             return _words_alone(dialect, tuple(words))
@@ -92,23 +92,23 @@ def extras_of(fields: Mapping[str, Any], dialect: str, words: Iterable[str] = ()
     return freeze_mapping({dialect: fields}, "the wire") if fields else EMPTY
 
 
-@lru_cache(maxsize=1024)  # the words are ours and few: most messages share the same object
+@lru_cache(maxsize=1024)  # the words are ours and few, so most messages share one object
 def _words_alone(dialect: str, words: tuple[str, ...]) -> FrozenDict:
     return freeze_mapping({spelling_key(dialect): {_WORDS: list(words)}}, "the wire")
 
 
 def with_word(extras: Mapping[str, Any], dialect: str, word: str) -> FrozenDict:
-    """The extras with one word more."""
+    """The extras with one word added."""
     return with_words(extras, dialect, (*words_of(extras, dialect), word))
 
 
 def with_words(extras: Mapping[str, Any], dialect: str, words: Iterable[str]) -> FrozenDict:
-    """The extras with these words, and no others."""
+    """The extras with exactly these words."""
     return with_note(extras, dialect, _WORDS, list(words))
 
 
 def with_guesses(extras: Mapping[str, Any], dialect: str, guesses: Iterable[Any]) -> FrozenDict:
-    """The extras with more of `guesses`, if there are any; they count after those before."""
+    """The extras with `guesses` appended, if there are any; later ones take precedence."""
     key = spelling_key(dialect)
     spelling = extras.get(key, EMPTY)
     listed = [*spelling.get(_GUESSES, ()), *guesses]
@@ -117,42 +117,42 @@ def with_guesses(extras: Mapping[str, Any], dialect: str, guesses: Iterable[Any]
 
 
 class Overlay:
-    """Collects what a decoder keeps of one wire object."""
+    """Collects the overlay of one wire object."""
 
     __slots__ = ("dialect", "fields", "notes_absent", "spelling")
 
     def __init__(self, dialect: str, fields: dict[str, Any] | None = None) -> None:
         self.dialect = dialect
         self.fields: dict[str, Any] = {} if fields is None else fields
-        """The fields that the model has no place for."""
+        """The fields that the model doesn't have."""
         self.notes_absent = True
-        """Whether `compare` notes what we write and the wire did not have."""
+        """Whether `compare` records fields that we write and the wire lacked."""
         self.spelling: dict[str, Any] = {}
 
     def value(self, path: Path, ours: Any, theirs: Any) -> None:
-        """Note a value that the wire had otherwise than we write it."""
+        """Record a value that the wire spelled differently."""
         self.spelling.setdefault(_VALUES, []).append([list(path), ours, theirs])
 
     def guess(self, path: Path, ours: Any, theirs: Any) -> None:
-        """As `value`, where the model may hold less than the wire said."""
+        """Like `value`, where the model may hold less than the wire did."""
         self.spelling.setdefault(_GUESSES, []).append([list(path), ours, theirs])
 
     def absent(self, path: Path, ours: Any) -> None:
-        """Note a field that we write and the wire did not have."""
+        """Record a field that we write and the wire lacked."""
         self.spelling.setdefault(_VALUES, []).append([list(path), ours])
 
     def single(self, *path: str) -> None:
-        """Note a list that was written as its only item."""
+        """Record a list that was written as its only item."""
         self.spelling.setdefault(_SINGLE, []).append(list(path))
 
     def note(self, kind: str, value: Any) -> None:
-        """Note something that an encoder asks for itself, by `note_of`."""
+        """Record a note that an encoder looks up with `note_of`."""
         self.spelling[kind] = value
 
     def renamed(self, wire: dict[str, Any], names: Mapping[str, str], *path: str) -> dict[str, Any]:
-        """The object at a path with other names for its fields; itself where it has none of them.
+        """Rename fields of the object at a path; returns the object itself if it has none of them.
 
-        Where it has both names, each keeps its own.
+        If it has both names of a field, each is kept.
         """
         if names.keys().isdisjoint(wire):
             return wire
@@ -167,9 +167,9 @@ class Overlay:
         return renamed
 
     def compare(self, wire: Mapping[str, Any], rebuilt: Mapping[str, Any], key: str = "") -> None:
-        """Keep what the wire has and our encoder, left to itself, would not write, or otherwise.
+        """Record what the wire has and our encoder would omit or write differently.
 
-        `key` is the field that the compared object stands in.
+        `key` is the field that holds the compared object.
         """
         left = self._compared(wire, rebuilt, (key,) if key else ())
         if not key:
@@ -201,7 +201,7 @@ class Overlay:
         return left
 
     def extras(self) -> FrozenDict:
-        """All that was kept, as `extras`."""
+        """Everything collected, as `extras`."""
         kept: dict[str, Any] = {}
         if self.fields:
             kept[self.dialect] = self.fields
@@ -210,13 +210,13 @@ class Overlay:
         return freeze_mapping(kept, "the wire") if kept else EMPTY
 
 
-# --- writing
+# --- encoding
 
 
 def with_overlay(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) -> dict[str, Any]:
-    """What an encoder wrote, as it came, as far as it was not edited since.
+    """Restore the original spelling of an encoder's output, as far as it was not edited since.
 
-    Of the type that is promised here it is not, where a whole message came as something else.
+    The result is not a dict, despite the annotation, if a whole message came as something else.
     """
     if extras is EMPTY or not extras:
         return body
@@ -230,7 +230,7 @@ def with_overlay(body: dict[str, Any], extras: Mapping[str, Any], dialect: str) 
 
 
 def spelled(body: T, extras: Mapping[str, Any], dialect: str) -> T:
-    """As `with_overlay`, but for the fields that the model has no place for."""
+    """Like `with_overlay`, but without the fields that the model doesn't have."""
     if extras is EMPTY or not extras:
         return body
     return cast("T", _spelled(body, _kept(extras, dialect)[1]))
@@ -252,7 +252,7 @@ def _spelled(body: Any, spelling: Mapping[str, Any]) -> Any:
                 body = _changed(body, path, _restore, (ours, theirs))
     for path in _listed(spelling.get(_SINGLE)):
         body = _changed(body, path, _unlist, None)
-    # The names of outer objects were noted first: the paths are in our own names.
+    # The names of outer objects were recorded first; the paths use our own names.
     for entry in reversed(_listed(spelling.get(_NAMES))):
         match entry:
             case [[*outer, str(name)], str(spelled)]:
@@ -263,9 +263,9 @@ def _spelled(body: Any, spelling: Mapping[str, Any]) -> Any:
 
 
 def _changed(value: Any, path: list[Any], change: Callable[[Any, Any], Any], how: Any) -> Any:
-    """A value with what stands at a path changed; objects and lists may be shared, and are copied.
+    """Change what is at a path; containers on the way are copied, as they may be shared.
 
-    What is changed to `_ABSENT` is taken out of the object that it stands in.
+    A value changed to `_ABSENT` is removed from its object.
     """
     if not path:
         return change(value, how)
@@ -284,7 +284,7 @@ def _changed(value: Any, path: list[Any], change: Callable[[Any, Any], Any], how
 
 
 def _restore(value: Any, spelled: tuple[Any, list[Any]]) -> Any:
-    """What the wire had, while we write what we wrote then."""
+    """The wire's value, if we still write what we wrote then."""
     ours, theirs = spelled
     if not _is_still(value, ours):
         return value
@@ -317,7 +317,7 @@ def _is_still(value: Any, ours: Any) -> bool:
 
 
 def _digest(items: Any) -> Any:
-    """What is kept of a list of ours: a digest; itself where it can't be written."""
+    """A digest of a list of ours; the list itself if it can't be serialised."""
     try:
         return _DIGEST + sha256(dumps(items)).hexdigest()[:16]
     except InvalidInputError:
@@ -328,7 +328,7 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def _are_same(one: Any, other: Any) -> bool:
-    # True == 1 and 1 == 1.0 in Python, but not on the wire, at whatever depth.
+    # True == 1 and 1 == 1.0 in Python, but not in JSON, at any depth.
     if type(one) in _SCALARS:
         return type(one) is type(other) and bool(one == other)
     if isinstance(one, dict):
@@ -346,26 +346,26 @@ def _are_same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-# --- asking
+# --- lookup
 
 
 def fields_of(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
-    """The fields of this dialect that the model has no place for."""
+    """The fields of this dialect that the model doesn't have."""
     return EMPTY if extras is EMPTY else _kept(extras, dialect)[0]
 
 
 def note_of(extras: Mapping[str, Any], dialect: str, kind: str) -> Any:
-    """A note of that kind about how this dialect spelled something, or None."""
+    """The note of that kind about how this dialect spelled something, or None."""
     return spelling_of(extras, dialect).get(kind)
 
 
 def spelling_of(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
-    """How this dialect spelled things, by the kind of the note."""
+    """How this dialect spelled things, by kind of note."""
     return EMPTY if extras is EMPTY else _kept(extras, dialect)[1]
 
 
 def original_value(extras: Mapping[str, Any], dialect: str, *path: str) -> Any:
-    """What the wire had there instead of what we write, or None."""
+    """The value that the wire had there instead of ours, or None."""
     for entry in _entries(note_of(extras, dialect, _VALUES)):
         if entry[0] == [*path] and len(entry) == _ENTRY[1]:
             return entry[2]
@@ -373,7 +373,7 @@ def original_value(extras: Mapping[str, Any], dialect: str, *path: str) -> Any:
 
 
 def words_of(extras: Mapping[str, Any], dialect: str) -> Collection[Any]:
-    """The words for the encoder in extras."""
+    """The notes for the encoder in extras."""
     if extras is EMPTY:
         return ()
     words = _kept(extras, dialect)[1].get(_WORDS)
@@ -381,7 +381,7 @@ def words_of(extras: Mapping[str, Any], dialect: str) -> Collection[Any]:
 
 
 def with_note(extras: Mapping[str, Any], dialect: str, kind: str, value: Any) -> FrozenDict:
-    """The extras with a note, in place of one of that kind."""
+    """The extras with a note, which replaces one of that kind."""
     given, key = current(extras, dialect), spelling_key(dialect)
     spelling = given.get(key)
     noted = {**spelling, kind: value} if isinstance(spelling, Mapping) else {kind: value}
@@ -389,18 +389,18 @@ def with_note(extras: Mapping[str, Any], dialect: str, kind: str, value: Any) ->
 
 
 def without_spelling(extras: Mapping[str, Any], dialect: str) -> FrozenDict:
-    """The extras without how this dialect spelled things: it is written as it usually is."""
+    """The extras without this dialect's spelling, so that the encoder uses its defaults."""
     given, key = current(extras, dialect), spelling_key(dialect)
     return freeze_mapping({name: given[name] for name in given if name != key}, "the wire")
 
 
 def has_overlay(extras: Mapping[str, Any], dialect: str) -> bool:
-    """Whether there is anything of this dialect in extras."""
+    """Whether extras have anything of this dialect."""
     return not extras.keys().isdisjoint(overlay_keys(dialect))
 
 
 def own_extras(extras: Mapping[str, Any], dialect: str) -> FrozenDict:
-    """Those of the extras that are this dialect's."""
+    """The part of the extras that belongs to this dialect."""
     if extras is EMPTY:
         return EMPTY
     given, key = current(extras, dialect), spelling_key(dialect)
@@ -414,7 +414,7 @@ def own_extras(extras: Mapping[str, Any], dialect: str) -> FrozenDict:
 
 
 def are_sound(extras: Mapping[str, Any], dialect: str) -> bool:
-    """Whether extras are this dialect's, and of the shape that decoders make."""
+    """Whether extras belong to this dialect only, and have the shape that decoders produce."""
     if not extras.keys() <= overlay_keys(dialect):
         return False
     given = current(extras, dialect)
@@ -431,14 +431,14 @@ def are_sound(extras: Mapping[str, Any], dialect: str) -> bool:
 def kept_of_others(
     extras: Mapping[str, Any], dialect: str
 ) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
-    """What extras keep of other dialects: the name, the fields, and how others were spelled."""
+    """The overlays of other dialects in extras: dialect, fields, and spelling."""
     for other in dict.fromkeys(map(_dialect_of, extras)):
         if other != dialect:
             yield (other, *_kept(extras, other))
 
 
 def has_only_words(extras: Mapping[str, Any]) -> bool:
-    """Whether extras hold nothing but words for an encoder, as those of most messages do."""
+    """Whether extras hold only words for an encoder, as those of most messages do."""
     if len(extras) != 1:
         return False
     key, notes = next(iter(extras.items()))
@@ -447,7 +447,7 @@ def has_only_words(extras: Mapping[str, Any]) -> bool:
 
 
 def guesses_in(spelling: Mapping[str, Any]) -> list[list[Any]]:
-    """Path, ours and, unless the wire had nothing there, theirs."""
+    """Entries of path, our value and, unless the wire lacked the field, its value."""
     return _entries(spelling.get(_GUESSES))
 
 
@@ -457,7 +457,7 @@ def _keys(dialect: str) -> tuple[str, frozenset[str]]:
 
 
 def _kept(extras: Mapping[str, Any], dialect: str) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """What extras keep of a dialect: the fields, and how it spelled others."""
+    """A dialect's overlay in extras: the fields, and the spelling."""
     key, old = _keys(dialect)
     fields, spelling = extras.get(dialect), extras.get(key)
     known = (fields is not None) + (spelling is not None)
@@ -467,7 +467,7 @@ def _kept(extras: Mapping[str, Any], dialect: str) -> tuple[Mapping[str, Any], M
     if has_more and is_old(extras, dialect):
         given = upgraded(extras, dialect, key)
         fields, spelling = given.get(dialect), given.get(key)
-    # Extras are frozen: an object in them is a dict.
+    # Extras are frozen, so an object in them is a dict.
     return (
         fields if isinstance(fields, dict) else EMPTY,
         spelling if isinstance(spelling, dict) else EMPTY,
@@ -475,19 +475,19 @@ def _kept(extras: Mapping[str, Any], dialect: str) -> tuple[Mapping[str, Any], M
 
 
 def current(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
-    """The extras as this version keeps them, whichever has stored them."""
+    """The extras in the current format, whichever version stored them."""
     return upgraded(extras, dialect, spelling_key(dialect)) if is_old(extras, dialect) else extras
 
 
 @lru_cache(maxsize=256)
 def overlay_keys(dialect: str) -> frozenset[str]:
-    """The keys of extras that are a dialect's."""
+    """The keys of extras that belong to a dialect."""
     return old_keys(dialect) | {dialect, spelling_key(dialect)}
 
 
 @lru_cache(maxsize=256)
 def _dialect_of(key: str) -> str:
-    """Whose a key of extras is."""
+    """The dialect that a key of extras belongs to."""
     for ending in (_SPELLING, *OLD_ENDINGS):
         key = key.removesuffix(ending)
     return key
@@ -498,12 +498,12 @@ def _listed(found: Any) -> list[list[Any]]:
 
 
 def _entries(found: Any) -> list[list[Any]]:
-    """Those of the entries that are a path, ours and maybe theirs."""
+    """The valid entries: a path, our value and optionally theirs."""
     return [
         entry for entry in _listed(found) if len(entry) in _ENTRY and isinstance(entry[0], list)
     ]
 
 
 def _is_inside(entry: list[Any]) -> bool:
-    """Whether a value stands somewhere inside an object."""
+    """Whether the path leads to a field inside an object."""
     return bool(entry[0]) and all(isinstance(step, str) for step in entry[0])

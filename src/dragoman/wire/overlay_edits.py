@@ -1,11 +1,11 @@
-"""A field that nobody could read counts only while what it stands for is as it was.
+"""Drops an overlay field once the model value that it stands for has been edited.
 
-A decoder that can't read a field, or finds a thing said twice, keeps it in the overlay: a
-`tool_choice` of an unknown kind, `max_tokens` beside `max_completion_tokens`. Such a field stands
-for what the model says in its place, mostly nothing. A dialect lists these fields with the place
-in the model that each stands for (`Places`). While that place says what it said when the body was
-read, the field goes back as it came; once it says something else, the field is left out, and the
-edit counts. A digest of what the place said is noted in the overlay, unless it said nothing.
+A decoder that can't read a field, or finds two fields for one setting, keeps the field in the
+overlay: a `tool_choice` of an unknown kind, `max_tokens` beside `max_completion_tokens`. Such a
+field stands for a value in the model, usually an empty one. A dialect lists these fields with the
+model path that each stands for (`Places`). While the value at that path is what it was when the
+body was decoded, the field is sent back as it came; once it differs, the field is left out, and the
+edit wins. A digest of the value is stored in the overlay, unless the value is empty.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from dragoman.wire.overlay import current, fields_of, note_of, with_note
 
 T = TypeVar("T", bound=msgspec.Struct)
 Places = Mapping[str, Any]
-"""By a field of the wire: the path of the place in the model (`sampling.stop`; the value itself
-where it is empty), or the places of the fields inside it."""
+"""By wire field: the path in the model (`sampling.stop`; empty for the value itself), or the
+`Places` of the fields inside it."""
 
 
 class PartlyRead(str):
-    """A place that was read from the field itself: the rest of the field is kept beside it.
+    """A path whose value was read from the field itself; the overlay holds the rest of the field.
 
-    The rest stays where it is while the place says anything at all; if the place said nothing, the
-    field is one that nobody could read, and goes as any other.
+    The rest is kept while the path has any value; if it had none, the field is one that could not
+    be read, and is treated like any other.
     """
 
     __slots__ = ()
 
 
 PARTS = "parts of "
-"""Begins the place of all parts of a kind in a message: `parts of Thinking`."""
+"""Prefix of a path to all parts of one kind in a message: `parts of Thinking`."""
 _SAID = "said"
 _NOTHING: tuple[Any, ...] = (None, (), EMPTY)
 _DIGEST = 16
 
 
 def with_digests(value: T, dialect: str, places: Places) -> T:
-    """A value that was just read, with digests of the places that its overlay stands for."""
+    """A value that was just decoded, with digests of what its overlay fields stand for."""
     extras: Mapping[str, Any] = getattr(value, "extras", EMPTY)
     fields = fields_of(extras, dialect)
     if places.keys().isdisjoint(fields):
@@ -59,7 +59,7 @@ def with_digests(value: T, dialect: str, places: Places) -> T:
 
 
 def without_edited(value: Any, dialect: str, places: Places) -> Mapping[str, Any]:
-    """The extras of a value, without the fields that stand for what has been changed since."""
+    """The extras of a value, without overlay fields whose model value has been edited."""
     extras: Mapping[str, Any] = value.extras
     fields = fields_of(extras, dialect)
     if places.keys().isdisjoint(fields):
@@ -83,7 +83,7 @@ def _is_unedited(place: str, now: Any, then: Any) -> bool:
 
 
 def _places_of(fields: Mapping[str, Any], places: Places) -> Iterator[str]:
-    """The places that the fields of an overlay stand for."""
+    """The model paths that the fields of an overlay stand for."""
     for key, place in places.items():
         if key not in fields:
             continue
@@ -107,7 +107,7 @@ def _without(fields: Mapping[str, Any], places: Places, edited: set[str]) -> Fro
 
 
 def _digest(value: Any, place: str) -> Any:
-    """What a place says, in short; None where it says nothing."""
+    """A digest of the value at a path; None if it is empty."""
     if place.startswith(PARTS):
         kind = place.removeprefix(PARTS)
         value = tuple(part for part in value.parts if type(part).__name__ == kind)
@@ -117,5 +117,5 @@ def _digest(value: Any, place: str) -> Any:
     if any(value is nothing or value == nothing for nothing in _NOTHING):
         return None
     if isinstance(value, msgspec.Struct) and "extras" in value.__struct_fields__ and not place:
-        value = msgspec.structs.replace(value, extras=EMPTY)  # the digests are in there
+        value = msgspec.structs.replace(value, extras=EMPTY)  # the digests are stored there
     return sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:_DIGEST]

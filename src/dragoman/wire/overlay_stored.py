@@ -1,7 +1,7 @@
-"""Overlays that earlier versions have stored, read as if this one had made them.
+"""Reads overlays that earlier versions stored, in the current format.
 
-They had a key for each way of remembering: `"<dialect> instead"`, `"<dialect> shape"` and
-`"<dialect> absent"` listed values, `"<dialect> meant"` what the model had said; and two dialects
+They had a key for each kind of note: `"<dialect> instead"`, `"<dialect> shape"` and
+`"<dialect> absent"` listed values, `"<dialect> meant"` digests of model values; and two dialects
 had notes among the fields themselves.
 """
 
@@ -14,34 +14,34 @@ from typing import Any
 from dragoman.model.frozen import EMPTY
 
 OLD_ENDINGS = (" instead", " absent", " shape", " meant", " unasked")
-"""What the keys of earlier versions ended in, after the dialect."""
+"""Suffixes of the keys of earlier versions, after the dialect."""
 _OLD_NOTES = {"gemini": "$wire", "openai-chat": ":words"}
-"""The field among a dialect's own that held notes; no wire has such a field."""
+"""The field among a dialect's own that held notes; no wire format has such a field."""
 _PAIR = 2
 
 
-@lru_cache(maxsize=256)  # extras may come from clients: any number of names
+@lru_cache(maxsize=256)  # bounded, since extras from clients may have any number of names
 def old_keys(dialect: str) -> frozenset[str]:
-    """The keys in which earlier versions kept how a dialect spelled things."""
+    """The keys in which earlier versions stored how a dialect spelled things."""
     return frozenset(dialect + ending for ending in OLD_ENDINGS)
 
 
 def is_old(extras: Mapping[str, Any], dialect: str) -> bool:
-    """Whether an earlier version has stored this dialect's part of extras."""
+    """Whether an earlier version stored this dialect's part of extras."""
     if has_old_notes(extras.get(dialect), dialect):
         return True
     return not old_keys(dialect).isdisjoint(extras)
 
 
 def has_old_notes(fields: Any, dialect: str) -> bool:
-    """Whether the fields that a dialect has in extras hold notes as well."""
+    """Whether a dialect's fields in extras also hold notes."""
     if dialect not in _OLD_NOTES:
         return False
     return isinstance(fields, dict) and _OLD_NOTES[dialect] in fields
 
 
 def upgraded(extras: Mapping[str, Any], dialect: str, key: str) -> Mapping[str, Any]:
-    """Extras that are old, with this dialect's spelling under `key`."""
+    """Convert old extras, with this dialect's spelling under `key`."""
     names = [dialect + ending for ending in OLD_ENDINGS]
     changed = {name: extras[name] for name in extras if name not in names}
     fields = changed.get(dialect)
@@ -69,7 +69,7 @@ def upgraded(extras: Mapping[str, Any], dialect: str, key: str) -> Mapping[str, 
 
 
 def _values(extras: Mapping[str, Any], notes: Any, name: str) -> Iterator[list[Any]]:
-    """Paths, our values and theirs, where the model holds all of it."""
+    """Entries of path, our value and theirs, where the model holds the whole value."""
     if isinstance(notes, Mapping):
         yield from ([path.split("."), ours] for path, ours in _items(notes.get("absent")))
         for path, values in _items(notes.get("instead")):
@@ -77,11 +77,11 @@ def _values(extras: Mapping[str, Any], notes: Any, name: str) -> Iterator[list[A
                 yield [path.split("."), *values]
     for key, *ours in (entry for entry in _listed(extras.get(name)) if entry):
         yield [[key], *ours]
-        yield [["function", key], *ours]  # of a call, it was a field of its function
+        yield [["function", key], *ours]  # for a call, it was a field of its function
 
 
 def _guesses(extras: Mapping[str, Any], notes: Any, *names: str) -> Iterator[Any]:
-    """Paths, our values and theirs, where the model may hold less."""
+    """Entries of path, our value and theirs, where the model may hold less."""
     instead, shape = (extras.get(name, []) for name in names)
     yield from instead if isinstance(instead, list) else [instead]
     for entry in _listed(notes.get("lists")) if isinstance(notes, Mapping) else ():
@@ -91,7 +91,7 @@ def _guesses(extras: Mapping[str, Any], notes: Any, *names: str) -> Iterator[Any
 
 
 def _notes(notes: Mapping[str, Any]) -> dict[str, Any]:
-    """The other notes: names in snake_case, single items, and those that an encoder asks for."""
+    """The other notes: snake_case names, single items, and those that an encoder looks up."""
     found = {kind: notes[kind] for kind in notes if kind not in {"absent", "instead", "lists"}}
     if "single" in found:
         found["single"] = [path.split(".") for path in _texts(found["single"])]

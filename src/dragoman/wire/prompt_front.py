@@ -1,7 +1,7 @@
-"""Answers for clients that send a prompt, or several, where others send a chat.
+"""Responses for clients that send one or more prompts instead of a conversation.
 
-A `PromptFront` has the canonical requests that the body means, one for each prompt, and writes
-their answers as one: whole, or as a stream in which they grow side by side.
+A `PromptFront` has one canonical request per prompt, and encodes their responses as one: as a
+whole, or as a stream with interleaved choices.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from dragoman.wire.front import Front, FrontEncoder
 from dragoman.wire.losses import Loss
 from dragoman.wire.streams import StreamEncoder
 
-_TOO_MANY = "more answers than were asked for"
+_TOO_MANY = "the response has more choices than were requested"
 
 
 class PromptFront(Front):
-    """Answers the prompts of one client's request; `requests` is what to send for them."""
+    """Encodes the response to one client's prompts; `requests` has one request per prompt."""
 
     def __init__(
         self,
@@ -37,19 +37,19 @@ class PromptFront(Front):
         path: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """For the requests that the prompts mean; all have the same settings."""
+        """For the requests made from the prompts; all have the same settings."""
         self.requests = tuple(requests)
         super().__init__(name, requests[0], path=path, clock=clock)
 
     @property
     def choices(self) -> int:
-        """How many answers each prompt gets."""
+        """The number of choices per prompt."""
         return self.request.sampling.choices or 1
 
     def responses(self, responses: Sequence[Response]) -> Encoded:
-        """The complete body for the responses to all `requests`, in their order."""
+        """The complete body for the responses to all `requests`, in order."""
         if len(responses) != len(self.requests):
-            msg = f"there are {len(self.requests)} prompts and {len(responses)} responses"
+            msg = f"expected {len(self.requests)} responses, one per prompt, got {len(responses)}"
             raise InvalidInputError(msg)
         if len(responses) == 1:
             return self.response(responses[0])
@@ -64,7 +64,7 @@ class PromptFront(Front):
         return encoded
 
     def _joined(self, responses: Sequence[Response]) -> Response:
-        """One response that has the choices of all."""
+        """One response with the choices of all."""
         choices: list[Choice] = []
         for number, response in enumerate(responses):
             first = number * self.choices
@@ -78,14 +78,14 @@ class PromptFront(Front):
         return responses[0].replace(choices=tuple(choices), usage=usage)
 
     def stream(self) -> PromptEncoder:
-        """What writes the answers as one stream."""
+        """An encoder that writes all responses as one stream."""
         make = getattr(self.dialect, "front_encoder", None)
         encoder = self.dialect.stream_encoder() if make is None else make(self)
         return PromptEncoder(self, encoder)
 
 
 class PromptEncoder(FrontEncoder):
-    """Writes the streams of several prompts as one: `feed` is told which one an event is of."""
+    """Merges the streams of several prompts into one; `feed` takes the number of the prompt."""
 
     def __init__(self, front: PromptFront, encoder: StreamEncoder) -> None:
         super().__init__(front, encoder)
@@ -97,11 +97,11 @@ class PromptEncoder(FrontEncoder):
 
     @property
     def losses(self) -> Sequence[Loss]:
-        """What could not be said so far."""
+        """What could not be expressed so far."""
         return [*super().losses, *self._surplus]
 
     def feed(self, event: Event, prompt: int = 0) -> bytes:
-        """The bytes to send now."""
+        """The bytes to send for an event of a prompt."""
         if self._is_only_one:
             return super().feed(event)
         if type(event) is ResponseEnd:
@@ -113,7 +113,7 @@ class PromptEncoder(FrontEncoder):
         choice = getattr(event, "choice", None)
         if choice is None:
             return super().feed(event)
-        if choice >= self._choices:  # its number is another prompt's
+        if choice >= self._choices:  # this index belongs to another prompt
             self._surplus[Loss(f"responses[{prompt}].choices[{choice}]", _TOO_MANY)] = None
             return b""
         return super().feed(event.replace(choice=prompt * self._choices + choice))
@@ -130,16 +130,16 @@ def prompt_front(
     path: str | None = None,
     clock: Callable[[], float] = time.time,
 ) -> PromptFront:
-    """What answers the body of a client that sends prompts.
+    """The front for the body of a client that sends prompts.
 
-    Chat's is `/v1/completions`, Ollama's `/api/generate`. Other dialects have none: they raise
-    `InvalidRequest`, with the status 404.
+    Supported by Chat (`/v1/completions`) and Ollama (`/api/generate`); other dialects raise
+    `InvalidRequest` with status 404.
     """
     spoken = dialect(name) if isinstance(name, str) else name
     services = spoken.services()
     home = None if services is None else services.prompt_front
     if home is None:
-        msg = "this API has no completions of prompts"
+        msg = "this API has no prompt completions endpoint"
         raise InvalidRequest(msg, status=404)
     make: Callable[..., PromptFront] = import_module(home).PROMPT_FRONT
     return make(spoken, body, path=path, clock=clock)

@@ -1,8 +1,8 @@
-"""Calls of providers' own tools, from one dialect to another: what was asked, what came of it.
+"""Calls of provider tools in a dialect-independent form: the call and its result.
 
-A dialect reads its calls and results as the values here (`Description.provider_calls`), whatever
-its wire calls them. For a request to another dialect they become text, since no provider takes
-another's (W71); a client behind a front is shown them in its own dialect's form (`Shown`).
+A dialect decodes its calls and results into the values here (`Description.provider_calls`). In a
+request to another dialect they become text, since no provider accepts another's calls (W71); a
+client behind a front is shown them in its own dialect's form (`Shown`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dragoman.wire.settings_table import text
 
 
 class Source(NamedTuple):
-    """What a search found, or a page that was read."""
+    """A search result, or a page that was fetched."""
 
     url: str | None = None
     title: str | None = None
@@ -29,73 +29,73 @@ class Source(NamedTuple):
 
 
 class ProviderResult(NamedTuple):
-    """What came of a call."""
+    """The result of a call."""
 
     kind: type[ProviderTool]
     sources: tuple[Source, ...] = ()
     output: str | None = None
-    """What a program or an MCP tool said."""
+    """The output of a program or an MCP tool."""
     errors: str | None = None
-    """What a program wrote to its standard error."""
+    """The standard error output of a program."""
     return_code: int | None = None
     failure: str | None = None
-    """Why the call failed; None where it did not."""
+    """Why the call failed; None if it succeeded."""
     tools: tuple[str, ...] = ()
-    """The names of the tools that were found."""
+    """The names of the tools that a tool search found."""
     is_whole: bool = True
-    """Whether the wire says nothing else."""
+    """Whether the wire object has no further content."""
 
 
 class ProviderCall(NamedTuple):
-    """What a call asked."""
+    """A call's input."""
 
     kind: type[ProviderTool]
     queries: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
-    """The pages to read."""
+    """The pages to fetch."""
     code: str | None = None
     language: str | None = None
     tool: str | None = None
-    """Of an MCP server."""
+    """The name of an MCP server's tool."""
     server: str | None = None
     arguments: str | None = None
     """As JSON."""
     outcome: ProviderResult | None = None
     """The result, for a call that has no result of its own on the wire."""
     is_whole: bool = True
-    """Whether the wire says nothing else."""
+    """Whether the wire object has no further content."""
 
 
 class Shown(NamedTuple):
     """How a dialect shows the calls of one kind to its clients."""
 
     call: Callable[[ProviderCall, str], tuple[AnyPart, ...]]
-    """The parts for a call, given its id; empty where this one can't be shown."""
+    """The parts for a call, given its id; empty if it can't be shown."""
     result: Callable[[ProviderResult, str], tuple[AnyPart, ...]]
     """The parts for its result, given the id of the call."""
 
 
 class CallForms(NamedTuple):
-    """How a dialect has the calls of its provider's tools."""
+    """How a dialect represents calls of its provider's tools."""
 
     call: Callable[[ServerToolCall], ProviderCall | None]
-    """What a call asked; None where it is of no kind we know, or can't be read."""
+    """Decode a call; None if its kind is unknown or it can't be read."""
     result: Callable[[ServerToolResult], ProviderResult | None]
     shown: Mapping[type[ProviderTool], Shown] = MappingProxyType({})
-    """By kind: how a client is shown it."""
+    """How calls are shown to a client, by kind."""
     prefixes: Mapping[type[ProviderTool], str] = MappingProxyType({})
-    """By kind: how the ids of its calls begin."""
+    """Prefixes of the ids of calls, by kind."""
     are_signed: bool = False
-    """Whether such parts hold sealed state themselves (Gemini's `thoughtSignature`)."""
+    """Whether such parts carry opaque state themselves (Gemini's `thoughtSignature`)."""
     joins_results: bool = False
-    """Whether a result stands in the same object as its call, so right behind it."""
+    """Whether a result is in the same object as its call, and so must directly follow it."""
     accepted: frozenset[type[ProviderTool]] = frozenset()
-    """The kinds that its API takes from anybody: they are not signed."""
+    """The kinds that the API accepts from any source: they are not signed."""
     are_bound: bool = False
-    """Whether calls go back only to the very provider and model that made them."""
+    """Whether calls are sent back only to the provider and model that made them."""
     beside: Callable[[Mapping[str, Any], Sequence[Citation]], tuple[AnyPart, ...]] | None = None
-    """The calls that an answer tells of beside its content, given the extras of a choice and what
-    its texts cite. Its requests have no place for them, and no need."""
+    """The calls that a response reports beside its content, given a choice's extras and the
+    citations of its texts. Requests of this dialect don't contain them."""
 
 
 # --- as text
@@ -104,7 +104,7 @@ _BACKTICKS = "```"
 
 
 def call_text(call: ProviderCall) -> str:
-    """What a call asked, for a model that can't be shown the call itself."""
+    """Describe a call as text, for a model that can't be sent the call itself."""
     about, more = _HEADINGS.get(call.kind.__name__, "Used a tool"), list[str]()
     if call.tool is not None:
         about = f"Called the tool {call.tool}"
@@ -121,7 +121,7 @@ def call_text(call: ProviderCall) -> str:
 
 
 def result_text(result: ProviderResult) -> str:
-    """What came of a call; empty where nothing is known of it."""
+    """Describe the result of a call as text; empty if nothing is known about it."""
     told: list[str] = []
     if result.failure is not None:
         told.append(f"[The call failed: {result.failure}]" if result.failure else "[It failed]")
@@ -165,7 +165,7 @@ def _fenced(said: str, language: str = "") -> str:
 
 
 def unknown_text(part: ServerToolCall | ServerToolResult) -> str | None:
-    """A call or a result of a kind that we don't know: name and JSON; None where it is no JSON."""
+    """Describe a call or result of an unknown kind by name and JSON; None if it isn't JSON."""
     if isinstance(part, ServerToolCall):
         heading, said = f"[Called the tool {part.name}]", part.input
         if part.server is not None:
@@ -181,7 +181,7 @@ def unknown_text(part: ServerToolCall | ServerToolResult) -> str | None:
         return None
 
 
-# --- what the readers of dialects share
+# --- shared by the dialects' decoders
 
 
 def compact(value: Any) -> str:
@@ -190,7 +190,7 @@ def compact(value: Any) -> str:
 
 
 def arguments_in(value: Any) -> Mapping[str, Any]:
-    """Arguments as an object, which some wires have as text; empty where they are none."""
+    """Arguments as an object, parsed if they are text; empty if they are not an object."""
     if isinstance(value, str):
         try:
             value = loads(value)
@@ -200,19 +200,19 @@ def arguments_in(value: Any) -> Mapping[str, Any]:
 
 
 def strings(values: Any) -> tuple[str, ...]:
-    """The texts in a list."""
+    """The strings in a list."""
     found: Iterable[Any] = values if isinstance(values, (list, tuple)) else ()
     return tuple([value for value in found if isinstance(value, str)])
 
 
 def one(value: Any) -> tuple[str, ...]:
-    """A text, if it is one."""
+    """A tuple with the value if it is a string, else empty."""
     found = text(value)
     return () if found is None else (found,)
 
 
 def has_only(fields: Mapping[str, Any], *names: str) -> bool:
-    """Whether an object says nothing else; null says nothing."""
+    """Whether an object has no other fields; null values don't count."""
     return all(key in names or value is None for key, value in fields.items())
 
 

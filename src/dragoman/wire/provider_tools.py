@@ -1,8 +1,8 @@
-"""Providers' own tools, from one dialect to another: `web_search_20250305` and `googleSearch`.
+"""Translates provider tools between dialects, such as `web_search_20250305` and `googleSearch`.
 
-A dialect lists the forms in which it has a kind of tool (`Description.provider_tools`). A tool of
-another dialect is read as its kind by that dialect's forms, and written by the target's; what has
-no form there stays what it is, and is reported as lost by whoever writes the request.
+A dialect lists its forms of each kind of tool (`Description.provider_tools`). A tool of another
+dialect is decoded with that dialect's forms, and encoded with the target's. A tool without a form
+there is left unchanged, and the encoder of the request reports it as lost.
 """
 
 from __future__ import annotations
@@ -20,65 +20,65 @@ from dragoman.wire.settings_table import text
 
 _COMMON = frozenset({"name", "dialect", "payload", "extras", "cache", "function"})
 _CAPITALS = re.compile(r"[A-Z]")
-_NO_OPTION = "the target's tool has no such option"
+_NO_OPTION = "this option is not supported"
 
 
 def as_json(value: Any) -> Any:
-    """A value as JSON has it."""
+    """A value in JSON form."""
     return list(value) if isinstance(value, tuple) else value
 
 
 class Option(NamedTuple):
-    """An option of a tool: where the payload has it (`filters.allowed_domains`), and its field."""
+    """An option of a tool: its path in the payload (`filters.allowed_domains`), and its field."""
 
     key: str
     name: str
     read: Callable[[Any], Any]
-    """None where it can't be read."""
+    """Decodes the option; None if it can't be read."""
     write: Callable[[Any], Any] = as_json
 
 
 class Outside(NamedTuple):
-    """What a request says of a tool outside of its list of tools, in one field."""
+    """Tool options that a request has in a separate field, outside its list of tools."""
 
     field: str
     names: frozenset[str]
-    """The options that stand there."""
+    """The names of these options."""
     read: Callable[[Mapping[str, Any], Any], Mapping[str, Any]]
-    """Given the tool's payload and the field: the options."""
+    """Decodes the options, given the tool's payload and the field."""
     write: Callable[[Any], Any]
-    """Given the tool: the field; a list is added to the lists of others."""
+    """Encodes the field for a tool; lists of several tools are concatenated."""
     payload: frozenset[str] = frozenset()
-    """What `read` needs of the payload."""
+    """The payload fields that `read` needs."""
 
 
 class Form(NamedTuple):
-    """How a dialect writes a kind of tool."""
+    """How a dialect represents a kind of tool."""
 
     kind: type[ProviderTool]
     name: str
-    """The name of the tool on the wire, as it is written."""
+    """The name of the tool on the wire, as it is encoded."""
     options: tuple[Option, ...] = ()
     pattern: str | None = None
-    """A regular expression for the names that are read; None: that name only."""
+    """A regular expression for the names that are decoded; None: that name only."""
     constants: Mapping[str, Any] = EMPTY
-    """What the payload always has besides."""
+    """Fields that the payload always has."""
     outside: Outside | None = None
-    """What the request says of it in a field of its own."""
+    """Options in a separate field of the request."""
     needs: str | None = None
-    """An option without which there is no such tool."""
+    """An option that the tool requires."""
     models: str | None = None
-    """A regular expression for the models that take it; None: all."""
+    """A regular expression for the models that support it; None: all."""
     function: ToolDefinition | None = None
-    """For a tool that the caller runs: what a model that does not know it is told of it."""
+    """For a tool that the caller runs: the equivalent function, for models without the tool."""
     call_extras: Mapping[str, Any] = EMPTY
-    """What makes a call of that function one of the tool's own, where those are of another form."""
+    """Marks a call of that function as a call of the tool itself, where the two differ in form."""
     usual: Mapping[str, Any] = EMPTY
-    """What says nothing in the payload."""
+    """Default values in the payload, which are ignored."""
     is_hosted: Callable[[Mapping[str, Any]], bool] | None = None
-    """Whether a payload means that the provider runs it, and not the caller."""
+    """Whether a payload means that the provider, not the caller, runs the tool."""
     is_read_only: bool = False
-    """Whether only some hosts of the dialect have it: it is read, and never written for others."""
+    """Whether only some hosts of the dialect have it: it is decoded, but not encoded for others."""
 
     def reads(self, name: str) -> bool:
         """Whether a tool of that name is of this form."""
@@ -88,16 +88,16 @@ class Form(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A tool as the target has it, and what the request says of it elsewhere."""
+    """A tool in the target's form, and the request fields outside its list of tools."""
 
     tool: ServerTool | ToolDefinition
     fields: Mapping[str, Any] = EMPTY
     call_extras: Mapping[str, Any] = EMPTY
-    """As those of the form, where it is written as a function."""
+    """The form's `call_extras`, if it is encoded as a function."""
 
 
 def function_of(tool: ServerTool, form: Form) -> ToolDefinition | None:
-    """A tool that the caller runs, as a function with the arguments that its calls have."""
+    """A tool that the caller runs, as a function with the arguments of its calls."""
     name = tool.payload.get("name")
     if form.function is None or type(name) is not str or name == form.function.name:
         return form.function
@@ -105,7 +105,7 @@ def function_of(tool: ServerTool, form: Form) -> ToolDefinition | None:
 
 
 def about_screen(tool: ProviderTool) -> str | None:
-    """What a model has to know of a screen, in words."""
+    """A description of the screen for a model."""
     if not isinstance(tool, ComputerUse):
         return None
     said = []
@@ -117,16 +117,16 @@ def about_screen(tool: ProviderTool) -> str | None:
 
 
 def form_of(tool: ServerTool, forms: Iterable[Form]) -> Form | None:
-    """The form that a tool is in, among those of its dialect."""
+    """The form of a tool among those of its dialect."""
     return next((form for form in forms if form.reads(tool.name)), None)
 
 
 def known_tool(
     tool: ServerTool, form: Form, request_fields: Mapping[str, Any]
 ) -> ProviderTool | None:
-    """The tool as its kind; None where it lacks what the kind can't be without.
+    """Decode a tool into its kind; None if it lacks something that the kind requires.
 
-    `request_fields` are those of the request that are its dialect's own.
+    `request_fields` are the request's fields specific to the tool's dialect.
     """
     left = thaw(tool.payload)
     fields: dict[str, Any] = {}
@@ -142,16 +142,16 @@ def known_tool(
     if form.outside is not None:
         fields.update(form.outside.read(tool.payload, request_fields.get(form.outside.field)))
         left = {key: value for key, value in left.items() if key not in form.outside.payload}
-    if left.get("type") == tool.name:  # where the type is the name
+    if left.get("type") == tool.name:  # dialects in which the type is the name
         del left["type"]
     try:
         return form.kind(**fields, cache=tool.cache, extras={tool.dialect: left} if left else EMPTY)
-    except (InvalidInputError, TypeError):  # without what the kind can't be without
+    except (InvalidInputError, TypeError):  # something required is missing
         return None
 
 
 def _spelled(payload: Any, steps: Sequence[str]) -> list[str]:
-    """The steps as a payload spells them: Google's JSON has names in snake case as well."""
+    """The path as a payload spells it: Google's JSON may also use snake_case names."""
     spelled: list[str] = []
     for step in steps:
         inner = payload if isinstance(payload, dict) else {}
@@ -177,7 +177,7 @@ def _take(payload: dict[str, Any], steps: Sequence[str]) -> None:
 
 
 class Place(NamedTuple):
-    """Where a tool is written to."""
+    """The dialect and model that a tool is encoded for."""
 
     dialect: str
     forms: tuple[Form, ...]
@@ -185,7 +185,7 @@ class Place(NamedTuple):
 
 
 def written_tool(tool: ProviderTool, place: Place, path: str, notes: list[Note]) -> Written | None:
-    """The tool as a dialect writes it; None where there is no such tool, nor a function for it."""
+    """Encode a tool for a dialect; None if it has neither such a tool nor a function for it."""
     dialect, form = place.dialect, _form_for(tool, place)
     if form is None:
         return None if tool.function is None else Written(tool.function)
@@ -207,7 +207,7 @@ def written_tool(tool: ProviderTool, place: Place, path: str, notes: list[Note])
         if source == dialect and isinstance(left, Mapping):
             payload.update(left)
         elif left:
-            notes.append(Loss(f"{path}.extras", f"only {source} knows it"))
+            notes.append(Loss(f"{path}.extras", f"only {source} has this field"))
     made = ServerTool(form.name, dialect, payload, tool.cache)
     return Written(made, fields)
 
@@ -222,7 +222,7 @@ def _form_for(tool: ProviderTool, place: Place) -> Form | None:
 
 
 def _put(payload: dict[str, Any], steps: Sequence[str], value: Any) -> bool:
-    """Whether there was room for it."""
+    """Set a value at a path; returns whether that was possible."""
     for step in steps[:-1]:
         inner = payload.setdefault(step, {})
         if not isinstance(inner, dict):
@@ -232,11 +232,11 @@ def _put(payload: dict[str, Any], steps: Sequence[str], value: Any) -> bool:
     return True
 
 
-# --- kinds of values that several dialects have
+# --- values that several dialects share
 
 
 def location(value: Any) -> Location | None:
-    """Where somebody is, as OpenAI and Anthropic write it."""
+    """A location, as OpenAI and Anthropic write it."""
     if not isinstance(value, Mapping):
         return None
     names = ("city", "region", "country", "timezone")
@@ -244,7 +244,7 @@ def location(value: Any) -> Location | None:
 
 
 def location_wire(value: Location) -> dict[str, Any]:
-    """The same, as they read it."""
+    """The wire form of a location."""
     names = ("city", "region", "country", "timezone")
     found = {name: getattr(value, name) for name in names if getattr(value, name) is not None}
     return {"type": "approximate", **found}

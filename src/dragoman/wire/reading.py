@@ -1,4 +1,4 @@
-"""What a decoder remembers while it goes through a body."""
+"""The state of a decoder while it reads a body."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dragoman.wire.call_ids import CallIds
 
 
 class Reading:
-    """A body that is being read: where its parts come from, and the ids of its calls.
+    """The origin of the parts in a body, and the ids of its calls.
 
-    A dialect with more to remember has a class derived from it, in its `dialect` module.
+    A dialect with more state has a subclass in its `dialect` module.
     """
 
     __slots__ = ("calls", "has_envelopes", "origin")
 
     def __init__(self, origin: Origin | None, calls: CallIds) -> None:
         self.origin = origin
-        """Goes on parts that must not lose it; None where their message says it for all."""
+        """Set on parts that must keep it; None if their message has it for all."""
         self.calls = calls
         self.has_envelopes = False
-        """Whether the message being read holds another provider's state; see `unsealing`."""
+        """Whether the current message holds another provider's state; see `unsealing`."""

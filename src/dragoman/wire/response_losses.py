@@ -1,6 +1,6 @@
-"""Losses of answers that come from another dialect: what this one has no place for.
+"""Losses in responses from another dialect: fields that the client's dialect doesn't have.
 
-Requests have `foreign_extras`; here are whole responses, and streams, which report the same.
+`foreign_extras` does this for requests; this module handles responses and streams alike.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from dragoman.wire.target import Target
 from dragoman.wire.usage_details import UsageDetails
 
 _OTHER = FinishReason.OTHER
-_NO_COUNT = "there is no such count here"
+_NO_COUNT = "this token count is not supported"
 _NAME = re.compile(r"[a-z0-9_]{1,64}")
 
 
 class ResponseLimits(NamedTuple):
-    """What a dialect has no place for in answers."""
+    """What a dialect's responses can't express."""
 
     dialect: str
     state_fields: StateFields | None = None
-    """What its clients send back, sealed: that is not lost."""
+    """What its clients send back, sealed, and so is not lost."""
     missing_counts: tuple[str, ...] = ()
-    """The fields of `Usage` that it has no place for."""
+    """The fields of `Usage` that it doesn't have."""
     target: Target | None = None
-    """Its vendor's own deployment, which knows what has no place on parts."""
+    """The vendor's own deployment, with the unsupported fields of parts."""
     usage_details: UsageDetails | None = None
-    """Where it has the counts of `Usage.details`; None: nowhere."""
+    """Where it has the counts of `Usage.details`; None: it has none."""
 
 
 def response_losses(response: Response, limits: ResponseLimits) -> list[Loss]:
-    """What a response of another dialect says that this one has no place for."""
+    """What a response of another dialect contains that this one can't express."""
     return list(dict.fromkeys(_losses_of(response, limits)))
 
 
@@ -60,7 +60,7 @@ def _losses_of(response: Response, limits: ResponseLimits) -> Iterator[Loss]:
             yield from _usage_losses(message.usage, f"{path}.message.usage", limits)
         origin = message.origin
         if choice.finish is _OTHER and choice.finish_raw and origin and origin.dialect != dialect:
-            yield Loss(f"{path}.finish_raw", "this reason has no word here")
+            yield Loss(f"{path}.finish_raw", "this finish reason has no equivalent")
         sealer = None if limits.state_fields is None else Sealer(limits.state_fields, origin, str)
         if limits.target is not None:
             yield from unsupported_name_losses(
@@ -84,19 +84,19 @@ def _usage_losses(usage: Usage, path: str, limits: ResponseLimits) -> Iterator[L
 
 
 class ReportingEncoder(FlowingEncoder):
-    """An encoder that reports what is lost of another dialect's stream, as for a whole answer."""
+    """Reports the losses of another dialect's stream, as for a non-streamed response."""
 
     def __init__(self, encoder: StreamEncoder, limits: ResponseLimits) -> None:
         self._encoder = encoder
         self._write = encoder.feed
         self._limits = limits
-        self._folded = MessageAccumulator()  # all but the texts
-        self._is_home = False  # whether it is its own stream: then all of it is written
+        self._folded = MessageAccumulator()  # everything but the texts
+        self._is_home = False  # whether the stream is in this dialect, and so written completely
         self._begun: set[int] = set()  # parts of the first choice
 
     @property
     def losses(self) -> Sequence[Loss]:
-        """What could not be said so far."""
+        """What could not be expressed so far."""
         if self._is_home:
             return self._encoder.losses
         left = response_losses(self._folded.response, self._limits)
@@ -104,12 +104,12 @@ class ReportingEncoder(FlowingEncoder):
         for error in errors:
             left += foreign_losses(error.extras, self._limits.dialect, "error.extras")
         if errors and self._folded.response.usage is not None:
-            left.append(Loss("usage", "an answer that failed does not say what it cost"))
+            left.append(Loss("usage", "a failed response can't report usage"))
         return [*self._encoder.losses, *left]
 
     @property
     def repairs(self) -> Sequence[Repair]:
-        """What was changed so that it can be said, so far."""
+        """What was repaired so far."""
         return self._encoder.repairs
 
     def _feed(self, event: Event) -> bytes:
@@ -128,7 +128,7 @@ class ReportingEncoder(FlowingEncoder):
         flow = inner_flow(self._encoder, event)
         if flow is None or self._is_home or isinstance(event, PartDelta):
             return flow
-        return flow.beside(*self._folded.texts_of(event))  # which tell calls apart
+        return flow.beside(*self._folded.texts_of(event))  # needed to tell calls apart
 
     def _note_delta(self, event: PartDelta) -> None:
         self._folded.add(event.replace(text=None))

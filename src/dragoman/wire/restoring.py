@@ -1,7 +1,8 @@
-"""A stream in the request's own terms: what had to be changed on the way out is undone in it.
+"""Restores the request's own names and schemas in a stream.
 
-Names are undone as they come. Arguments and answers whose schema was another can be undone only
-when they are whole: their pieces wait for their end, and come as one. All others flow on.
+Names are restored immediately. Arguments and structured output whose schema was changed can only be
+converted when complete: their chunks are held back and emitted as one. Everything else passes
+through.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ CallKind = Literal["function", "custom"]
 
 
 def restoring(decoder: StreamDecoder, context: Context) -> StreamDecoder:
-    """The decoder, in the request's own terms."""
+    """Wrap a decoder so that it restores the request's own names and schemas."""
     return decoder if context.is_idle else RestoringDecoder(decoder, context)
 
 
 class _Held:
-    """A part whose text waits for its end."""
+    """A part whose text is held back until it is complete."""
 
     __slots__ = ("part", "pieces")
 
@@ -44,7 +45,7 @@ class _Held:
 
 
 class _HeldCall:
-    """A call that comes without a part of its own: its end is the choice's."""
+    """A call without a part of its own: it is complete when its choice is."""
 
     __slots__ = ("name", "pieces")
 
@@ -53,7 +54,7 @@ class _HeldCall:
         self.pieces: list[str] = []
 
     def take_name(self, name: str) -> None:
-        """The name, the name again, or another piece of it (W8)."""
+        """Take the name, a repetition of it, or another chunk of it (W8)."""
         if name != self.name and not self.pieces:
             self.name += name
 
@@ -68,7 +69,7 @@ def _text_of(part: AnyPart) -> str:
 
 
 class RestoringDecoder(EventHandler):
-    """A decoder behind which tools have their own names and arguments, and answers their form."""
+    """A stream decoder that restores tool names, argument schemas and output schemas."""
 
     def __init__(self, decoder: StreamDecoder, context: Context) -> None:
         self._decoder = decoder
@@ -76,30 +77,30 @@ class RestoringDecoder(EventHandler):
         self._parts: dict[tuple[int, int], _Held] = {}
         """By choice and index."""
         self._calls: dict[tuple[int, int | None], _HeldCall] = {}
-        """By choice and number, those without a part."""
+        """Calls without a part, by choice and index."""
 
     @property
     def response(self) -> Response:
-        """What has arrived so far."""
+        """The response so far."""
         return self._context.restored(self._decoder.response)
 
     @property
     def is_complete(self) -> bool:
-        """Whether the provider said that it is done."""
+        """Whether the provider signalled the end of the response."""
         return self._decoder.is_complete
 
     def feed(self, data: bytes) -> list[events.Event]:
-        """The events that these bytes complete."""
+        """The events completed by these bytes."""
         return self._restored(self._decoder.feed(data))
 
     def close(self) -> list[events.Event]:
-        """What is left when the stream ends; what was cut off is as it came."""
+        """The remaining events when the stream ends; truncated parts are emitted as received."""
         return [*self._restored(self._decoder.close()), *self._released()]
 
     def _restored(self, told: Iterable[events.Event]) -> list[events.Event]:
         restored: list[events.Event] = []
         for event in told:
-            if type(event) is PartDelta and not self._parts:  # most of them, and nothing waits
+            if type(event) is PartDelta and not self._parts:  # the usual case: nothing is held back
                 restored.append(event)
                 continue
             restore = self._handlers.get(type(event))
@@ -109,7 +110,7 @@ class RestoringDecoder(EventHandler):
                 restored += restore(self, event)
         return restored
 
-    # --- one event each
+    # --- event handlers
 
     def _part_start(self, event: events.PartStart) -> list[events.Event]:
         part, key = event.part, (event.choice, event.index)
@@ -120,7 +121,7 @@ class RestoringDecoder(EventHandler):
             return [event.replace(part=part.replace(text="")) if part.text else event]
         if not isinstance(part, ToolCall):
             return [event]
-        if part.name not in self._context.undos or part.input:  # a whole object: Gemini, Ollama
+        if part.name not in self._context.undos or part.input:  # complete already: Gemini, Ollama
             return [event.replace(part=self._context.part(part))]
         self._parts[key] = _Held(part, part.raw)
         form, takes_text = self._context.form(part.name), self._context.takes_text(part.name)
@@ -183,10 +184,10 @@ class RestoringDecoder(EventHandler):
     def _response_end(self, event: events.ResponseEnd) -> list[events.Event]:
         return [*self._released(), event]
 
-    # --- what waits
+    # --- held-back events
 
     def _released(self) -> list[events.Event]:
-        """All that still waits: parts that were never stopped, and calls."""
+        """Everything still held back: parts that were never stopped, and calls."""
         parts, self._parts = self._parts, {}
         released: list[events.Event] = []
         for (choice, index), held in parts.items():

@@ -1,9 +1,10 @@
-"""Streams behind a front: what `fronts` does to a whole answer, done to its events on the way.
+"""Seals opaque state in streams: what `fronts` does to a whole response, event by event.
 
-Text is passed on as it comes. A part's state is complete when the part stops: then thinking gets
-its seal, and other parts their carrier. Where the wire has items, a part stops with itself and once
-more with its item (W26), so its end waits for the next event. A call whose state is known at its
-start has the carrier before it, as in a whole answer; a later word on it comes in another one.
+Text is passed on as it arrives. A part's state is complete when the part stops: then thinking gets
+its seal, and other parts their carrier. On wires with items, a part stops by itself and once more
+with its item (W26), so its stop is delayed until the next event. A call whose state is known at its
+start has the carrier before it, as in a whole response; state that arrives later gets another
+carrier.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from dragoman.wire.streams import StreamEncoder
 
 
 class SealingEncoder(FlowingEncoder, EventHandler):
-    """An encoder that writes the state of another dialect's parts in envelopes."""
+    """A stream encoder that writes the state of another dialect's parts in envelopes."""
 
     def __init__(self, encoder: StreamEncoder, front: StateFields) -> None:
         self._encoder = encoder
@@ -41,22 +42,22 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         self._choices: dict[int, OpenChoice] = {}
         self._carriers = 0
         self._losses = Losses()
-        # The part that grows: nearly all events are about it.
+        # The current part: nearly all events are about it.
         self._flowing: tuple[OpenChoice, OpenPart] | None = None
 
     @property
     def repairs(self) -> Sequence[Repair]:
-        """What was changed so that it can be said, so far."""
+        """What was repaired so far."""
         return pointed_back(self._encoder.repairs, self._places)
 
     @property
     def losses(self) -> Sequence[Loss]:
-        """What could not be said so far."""
+        """What could not be expressed so far."""
         return pointed_back(self._encoder.losses, self._places) + self._losses.all
 
     @property
     def _places(self) -> dict[int, list[int]]:
-        """Of what the client is shown, which part each is, choice by choice."""
+        """The original part number of each part shown to the client, by choice."""
         return {number: choice.places for number, choice in self._choices.items()}
 
     def _feed(self, event: events.Event) -> bytes:
@@ -65,7 +66,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         return self._encoder.feed(event) if handle is None else handle(self, event)
 
     def _rest(self) -> None:
-        """Note how far the part has grown, since something else comes."""
+        """Record how far the current part has grown, before another event."""
         if self._flowing is not None:
             choice, growing = self._flowing
             choice.rest(growing)
@@ -86,7 +87,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
             choice = self._choices[number] = OpenChoice(self._front, number, self._origin)
         return choice
 
-    # --- one event each
+    # --- event handlers
 
     def _response_start(self, event: events.ResponseStart) -> bytes:
         self._origin = event.origin or self._origin
@@ -110,24 +111,24 @@ class SealingEncoder(FlowingEncoder, EventHandler):
             if isinstance(part, ToolCall):
                 written = self._start_call(choice, growing, home, part)
             elif home is not None and not is_shown(part):
-                written = b""  # there may be nothing to show
+                written = b""  # perhaps there is nothing to show
             else:
                 written = self._begin(choice, growing, part)
         sealer.count(part)
         return written
 
     def _shown(self, choice: OpenChoice, growing: OpenPart, part: AnyPart) -> bytes:
-        """The start of what stands for a part."""
+        """Start the part that is shown for a part."""
         choice.places.append(growing.number)
         return self._encoder.feed(events.PartStart(growing.index, part, choice.number))
 
     def _may_get_state(self, choice: OpenChoice, part: AnyPart) -> bool:
-        """Whether a part is another dialect's, so that its state may yet come."""
+        """Whether a part is from another dialect, so that state may still arrive."""
         origin = part.origin or choice.sealer.origin
         return origin is not None and origin.dialect != self._front.origin.dialect
 
     def _begin(self, choice: OpenChoice, growing: OpenPart, part: AnyPart) -> bytes:
-        """Show the client what there is of a part."""
+        """Start to show a part to the client."""
         if isinstance(part, Thinking):
             growing.begin(choice.sealer.thought(part))
             choice.thought = None if self._front.is_flat else growing
@@ -148,7 +149,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         return written + self._shown(choice, growing, shown)
 
     def _carry(self, choice: OpenChoice, number: int, carrier: AnyPart) -> bytes:
-        """A part of its own for an envelope; no part of the answer has an index below zero."""
+        """Emit an envelope as a part of its own, with a negative index to avoid collisions."""
         self._carriers -= 1
         choice.places.append(number)
         started = self._encoder.feed(events.PartStart(self._carriers, carrier, choice.number))
@@ -162,7 +163,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         home: Origin,
         place: tuple[int, int] | None,
     ) -> bytes:
-        """The state of a part that the client has been shown, as a part of its own."""
+        """Emit the state of a part that the client was shown, as a part of its own."""
         envelope = choice.sealer.envelope(part, home, place)
         return b"" if envelope is None else self._carry(
             choice, number, choice.sealer.carrier(envelope)
@@ -193,7 +194,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
             choice.places.append(choice.numbered())
 
     def _grown(self, growing: OpenPart, event: PartDelta) -> bytes:
-        """More of a part that the client sees, without what goes into the envelope."""
+        """Emit more of a part that the client sees, without what goes into the envelope."""
         if event.signature is not None or event.data is not None or event.extras is not EMPTY:
             if isinstance(growing.shown, Thinking):
                 event = PartDelta(event.index, event.text, choice=event.choice)
@@ -227,7 +228,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         ) + self._part_stop(event)
 
     def _stop_again(self, choice: OpenChoice, event: events.PartStop) -> bytes:
-        """Another last word on a part that is sealed with what was known of it."""
+        """Handle another stop of a part that is already sealed."""
         if not isinstance(event.part, (Text, Refusal)):
             growing = choice.sealed[event.index]
             if isinstance(event.part, Thinking) and not growing.has_told(event.part.text):
@@ -238,18 +239,18 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         return self._encoder.feed(events.PartStop(event.index, shown, choice.number))
 
     def _stop_late(self, choice: OpenChoice, part: AnyPart, home: Origin) -> bytes:
-        """The state of a part that has ended before."""
+        """Emit the state of a part that has already ended."""
         return self._carry_state(choice, choice.count - 1, part, home, choice.sealer.place)
 
     def _ends(self, choice: OpenChoice) -> bytes:
-        """The ends that were waiting."""
+        """Emit the delayed stops."""
         if not choice.ended:
             return b""
         ended, choice.ended = choice.ended, {}
         return b"".join([self._stop(choice, growing) for growing in ended.values()])
 
     def _stop(self, choice: OpenChoice, growing: OpenPart) -> bytes:
-        """The end of a part: now its state is known."""
+        """End a part: its state is now known."""
         final, whole = growing.final, growing.whole()
         choice.sealer.cite((whole,))
         home = choice.sealer.home_of(whole)
@@ -277,7 +278,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
     def _stop_unseen(
         self, choice: OpenChoice, growing: OpenPart, whole: AnyPart, home: Origin | None
     ) -> bytes:
-        """A part of which there was nothing to show, or nothing until now."""
+        """End a part that the client has not been shown so far."""
         if isinstance(whole, Thinking) and whole.is_empty:
             return b""
         if is_shown(whole) or home is None:
@@ -292,10 +293,10 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         return b"".join([self._carry(choice, growing.number, part) for part in made])
 
     def _paused(self, choice: OpenChoice) -> bytes:
-        """The end of a thought for now: its seal belongs beside it, and more may never come.
+        """End a thought when another part begins: its seal must directly follow it.
 
-        Chat's servers don't tell when a thought ends, and a front that has an order would have
-        its seal after the text.
+        Chat servers don't mark the end of a thought, and in a front with an order its seal would
+        otherwise come after the text.
         """
         growing, choice.thought = choice.thought, None
         if growing is None:
@@ -307,7 +308,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
     def _stop_told(
         self, choice: OpenChoice, growing: OpenPart, rest: Thinking, home: Origin | None
     ) -> bytes:
-        """The end of a thought that the client has had, and what was not known of its state."""
+        """End a thought that the client was already shown, and emit state that arrived late."""
         whole = growing.late_state(rest)
         if home is None or whole is None or _is_same_state(growing.state, whole):
             return b""
@@ -326,7 +327,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
     def _sealed(
         self, choice: OpenChoice, growing: OpenPart, whole: Thinking, home: Origin | None
     ) -> bytes:
-        """The seal of a thought that the client has had, and its stop."""
+        """Emit the seal of a thought that the client was shown, and its stop."""
         index, number, written = growing.index, choice.number, b""
         if home is not None and (envelope := choice.sealer.envelope(whole, home, growing.place)):
             seal: dict[str, Any] = {self._front.thoughts: envelope}
@@ -359,7 +360,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         return written + self._encoder.feed(event)
 
     def _beside(self, choice: OpenChoice, extras: Mapping[str, Any]) -> bytes:
-        """Calls that an answer tells of at its end, beside its content."""
+        """Emit the calls that a response reports at its end, beside its content."""
         sealer, number = choice.sealer, max(choice.count - 1, 0)
         found = () if choice.has_told_beside else sealer.beside(extras)
         choice.has_told_beside = choice.has_told_beside or bool(found)
@@ -371,7 +372,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
         return flushed + self._encoder.feed(event)
 
     def _flushed(self, number: int) -> bytes:
-        """What has not been stopped and still waits."""
+        """End all parts that were not stopped."""
         choice = self._choices.get(number)
         if choice is None:
             return b""
@@ -381,7 +382,7 @@ class SealingEncoder(FlowingEncoder, EventHandler):
 
 
 def _is_same_state(one: AnyPart | None, other: AnyPart) -> bool:
-    """Whether two forms of a part have the same state."""
+    """Whether two versions of a part have the same state."""
     return one is not None and _state(one) == _state(other)
 
 

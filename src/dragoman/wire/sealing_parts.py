@@ -1,4 +1,4 @@
-"""The parts of a stream that is being sealed, while they grow."""
+"""State of the parts and choices of a stream while it is sealed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.wire.stream_encoding import unsent
 
 
 class OpenPart:
-    """A part on its way through: what it has become, and what the client has seen of it."""
+    """A part in progress: its content so far, and what the client was shown."""
 
     __slots__ = ("_before", "_counted", "_first", "_paused", "_sent", "final", "grown", "index",
                  "is_begun", "number", "place", "shown", "state")  # fmt: skip
@@ -26,23 +26,23 @@ class OpenPart:
         self.place = place
         self.shown: AnyPart = part
         self.is_begun = False
-        self.state: AnyPart | None = None  # as it was sealed already
-        self.final: AnyPart | None = None  # the last word on it
-        self._before = 0  # characters of it that are sealed already
+        self.state: AnyPart | None = None  # as already sealed
+        self.final: AnyPart | None = None  # the complete part, from its stop event
+        self._before = 0  # number of characters that are already sealed
         self._paused: Thinking | None = None
         self._sent = ""
         self._first = 0
         self._counted = 0
 
     def begin(self, shown: AnyPart) -> None:
-        """The client is shown the part; from now on it gets each piece."""
+        """Start showing the part; from now on the client gets each chunk."""
         self.is_begun = True
         self.shown = shown
         self._sent = shown.text if isinstance(shown, (Text, Thinking)) else ""
         self._first = len(self.grown.pieces)
 
     def pause(self) -> Thinking:
-        """The thought so far, since something else comes; more of it will be a part of its own."""
+        """End the thought so far, as something else follows; a continuation is a separate part."""
         thought = self.grown.built()
         assert isinstance(thought, Thinking)  # noqa: S101 - nothing else is paused
         self._before += len(thought.text)
@@ -52,7 +52,7 @@ class OpenPart:
         return thought
 
     def whole(self) -> AnyPart:
-        """All of it that has not been sealed yet."""
+        """The part, without what was already sealed."""
         final = self.final
         if final is None:
             return self.grown.built()
@@ -61,7 +61,7 @@ class OpenPart:
         return final
 
     def late_state(self, rest: AnyPart) -> Thinking | None:
-        """A thought that was paused and had nothing to add but its state; None where it is not."""
+        """A paused thought that only gained state since; None otherwise."""
         known = self._paused
         if known is None or self.is_begun or not isinstance(rest, Thinking) or rest.text:
             return None
@@ -70,27 +70,27 @@ class OpenPart:
 
     @property
     def is_told(self) -> bool:
-        """Whether the client has had all of it, in what came before."""
+        """Whether the client was already shown all of it."""
         return self._paused is not None and not self.is_begun
 
     def has_told(self, text: str) -> bool:
-        """Whether the end of a text is what was sealed last."""
+        """Whether a text ends with what was sealed last."""
         whole = self.whole()
         return isinstance(whole, Thinking) and text[self._before :] == whole.text
 
     def unsent(self, text: str) -> str | None:
-        """What the client has not been sent of a text; None where it was sent something else."""
+        """The rest of a text that the client was not sent; None if it was sent something else."""
         return unsent([self._sent, *self.grown.pieces[self._first :]], text)
 
     def uncounted(self) -> int:
-        """How many characters have come since this was asked last."""
+        """The number of characters added since the last call."""
         fresh = self.grown.pieces[self._counted :]
         self._counted += len(fresh)
         return sum(map(len, fresh))
 
 
 class _MessageId:
-    """The id of a message, made on first need."""
+    """The id of a message, generated on first use."""
 
     __slots__ = ("_id",)
 
@@ -103,7 +103,7 @@ class _MessageId:
 
 
 class OpenChoice:
-    """One answer of the stream."""
+    """One choice of the stream."""
 
     __slots__ = ("begun", "count", "ended", "has_told_beside", "ids", "number", "parts", "places",
                  "sealed", "sealer", "thought")  # fmt: skip
@@ -112,28 +112,28 @@ class OpenChoice:
         self.number = number
         self.sealer = Sealer(front, origin, _MessageId())
         self.parts: dict[int, OpenPart] = {}
-        self.ended: dict[int, OpenPart] = {}  # and may be said to have ended once more
+        self.ended: dict[int, OpenPart] = {}  # may be stopped a second time
         self.begun: set[int] = set()
         self.sealed: dict[int, OpenPart] = {}
-        self.ids: dict[int | None, str | None] = {}  # of calls that come in pieces
-        self.count = 0  # the parts so far
-        self.places: list[int] = []  # of what the client is shown, which part each is
-        self.thought: OpenPart | None = None  # that the next part interrupts
-        self.has_told_beside = False  # of calls that stand beside the content
+        self.ids: dict[int | None, str | None] = {}  # of calls that arrive in chunks
+        self.count = 0  # number of parts so far
+        self.places: list[int] = []  # the original part number of each part shown to the client
+        self.thought: OpenPart | None = None  # the thought that the next part will interrupt
+        self.has_told_beside = False  # whether calls beside the content were emitted
 
     def numbered(self) -> int:
-        """The number of the part that begins now."""
+        """Return the number for a new part."""
         self.count += 1
         return self.count - 1
 
     def is_new(self, delta: ToolCallDelta) -> bool:
-        """Whether a delta begins a call, as far as its id and its place tell."""
+        """Whether a delta begins a call, judged by its id and index."""
         if delta.index not in self.ids:
             return True
         known = self.ids[delta.index]
         return bool(delta.id) and known is not None and known != delta.id
 
     def rest(self, growing: OpenPart) -> None:
-        """Note how much more has been said."""
+        """Record how much text was added."""
         if type(growing.shown) is Text:
             self.sealer.count_text(growing.uncounted())

@@ -1,8 +1,8 @@
-"""Answers for the clients of a dialect, besides chats: embeddings, lists of models, token counts.
+"""Responses for clients besides conversations: embeddings, model lists, token counts.
 
-A `ServiceFront` reads what such a client asks into canonical values, and writes canonical values as
-what it expects; so any front is answered by any provider. Clients that send a prompt instead of a
-chat have a `PromptFront`.
+A `ServiceFront` decodes a client's request into canonical values, and encodes canonical values as
+the response the client expects, so any provider can serve any front. Clients that send a prompt
+instead of a conversation use a `PromptFront`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ T = TypeVar("T")
 
 
 class ServiceFront(Front):
-    """Answers what a client asks besides chats, in the client's dialect.
+    """Handles a client's requests besides conversations, in the client's dialect.
 
     >>> front = ServiceFront("anthropic", path="/v1/models?limit=1")
     >>> front.models([ModelInfo("one"), ModelInfo("two")]).body["has_more"]
     True
 
-    What a dialect doesn't have raises `InvalidRequest`, with the status 404.
+    Services that a dialect doesn't have raise `InvalidRequest` with status 404.
     """
 
     @property
@@ -39,27 +39,27 @@ class ServiceFront(Front):
         return self.dialect.services() or Services()
 
     def decode_embeddings(self, body: Body) -> ToEmbed:
-        """What the client asks to embed."""
+        """Decode a client's request for embeddings."""
         format_ = _needed(self._services.embeddings, "embeddings")
         decode = _needed(format_.decode_request, "embeddings")
         return self._read(lambda: decode(self._opened(body), self.path))
 
     def embeddings(self, embedded: Embedded, asked: ToEmbed) -> Encoded:
-        """The embeddings, in the form that was asked for."""
+        """Encode embeddings in the requested format."""
         format_ = _needed(self._services.embeddings, "embeddings")
         return self._stamped(_needed(format_.encode_response, "embeddings")(embedded, asked))
 
     def models(
         self, models: Sequence[ModelInfo], query: Mapping[str, str] | None = None
     ) -> Encoded:
-        """The page of these models that the client asks for: the path's query, unless given."""
+        """Encode the requested page of these models; `query` defaults to the path's query."""
         format_ = _needed(self._services.models, "list of models")
         encode = _needed(format_.encode, "list of models")
         found = dict(parse_qsl(self._query)) if query is None else query
         return self._stamped(encode(models, found))
 
     def decode_model_name(self, body: Body | None = None) -> str:
-        """The model that the client asks about, in the path; Ollama's clients say it in a body."""
+        """The requested model, from the path; Ollama's clients send it in the body."""
         format_ = _needed(self._services.models, "list of models")
         if format_.decode_name is not None:
             decode = format_.decode_name
@@ -67,34 +67,34 @@ class ServiceFront(Front):
         place = (self.path or "").partition("?")[0]
         name = unquote(place.rpartition("/models/")[2])
         if not name:
-            msg = "no model is named"
+            msg = "the request doesn't name a model"
             raise InvalidRequest(msg, status=400)
         return name
 
     def model(self, model: ModelInfo) -> Encoded:
-        """One model alone."""
+        """Encode a single model."""
         format_ = _needed(self._services.models, "list of models")
         return self._stamped(_needed(format_.encode_model, "list of models")(model))
 
     def decode_count(self, body: Body) -> Request:
-        """The request whose prompt the client wants to be counted."""
+        """Decode the request whose prompt tokens are to be counted."""
         format_ = _needed(self._services.counts, "token counts")
         decode = _needed(format_.decode_request, "token counts")
         counted = self._read(lambda: decode(self._opened(body), self.path))
         return self.dialect.decode_request(counted.body, path=counted.path)
 
     def count(self, tokens: int | TokenCount) -> Encoded:
-        """The number of tokens."""
+        """Encode the number of tokens."""
         format_ = _needed(self._services.counts, "token counts")
         encode = _needed(format_.encode_response, "token counts")
         return self._stamped(Encoded(encode(int(tokens))))
 
     def running(self, models: Sequence[ModelInfo]) -> Encoded:
-        """The models that are loaded (Ollama)."""
+        """Encode the list of loaded models (Ollama)."""
         return self._stamped(_needed(self._services.encode_running, "loaded models")(models))
 
     def version(self, version: str) -> Encoded:
-        """The version of the server (Ollama)."""
+        """Encode the server's version (Ollama)."""
         return self._stamped(Encoded(_needed(self._services.encode_version, "version")(version)))
 
     # ---
@@ -107,7 +107,7 @@ class ServiceFront(Front):
         return parsed(body, self.dialect.name)
 
     def _read(self, decode: Callable[[], T]) -> T:
-        """What a decoder reads; what no value can hold is the client's fault."""
+        """Run a decoder; values that the model can't hold are reported as the client's fault."""
         try:
             return decode()
         except InvalidInputError as error:

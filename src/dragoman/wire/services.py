@@ -1,7 +1,7 @@
-"""What a dialect has besides conversations: embeddings, lists of models, counts and uploads.
+"""What a dialect supports besides conversations: embeddings, model lists, token counts, uploads.
 
-A dialect that has any returns them from `Dialect.services`. As all wire code it does no I/O: it
-writes bodies, and reads them.
+A dialect that has any returns them from `Dialect.services`. Like all wire code this performs no
+I/O: it only encodes and decodes bodies.
 """
 
 from __future__ import annotations
@@ -22,49 +22,49 @@ _KINDS: dict[type, str] = {str: "a text", int: "a whole number", bool: "true or 
 
 
 class ModelPage(NamedTuple):
-    """A page of a list of models."""
+    """One page of a model list."""
 
     models: Sequence[ModelInfo]
     following: Mapping[str, str] | None = None
-    """The query that asks for the page after it; None: it is the last."""
+    """The query for the next page; None on the last page."""
 
 
 class ListFormat(NamedTuple):
-    """How models are listed, and one of them told: first a client's side, then a server's."""
+    """How a dialect encodes and decodes models and model lists, for clients and for servers."""
 
     decode: Callable[[Any], ModelPage]
     query: Mapping[str, str] = EMPTY
-    """What to ask with for the first page."""
+    """The query for the first page."""
     decode_model: Callable[[Any], ModelInfo] | None = None
-    """One model alone."""
+    """Decode a single model."""
     encode: Callable[[Sequence[ModelInfo], Mapping[str, str]], Encoded] | None = None
-    """The page of all models that the client's query asks for."""
+    """Encode the page of all models that the client's query requests."""
     encode_model: Callable[[ModelInfo], Encoded] | None = None
-    """One model alone."""
+    """Encode a single model."""
     decode_name: Callable[[Mapping[str, Any]], str] | None = None
-    """The model that a client asks about, where the body says it; None: the path does."""
+    """The requested model, if the body names it; None if the path does."""
 
 
 class CountFormat(NamedTuple):
-    """How the tokens of a prompt are counted: first a client's side, then a server's."""
+    """How a dialect encodes and decodes token counts, for clients and for servers."""
 
     encode: Callable[[Mapping[str, Any], str | None], dict[str, Any]]
-    """Given the body of a request for an answer; and the model, where that is to be named."""
+    """Given the body of a conversation request, and the model if it must be named."""
     decode: Callable[[Any], int]
     decode_request: Callable[[Mapping[str, Any], str | None], Counted] | None = None
-    """The request for an answer whose prompt is to be counted, given the body and the path."""
+    """Decode the conversation request whose prompt is to be counted, given body and path."""
     encode_response: Callable[[int], dict[str, Any]] | None = None
 
 
 class Counted(NamedTuple):
-    """A request for an answer whose prompt is to be counted, as its dialect writes it."""
+    """A conversation request whose prompt is to be counted, in its dialect."""
 
     body: Mapping[str, Any]
     path: str | None = None
 
 
 class ToUpload(NamedTuple):
-    """A file on its way to a provider."""
+    """A file to upload."""
 
     content: bytes
     mime: str
@@ -72,49 +72,49 @@ class ToUpload(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """One of the requests that an upload takes."""
+    """One of the requests of an upload."""
 
     headers: Mapping[str, str]
     body: bytes
 
 
 class Uploaded(NamedTuple):
-    """A file that a provider has."""
+    """A file that was uploaded."""
 
     file_id: str
     is_ready: bool = True
-    """Whether it can be used already; else ask again."""
+    """Whether it can be used already; otherwise poll again."""
 
 
 class UploadFormat(NamedTuple):
-    """How a file is uploaded: in one request, or in two where the first is told an address."""
+    """How a file is uploaded: in one request, or in two if the first returns an upload URL."""
 
     start: Callable[[ToUpload], Piece]
     decode: Callable[[Any], Uploaded]
     finish: Callable[[ToUpload], Piece] | None = None
     address: str = ""
-    """The header of the first answer that says where the second request goes."""
+    """The header of the first response that has the URL for the second request."""
     place: Callable[[str, str], str] | None = None
-    """The address of a file, given where it was uploaded to, and its id."""
+    """The URL of a file, given where it was uploaded to, and its id."""
 
 
 class Services(NamedTuple):
-    """What a dialect has; None: it does not have it."""
+    """The services of a dialect; None where it lacks one."""
 
     embeddings: EmbeddingFormat | None = None
     models: ListFormat | None = None
     counts: CountFormat | None = None
     uploads: UploadFormat | None = None
     prompt_front: str | None = None
-    """The module that has `PROMPT_FRONT`, which answers clients that send a prompt, not a chat."""
+    """The module that has `PROMPT_FRONT`, for clients that send a prompt, not a conversation."""
     encode_running: Callable[[Sequence[ModelInfo]], Encoded] | None = None
-    """The answer to a client that asks which models are loaded."""
+    """Encode the list of loaded models."""
     encode_version: Callable[[str], dict[str, Any]] | None = None
-    """The answer to a client that asks for the server's version."""
+    """Encode the server's version."""
 
 
 def services(dialect: str) -> Services:
-    """What a dialect has besides conversations.
+    """The services of a dialect besides conversations.
 
     >>> services("anthropic").embeddings is None
     True
@@ -122,16 +122,16 @@ def services(dialect: str) -> Services:
     return registered(dialect).services() or Services()
 
 
-# --- for reading
+# --- decoding
 
 
 def is_number(value: object) -> TypeGuard[int]:
-    """Whether a value is a whole number that is not negative."""
+    """Whether a value is a non-negative integer."""
     return type(value) is int and value >= 0
 
 
 def objects(value: Any, key: str | None, dialect: str) -> list[dict[str, Any]]:
-    """The objects of a list: the value itself, or a field of it. Others there are left out."""
+    """The objects in a list: the value itself, or one of its fields. Other items are ignored."""
     found = value if key is None else _at(value, key)
     if is_list(found):
         return [item for item in found if is_object(item)]
@@ -139,7 +139,7 @@ def objects(value: Any, key: str | None, dialect: str) -> list[dict[str, Any]]:
 
 
 def text_at(value: Any, key: str, dialect: str) -> str:
-    """A text that has to be there."""
+    """A required, non-empty string."""
     found = _at(value, key)
     if isinstance(found, str) and found:
         return found
@@ -147,7 +147,7 @@ def text_at(value: Any, key: str, dialect: str) -> str:
 
 
 def number_at(value: Any, key: str, dialect: str) -> int:
-    """A whole number that has to be there."""
+    """A required non-negative integer."""
     found = _at(value, key)
     if is_number(found):
         return found
@@ -155,14 +155,14 @@ def number_at(value: Any, key: str, dialect: str) -> int:
 
 
 def vector_of(value: Any, path: str, dialect: str) -> tuple[float, ...]:
-    """The numbers of an embedding."""
+    """The numbers of an embedding vector."""
     if isinstance(value, list) and {*map(type, value)} <= {float, int}:
         return tuple(value)
     return refuse("numbers", path, dialect)
 
 
 def optional(value: Mapping[str, Any], key: str, kind: type[T], dialect: str) -> T | None:
-    """A field that may be absent or null, and else has to be of that type; true is no number."""
+    """An optional field of exactly that type; absent or null gives None."""
     found = value.get(key)
     if found is None or type(found) is kind:
         return found
@@ -170,7 +170,7 @@ def optional(value: Mapping[str, Any], key: str, kind: type[T], dialect: str) ->
 
 
 def positive(value: Mapping[str, Any], key: str, dialect: str) -> int | None:
-    """A number above zero that may be absent or null."""
+    """An optional integer above zero; absent or null gives None."""
     found = optional(value, key, int, dialect)
     if found is None or (found > 0 and is_integer(found)):
         return found
@@ -182,6 +182,6 @@ def _at(value: Any, key: str) -> Any:
 
 
 def refuse(what: str, path: str, dialect: str) -> NoReturn:
-    """Blame the peer for a field."""
+    """Raise `WireError` for a field."""
     msg = f"expected {what} at {path}"
     raise WireError(msg, dialect=dialect, path=path)

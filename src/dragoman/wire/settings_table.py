@@ -1,10 +1,10 @@
-"""Settings that are one field on the wire and one in the model, as a table that a dialect has.
+"""Tables of settings that are one field on the wire and one in the model.
 
 >>> table = (Setting("maxOutputTokens", "max_tokens", whole), Setting("topP", "top_p", number))
 >>> decode_settings({"maxOutputTokens": 10, "topP": "high"}, table)
 {'max_tokens': 10}
 
-What is not of its kind is not read, so that it stays in the overlay as it came.
+Values of the wrong type are not decoded, so they stay in the overlay as received.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 
-if TYPE_CHECKING:  # descriptions of dialects have tables as well, and load nothing else
+if TYPE_CHECKING:  # dialect descriptions have such tables too, and must not load encoders
     from dragoman.wire.writing import Writing
 
 _INT64 = 1 << 63
@@ -22,51 +22,51 @@ _NOTHING = (None, ())
 
 
 class Setting(NamedTuple):
-    """A field of the wire, the model's field, and what reads a value: None if it can't be read."""
+    """A wire field, the model's field, and a function that returns the value or None if invalid."""
 
     key: str
     name: str
     read: Callable[[Any], Any]
 
 
-# --- kinds of values
+# --- value types
 
 
 def whole(value: Any) -> int | None:
-    """A whole number that fits into 64 bits."""
+    """An integer that fits into 64 bits."""
     return value if type(value) is int and -_INT64 <= value < _INT64 else None
 
 
 def number(value: Any) -> float | None:
-    """A number, whole or not."""
+    """A number, integer or float."""
     return value if type(value) is float else whole(value)
 
 
 def flag(value: Any) -> bool | None:
-    """True or false."""
+    """A boolean."""
     return value if type(value) is bool else None
 
 
 def text(value: Any) -> str | None:
-    """A text."""
+    """A string."""
     return value if type(value) is str else None
 
 
 def texts(value: Any) -> tuple[str, ...] | None:
-    """A list of texts."""
+    """A list of strings."""
     is_fine = isinstance(value, list) and all(type(item) is str for item in value)
     return tuple(value) if is_fine else None
 
 
-# --- both ways
+# --- decoding and encoding
 
 
 def decode_settings(
     wire: Mapping[str, Any], table: Iterable[Setting], used: set[str] | None = None
 ) -> dict[str, Any]:
-    """What the wire says, by the model's names; of two fields for one setting the first counts.
+    """The settings by their names in the model; if two fields have one setting, the first wins.
 
-    The fields that were read are added to `used`.
+    The names of decoded fields are added to `used`.
     """
     found: dict[str, Any] = {}
     for key, name, read in table:
@@ -78,7 +78,7 @@ def decode_settings(
 
 
 def encode_settings(values: Struct, table: Iterable[Setting]) -> dict[str, Any]:
-    """What is set, by the wire's names."""
+    """The settings that have a value, by their names on the wire."""
     body: dict[str, Any] = {}
     for key, name, _ in table:
         value = getattr(values, name)
@@ -90,7 +90,7 @@ def encode_settings(values: Struct, table: Iterable[Setting]) -> dict[str, Any]:
 def lose_settings(
     values: Struct, names: Iterable[str], writing: Writing, place: str, reason: str
 ) -> None:
-    """Note those of the names that are set: the wire has no field for them."""
+    """Report those of the named settings that are set as losses: the wire has no field for them."""
     for name in names:
         if getattr(values, name) not in _NOTHING:
             writing.lose(f"{place}.{name}", reason)

@@ -1,4 +1,4 @@
-"""Rules that several dialects share: calls and results, sampling, models, counts and efforts."""
+"""Rules that several dialects share: calls and results, sampling, models, integers, efforts."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dragoman.wire.violations import Found, Object, is_number
 def without_partner(
     ids: Iterable[tuple[str, Hashable]], others: Iterable[Hashable], message: str
 ) -> Found:
-    """Calls without a result, or results without a call: ids, by path, that no other has."""
+    """Calls without a result, or results without a call: ids that are not among the others."""
     known = set(others)
     yield from ((path, message) for path, one in ids if one not in known)
 
 
 def used_twice(ids: Iterable[tuple[str, Hashable]], message: str) -> Found:
-    """Ids, by path, that another before them has; None is no id."""
+    """Ids that occurred before, with their paths; None is ignored."""
     seen: set[Hashable] = set()
     for path, one in ids:
         if one in seen:
@@ -32,42 +32,42 @@ def used_twice(ids: Iterable[tuple[str, Hashable]], message: str) -> Found:
 def refused_sampling(
     body: Object, target: Target, *, is_thinking: bool, names: Mapping[str, str] | None = None
 ) -> Found:
-    """The settings that the target does not take, unless they are as they would be anyway.
+    """Settings that the target refuses, unless they have their default values.
 
-    `names`: what the dialect calls them, where that is not what `Sampling` does.
+    `names` has the dialect's names of settings where they differ from those of `Sampling`.
     """
     for name in dict.fromkeys(_refused(target, is_thinking=is_thinking)):
         key = names.get(name, name) if names else name
         if not _is_usual(body.get(key), name):
-            yield key, "this model takes the default only"
+            yield key, "this model accepts only the default value"
 
 
 def wrong_model(body: Object) -> Found:
-    """A model that is no name."""
+    """A model that is not a non-empty string."""
     model = body.get("model")
     if model is not None and (not isinstance(model, str) or not model):
-        yield "model", "the model must be a name"
+        yield "model", "model must be a non-empty string"
 
 
 def missing_model(body: Object, target: Target) -> Found:
-    """No model where the target has to be told; whoever sends the body may still fill it in."""
+    """A missing model, where the target requires one; the sender may still add it."""
     if target.fields.needs_model and body.get("model") is None:
-        yield "model", "the model's name is needed"
+        yield "model", "model is required"
 
 
 def unlisted_model(body: Object, target: Target) -> Found:
-    """The target's model, where its maker does not list it: it may be new, or a slip."""
+    """A model that the vendor doesn't list: it may be new, or a typo."""
     listed, model = target.host.other_models, target.model
     if not listed or model is None or body.get("model", model) != model:
         return
     names = [name for name in listed if "*" not in name]
     near = closest(model, names)
-    hint = "no name is close to it" if near is None else f"the closest name is {near}"
-    yield "model", f"a model that is not known to be there: {hint}; nothing is assumed about it"
+    hint = "no listed name is similar" if near is None else f"did you mean {near}?"
+    yield "model", f"the vendor doesn't list this model ({hint})"
 
 
 def wrong_counts(body: Object, *names: str, path: str = "") -> Found:
-    """Settings that are numbers of something, and are not."""
+    """Settings that must be integers, and are not."""
     for name in names:
         value = body.get(name)
         if value is not None and not is_whole(value):
@@ -82,13 +82,13 @@ def is_whole(value: object) -> bool:
 
 
 def unknown_effort(effort: Any, path: str, target: Target) -> Found:
-    """An effort that the target does not know, or any where it can't be asked to think."""
+    """An unsupported effort; or any, if thinking can't be requested."""
     if effort is None:
         return
     if target.thinking.form == "never":
-        yield path, "this model can't be asked to think"
+        yield path, "this model does not support thinking"
     elif target.thinking.efforts is not None and effort not in target.thinking.efforts:
-        yield path, "this model does not know this effort"
+        yield path, "this model does not support this effort"
 
 
 def _refused(target: Target, *, is_thinking: bool) -> Iterator[str]:

@@ -1,11 +1,11 @@
-"""Settings that several APIs have under names of their own: `user`, `service_tier`, `verbosity`.
+"""Settings that several APIs have under different names: `user`, `service_tier`, `verbosity`.
 
-A dialect lists where its bodies have them (`Description.shared_settings`, and for the declarations
-of tools `shared_tool_settings`). Its decoder leaves such fields in the extras, as it does with all
-that it does not know. From there they are taken into the model, and put back before the request is
-written: so a dialect's own code has nothing to do with them.
+A dialect lists where its bodies have them (`Description.shared_settings`, and for tool
+declarations `shared_tool_settings`). Its decoder leaves such fields in the extras, like all unknown
+fields. From there they are moved into the model, and back before the request is encoded, so that a
+dialect's own code doesn't handle them.
 
-A value is taken only if it would be written just as it came.
+A value is moved only if it would be encoded exactly as it came.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ _GROUPS: dict[str, type[Value]] = {
 }
 _TOOL_FIELDS = ("defer_loading", "allowed_callers", "output_schema")
 _NOTHING = (None, (), EMPTY)
-_NO_PLACE = "there is no such setting here"
+_NO_PLACE = "this setting is not supported"
 
 
 def as_json(value: Any) -> Any:
-    """A value as JSON has it."""
+    """A value in JSON form."""
     return list(value) if isinstance(value, tuple) else thaw(value)
 
 
 class SharedSetting(NamedTuple):
-    """Where a body has a setting (`text.verbosity`), and where the model does."""
+    """Where a body has a setting (`text.verbosity`), and where the model has it."""
 
     path: str
     name: str
-    """`service.user`; of a tool: its field."""
+    """`service.user`; for a tool, its field."""
     read: Callable[[Any], Any]
-    """None where it can't be read."""
+    """Decodes the value; None if it can't be read."""
     write: Callable[[Any], Any] = as_json
-    """None where the dialect has no such value."""
+    """Encodes the value; None if the dialect has no such value."""
 
 
 class SharedSettings:
-    """The settings of a dialect, looked up by the fields of its bodies and by the model's names."""
+    """The shared settings of a dialect, indexed by wire field and by the model's names."""
 
     __slots__ = ("_by_field", "_by_name", "rows")
 
@@ -71,7 +71,7 @@ class SharedSettings:
         return iter(self.rows)
 
     def taken(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """The settings in these fields, and the fields that are left; None where there are none."""
+        """The settings in these fields, and the remaining fields; None if there are none."""
         found: dict[str, Any] = {}
         left: dict[str, Any] | None = None
         for first in fields:
@@ -89,7 +89,7 @@ class SharedSettings:
     def put(
         self, fields: dict[str, Any], given: Mapping[str, Any], where: str, notes: list[Note]
     ) -> None:
-        """Write settings into these fields; note those that there is no place for."""
+        """Write settings into these fields; report unsupported ones as losses."""
         for name, value in given.items():
             for steps, row in self._by_name.get(name, ()):
                 wire = row.write(value)
@@ -100,26 +100,26 @@ class SharedSettings:
 
 
 def words(**ours: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """How to read and write a setting that has few values: the model's, by the wire's."""
+    """Functions that decode and encode a setting with few values, given as `wire="model"`."""
     theirs = {value: key for key, value in ours.items()}
     return (lambda value: ours.get(value) if isinstance(value, str) else None), theirs.get
 
 
 NEAREST_TIERS = {"on_demand": "standard", "performance": "priority", "fast": "priority"}
-"""For tiers that only some hosts have: what others call nearly the same."""
+"""For tiers that only some hosts have: the closest tier elsewhere."""
 
 
 def tiers(**ours: str) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """As `words`, for tiers of service: those that only some hosts have go as the nearest."""
+    """Like `words`, for service tiers; tiers that only some hosts have map to the closest one."""
     read, write = words(**ours)
     return read, lambda tier: write(tier) or write(NEAREST_TIERS.get(tier))
 
 
-# --- from the extras into the model
+# --- decoding: from the extras into the model
 
 
 def with_shared_settings(request: Request, described: Description) -> Request:
-    """The request with the settings that stood in its dialect's extras."""
+    """Move the shared settings in its dialect's extras into the request."""
     dialect = described.name
     changes: dict[str, Any] = {}
     own = own_fields(request.extras, dialect)
@@ -136,7 +136,7 @@ def with_shared_settings(request: Request, described: Description) -> Request:
 
 
 def own_fields(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
-    """A dialect's own fields in extras; none where something else stands in their place."""
+    """A dialect's own fields in extras; empty if the value there is not an object."""
     found = extras.get(dialect)
     return found if isinstance(found, Mapping) else EMPTY
 
@@ -144,7 +144,7 @@ def own_fields(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
 def _with_fields(
     extras: Mapping[str, Any], dialect: str, fields: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Extras with these fields as a dialect's own."""
+    """Replace a dialect's own fields in extras."""
     others = {key: value for key, value in extras.items() if key != dialect}
     made = {**others, dialect: fields} if fields else others
     return freeze_mapping(made, "extras") if made else EMPTY
@@ -183,11 +183,11 @@ def _changed(request: Request, found: Mapping[str, Any]) -> dict[str, Any]:
     return changes
 
 
-# --- from the model into the extras, for whoever writes the request
+# --- encoding: from the model into the extras
 
 
 def has_shared_settings(request: Request) -> bool:
-    """Whether any is set."""
+    """Whether any shared setting is set."""
     return (
         request.service is not None
         or request.media is not None
@@ -206,7 +206,7 @@ def _has_settings(tool: Any) -> bool:
 
 
 def without_shared_settings(request: Request, described: Description, notes: list[Note]) -> Request:
-    """The request with its settings where the dialect has them; the others are lost, and noted."""
+    """Move shared settings to where the dialect has them; report the others as losses."""
     dialect = described.name
     changes: dict[str, Any] = {}
     given = dict(_given(request))
@@ -237,7 +237,7 @@ def _given(request: Request) -> Iterator[tuple[str, Any]]:
         if values is not None:
             for field in values.__struct_fields__:
                 value = getattr(values, field)
-                if value is not None and value not in _NOTHING:  # most are: the latter is slow
+                if value is not None and value not in _NOTHING:  # None first: `in` is slow
                     yield f"{group}.{field}", value
 
 
@@ -258,7 +258,7 @@ def _without(
 
 
 def _put(fields: dict[str, Any], steps: Sequence[str], value: Any) -> bool:
-    """Whether there was room for it; objects inside may be shared, and are copied."""
+    """Set a value at a path, copying objects on the way; returns whether that was possible."""
     for step in steps[:-1]:
         inner = fields.get(step, EMPTY)
         if not isinstance(inner, dict):

@@ -1,9 +1,9 @@
-"""What a client of another dialect is shown of calls that the provider behind a front ran.
+"""Shows calls run by the provider behind a front to clients of another dialect.
 
-The original rides in an envelope, and beside it stands a counterpart in the client's own dialect.
-Its id has our mark. When the client sends its history back, the counterparts whose envelope is
-there as well are left out; where the client has dropped the envelope, the counterpart is all that
-is left: it becomes text, since no provider knows the id.
+The original call travels in an envelope, next to a counterpart in the client's own dialect whose id
+is marked as ours. When the client sends its history back, counterparts whose envelope is also there
+are dropped; if the client has dropped the envelope, only the counterpart is left, and it becomes
+text, since no provider knows its id.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _RUN = (ServerToolCall, ServerToolResult)
 
 
 def is_counterpart(part: Part) -> TypeGuard[ServerToolCall | ServerToolResult]:
-    """Whether a part stands for a call of another provider that a front has shown."""
+    """Whether a part is the counterpart of another provider's call, made by a front."""
     return isinstance(part, _RUN) and part.call_id is not None and MARK in part.call_id
 
 
 class _Call(NamedTuple):
-    """A call that the client has been shown."""
+    """A call that the client was shown."""
 
     given_id: str | None
     shown_id: str
@@ -43,7 +43,7 @@ class _Call(NamedTuple):
 
 
 class Counterpart(NamedTuple):
-    """What a client is shown of a call or of its result, and the id that it has there."""
+    """The parts that a client is shown for a call or a result, and their id."""
 
     parts: tuple[AnyPart, ...] = ()
     shown_id: str | None = None
@@ -53,7 +53,7 @@ _NOTHING = Counterpart()
 
 
 class ShownCalls:
-    """Makes the counterparts of the calls in one message."""
+    """Creates the counterparts of the calls in one message."""
 
     __slots__ = ("_calls", "_front", "_is_next", "_message_id")
 
@@ -61,21 +61,21 @@ class ShownCalls:
         self._front = _forms(front)
         self._message_id = message_id
         self._calls: list[_Call] = []
-        self._is_next = False  # whether the last call was the last thing shown
+        self._is_next = False  # whether the last call is also the last part shown
 
     @property
     def are_signed(self) -> bool:
-        """Whether counterparts hold the envelope themselves."""
+        """Whether counterparts carry the envelope themselves."""
         return self._front is not None and self._front.are_signed
 
     def interrupt(self) -> None:
-        """Something else is shown."""
+        """Record that something else is shown."""
         self._is_next = False
 
     def beside(
         self, origin: Origin, extras: Mapping[str, Any], cited: Sequence[Citation]
     ) -> tuple[AnyPart, ...]:
-        """The calls that an answer tells of beside its content, if this front can show them."""
+        """The calls that a response reports beside its content, if this front can show them."""
         home = _forms(origin.dialect)
         if home is None or home.beside is None or self._front is None:
             return ()
@@ -86,10 +86,10 @@ class ShownCalls:
         call = home.call(part) if isinstance(part, ServerToolCall) else None
         if call is None or self._front is None or call.kind not in self._front.shown:
             return False
-        return all(known.kind is not call.kind for known in self._calls)  # or it is shown already
+        return all(known.kind is not call.kind for known in self._calls)  # not shown already
 
     def of(self, part: AnyPart, home: Origin) -> Counterpart:
-        """What the client is shown of a part; nothing where its dialect has no such call."""
+        """The counterpart of a part; empty if the client's dialect has no such call."""
         front, forms = self._front, _forms(home.dialect)
         if front is None or forms is None or not front.shown:
             return _NOTHING
@@ -105,7 +105,7 @@ class ShownCalls:
         self._is_next = False
         if call is None or call.kind not in front.shown:
             return _NOTHING
-        answer = home.response_id or self._message_id()  # the same in a stream
+        answer = home.response_id or self._message_id()  # the same when streamed
         said = f"{answer} {len(self._calls)} {part.call_id} {part.name}"
         digest = blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
         shown_id = f"{front.prefixes.get(call.kind, 'call')}{MARK}{digest}"
@@ -124,7 +124,7 @@ class ShownCalls:
         if result is None or call is None or result.kind is not call.kind:
             return _NOTHING
         if front.joins_results and not is_next:
-            return _NOTHING  # the object of its call is done
+            return _NOTHING  # the object of its call is already complete
         return Counterpart(front.shown[call.kind].result(result, call.shown_id), call.shown_id)
 
     def _called(self, call_id: str | None) -> _Call | None:
@@ -134,9 +134,9 @@ class ShownCalls:
 def without_counterparts(
     parts: Iterable[AnyPart], told: Collection[str], dialect: str
 ) -> list[AnyPart]:
-    """Parts of a client, without what stands for calls that have come back themselves.
+    """A client's parts, without the counterparts of calls that came back themselves.
 
-    `told` has the ids of those.
+    `told` has the ids of those calls. Other counterparts become text.
     """
     left: list[AnyPart] = []
     for part in parts:

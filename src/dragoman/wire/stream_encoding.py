@@ -1,8 +1,8 @@
-"""What the stream encoders of all dialects share: events become bytes.
+"""Base class of the stream encoders: events become bytes.
 
-A dialect's encoder has a method for each type of event that it writes. Here are the dispatch to
-these methods, what every encoder remembers, the end, errors, and the reports of what could not be
-said.
+A dialect's encoder has a method for each type of event that it writes. This module has the dispatch
+to these methods, the state that every encoder keeps, the end of a stream, errors, and the reports
+of losses and repairs.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from dragoman.model.usage import Usage
 from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder
 from dragoman.wire.losses import Loss, Losses, Repair
 
-CORRECTED = "what was corrected at the end had been sent"
-"""What is lost where the final form of a part takes back what was sent of it before (W26)."""
+CORRECTED = "content that was already sent was corrected at the end"
+"""The loss if the final form of a part contradicts what was sent of it before (W26)."""
 INTERRUPTED = events.StreamError(
-    "the answer broke off before it was complete", "stream_interrupted"
+    "the response was interrupted before it was complete", "stream_interrupted"
 )
-"""What a client is told of a stream that ended early (G1)."""
+"""The error for clients of a stream that ended early (G1)."""
 TEXTS = (Text, Thinking, Refusal)
-"""The parts that are nothing but their text."""
+"""The parts that consist of text only."""
 
 _METHODS = {
     events.ResponseStart: "_response_start",
@@ -45,7 +45,7 @@ _METHODS = {
 
 
 class EventHandler:
-    """Has a method for each type of event that it cares about, named after the type."""
+    """Dispatches events to methods named after the event type; types without one are absent."""
 
     _handlers: ClassVar[dict[type, Callable[[Any, Any], Any]]]
 
@@ -56,14 +56,14 @@ class EventHandler:
 
 
 class Reports(Protocol):
-    """Where the functions that write one body note what they could not say, or put right."""
+    """Collects the losses and repairs of the functions that write one body."""
 
     losses: list[Loss]
     repairs: list[Repair]
 
 
 class EventEncoder(FlowingEncoder, EventHandler):
-    """Writes one response as a stream; `feed` gives the bytes to send now."""
+    """Encodes one response as a stream; `feed` returns the bytes to send."""
 
     _dialect: ClassVar[str]
     _has_one_choice: ClassVar[bool] = True
@@ -79,23 +79,23 @@ class EventEncoder(FlowingEncoder, EventHandler):
 
     @property
     def losses(self) -> list[Loss]:
-        """What could not be said so far, each thing once."""
+        """What could not be expressed so far, without duplicates."""
         self._collect()
         return self._losses.all
 
     @property
     def repairs(self) -> list[Repair]:
-        """What was changed so that it can be said, so far."""
+        """What was repaired so far."""
         self._collect()
         return self._losses.repairs
 
     def _feed(self, event: events.Event) -> bytes:
         if self._is_over:
             if self._reports_late_events:
-                self._lose("events", "what comes after the end of a response is left out")
+                self._lose("events", "events after the end of a response are left out")
             return b""
         if self._has_one_choice and (choice := getattr(event, "choice", None)):
-            self._lose(f"choices[{choice}]", "there is one choice only")
+            self._lose(f"choices[{choice}]", "only one choice is supported")
             return b""
         written: bytes = self._handlers[type(event)](self, event)
         return written
@@ -106,13 +106,13 @@ class EventEncoder(FlowingEncoder, EventHandler):
         return self._part_flow(event) if isinstance(event, PartDelta) else self._call_flow(event)
 
     def _close(self) -> bytes:
-        """The bytes to send when no more events come: an error, if it is not complete (G1)."""
+        """The last bytes: an error if the response is incomplete (G1)."""
         return b"" if self._is_over else self._stream_error(INTERRUPTED)
 
-    # --- what is the same for all dialects
+    # --- shared by all dialects
 
     def _response_start(self, event: events.ResponseStart) -> bytes:
-        if event.restarts:  # what was sent can't be taken back, nor another answer joined to it
+        if event.restarts:  # what was sent can't be retracted, nor continued by another response
             return self._stream_error(INTERRUPTED)
         self._start = self._start.filled(event)
         return self._started(event)
@@ -126,19 +126,19 @@ class EventEncoder(FlowingEncoder, EventHandler):
         return b""
 
     def _stream_error(self, event: events.StreamError) -> bytes:
-        """An error is the last thing to be said."""
+        """Encode an error and end the stream."""
         self._is_over = True
         return self._error(event)
 
     def _opaque_event(self, event: events.OpaqueEvent) -> bytes:
-        """An event of this dialect that nobody knows; those of others have no place here."""
+        """Encode an unknown event of this dialect; other dialects' events are dropped."""
         payload = event.payload
         if event.dialect == self._dialect and isinstance(payload, dict):
             written = self._opaque(payload)
             if written is not None:
                 return written
         if not event.is_progress:
-            self._lose("events", "an event that has no place here is left out")
+            self._lose("events", "an unsupported event is left out")
         return b""
 
     def _response_end(self, _event: events.ResponseEnd) -> bytes:
@@ -146,36 +146,36 @@ class EventEncoder(FlowingEncoder, EventHandler):
         self._is_over = True
         return written
 
-    # --- what dialects say for themselves
+    # --- implemented by dialects
 
     def _nothing(self, _event: Any) -> bytes:
         return b""
 
     _part_start = _part_delta = _part_stop = _tool_call_delta = _nothing
-    """Nothing to send; whoever leaves it so has to report at the end what was not written."""
+    """Send nothing; a dialect that keeps this default must write or report the part at the end."""
 
-    def _part_flow(self, event: PartDelta) -> Flow | None:  # noqa: ARG002 - derived ones need it
-        """How the next text of a part is written, after this one."""
+    def _part_flow(self, event: PartDelta) -> Flow | None:  # noqa: ARG002 - for subclasses
+        """The fast path for the next text of a part, after this one."""
         return None
 
-    def _call_flow(self, event: ToolCallDelta) -> Flow | None:  # noqa: ARG002 - as above
-        """How the next arguments of a call are written, after these."""
+    def _call_flow(self, event: ToolCallDelta) -> Flow | None:  # noqa: ARG002 - for subclasses
+        """The fast path for the next arguments of a call, after these."""
         return None
 
-    def _started(self, event: events.ResponseStart) -> bytes:  # noqa: ARG002 - some look at the event
-        """More is known of the response."""
+    def _started(self, event: events.ResponseStart) -> bytes:  # noqa: ARG002 - for subclasses
+        """Handle new metadata of the response."""
         return b""
 
     def _error(self, error: events.StreamError) -> bytes:
-        """The frame of an error."""
+        """Encode an error as a frame."""
         raise NotImplementedError
 
-    def _opaque(self, payload: dict[str, Any]) -> bytes | None:  # noqa: ARG002 - most do
-        """The frame of an event of this dialect that nobody knows; None where it has no place."""
+    def _opaque(self, payload: dict[str, Any]) -> bytes | None:  # noqa: ARG002 - for subclasses
+        """Encode an unknown event of this dialect; None if it can't be sent."""
         return None
 
     def _end(self) -> bytes:
-        """The last frames of a response that is complete."""
+        """The last frames of a complete response."""
         raise NotImplementedError
 
     # --- reports
@@ -189,7 +189,7 @@ class EventEncoder(FlowingEncoder, EventHandler):
         self._losses.repair(repairs)
 
     def _collect(self) -> None:
-        """Take what was noted in the meantime, so that each thing is told once, in order."""
+        """Take over the reports collected meanwhile, to keep their order and remove duplicates."""
         reports = self._reports
         if reports is not None:
             self._losses.extend(reports.losses)
@@ -199,7 +199,7 @@ class EventEncoder(FlowingEncoder, EventHandler):
 
 
 class SentPart:
-    """A part that is being written: its number in the message, and what was sent of it."""
+    """A part in progress: its number in the message, and what was sent of it."""
 
     __slots__ = ("cited", "is_sealed", "number", "part", "pieces")
 
@@ -211,7 +211,7 @@ class SentPart:
         self.is_sealed = False
 
     def note(self, sent: AnyPart) -> None:
-        """Note what is sent of it now."""
+        """Record what is being sent of it."""
         if isinstance(sent, ToolCall):
             self.pieces.append(arguments_of(sent))
         elif isinstance(sent, TEXTS):
@@ -222,9 +222,9 @@ class SentPart:
                 self.is_sealed = True
 
     def rest(self, final: AnyPart, lose: Callable[[str], None]) -> Text | Thinking | Refusal | None:
-        """What the final form of a text adds to what was sent (W26); it can't take any back.
+        """What the final form of a text adds to what was sent (W26); it can't retract anything.
 
-        None where it is no text, or another kind of text.
+        None if it is not a text, or another kind of text.
         """
         if not isinstance(final, TEXTS) or type(final) is not type(self.part):
             if type(final) is not type(self.part):
@@ -239,7 +239,7 @@ class SentPart:
 
 
 def piece_of(part: AnyPart, delta: events.PartDelta) -> Thinking | Refusal | None:
-    """What thinking or a refusal grows by, as a part of its own; None for other parts."""
+    """The increment of thinking or a refusal as a part of its own; None for other parts."""
     fields: dict[str, Any] = {"origin": part.origin, "extras": part.extras}
     if isinstance(part, Thinking):
         fields["signature"] = delta.signature
@@ -248,18 +248,18 @@ def piece_of(part: AnyPart, delta: events.PartDelta) -> Thinking | Refusal | Non
 
 
 def arguments_of(call: ToolCall) -> str:
-    """The arguments that a call starts with: an empty object is none yet."""
+    """The arguments that a call starts with; an empty object counts as none."""
     return call.raw if call.raw is not None else call.raw_arguments if call.input else ""
 
 
 def unsent(sent: Iterable[str], whole: str) -> str | None:
-    """What pieces have not said of a whole text; None where they said something else (W26)."""
+    """The rest of a text after the chunks already sent; None if they differ from it (W26)."""
     said = "".join(sent)
     return whole[len(said) :] if whole.startswith(said) else None
 
 
 def unsent_arguments(sent: Sequence[str], whole: str) -> str | None:
-    """As `unsent`, of a call's arguments: nothing where they are the same in other words."""
+    """Like `unsent`, for a call's arguments; empty if they are equal as JSON."""
     more = unsent(sent, whole)
     if more is not None or not _is_same_json("".join(sent), whole):
         return more

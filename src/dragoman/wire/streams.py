@@ -1,4 +1,4 @@
-"""What reads and writes a stream."""
+"""The protocols of stream decoders and encoders."""
 
 from __future__ import annotations
 
@@ -11,44 +11,44 @@ from dragoman.wire.losses import Loss, Repair
 
 
 class StreamDecoder(Protocol):
-    """Reads one response out of a stream's bytes, cut anywhere."""
+    """Decodes one response from a stream's bytes, split anywhere."""
 
     @property
     def response(self) -> Response:
-        """What has arrived so far."""
+        """The response so far."""
         ...
 
     @property
     def is_complete(self) -> bool:
-        """Whether the provider said that it is done; a stream that ends early never is."""
+        """Whether the provider signalled the end; always false for a stream that ends early."""
         ...
 
     def feed(self, data: bytes) -> list[Event]:
-        """The events that these bytes complete."""
+        """The events completed by these bytes."""
         ...
 
     def close(self) -> list[Event]:
-        """What is left when the stream ends."""
+        """The remaining events when the stream ends."""
         ...
 
 
 class StreamEncoder(Protocol):
-    """Writes one response as a stream, event by event."""
+    """Encodes one response as a stream, event by event."""
 
     @property
     def losses(self) -> Sequence[Loss]:
-        """What could not be said so far."""
+        """What could not be expressed so far."""
         ...
 
     @property
     def repairs(self) -> Sequence[Repair]:
-        """What was changed so that it can be said, so far."""
+        """What was repaired so far."""
         ...
 
     def feed(self, event: Event) -> bytes:
-        """The bytes to send now."""
+        """The bytes to send for an event."""
         ...
 
     def close(self) -> bytes:
-        """The last bytes; those of an error, if the events ended early (G1)."""
+        """The last bytes; an error if the events ended early (G1)."""
         ...

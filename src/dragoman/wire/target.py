@@ -1,4 +1,4 @@
-"""What differs between the deployments and models of one dialect."""
+"""`Target`: the differences between deployments and models of one dialect."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ F = TypeVar("F", bound=Flags)
 
 
 class Target(Flags, frozen=True, kw_only=True):
-    """The facts about a target that decide how a request has to look.
+    """The facts about a deployment and model that determine how a request is encoded.
 
     Each dialect has one for its vendor's own deployment; providers and models are variations of
-    it. Wire code asks these flags, never for a provider's name.
+    it. Wire code checks these flags, never a provider's name.
 
     >>> target = Target(dialect="openai-chat", turns=TurnFlags(takes_developer=False))
     >>> target.with_flags({"turns.alternates_roles": True}).turns.takes_developer
@@ -46,16 +46,16 @@ class Target(Flags, frozen=True, kw_only=True):
     provider: str | None = None
     model: str | None = None
     is_strict: bool = demand(True, relaxed=False)  # noqa: FBT003 - a default
-    """Whether it is believed to refuse what the rules say; where it is not, what is given is
-    sent, and nothing is added."""
+    """Whether it is assumed to refuse what the rules list; if not, requests are sent as given, and
+    nothing is added."""
     is_described: bool = True
-    """Whether its flags come from somebody who knows the host; not where they are put together from
-    documentation, and nobody was seen to be refused there."""
+    """Whether its flags were defined for this host; false if they were only derived from
+    documentation, without an observed refusal."""
     keeps_own_messages: bool = False
-    """Whether messages that came in this dialect stay as they came, among others that are fitted:
-    nobody knows that the host refuses them."""
+    """Whether messages that came in this dialect are kept unchanged among others that are fitted,
+    because the host is not known to refuse them."""
     unsupported_part_fields: tuple[str, ...] = ()
-    """The fields of parts that have no place on the wire, such as `Image.name`."""
+    """The fields of parts that the wire doesn't have, such as `Image.name`."""
     ids: IdFlags = IdFlags()
     tools: ToolFlags = ToolFlags()
     turns: TurnFlags = TurnFlags()
@@ -69,7 +69,7 @@ class Target(Flags, frozen=True, kw_only=True):
     host: HostFlags = HostFlags()
 
     def with_flags(self, changes: Mapping[str, Any]) -> Self:
-        """A copy with these flags changed, each named with its group: `turns.pairs_results`."""
+        """A copy with these flags changed; keys include the group: `turns.pairs_results`."""
         fields: dict[str, Any] = {}
         groups: dict[str, dict[str, Any]] = {}
         for name, value in changes.items():
@@ -77,24 +77,24 @@ class Target(Flags, frozen=True, kw_only=True):
             (groups.setdefault(group, {}) if group else fields)[flag] = value
         for group, flags in groups.items():
             if group not in GROUPS:
-                msg = f"a target has no such group of flags; there are {', '.join(GROUPS)}"
+                msg = f"unknown group of target flags; available: {', '.join(GROUPS)}"
                 raise InvalidInputError(msg)
             fields[group] = _replaced(getattr(self, group), flags)
         return _replaced(self, fields)
 
     def flag(self, name: str) -> Any:
-        """The value of a flag that is named with its group."""
+        """The value of a flag; the name includes its group."""
         try:
             return attrgetter(name)(self)
         except AttributeError:
             pass
-        msg = "a target has no such flag; write its group and its name: turns.pairs_results"
+        msg = "unknown target flag; include its group, as in turns.pairs_results"
         raise InvalidInputError(msg)
 
     def has_made(self, origin: Origin | None) -> bool:
-        """Whether opaque state of this origin may go back to it (W54, W86).
+        """Whether opaque state of this origin may be sent back to it (W54, W86).
 
-        It was made here, as far as both know provider and model, or put there by hand.
+        True if provider and model match as far as both are known, or if the state has no origin.
         """
         if origin is None:
             return True
@@ -105,11 +105,11 @@ class Target(Flags, frozen=True, kw_only=True):
         return origin.model is None or self.model is None or is_same_model(origin.model, self.model)
 
     def owns(self, message: Message) -> bool:
-        """Whether a message came in a request of this dialect, and nobody has changed it since.
+        """Whether a message came in a request of this dialect and was not edited since.
 
-        An edit takes the mark away (`Message.replace`). An answer has more to its origin: whatever
-        became of the conversation since, it is fitted. So is what was meant for another model
-        (`Request.replace`).
+        An edit removes the marker (`Message.replace`). A response has a more detailed origin: it is
+        always fitted, whatever became of the conversation. So is a message that was meant for
+        another model (`Request.replace`).
         """
         origin = message.origin
         if origin is None or origin.dialect != self.dialect or not origin.is_of_a_request:
@@ -123,13 +123,14 @@ class Target(Flags, frozen=True, kw_only=True):
 
     @cached_property
     def findings(self) -> dict[int, Any]:
-        """What follows from its flags, found once for all requests; see `asked_steps`."""
+        """A cache of what follows from its flags, shared by all requests; see `required_steps`."""
         return {}
 
     def limited_to(self, demands: Collection[str], vendor: Self) -> Self:
-        """The target for what came in its dialect: it refuses what these flags say, no more.
+        """The target for a request that came in its dialect: only these requirements apply.
 
-        Everything else is as at the dialect's vendor, relaxed: so what came is spelled as it came.
+        Everything else is as for the dialect's vendor, relaxed, so that the request keeps its
+        original spelling.
         """
         limited = vendor.relaxed.replace(provider=self.provider, model=self.model, host=self.host)
         if not demands:
@@ -138,17 +139,17 @@ class Target(Flags, frozen=True, kw_only=True):
 
 
 def _replaced(flags: F, changes: dict[str, Any]) -> F:
-    """As `Value.replace`; a target is made for each request, so names are looked up once."""
+    """Like `Value.replace`, but faster: a target is created for each request."""
     try:
         return structs.replace(flags, **changes)
     except TypeError:
         pass
-    return flags.replace(**changes)  # which says what there is, without quoting
+    return flags.replace(**changes)  # its error lists the valid names, without quoting
 
 
 _ANY = Target(dialect="")
 GROUPS = tuple(name for name in _ANY.__struct_fields__ if isinstance(_ANY.flag(name), Flags))
-"""The names of the groups of flags."""
+"""The names of the flag groups."""
 
 
 def is_flag(name: str) -> bool:
@@ -160,5 +161,5 @@ def is_flag(name: str) -> bool:
 
 
 def is_same_model(one: str, other: str) -> bool:
-    """Whether two names are one model's: the same, or with a date behind it."""
+    """Whether two names mean the same model: equal, or one has a date suffix."""
     return one.startswith(other) or other.startswith(one)

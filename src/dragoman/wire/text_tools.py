@@ -1,7 +1,6 @@
-"""Tools that take free text (`custom`), for targets whose tools all take objects.
+"""Free-text tools (`custom`), for targets whose tools all take objects.
 
-Such a tool is sent as a function with one argument that is a text; its calls come back as what was
-asked for.
+Such a tool is sent as a function with a single string argument; its calls are converted back.
 """
 
 from __future__ import annotations
@@ -10,17 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 TEXT_ARGUMENT = "input"
-"""The name under which a text that is no object stands in one."""
+"""The name of the argument that holds the text."""
 TEXT_PARAMETERS: Mapping[str, Any] = {
     "type": "object",
     "properties": {TEXT_ARGUMENT: {"type": "string"}},
     "required": [TEXT_ARGUMENT],
 }
-SENT_AS_FUNCTION = f"a tool that takes text is sent as one that takes it as {TEXT_ARGUMENT!r}"
+SENT_AS_FUNCTION = f"a free-text tool is sent as a function with one argument, {TEXT_ARGUMENT!r}"
 
 
 def as_text(arguments: Any) -> Any:
-    """The text in the arguments of a call; what the model made of it where there is none.
+    """The text in the arguments of a call; the arguments themselves if they have another form.
 
     >>> as_text({"input": "*** Begin Patch"})
     '*** Begin Patch'

@@ -1,4 +1,4 @@
-"""Times as several APIs write them."""
+"""The time format that several APIs share."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def encode_time(seconds: float | None) -> str:
-    """A time of RFC 3339 in UTC; 1970 where it is not known, for clients that want one.
+    """An RFC 3339 time in UTC; the start of 1970 if unknown, for clients that require one.
 
     >>> encode_time(1.5)
     '1970-01-01T00:00:01.500000Z'

@@ -1,12 +1,12 @@
-"""Reading what no reader expects: odd messages, contents and tools.
+"""Decodes malformed messages, contents and tools.
 
-Clients, gateways and scripts send roles that nobody knows, a number or an object as content, a
-bare text among the messages. Such a message is rewritten into one that its dialect's reader
-takes, as near to what was meant as can be told. What it was is kept as guesses in the message's
-extras (`overlay.with_guesses`): in its own dialect it goes back as it came unless edited, and
-any other dialect is sent the readable form, with a `Loss` that says so.
+Clients, gateways and scripts send unknown roles, a number or an object as content, or a bare text
+among the messages. Such a message is rewritten into the closest one that its dialect's decoder
+accepts. The original is kept as guesses in the message's extras (`overlay.with_guesses`): in its
+own dialect it is sent back as it came unless edited; any other dialect is sent the readable form,
+with a `Loss`.
 
-Only what a reader can't take comes here.
+This code only runs for messages that the normal decoder can't handle.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dragoman.model.tools import ServerTool
 from dragoman.wire.overlay import with_guesses
 
 _Kept = TypeVar("_Kept", Message, Text)
-_ODD = "$odd"  # no wire has a tool of such a name
+_ODD = "$odd"  # no wire format has a tool of that name
 
-# What others call the three who speak in every dialect.
+# Other names of the roles that every dialect has.
 _ALIASES = {
     "human": "user",
     "model": "assistant",
@@ -37,23 +37,23 @@ _ALIASES = {
 
 
 class Form(NamedTuple):
-    """What a dialect's reader takes as a message."""
+    """What a dialect's decoder accepts as a message."""
 
     dialect: str
     roles: Mapping[str, str]
-    """The words for its roles, by the words that dialects have in common."""
+    """The dialect's roles, by their common names."""
     content: str = "content"
-    """The field of what is said."""
+    """The content field."""
     kinds: tuple[type, ...] = (str, list)
-    """The types that it may have."""
+    """The types that the content may have."""
     said: Callable[[str], Any] = str
-    """A text as its content."""
+    """Converts a text to the dialect's content."""
 
 
 def readable_message(
     wire: Any, form: Form, speaker: str = "user"
 ) -> tuple[dict[str, Any], list[Any]]:
-    """A message that the reader takes instead of this one, and the guesses that lead back."""
+    """A message that the decoder accepts in place of this one, and the guesses to undo it."""
     if not isinstance(wire, dict):
         made = {"role": form.roles[speaker], form.content: form.said(plain_text(wire))}
         return made, [[[], made, wire]]
@@ -65,7 +65,7 @@ def readable_message(
 
 
 def readable_answer(wire: dict[str, Any], form: Form) -> tuple[dict[str, Any], list[Any]]:
-    """As `readable_message`, for the message of a response: who speaks is known there."""
+    """Like `readable_message`, for the message of a response, where the role is known."""
     made, guesses = dict(wire), list[Any]()
     _read_content(made, form, guesses)
     return made, guesses
@@ -87,7 +87,7 @@ def _is_known(role: Any, form: Form) -> bool:
 
 
 def _likely_role(wire: Mapping[str, Any], form: Form) -> str:
-    """Who is most likely to have said it: by the word, else by what only one of them has."""
+    """The most likely role: by its name, otherwise by fields that only one role has."""
     word = wire.get("role")
     word = word.strip().lower() if isinstance(word, str) else ""
     if not _is_known(word, form):
@@ -103,7 +103,7 @@ def _likely_role(wire: Mapping[str, Any], form: Form) -> str:
 
 
 def _likely_content(value: Any, form: Form) -> Any:
-    if isinstance(value, dict) and isinstance(value.get("type"), str):  # a part without its list
+    if isinstance(value, dict) and isinstance(value.get("type"), str):  # a single part
         if value.keys() == {"type", "text"} and isinstance(value["text"], str):
             return form.said(value["text"])
         if list in form.kinds:
@@ -112,7 +112,7 @@ def _likely_content(value: Any, form: Form) -> Any:
 
 
 def plain_text(value: Any) -> str:
-    """A JSON value as text: what is no text in JSON, what says nothing as the empty text."""
+    """A JSON value as text: strings as they are, empty values as "", others as JSON."""
     if isinstance(value, str):
         return value
     if value is None or value in ([], {}):
@@ -121,12 +121,12 @@ def plain_text(value: Any) -> str:
 
 
 def with_original(value: _Kept, dialect: str, values: Iterable[Any]) -> _Kept:
-    """A message or a part that came in another form, with what leads back in its extras."""
+    """A message or part with the guesses that restore its original form."""
     return replace(value, extras=with_guesses(value.extras, dialect, values))
 
 
 def bare_text(text: str, part: Any, dialect: str) -> Text:
-    """The part of a bare text among the parts of a content; `part` is what we write for it."""
+    """A part for a bare text among the parts of a content; `part` is what we encode for it."""
     return with_original(Text(text), dialect, [[[], part, text]])
 
 
@@ -134,19 +134,19 @@ def bare_text(text: str, part: Any, dialect: str) -> Text:
 
 
 def odd_tool(wire: Any, dialect: str) -> ServerTool:
-    """A tool that is none, carried whole: for its own dialect it is like one of the provider's."""
+    """Wrap a malformed tool, to be sent back whole to its own dialect, like a provider tool."""
     return ServerTool(_ODD, dialect, {_ODD: wire})
 
 
 def is_odd_tool(tool: ServerTool) -> bool:
-    """Whether a tool is one that `odd_tool` carries."""
+    """Whether a tool was made by `odd_tool`."""
     return tool.name == _ODD and _ODD in tool.payload
 
 
 def payload_of(tool: ServerTool) -> Any:
-    """The payload of one of the provider's tools, or what an odd one was on the wire."""
+    """The payload of a provider tool, or the original of a malformed one."""
     if is_odd_tool(tool):
         return tool.payload[_ODD]
     if not tool.name or tool.payload.get("type") == tool.name:
         return tool.payload
-    return {**tool.payload, "type": tool.name}  # it was given another name
+    return {**tool.payload, "type": tool.name}  # it was renamed

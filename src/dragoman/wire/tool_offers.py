@@ -1,7 +1,7 @@
-"""Tools that a request offers otherwise than in its list: in groups, or in mid-conversation.
+"""Tools that a request offers other than in its list: in groups, or in mid-conversation.
 
-A dialect that has such says what they are (`Description.tool_offers`, a module with `OFFERS`).
-Others are told all of it in their one list of tools (`fitting.offers`).
+A dialect that has such offers describes them (`Description.tool_offers`, a module with `OFFERS`).
+For other dialects they are merged into the list of tools (`fitting.offers`).
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ class Group(NamedTuple):
 
 
 class ToolChange(NamedTuple):
-    """What becomes of the tools from here on."""
+    """A change of the available tools from this point on."""
 
     added: tuple[AnyTool, ...] = ()
     loaded: tuple[str, ...] = ()
-    """The names of tools of the list that the model sees from now on."""
+    """The names of listed tools that the model sees from now on."""
     removed: tuple[str, ...] = ()
-    """The names of tools that the model no longer has."""
+    """The names of tools that are no longer available."""
 
 
 def no_group(_tool: ServerTool) -> Group | None:
-    """In a dialect without groups."""
+    """For a dialect without groups."""
     return None
 
 
 def no_change(_payload: Mapping[str, Any]) -> ToolChange | None:
-    """In a dialect whose list of tools stands."""
+    """For a dialect whose list of tools never changes."""
     return None
 
 
 class ToolOffers(NamedTuple):
-    """How a dialect offers tools besides."""
+    """How a dialect offers tools outside its list."""
 
     group: Callable[[ServerTool], Group | None] = no_group
-    """The tools in a declaration; None where it is not one of a group."""
+    """Decodes a group of tools; None if a declaration is not a group."""
     change: Callable[[Mapping[str, Any]], ToolChange | None] = no_change
-    """What an opaque part of an instruction says of the tools; None: nothing."""
+    """Decodes the change of tools in an opaque part of an instruction; None if there is none."""
     group_field: str | None = None
-    """The field of a call, in its extras, that names the group of its tool."""
+    """The field in a call's extras that names the group of its tool."""
 
 
 def offers_of(dialect: str) -> ToolOffers | None:
-    """What a dialect says of it; None where its list of tools is all there is."""
+    """How a dialect offers tools outside its list; None if it doesn't."""
     described = description_of(dialect)
     if described is None or described.tool_offers is None:
         return None

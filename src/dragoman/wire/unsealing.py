@@ -1,9 +1,9 @@
-"""What a front's client sent back, as the model behind had said it.
+"""Restores the opaque state in what a front's client sent back.
 
-Envelopes are opened where they are found, and what is in them goes to the part that it belongs
-to: the part that holds it, the one with its fingerprint, the pieces that a stream's client kept,
-or a place of its own. State whose part was changed or left out is left out as well: its provider
-would refuse it.
+Envelopes are opened, and their content is assigned to the part that it belongs to: the part that
+holds the envelope, the part with its fingerprint, the chunks that a streaming client kept, or a
+position of its own. State whose part was changed or removed is dropped: its provider would refuse
+it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from dragoman.wire.shown_calls import is_counterpart, without_counterparts
 _ASSISTANT = Role.ASSISTANT
 _WHOLE = (Text, Thinking, *WHOLE)
 EMPTIED = Origin(dialect="envelope")
-"""Of a message of nothing but envelopes: it did not come empty."""
+"""The origin of a message that held only envelopes: it was not empty on the wire."""
 _NAMED = (ToolCall, Thinking)
-"""What may hold its state and have a later word on it in a carrier."""
+"""Parts that may hold their state and get a later version of it from a carrier."""
 
 
 def is_ours(part: AnyPart) -> bool:
-    """Whether a front has written a part: an envelope, or what stands for a provider's call."""
+    """Whether a front made a part: an envelope, or the counterpart of a provider's call."""
     return is_sealed(part) or is_counterpart(part)
 
 
 def unsealed_messages(messages: list[Message], dialect: str) -> list[Message]:
-    """Messages with their envelopes opened, of clients that may keep each chunk of a stream.
+    """Open the envelopes in messages of clients that may keep each chunk of a stream separately.
 
-    Such chunks are messages of their own; where one holds an envelope, they are made one again.
+    Such chunks are separate messages; if one of them holds an envelope, they are merged again.
     """
     if not any(message.role is _ASSISTANT and any(map(is_ours, message.parts))
                for message in messages):  # fmt: skip
@@ -55,18 +55,18 @@ def unsealed_messages(messages: list[Message], dialect: str) -> list[Message]:
 
 
 def unsealed_message(message: Message, dialect: str) -> Message:
-    """A message with its envelopes opened."""
+    """Open the envelopes in a message."""
     parts = unsealed(message.parts, dialect)
     return message if parts is message.parts else _with_opened(message, parts)
 
 
 def _with_opened(message: Message, parts: tuple[AnyPart, ...]) -> Message:
-    """The message with what was in its envelopes; one that held nothing else says so."""
+    """The message with its restored parts; one that held only envelopes is marked `EMPTIED`."""
     return message.replace_unchecked(parts=parts, origin=message.origin if parts else EMPTIED)
 
 
 def unsealed(parts: tuple[AnyPart, ...], dialect: str) -> tuple[AnyPart, ...]:
-    """Parts of a dialect's client with their envelopes opened; the same where there are none."""
+    """Open the envelopes in a client's parts; returns the same tuple if there are none."""
     seals = [_seal_of(part) for part in parts]
     has_counterparts = any(map(is_counterpart, parts))
     if not any(seals) and not has_counterparts:
@@ -85,7 +85,7 @@ def unsealed(parts: tuple[AnyPart, ...], dialect: str) -> tuple[AnyPart, ...]:
             return tuple([part for part, _ in pairs])
     texts = [part for part in parts if type(part) is Text]
     is_flat = any(seal is not None and seal.at is not None for seal in seals)
-    if is_flat and len(texts) <= 1:  # or the client has cut the text itself
+    if is_flat and len(texts) <= 1:  # otherwise the client has split the text itself
         return tuple(_unflattened(pairs, _Cut(texts[0] if texts else None)))
     return tuple(_restored(pairs))
 
@@ -101,7 +101,7 @@ _Pairs = Sequence[tuple[AnyPart, Seal | None]]
 
 
 class _Carried:
-    """State that is not where its part is."""
+    """State that is separate from its part, in carriers."""
 
     def __init__(self, pairs: _Pairs) -> None:
         self._seals: dict[str, deque[Seal]] = {}
@@ -111,27 +111,27 @@ class _Carried:
                 self._seals.setdefault(seal.owner, deque()).append(seal)
 
     def given_to(self, part: AnyPart) -> AnyPart:
-        """The part, with its state if there is any for it."""
+        """The part, with its state if a carrier has it."""
         waiting = self._seals.get(fingerprint(part)) if self._seals else None
         if not waiting:
             return part
         seal = waiting.popleft()
         if isinstance(part, ToolCall) and waiting:
-            seal = waiting.pop()  # ids are unique: the last word on it
+            seal = waiting.pop()  # ids are unique, so the last one is the latest version
             waiting.clear()
         self._given.add(id(seal))
         return _stated(part, seal)
 
     def is_waiting(self, seal: Seal) -> bool:
-        """Whether nobody has had that state yet."""
+        """Whether that state was not assigned yet."""
         return id(seal) not in self._given
 
 
 def _restored(pairs: _Pairs) -> list[AnyPart]:
-    """The parts, in the order in which they came."""
+    """Restore the parts, in the order in which they came."""
     carried = _Carried(pairs)
     made: list[AnyPart] = []
-    pieces = 0  # how many of the last parts made came without a seal
+    pieces = 0  # how many of the last parts came without a seal
     for part, seal in pairs:
         if seal is None:
             made.append(carried.given_to(part))
@@ -151,9 +151,9 @@ def _restored(pairs: _Pairs) -> list[AnyPart]:
 
 
 def _gathered(made: list[AnyPart], pieces: int, holder: AnyPart, seal: Seal) -> AnyPart | None:
-    """The part that the last pieces make up, which are taken away; None where they don't.
+    """Merge the last chunks into the sealed part and remove them; None if they don't match.
 
-    Some clients keep each chunk of a stream as a part of its own, others join neighbours.
+    Some clients keep each chunk of a stream as a separate part, others join neighbours.
     """
     kind, start = type(seal.part), len(made)
     said = [holder.text] if isinstance(holder, (Text, Thinking)) and type(holder) is kind else []
@@ -178,7 +178,7 @@ def _gathered(made: list[AnyPart], pieces: int, holder: AnyPart, seal: Seal) -> 
 
 
 def _unflattened(pairs: _Pairs, text: _Cut) -> Iterator[AnyPart]:
-    """The parts in the order that they had: texts cut out of the one, between calls."""
+    """Restore the original order of parts: splits the one text, and puts calls in between."""
     carried = _Carried(pairs)
     calls = deque(
         carried.given_to(part if seal is None else _owned(part, seal))
@@ -207,34 +207,34 @@ def _unflattened(pairs: _Pairs, text: _Cut) -> Iterator[AnyPart]:
 
 
 class _Cut:
-    """A text that is several parts' together."""
+    """A text that is the concatenation of several parts."""
 
     def __init__(self, text: Text | None) -> None:
         self._text = text
         self._place = 0
 
     def until(self, place: int) -> Iterator[Text]:
-        """What stands before that place."""
+        """The text before that position."""
         if self._text is not None and self._place < place:
             said = self._text.text[self._place : place]
             if said:
                 yield self._part(said)
 
     def piece(self, seal: Seal) -> Iterator[AnyPart]:
-        """The text that a seal belongs to, if it is as it was."""
+        """The text that a seal belongs to, if it is unchanged."""
         if self._text is not None and seal.at is not None and seal.at[0] == self._place:
             said = self._text.text[self._place : self._place + seal.length]
             if said and fingerprint(Text(said)) == seal.owner:
                 yield _stated(self._part(said), seal)
 
     def rest(self) -> Iterator[Text]:
-        """What has not been cut off; a whole text even if it is empty."""
+        """The remaining text; a whole text even if it is empty."""
         said = "" if self._text is None else self._text.text[self._place :]
         if said or (self._text is not None and not self._place):
             yield self._part(said)
 
     def _part(self, said: str) -> Text:
-        """The next piece of it; hints and sources stay with the last."""
+        """The next piece; cache hints and citations stay with the last."""
         text, start = self._text, self._place
         self._place += len(said)
         if text is not None and len(text.text) == self._place:
@@ -247,16 +247,16 @@ def _is_carrier(part: AnyPart) -> bool:
 
 
 def _is_owner(part: AnyPart, seal: Seal) -> bool:
-    """Whether a part is the one that its envelope is about; a call is, whatever its id is now."""
+    """Whether an envelope belongs to the part that holds it; for a call, whatever its id is now."""
     return type(part) is type(seal.part) and (
         isinstance(part, ToolCall) or fingerprint(part) == seal.owner
     )
 
 
 def _opened(part: AnyPart, seal: Seal) -> Iterator[AnyPart]:
-    """What the part that holds an envelope becomes; nothing, where it is but a carrier."""
+    """Replace a part that holds an envelope; a carrier of another part's state becomes nothing."""
     if isinstance(part, CALLS) and seal.owner is None and isinstance(seal.part, CALLS):
-        yield seal.part.replace(origin=seal.origin)  # its counterpart held it
+        yield seal.part.replace(origin=seal.origin)  # the envelope was in its counterpart
     elif not _is_carrier(part):
         yield _owned(part, seal)
     elif seal.owner is None and isinstance(seal.part, _WHOLE):
@@ -267,13 +267,13 @@ def _owned(part: AnyPart, seal: Seal) -> AnyPart:
     """A part with the state that it holds itself."""
     if _is_owner(part, seal):
         return _stated(part, seal)
-    if isinstance(part, Thinking):  # changed: no longer what was signed
+    if isinstance(part, Thinking):  # edited, so the signature is no longer valid
         return Thinking(part.text, None, part.form, origin=seal.origin)
     return part.replace(signature=None, origin=None)
 
 
 def _stated(part: AnyPart, seal: Seal) -> AnyPart:
-    """A part as the client sent it, with the state that it had."""
+    """The part as the client sent it, with its state restored."""
     state = seal.part
     if isinstance(part, Thinking):
         return state.replace(text=part.text, origin=seal.origin)

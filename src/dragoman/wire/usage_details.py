@@ -1,8 +1,8 @@
-"""Counts that say what some of the tokens were: sound, pictures, a cache kept for an hour.
+"""Detailed token counts, such as audio, images, or cache writes by retention.
 
-A dialect lists where its usage has them (`DETAILS` in its `response.py`). Its decoder leaves
-them in the extras, from where they are taken into `Usage.details`; its encoder gets them back
-there. A count is taken only where it stands as the table says: so it is written as it came.
+A dialect lists where its usage has them (`DETAILS` in its `response.py`). Its decoder leaves them
+in the extras, from where they are moved into `Usage.details`, and back before encoding. A count is
+moved only if it is where the table says, so that it is written as it came.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 from dragoman.model.frozen import EMPTY, freeze_mapping, thaw
 from dragoman.model.usage import Usage
 
-_MOST = 2**63
+_MAX_COUNT = 2**63
 
 
 class UsageDetails:
-    """Where a dialect's usage has counts: by the model's name, the path on the wire.
+    """Where a dialect's usage has detailed counts: wire paths by their names in the model.
 
-    `lists` are fields whose items name a kind of content and count its tokens: by the field, the
-    beginning of the model's names (`input` for `input_audio`).
+    `lists` has fields whose items name a modality and count its tokens, with the prefix of their
+    names in the model (`input` for `input_audio`).
     """
 
     __slots__ = ("_dialect", "_kinds", "_lists", "_paths", "keeps_mark")
@@ -31,14 +31,14 @@ class UsageDetails:
         self._paths = {name: tuple(path.split(".")) for name, path in paths.items()}
         self._kinds = tuple(f"{kind}_" for kind in lists.values())
         self.keeps_mark = False
-        """Whether an empty object of the dialect's own in the extras says something."""
+        """Whether an empty object of the dialect in the extras is significant."""
 
     def has(self, name: str) -> bool:
-        """Whether there is a place for a count of that name."""
+        """Whether the dialect has a count of that name."""
         return name in self._paths or name.startswith(self._kinds)
 
     def taken(self, usage: Usage) -> Usage:
-        """The usage with the counts that stood in its extras."""
+        """Move the counts in a usage's extras into its details."""
         fields = usage.extras.get(self._dialect)
         if not fields or not isinstance(fields, Mapping):
             return usage
@@ -54,10 +54,10 @@ class UsageDetails:
 
     def _found(self, fields: Mapping[str, Any], left: dict[str, Any]) -> Iterator[tuple[str, int]]:
         for name, steps in self._paths.items():
-            value: Any = fields.get(steps[0])  # which most objects don't have
+            value: Any = fields.get(steps[0])  # absent in most objects
             for step in steps[1:] if value is not None else ():
                 value = value.get(step) if isinstance(value, (dict, Mapping)) else None
-            if type(value) is int and 0 <= value < _MOST:
+            if type(value) is int and 0 <= value < _MAX_COUNT:
                 _take(left, steps)
                 yield name, value
         for field, kind in self._lists.items():
@@ -67,7 +67,7 @@ class UsageDetails:
                 yield from ((f"{kind}_{word.lower()}", count) for word, count in counts.items())
 
     def put(self, usage: Usage) -> Usage:
-        """The usage with its details where the encoder looks for them: in the extras."""
+        """Move the details into the extras, where the encoder expects them."""
         if not usage.details:
             return usage
         kept = usage.extras.get(self._dialect)
@@ -89,13 +89,13 @@ class UsageDetails:
 
 
 def _listed(wire: Any) -> dict[str, int] | None:
-    """The counts by kind; None where the list holds anything else."""
+    """The counts by modality; None if the list holds anything else."""
     found: dict[str, int] = {}
     for item in wire if isinstance(wire, (list, tuple)) else ():
         if not isinstance(item, Mapping) or list(item) not in _PAIRS:
             return None
         word, count = item["modality"], item["tokenCount"]
-        is_fine = type(word) is str and type(count) is int and 0 <= count < _MOST
+        is_fine = type(word) is str and type(count) is int and 0 <= count < _MAX_COUNT
         if not is_fine or word in found or word != word.upper() or not word:
             return None
         found[word] = count

@@ -1,10 +1,10 @@
-"""What a target would not accept in a body, rule by rule.
+"""Rules: what a target would refuse in a body.
 
-A rule is a small function named by its number in the catalogue (`w40_results_follow_calls`), or by
-what it is about (`shape_…`, `limit_…`) where the catalogue has none. It is given the dialect's view
-of a body and yields findings: a path into the body, and what is wrong there, in our own words.
+A rule is a small function named after its number in the catalogue (`w40_results_follow_calls`), or
+after its subject (`shape_…`, `limit_…`) if the catalogue has none. It gets the dialect's view of a
+body and yields findings: a path into the body, and a message in our own words.
 
-Paths name fields of the dialect and positions, never people's own names.
+Paths contain only field names of the dialect and positions, never user-chosen names.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Placed = tuple[str, Object]
 
 V = TypeVar("V")
 Viewing = Callable[[Object, "Target | None", "str | None", "Mapping[str, str] | None"], V]
-"""Makes a dialect's view: given the body, the target (None: anyone), the path and the headers."""
+"""Creates a dialect's view of a body, given body, target (None: any), path and headers."""
 
 
 class Violation(Value, frozen=True):
@@ -50,11 +50,11 @@ class Violation(Value, frozen=True):
 
 
 class Rule(NamedTuple, Generic[V]):
-    """A rule, how grave it is to break it, and who is known to mind.
+    """A rule, the severity of breaking it, and the providers known to enforce it.
 
-    `evidence` says how the rule is known: S the vendor's source or types, D its documentation, E
-    its error texts, R reports by users, T recorded traffic. `refused_by` names the providers that
-    were seen to refuse a request for it. `flags` are those of `Target` that ask for the
+    `evidence` is how the rule is known: S the vendor's source or types, D its documentation, E its
+    error messages, R reports by users, T recorded traffic. `refused_by` names the providers that
+    were observed to refuse a request for it. `flags` are the flags of `Target` that trigger the
     repair (`turns.pairs_results`).
     """
 
@@ -66,20 +66,20 @@ class Rule(NamedTuple, Generic[V]):
 
     @property
     def number(self) -> str:
-        """Its name in the catalogue: `W40`; or what it is about: `shape`."""
+        """Its number in the catalogue, `W40`; or its subject, `shape`."""
         name = self.find.__name__.partition("_")[0]
         return name.upper() if name[1:].isdigit() else name
 
     def permits_repair(self, target: Target) -> bool:
         """Whether content of the target's own dialect may be repaired for it.
 
-        Only a refusal by this very host, which somebody observed, is reason enough.
+        This requires an observed refusal by this very host.
         """
         is_observed = not _OBSERVED.isdisjoint(self.evidence)
         return self.severity == "error" and is_observed and target.provider in self.refused_by
 
     def is_described(self, target: Target, vendor: Target) -> bool:
-        """Whether whoever made the target says so: a flag is not as the vendor has it."""
+        """Whether the target's definition implies the rule: a flag differs from the vendor's."""
         return self.severity == "error" and any(
             target.flag(name) != vendor.flag(name) for name in self.flags
         )
@@ -89,7 +89,7 @@ _OBSERVED = frozenset("ET")
 
 
 class Rulebook(Generic[V]):
-    """The rules of a dialect, and the view of a body that they look at."""
+    """The rules of a dialect, and the view of a body that they inspect."""
 
     def __init__(self, rules: Iterable[Rule[V]], view: Viewing[V]) -> None:
         self.rules = tuple(rules)
@@ -103,7 +103,7 @@ class Rulebook(Generic[V]):
         path: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> list[Violation]:
-        """What the target would refuse, or the vendor's own without one; any JSON gives a list."""
+        """What the target (default: the vendor's own deployment) would refuse; takes any JSON."""
         wire = opened(body)
         if wire is None:
             return [Violation("shape", "error", "$", "the body is not a JSON object")]
@@ -122,9 +122,9 @@ class Rulebook(Generic[V]):
         path: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> frozenset[str]:
-        """The flags of the target without whose repairs it is known to refuse a body.
+        """The target's flags whose repairs a body needs, because it is known to be refused.
 
-        Of a host that no rule names, its owner knows best.
+        For a host that no rule names, the target's own flags decide.
         """
         is_told = target.is_described and target.provider not in self._hosts
         permitted = [
@@ -141,7 +141,7 @@ class Rulebook(Generic[V]):
 
 
 def opened(body: object) -> Object | None:
-    """The body as an object, from JSON text or as it is; None where it is none."""
+    """The body as an object, parsed if it is text; None if it is not an object."""
     if isinstance(body, (bytes, bytearray, memoryview, str)):
         try:
             body = loads(body)
@@ -151,7 +151,7 @@ def opened(body: object) -> Object | None:
 
 
 def field(wire: Object, key: str) -> Object:
-    """The object in a field; an empty one where there is none."""
+    """The object in a field; empty if there is none."""
     value = wire.get(key)
     return value if isinstance(value, Mapping) else {}
 
@@ -166,13 +166,13 @@ def listed(wire: Object, key: str, path: str = "") -> list[Placed]:
 
 
 def texts_in(value: object) -> set[str]:
-    """The texts in a list; none where it is no list."""
+    """The strings in a list; empty if it is not a list."""
     items = value if isinstance(value, (list, tuple)) else ()
     return {item for item in items if isinstance(item, str)}
 
 
 def is_number(value: object) -> bool:
-    """Whether a JSON value is a number; true is none."""
+    """Whether a JSON value is a number; a boolean is not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -180,7 +180,7 @@ _NOT_BASE64 = re.compile(r"[^A-Za-z0-9+/=_\s-]")
 
 
 def is_data(url: str) -> bool:
-    """Whether an address can be read: one that holds its data has it in base64."""
+    """Whether a URL is valid as media: a `data:` URL must have base64 content."""
     if url[:5].lower() != "data:":
         return True
     _, is_base64, data = url.partition(";base64,")
@@ -188,7 +188,7 @@ def is_data(url: str) -> bool:
 
 
 def word(node: Object, key: str) -> str:
-    """The text of a field; empty where it holds something else."""
+    """The string in a field; empty if it holds something else."""
     found = node.get(key)
     return found if isinstance(found, str) else ""
 
@@ -199,7 +199,7 @@ _SINGLE = ("items", "additionalProperties", "not", "if", "then", "else", "contai
 
 
 def subschemas(schema: object) -> Iterator[Object]:
-    """A schema and all schemas inside it, however deep."""
+    """A schema and all its subschemas, at any depth."""
     pending = [schema]
     while pending:
         node = pending.pop()

@@ -1,7 +1,7 @@
-"""Streams that pass as they came, in whole frames.
+"""Passes streams through in whole frames.
 
-Half a frame is of no use to a client, and before an error it is what its reader stumbles over. So
-it waits for the rest, and is left out where none comes. Very long frames pass as they come.
+Part of a frame is of no use to a client, and would break its parser if an error followed. It is
+held back until the rest arrives, and dropped if none does. Very long frames are not held back.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ _ENDS: dict[str, tuple[bytes, ...]] = {
     "application/x-ndjson": (b"\n",),
 }
 _NO_FRAMES = b"\n"
-_LONGEST = 1024 * 1024
+_MAX_HELD_BYTES = 1024 * 1024
 
 
 class WholeFrames:
-    r"""Passes whole frames on, cut anywhere.
+    r"""Passes on whole frames of a stream, whose bytes may be split anywhere.
 
     >>> passing = WholeFrames("application/x-ndjson")
     >>> passing.feed(b"half a line"), passing.close()
@@ -23,14 +23,14 @@ class WholeFrames:
     """
 
     def __init__(self, kind: str = "text/event-stream") -> None:
-        """For streams of a content type; those of unknown ones have no frames."""
+        """For streams of a content type; unknown types have no frames."""
         self._ends = _ENDS.get(kind, ())
         self._rest = b""
         self._is_between = True
 
     @property
     def gap(self) -> bytes:
-        """What has to be sent before another frame."""
+        """What must be sent before another frame."""
         if self._ends:
             return b"" if self._is_between else self._ends[0]
         return _NO_FRAMES
@@ -42,7 +42,7 @@ class WholeFrames:
             self._rest = b""
         end = self._whole(data)
         if end < len(data):
-            if len(data) - end > _LONGEST:
+            if len(data) - end > _MAX_HELD_BYTES:
                 self._is_between = False
                 return data
             data, self._rest = data[:end], data[end:]
@@ -50,12 +50,12 @@ class WholeFrames:
         return data
 
     def close(self) -> bytes:
-        """What is left when the stream has ended as it should."""
+        """The rest, when the stream has ended normally."""
         rest, self._rest = self._rest, b""
         return rest
 
     def _whole(self, data: bytes) -> int:
-        """Where the last whole frame ends."""
+        """The position where the last whole frame ends."""
         if not self._ends or data.endswith(self._ends[0]):
             return len(data)
         ends = [data.rfind(mark) + len(mark) for mark in self._ends if mark in data]

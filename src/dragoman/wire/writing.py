@@ -1,4 +1,4 @@
-"""What an encoder remembers while it writes a body: where it is, and what it has to report."""
+"""The state of an encoder while it writes a body: its position, losses and repairs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _PART = "messages[{}].parts[{}]"
 
 
 class Writing:
-    """A body that is being written: for whom, the part that it is at, its losses and repairs.
+    """A body being encoded: its target, the current part, and losses and repairs so far.
 
-    A dialect with more to remember has a class derived from it, in its `dialect` module.
+    A dialect with more state has a subclass in its `dialect` module.
     """
 
     __slots__ = (
@@ -41,63 +41,63 @@ class Writing:
         is_cut_off: bool = False,
     ) -> None:
         self.target = target
-        """Who is written to; a response is for anyone who speaks the dialect."""
+        """The target; for a response, the dialect's default."""
         self.is_response = is_response
         self.is_cut_off = is_cut_off
-        """Whether the answer ended before the model was done (I7)."""
+        """Whether the response was truncated (I7)."""
         self.losses: list[Loss] = []
         self.repairs: list[Repair] = []
         self._schemas: SentSchemas | None = None
         self.wire_ids: dict[str, str | None] = {}
-        """By a call's id: what the wire calls it, where that differs; None: nothing."""
+        """Wire ids by call id, where they differ; None: the call has no id on the wire."""
         self.place = place
-        """The path of a part, to be filled in with the numbers of its message and its own."""
+        """Template for the path of a part, filled with the message number and part number."""
         self.message, self.part = 0, 0
         self.item: int | None = None
-        """Within the content of a tool's result."""
+        """The position within the content of a tool's result."""
         self.origin: Origin | None = None
         """The message's origin, which its parts share unless they have their own."""
 
     @property
     def schemas(self) -> SentSchemas:
-        """The schemas that are sent, and what has to be undone of them in the answer."""
+        """The schemas that are sent, and how to undo their changes in the response."""
         if self._schemas is None:
             self._schemas = SentSchemas(self.losses, self.repairs)
         return self._schemas
 
     @property
     def context(self) -> Context:
-        """What has to be undone in the answer."""
+        """What must be undone in the response."""
         return NOTHING if self._schemas is None else self._schemas.context
 
-    # --- what is to be reported
+    # --- reports
 
     def lose(self, path: str, reason: str) -> None:
-        """Note that what stands at a path is left out or changed."""
+        """Report that the thing at a path is left out or changed."""
         self.losses.append(Loss(path, reason))
 
     def repair(self, path: str, rule: str, action: Action, reason: str) -> None:
-        """Note that what stands at a path is put right for the target."""
+        """Report that the thing at a path is repaired for the target."""
         self.repairs.append(Repair(path, rule, action, reason))
 
     def lose_here(self, reason: str, field: str = "") -> None:
-        """Note that the part being written, or a field of it, is left out or changed."""
+        """Report that the current part, or a field of it, is left out or changed."""
         self.losses.append(Loss(f"{self.here}{field}", reason))
 
     def repair_here(self, rule: str, action: Action, reason: str) -> None:
-        """Note that the part being written is put right for the target."""
+        """Report that the current part is repaired for the target."""
         self.repairs.append(Repair(self.here, rule, action, reason))
 
     @property
     def here(self) -> str:
-        """The path of the part that is being written."""
+        """The path of the current part."""
         path = self.place.format(self.message, self.part)
         return path if self.item is None else f"{path}.content[{self.item}]"
 
-    # --- whose a part is
+    # --- origin of parts
 
     def origin_of(self, part: Part) -> Origin | None:
-        """Where a part comes from: its own origin, or its message's."""
+        """The origin of a part: its own, or its message's."""
         return part.origin if part.origin is not None else self.origin
 
     def is_own(self, part: Part) -> bool:
@@ -106,6 +106,6 @@ class Writing:
         return origin is not None and origin.dialect == self.target.dialect
 
     def is_foreign(self, part: Part) -> bool:
-        """Whether a part is known to come from another dialect; one made by hand is not."""
+        """Whether a part is known to come from another dialect; one without an origin is not."""
         origin = self.origin_of(part)
         return origin is not None and origin.dialect != self.target.dialect

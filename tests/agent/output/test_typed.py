@@ -78,7 +78,7 @@ def test_every_dialect_takes_every_kind(dialect: str, name: str) -> None:
     made = speaker.encode_request(Request(model="m", messages=(Message.user("Hi"),), **fields))
     found = speaker.check(json.loads(made.to_bytes()))
     assert [each for each in found if each.severity == "error"] == []
-    bent = ("names of their own", "a place of a tuple", "merged", "put around")
+    bent = ("undeclared properties", "tuple positions", "merged", "put around")
     reasons = [loss.reason for loss in made.losses]
     assert not [reason for reason in reasons if any(words in reason for words in bent)]
 

@@ -73,7 +73,7 @@ def _side(target: str, messages: int) -> dict[str, Any]:
         ]
         side["repairs"] = [
             {"path": "sampling.temperature", "wire_path": "temperature", "rule": "W83", "action": "retyped", "reason": "1.4 is above the largest value, 1", "text": RULES[2]["text"]},
-            {"path": "messages[3].parts[0]", "wire_path": "messages[4].content[0]", "rule": "W44", "action": "added", "reason": "a result that says that the outcome is unknown", "text": RULES[0]["text"]},
+            {"path": "messages[3].parts[0]", "wire_path": "messages[4].content[0]", "rule": "W44", "action": "added", "reason": "placeholder result: the outcome of the call is unknown", "text": RULES[0]["text"]},
         ]  # fmt: skip
     else:
         side["violations"] = [

@@ -370,6 +370,7 @@ async def _check_after(storage: Storage) -> int:
     return held
 
 
+@pytest.mark.thorough
 def test_killed_at_any_statement_a_file_is_at_one_version_or_the_other(tmp_path: Path) -> None:
     """And the next one brings it up to date."""
     path = tmp_path / "a.db"
@@ -377,6 +378,7 @@ def test_killed_at_any_statement_a_file_is_at_one_version_or_the_other(tmp_path:
     _kill_at_every_step("sqlite", str(path))
 
 
+@pytest.mark.thorough
 def test_killed_at_any_statement_a_session_has_a_tally_or_none(tmp_path: Path) -> None:
     """A file of version 2 from before there were checksums: its first write counts its rows."""
     path = tmp_path / "a.db"
@@ -414,6 +416,7 @@ async def _has_tally(path: Path) -> bool:
     return session.chain is not None
 
 
+@pytest.mark.thorough
 def test_killed_at_any_statement_a_schema_is_at_one_version_or_the_other() -> None:
     """As above; the server undoes what was not committed."""
     with backend_postgres.schema() as name:
@@ -421,6 +424,7 @@ def test_killed_at_any_statement_a_schema_is_at_one_version_or_the_other() -> No
         _kill_at_every_step("postgres", name)
 
 
+@pytest.mark.thorough
 def test_killed_at_any_round_trip_keys_are_at_one_version_or_the_other() -> None:
     """As above; a script runs as a whole, whoever waits for it."""
     with backend_redis.fresh_prefix() as prefix:

@@ -441,11 +441,11 @@ def test_another_providers_state_is_left_out() -> None:
 def test_what_has_no_form_here_is_said_another_way() -> None:
     """A refusal becomes text; sealed thinking, citations and names are recorded as lost."""
     assert parts_for(Refusal("I won't.")) == [{"text": "I won't."}]
-    assert losses_of(Refusal("I won't.")) == ["a refusal was sent as plain text"]
+    assert losses_of(Refusal("I won't.")) == ["a refusal is sent as text"]
     assert losses_of(Thinking(data="sealed", form="redacted")) == [
-        "sealed thinking has no place here"
+        "encrypted thinking is not supported"
     ]
-    assert losses_of(Text("a", (Citation(kind="x"),))) == ["citations have no place here"]
+    assert losses_of(Text("a", (Citation(kind="x"),))) == ["citations are not supported"]
     named = Request(messages=(Message.user("hi", name="ann"),))
     assert [loss.path for loss in encode_request(named).losses] == ["messages[0].name"]
 

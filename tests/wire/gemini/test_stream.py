@@ -686,7 +686,7 @@ def test_pieces_of_calls_wait_for_each_other() -> None:
         {"text": "So."},
         {"functionCall": {"name": "three", "id": "c"}},
     ]
-    assert losses == ["what came after a call was whole is left out"]
+    assert losses == ["content added to a call after its end is left out"]
 
 
 def test_sources_come_at_the_end() -> None:

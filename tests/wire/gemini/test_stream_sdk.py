@@ -159,6 +159,7 @@ def test_the_sdk_reads_what_others_said(sdk: Asking) -> None:
     assert chunks[-1].usage_metadata.candidates_token_count == 6
 
 
+@pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "gemini"])
 def test_the_sdk_reads_recorded_streams_of_others(

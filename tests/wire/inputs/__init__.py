@@ -1,1 +1,1 @@
-"""Tests of what people hand in as messages."""
+"""Tests of the input readers."""

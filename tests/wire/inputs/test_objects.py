@@ -1,4 +1,4 @@
-"""Objects of other libraries, as anybody may hand them in: known, unknown, and hostile."""
+"""Objects of other libraries: known, unknown, and hostile."""
 
 from __future__ import annotations
 

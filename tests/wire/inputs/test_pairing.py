@@ -1,4 +1,4 @@
-"""Calls and results of messages that were read separately."""
+"""Calls and results of messages that were decoded separately."""
 
 from __future__ import annotations
 
@@ -71,6 +71,6 @@ def test_a_result_with_an_id_answers_only_that_call_or_one_without() -> None:
 
 def test_a_result_of_nothing_is_refused_without_an_id() -> None:
     """There is nothing by which it could be sent."""
-    with pytest.raises(InvalidInputError, match="the id of the call it answers"):
+    with pytest.raises(InvalidInputError, match="the id of its call"):
         paired([Run([result("")], NOTHING)])
     assert ids_of(paired([Run([call("c")], NOTHING), Run([result("")], NOTHING)])) == ["c", "c"]

@@ -1,4 +1,4 @@
-"""What people hand in as messages: what is read, and what is refused."""
+"""User input as messages: what is read, and what is refused."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_response_of_anthropics_is_its_message() -> None:
     assert (read.text, read.finish) == ("hi", FinishReason.STOP)
     assert read.usage is not None
     assert read.usage.output == 2
-    with pytest.raises(InvalidInputError, match="a response is no history"):
+    with pytest.raises(InvalidInputError, match="a response is not a history"):
         Messages.from_any({"choices": [{"message": {"role": "assistant", "content": "hi"}}]})
 
 
@@ -172,7 +172,7 @@ def test_several_are_not_one() -> None:
     for several in (Messages(*ROUND), [*ROUND], [{"role": "user", "content": "a"}, "b"], Talk()):
         with pytest.raises(InvalidInputError, match=r"Messages\.from_any"):
             Message.from_any(several)
-    with pytest.raises(InvalidInputError, match="0 messages, not one"):
+    with pytest.raises(InvalidInputError, match="expected one message, got 0"):
         Message.from_any(Messages())
 
 
@@ -300,7 +300,7 @@ def test_json_of_any_shape_is_read(raw: Any) -> None:
         (b"5", "Expected `object`"),
         (b"[5]", "from int"),
         (b"hi", "malformed"),
-        (b'{"choices": []}', "a response is no history"),
+        (b'{"choices": []}', "a response is not a history"),
     ],
 )
 def test_json_that_is_no_conversation_is_refused(raw: bytes, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""What is no message: refused wherever it is handed in, whatever it looks like."""
+"""Values that are not messages are refused everywhere, whatever they look like."""
 
 from __future__ import annotations
 
@@ -156,6 +156,7 @@ def test_a_mock_is_text_for_from_input_only() -> None:
 # --- hostile
 
 
+@pytest.mark.thorough
 def test_what_holds_itself_is_refused() -> None:
     """At once, whether it holds itself or the same thing many times over."""
     item: dict[str, Any] = {"role": "user"}

@@ -1,1 +1,1 @@
-"""The fast lane: the same as the general way, for any input."""
+"""The fast lane gives the same results as the general path, for any input."""

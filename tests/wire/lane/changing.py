@@ -1,4 +1,4 @@
-"""Streams whose frames change their shape in the middle of a run, with the lane and without it.
+"""Streams whose frames change their form within a run, with the lane and without it.
 
 `python -m tests.wire.lane.changing --seconds 600 --seed 1` makes them up, reads them cut in several
 ways, writes what they say in every dialect, and prints what differs.
@@ -18,7 +18,7 @@ from unittest.mock import patch
 
 import dragoman
 from dragoman.model.events import Event
-from dragoman.wire.lane import columns, switch, templates
+from dragoman.wire.lane import frame_columns, switch, templates
 from tests.wire.lane.frames import BEGINNINGS, ENDINGS, FORMS, PLAIN, Frame, Style, cut
 from tests.wire.lane.test_flows import check_same as check_written
 from tests.wire.lane.test_templates import Told, check_same, same_ids
@@ -180,7 +180,10 @@ def _reshaped(rng: random.Random, body: Any, reshape: Any) -> Any:
 @contextmanager
 def columns_at_once() -> Generator[None, None, None]:
     """Within the block, no shape of frames has to come often before it is read by columns."""
-    with patch.object(columns, "_ENOUGH", -1), patch.object(templates, "_FEW", 4):
+    with (
+        patch.object(frame_columns, "_MIN_FRAMES", -1),
+        patch.object(templates, "_RUN_BEFORE_BATCH", 4),
+    ):
         yield
 
 

@@ -1,4 +1,4 @@
-"""The lane is on in its own tests, whatever `DRAGOMAN_LANE` says, and takes many frames at once."""
+"""Turns the lane on in its own tests, despite `DRAGOMAN_LANE`, with batches from the start."""
 
 from __future__ import annotations
 

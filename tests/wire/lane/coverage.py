@@ -1,4 +1,4 @@
-"""How many recorded requests take the lane, and whether they fare as on the general path.
+"""How many recorded requests take the lane, and whether results equal the general path.
 
 `python -m tests.wire.lane.coverage` compares all of them to all targets (`DRAGOMAN_TIER=extended`
 for the whole corpus); a dialect's name after it takes that source only.

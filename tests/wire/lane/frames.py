@@ -1,4 +1,4 @@
-"""Streams of every dialect, made frame by frame, with runs of deltas and what nearly repeats."""
+"""Streams of every dialect, made frame by frame, with runs of deltas and near repetitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures, sounds and files as each dialect has them, at random: usual ones, and odd ones."""
+"""Random images, audio and files in each dialect's form, usual and unusual."""
 
 from __future__ import annotations
 

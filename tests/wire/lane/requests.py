@@ -1,4 +1,4 @@
-"""Requests through the lane and on the general path, side by side.
+"""Requests through the lane and the general path, side by side.
 
 `python -m tests.wire.lane.requests --seconds 600 --seed 1` compares mutated recordings, fixtures
 and made-up conversations in all pairs of dialects, and prints what differs.

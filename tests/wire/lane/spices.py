@@ -1,4 +1,4 @@
-"""What each dialect's clients put into conversations besides texts and calls, at random."""
+"""Random extra content of each dialect's clients, besides texts and calls."""
 
 from __future__ import annotations
 

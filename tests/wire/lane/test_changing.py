@@ -1,4 +1,4 @@
-"""Streams that change their shape on the way say the same with the lane and without it."""
+"""Streams that change their form midway decode the same with the lane and without it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tests.wire.lane import changing
 from tests.wire.lane.frames import FORMS
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dialect", FORMS)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_frames_may_change_their_shape(dialect: str, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Runs of deltas are written between the same bytes; whatever comes in between, it is the same."""
+"""Runs of deltas are written between the same bytes, with the same result as one by one."""
 
 from __future__ import annotations
 
@@ -226,6 +226,7 @@ def test_a_run_flows(source: str, name: str, target: str) -> None:
     assert flowing >= 15 or name == "code" or is_twice
 
 
+@pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.parametrize("source", FORMS)
 def test_recorded_streams_are_written_the_same(source: str, corpus: Corpus) -> None:

@@ -1,4 +1,4 @@
-"""Each user has a label of their own: the head comes again all the same."""
+"""Requests that differ only in a label share a head."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SOURCES = {"openai-chat": "messages", "openai-responses": "input"}
 @pytest.fixture(autouse=True)
 def _nothing_known() -> Iterator[None]:
     lane.HEADS.clear()
-    lane.PATIENCE.clear()
+    lane.BACKOFF.clear()
     yield
     lane.HEADS.clear()
 

@@ -1,4 +1,4 @@
-"""The usage of a stream that passes is what its decoder would find, with little of it decoded."""
+"""The usage of a passed-through stream equals what its decoder finds, with little decoding."""
 
 from __future__ import annotations
 

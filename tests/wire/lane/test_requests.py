@@ -1,4 +1,4 @@
-"""The lane and the general path are one truth: the same bytes, reports, context and errors."""
+"""The lane and the general path give the same bytes, reports, context and errors."""
 
 from __future__ import annotations
 
@@ -465,6 +465,7 @@ def _remembered() -> Iterator[None]:
     forget_conversations()
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("_remembered")
 @pytest.mark.parametrize("source", lanes.DIALECTS)
 def test_conversations_that_grow_fare_alike(source: str) -> None:

@@ -97,6 +97,7 @@ def test_cuts_make_no_difference(corpus: Corpus) -> None:
     assert failures == []
 
 
+@pytest.mark.thorough
 def test_byte_by_byte_makes_no_difference(corpus: Corpus) -> None:
     """Cut at every byte, every stream of a common size folds to the same response."""
     failures = []

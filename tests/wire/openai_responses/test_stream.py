@@ -837,7 +837,7 @@ def test_what_comes_too_late_is_a_loss() -> None:
         PartStop(1),
     )
     assert [item.get("arguments") for item in output] == ["{}", None]
-    assert losses == ["what was added to a part after its end is left out"]
+    assert losses == ["content added to a part after its end is left out"]
 
 
 def test_what_can_t_be_said_is_a_loss() -> None:

@@ -1,4 +1,4 @@
-"""Schemas that were written to be expensive, each in a size `n`: see `FAMILIES`.
+"""Schemas written to be expensive, each with a size `n`: see `FAMILIES`.
 
 None of them is long for what it asks: what a family costs is told by comparing `n` with `2 * n`.
 """

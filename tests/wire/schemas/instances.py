@@ -1,4 +1,4 @@
-"""Values made to fit a schema, and whether they do."""
+"""Values generated to fit a schema, and whether they do."""
 
 from __future__ import annotations
 

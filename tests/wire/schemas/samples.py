@@ -1,4 +1,4 @@
-"""Real schemas: of types in Python, and of tools in recorded requests."""
+"""Real schemas: of Python types, and of tools in recorded requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas by chance: proper ones, odd ones, and ones that nobody would write."""
+"""Random schemas: valid, unusual, and malformed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What schemas cost: work is counted in steps, and ends in an error of ours where it is too much.
+"""The cost of schemas: work is counted in steps, and too much raises an error.
 
 Nothing here looks at a clock. That steps tell the work is shown by another count: how often Python
 calls a function.
@@ -69,7 +69,7 @@ def _calls(work: Callable[[], object]) -> int:
 
 
 def _is_refused(error: InvalidInputError) -> bool:
-    return "the schema grows to more than" in str(error)
+    return "the schema is too complex" in str(error)
 
 
 def _work(schema: Schema, name: str) -> tuple[int, int]:
@@ -90,7 +90,7 @@ def _work(schema: Schema, name: str) -> tuple[int, int]:
 
 def test_memory_of_schemas_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many large schemas come, those that are remembered are small together."""
-    monkeypatch.setattr(projection, "_REMEMBERED_BYTES", 40_000)
+    monkeypatch.setattr(projection, "_MAX_CACHED_BYTES", 40_000)
     known = projection._known, projection._known_texts  # pyright: ignore[reportPrivateUsage]
     for memory in known:
         memory.clear()
@@ -106,6 +106,7 @@ def test_memory_of_schemas_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             assert kept
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("_few_steps")
 @pytest.mark.parametrize("name", _NAMES)
 @pytest.mark.parametrize("family", sorted(FAMILIES))
@@ -169,7 +170,7 @@ def test_all_schemas_of_a_request_have_one_account(dialect: str) -> None:
     request = Request(model="m", messages=(Message.user("Hi"),), tools=tuple(tools))
     for _ in range(2):
         with pytest.raises(
-            InvalidInputError, match=r"^tools\[[23]\]\.parameters: the schema grows"
+            InvalidInputError, match=r"^tools\[[23]\]\.parameters: the schema is too complex"
         ):
             speaker.encode_request(request)
     speaker.encode_request(request.replace(tools=request.tools[:1]))
@@ -181,7 +182,7 @@ def test_the_error_names_the_answers_schema(dialect: str) -> None:
     """It says where, and never what stands there."""
     output = Output(format="schema", schema=FAMILIES["square"](100), strict=True)
     request = Request(model="m", messages=(Message.user("Hi"),), output=output)
-    with pytest.raises(InvalidInputError, match=r"^output\.schema: the schema grows"):
+    with pytest.raises(InvalidInputError, match=r"^output\.schema: the schema is too complex"):
         dragoman.dialect(dialect).encode_request(request)
 
 
@@ -221,6 +222,7 @@ def _bodies(schema: Schema) -> Iterator[tuple[str, Schema]]:
 _TARGETS = (*dragoman.dialects(), "google:gemini-1.5-pro", "groq", "mistral")
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("_few_steps")
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_requests_with_hostile_schemas(family: str) -> None:
@@ -251,6 +253,7 @@ _VALUES: dict[str, Callable[[int], Any]] = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_steps_tell_the_work_of_validation(family: str) -> None:
     """A value held against a hostile schema takes as many calls as steps allow."""

@@ -1,4 +1,4 @@
-"""What becomes of each keyword, target by target."""
+"""How each keyword is compiled, target by target."""
 
 from __future__ import annotations
 

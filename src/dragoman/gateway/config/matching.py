@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dragoman.gateway.config.settings import Place, RouteSettings
 from dragoman.model.spelling import normalised
 from dragoman.providers.facts.names import base_of, is_listed, pattern_of
-from dragoman.providers.registry import heard_names
+from dragoman.providers.registry import normalised_names
 
 _LONGEST_PREFIX = 64
 _LONGEST_MATCHED = 1024  # a client's name that is longer is nobody's
@@ -87,7 +87,7 @@ def _rest_at(place: Place, model: str) -> str | None:
 
 
 def _names_of(place: Place) -> set[str]:
-    names = set() if place.provider is None else heard_names(place.provider)
+    names = set() if place.provider is None else normalised_names(place.provider)
     return names | {normalised(place.name)}
 
 

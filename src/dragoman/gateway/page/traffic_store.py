@@ -27,6 +27,7 @@ from dragoman.gateway.page.traffic_tables import (
     DETAIL,
     INSERT,
     NAME,
+    READING,
     NotOurs,
     connect,
     is_ours,
@@ -72,7 +73,7 @@ class Traffic:
         self._wanted, self._written = threading.Event(), threading.Event()
         self._is_over = self._has_failed = False
         self._writing = _opened(path)
-        self._reading = connect(path)
+        self._reading = connect(path, READING)
         self._reading.execute("PRAGMA query_only = ON")
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)

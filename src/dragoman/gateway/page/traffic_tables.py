@@ -46,7 +46,11 @@ class NotOurs(Exception):  # noqa: N818 - it never leaves these modules
     """The file is no record of requests that can be used."""
 
 
-def connect(path: Path) -> sqlite3.Connection:
+WRITING, READING = 2048, 32768
+"""KiB of the file that a connection keeps in memory: who reads goes through all of it."""
+
+
+def connect(path: Path, cache: int = WRITING) -> sqlite3.Connection:
     """A connection to the file, which is made private where it is not there."""
     is_exposed = prepare(path)
     found = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
@@ -54,7 +58,7 @@ def connect(path: Path) -> sqlite3.Connection:
         found.execute("PRAGMA journal_mode = WAL")
         found.execute("PRAGMA synchronous = NORMAL")  # the last rows may be lost with the power
         found.execute("PRAGMA secure_delete = ON")  # bodies that were dropped are gone
-        found.execute("PRAGMA cache_size = -32768")  # all of it, as a rule: 32 MiB
+        found.execute(f"PRAGMA cache_size = -{cache}")
         _make_tables(found)
         if is_exposed:
             expect_files(path)

@@ -1,1 +1,1 @@
-"""Whole documents (requests, responses, histories): reading, writing and checking them."""
+"""Reading, writing and checking whole documents: requests, responses and histories."""

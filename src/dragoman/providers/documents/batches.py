@@ -1,12 +1,12 @@
-"""Reading documents: one, an array of them, or one on each line, without holding the whole input.
+"""Reads documents in batches, without holding the whole input in memory.
 
-What an input is, its beginning tells, so that a pipe will do:
+The format is detected from the beginning of the input, so it can be a pipe:
 
-- a JSON object or an array of messages: one document. If more follows, they are many, each on a
-  line of its own (JSONL) or, where the first one spans lines, one after the other;
-- an array of anything else: each of its elements is a document.
+- a JSON object or an array of messages is one document. If more follows, there are several, one
+per line (JSONL) or, if the first spans several lines, one after the other;
+- in any other array, each element is a document.
 
-A file named `….jsonl` or `….ndjson` is read line by line whatever it begins with.
+A file named `….jsonl` or `….ndjson` is always read line by line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dragoman.providers.documents.splitting import Piece, Splitter
 from dragoman.wire.documents import is_message
 
 CHUNK = 512 * 1024
-"""How much is read at a time, and about how much is worked on at a time."""
+"""Bytes to read at a time, and the approximate size of a batch."""
 STDIN = "-"
 
 Form = Literal["lines", "values", "array"]
@@ -34,7 +34,7 @@ _UNFINISHED = (b":", b",", *_OPENING)
 
 
 class Lines(NamedTuple):
-    """Whole lines of JSONL as they came, and the number of the first."""
+    """Whole lines of JSONL, and the number of the first."""
 
     name: str
     line: int
@@ -49,7 +49,7 @@ class Lines(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """Documents that were cut out of a larger text."""
+    """Documents extracted from a larger text."""
 
     name: str
     pieces: list[Piece]
@@ -66,7 +66,7 @@ Batch = Lines | Pieces
 def chunks_of(
     stream: BinaryIO, size: int = CHUNK, on_read: Callable[[int], None] | None = None
 ) -> Chunks:
-    """What can be read, as it comes: a pipe is not waited for until the chunk is full."""
+    """Chunks of a stream as they become available, without waiting for full chunks."""
     read: Callable[[int], bytes] = getattr(stream, "read1", stream.read)
     while chunk := read(size):
         if on_read is not None:
@@ -75,7 +75,7 @@ def chunks_of(
 
 
 def batches(chunks: Chunks, name: str = STDIN) -> Iterator[Batch]:
-    """The documents in an input, in batches."""
+    """Split an input into batches of documents."""
     line, beginning = _beginning(chunks)
     form: Form = "lines"
     if not name.endswith((".jsonl", ".ndjson")):
@@ -87,12 +87,12 @@ def batches(chunks: Chunks, name: str = STDIN) -> Iterator[Batch]:
 
 
 def _beginning(chunks: Chunks) -> tuple[int, bytes]:
-    """The first text that is not blank, and on which line it begins."""
+    """The line number of the first text that is not blank, and the text."""
     line, text = 1, b""
     for chunk in chunks:
         text += chunk
         if text[:3] != _BOM and _BOM.startswith(text[:3]):
-            continue  # one or two bytes of a mark, perhaps
+            continue  # possibly the start of a byte order mark
         text = text.removeprefix(_BOM)
         bare = text.lstrip(_BLANK)
         line += text.count(b"\n", 0, len(text) - len(bare))
@@ -103,7 +103,7 @@ def _beginning(chunks: Chunks) -> tuple[int, bytes]:
 
 
 def _form(beginning: bytes, chunks: Chunks) -> tuple[Form, bytes]:
-    """What form an input has, and all that had to be read to tell."""
+    """The form of an input, and everything read to detect it."""
     if beginning.startswith(b"["):
         return _form_of_array(beginning, chunks)
     if beginning.startswith(b"{"):
@@ -112,7 +112,7 @@ def _form(beginning: bytes, chunks: Chunks) -> tuple[Form, bytes]:
 
 
 def _form_of_array(beginning: bytes, chunks: Chunks) -> tuple[Form, bytes]:
-    """Of documents, unless its first element is a message: then the array is one document."""
+    """An array of documents, unless its first element is a message: then it is one document."""
     seen = [beginning]
     splitter = Splitter(array=True)
     found = splitter.feed(beginning)
@@ -130,7 +130,7 @@ def _form_of_array(beginning: bytes, chunks: Chunks) -> tuple[Form, bytes]:
 
 
 def _form_of_object(beginning: bytes, chunks: Chunks) -> tuple[Form, bytes]:
-    """One on each line, unless the first goes on in the next line."""
+    """One document per line, unless the first continues on the next line."""
     line, head = _first_line(beginning, chunks)
     if _is_whole(line):
         return "lines", head
@@ -141,7 +141,7 @@ def _form_of_object(beginning: bytes, chunks: Chunks) -> tuple[Form, bytes]:
 
 
 def _first_line(beginning: bytes, chunks: Chunks) -> tuple[bytes, bytes]:
-    """The first line, and all that was read to have it."""
+    """The first line, and everything read to get it."""
     seen = [beginning]
     while b"\n" not in seen[-1]:
         chunk = next(chunks, None)
@@ -153,7 +153,7 @@ def _first_line(beginning: bytes, chunks: Chunks) -> tuple[bytes, bytes]:
 
 
 def _next_line(beginning: bytes, start: int, chunks: Chunks) -> tuple[bytes, bytes]:
-    """The beginning of the next line that is not blank, and all that was read to have it."""
+    """The beginning of the next line that is not blank, and everything read to get it."""
     seen = [beginning]
     after = beginning[start:].lstrip(_BLANK)
     while not after:
@@ -181,7 +181,7 @@ def _is_message(raw: bytes) -> bool:
 
 
 def _lines(chunks: Iterable[bytes], name: str, line: int) -> Iterator[Lines]:
-    """Whole lines; of a chunk that ends within one, the rest waits for the next."""
+    """Whole lines; the incomplete last line of a chunk is kept for the next."""
     waiting: list[bytes] = []
     for chunk in chunks:
         whole, newline, rest = chunk.rpartition(b"\n")
@@ -197,7 +197,7 @@ def _lines(chunks: Iterable[bytes], name: str, line: int) -> Iterator[Lines]:
 
 
 def _pieces(chunks: Iterable[bytes], name: str, splitter: Splitter, form: Form) -> Iterator[Pieces]:
-    """What a splitter cuts; at least one batch, so that an empty array is seen."""
+    """The pieces of a splitter; at least one batch, so that an empty array is noticed."""
     of_array = form == "array"
     waiting: list[Piece] = []
     size = 0

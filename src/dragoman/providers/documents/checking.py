@@ -1,4 +1,4 @@
-"""Documents against the rules of a target."""
+"""Checks documents against the rules of a target."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from dragoman.providers.documents.reading import NO_DOCUMENT, Reader, refuse_oth
 from dragoman.wire.documents import is_canonical, is_response
 from dragoman.wire.violations import Violation
 
-_ABOUT_REQUESTS = "this is a response; checks are about requests"
+_ABOUT_REQUESTS = "this is a response; only requests can be checked"
 
 
 class Checker:
-    """Says what a target would refuse in a document."""
+    """Finds what a target would refuse in a document."""
 
     def __init__(self, name: str) -> None:
         self._named = Named(name)
         self._reader = Reader("canonical")
 
     def violations(self, raw: bytes) -> list[Violation]:
-        """What is wrong with a request, or with the messages of a history.
+        """The violations in a request, or in the messages of a history.
 
-        A document of ours is checked as it would be sent.
+        A canonical document is checked as it would be sent.
         """
         wire = loads(raw)
         if isinstance(wire, list):
@@ -47,7 +47,7 @@ class Checker:
         spoken, target = self._named.fitting(None)
         field = spoken.messages_field
         found = spoken.check({field: items}, target=target)
-        # It is no request: what a request needs besides its messages is not asked of it.
+        # Not a request: rules about other fields than messages don't apply.
         return [violation for violation in found if violation.path.startswith(field)]
 
     def _of_ours(self, raw: bytes) -> list[Violation]:

@@ -1,4 +1,4 @@
-"""What people name as a target: a dialect, a provider or `provider:model`."""
+"""Targets given by name: a dialect, a provider or `provider:model`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dragoman.wire.target import Target
 
 
 class Named:
-    """A target by its name; raises where there is none of that name."""
+    """A target by name; raises if it is unknown."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self.model = None if is_dialect(name) else target_of(name).model
-        """The model that the name says, which takes the place of a request's."""
+        """The model in the name, which replaces a request's."""
         self.fitting = lru_cache(maxsize=256)(self._fitting)
 
     def _fitting(self, model: str | None) -> tuple[Dialect, Target | None]:
-        """The dialect for a request to that model, and what is known of who reads it."""
+        """The dialect and target for a request to a model."""
         return reader_of(self._name, model)

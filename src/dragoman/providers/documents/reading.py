@@ -1,4 +1,4 @@
-"""What a document is: a request, a response or a history, in some dialect or in our own form."""
+"""Reads documents: requests, responses and histories, in any dialect or in canonical form."""
 
 from __future__ import annotations
 
@@ -22,28 +22,26 @@ from dragoman.wire.inputs.message_dialects import OWN, dialect_of
 AUTO = "auto"
 CANONICAL = "canonical"
 
-NO_DOCUMENT = "a document is a JSON object, or an array of messages"
-_ONE_MESSAGE = (
-    "this is one message; put the messages of a conversation into one array, which is one document"
-)
+NO_DOCUMENT = "a document must be a JSON object or an array of messages"
+_ONE_MESSAGE = "this is a single message; put the messages of a conversation into one array"
 
 
 class Document(NamedTuple):
-    """What was read, and what it was written in."""
+    """A decoded document and its source dialect."""
 
     dialect: str
     value: Conversation
 
 
 class Reader:
-    """Reads documents of one dialect, of our own form (`canonical`), or of any (`auto`)."""
+    """Reads documents of one dialect, of our own form (`canonical`), or of any form (`auto`)."""
 
     def __init__(self, source: str = AUTO) -> None:
         self._source = source
         self._dialect = None if source in (AUTO, CANONICAL) else dialect(source)
 
     def read(self, raw: bytes) -> Document:
-        """The conversation in a document; raises where it is none."""
+        """Decode a document; raises if it is not valid."""
         wire = loads(raw)
         if isinstance(wire, dict):
             return self._read_object(wire, raw)
@@ -57,7 +55,7 @@ class Reader:
             if is_canonical(wire):
                 return Document(CANONICAL, read_canonical(wire["kind"], raw))
             if self._source == CANONICAL:
-                msg = "this is no document of ours; name its dialect, or say auto"
+                msg = "this is not a canonical document; give its dialect, or auto"
                 raise InvalidInputError(msg)
             if is_message(wire):
                 raise InvalidInputError(_ONE_MESSAGE)
@@ -79,13 +77,13 @@ class Reader:
 
 
 def _is_of_one_dialect(items: list[Any]) -> bool:
-    """Whether one dialect can read all of these; its decoder keeps what it does not know."""
+    """Whether all items are of one dialect, whose decoder keeps unknown fields."""
     found = {dialect_of(item) for item in items if isinstance(item, dict)} - {None}
     return OWN not in found and len(found) <= 1
 
 
 def refuse_others(wire: Mapping[str, Any]) -> None:
-    """Raise for what is neither a request nor a response."""
+    """Raise for a document that is neither a request nor a response."""
     if isinstance(wire.get("error"), (dict, str)):
         msg = "this is a provider's error, neither a request nor a response"
         raise InvalidInputError(msg)

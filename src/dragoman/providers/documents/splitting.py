@@ -1,7 +1,7 @@
-"""Cutting JSON text into its values without reading what they say.
+"""Splits JSON text into its values without parsing them.
 
-For what lines can't cut: an array of documents, and documents that span lines. Text comes in chunks
-of any size; what is kept of it is the value that has not ended yet.
+For inputs that can't be split by lines: an array of documents, and documents that span lines. Text
+comes in chunks of any size; only the incomplete value is kept.
 """
 
 from __future__ import annotations
@@ -10,35 +10,35 @@ import re
 from typing import NamedTuple
 
 _IN_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
-# Up to the next bracket, over strings that end; or up to a string that does not.
+# Up to the next bracket, skipping complete strings; or up to an incomplete string.
 _IN_VALUE = re.compile(
     rb'(?:[^"\[\]{}]++|"[^"\\]*+(?:\\.[^"\\]*+)*+")*+(?:([\[{])|([\]}])|")', re.DOTALL
 )
 _IN_ARRAY = re.compile(rb'["\[\]{},]')
 _AT_TOP = re.compile(rb"[\[{\n]")
 _QUOTE, _COMMA, _NEWLINE, _END_OF_ARRAY = b'",\n]'
-_OPENS = 1  # the group of the pattern
+_OPENS = 1  # the group of the pattern above
 _OPENING, _CLOSING = frozenset(b"[{"), frozenset(b"]}")
 _BLANK = b" \t\r\n"
 
 
 class Piece(NamedTuple):
-    """The text of one value, and the line on which it begins."""
+    """The text of one value, and its line number."""
 
     line: int
     raw: bytes
     problem: str | None = None
-    """What is wrong with the text around it, where nothing can be cut out."""
+    """What is wrong with the surrounding text, if nothing could be extracted."""
 
 
 class Splitter:
-    """Cuts the values out of a sequence; with `array`, the elements out of one array.
+    """Extracts the values of a sequence or, with `array`, the elements of one array.
 
     >>> [piece.raw for piece in Splitter(array=True).feed(b'[{"a": 1}, {"b": [2, 3]}]')]
     [b'{"a": 1}', b'{"b": [2, 3]}']
 
-    It counts brackets and knows strings, nothing more: what is malformed comes out as a piece
-    that nobody can read.
+    It only counts brackets and skips strings: malformed text comes out as a piece that can't be
+    parsed.
     """
 
     def __init__(self, *, array: bool = False, line: int = 1) -> None:
@@ -47,17 +47,19 @@ class Splitter:
         self._depth = 0
         self._in_string = False
         self._text = bytearray()
-        self._start = 0  # of the value that has not ended
-        self._at = 0  # what comes before was looked at
+        self._start = 0  # start of the incomplete value
+        self._at = 0  # position up to which the text was scanned
         self._line = line  # at `_start`
         self._found: list[Piece] = []
-        self._any = False  # an element was found: what follows a comma is one, even if blank
+        self._any = (
+            False  # an element was found, so that another must follow a comma, even if blank
+        )
         self.closed = False
         """Whether the array has ended."""
         self._is_followed = False
 
     def feed(self, chunk: bytes) -> list[Piece]:
-        """The values that ended in this chunk."""
+        """The values completed by this chunk."""
         self._text += chunk
         while self._step():
             pass
@@ -68,21 +70,25 @@ class Splitter:
         return found
 
     def close(self) -> list[Piece]:
-        """What is left when there is no more text: what did not end, or should have."""
+        """The rest at the end of the text: an incomplete value, or an error."""
         self._cut(len(self._text))
         if self._array and (self._is_followed or not self.closed):
-            problem = "there is more after the array" if self.closed else "the array does not end"
+            problem = (
+                "unexpected text after the array" if self.closed else "the array is not closed"
+            )
             self._found.append(Piece(self._line, b"", problem))
         found, self._found = self._found, []
         return found
 
     def _step(self) -> bool:
-        """Go on to the next character that matters; false where the text does not reach it."""
+        """Advance to the next significant character; False if the text ends before it."""
         text = self._text
         if self._in_string:
             at = _end_of(text, self._at)
             self._at = at
-            if at >= len(text) or text[at] != _QUOTE:  # a backslash, and the rest is to come
+            if (
+                at >= len(text) or text[at] != _QUOTE
+            ):  # a backslash whose escaped character is missing
                 return False
             self._in_string = False
             self._at += 1
@@ -98,7 +104,7 @@ class Splitter:
         return True
 
     def _skim(self) -> bool:
-        """Go on to the bracket that ends the value; false where the text does not reach it."""
+        """Advance to the bracket that closes the value; False if the text ends before it."""
         text, at = self._text, self._at
         depth, base = self._depth, self._base
         while found := _IN_VALUE.match(text, at):
@@ -111,7 +117,7 @@ class Splitter:
                 break
             elif depth == base + 1:
                 self._at, self._depth = at, depth
-                del found  # or the text could not be cut
+                del found  # it would lock the buffer against resizing
                 self._close(text[at - 1], at - 1)
                 return True
             else:
@@ -131,7 +137,7 @@ class Splitter:
         elif character == _COMMA:
             self._cut(at, even_blank=True)
             self._move(at + 1)
-        elif character == _NEWLINE:  # at the top, where it ends whatever is no value
+        elif character == _NEWLINE:  # at the top level, where it ends anything that is not a value
             self._cut(at)
 
     def _open(self, at: int) -> None:
@@ -145,7 +151,7 @@ class Splitter:
             return
         if self._array and not self.closed:
             if character != _END_OF_ARRAY:
-                self._depth = 1  # it belongs to the element, which nobody can read then
+                self._depth = 1  # counts as part of the element, which is then malformed
                 return
             self._cut(at, even_blank=self._any)
             self._move(at + 1)
@@ -170,7 +176,7 @@ class Splitter:
         self._start = start
 
 
-# Only numbers leave these two: a match object would hold the text, and it could not grow.
+# These two only return numbers: a match object would lock the buffer against resizing.
 
 
 def _place(pattern: re.Pattern[bytes], text: bytearray, start: int) -> int:

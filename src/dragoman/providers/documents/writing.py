@@ -1,4 +1,4 @@
-"""Documents in the form that a target reads, and what it could not say of them."""
+"""Writes documents for a target, and reports what was lost."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.losses import Loss, Repair
 
 _IN_PATH = re.compile(r"/(models/[^/:?]+)")
-_MODEL_NOTE = Loss("model", "a request there has it in its address; kept here in the field model")
-_STREAM_NOTE = Loss("stream", "a request there has it in its address, and the body has no place")
+_MODEL_NOTE = Loss("model", "this API has the model in the URL; kept in the field model")
+_STREAM_NOTE = Loss("stream", "this API has it in the URL; it can't be kept in the body")
 
 
 class Written(NamedTuple):
-    """A document as it goes out."""
+    """A written document with its reports."""
 
     text: bytes
     losses: tuple[Loss, ...] = ()
-    """What it could not say."""
+    """What was lost."""
     repairs: tuple[Repair, ...] = ()
     """What was changed so that the target accepts it."""
     notes: tuple[Loss, ...] = ()
-    """What must be said elsewhere."""
+    """What is not part of the body."""
 
 
 class Destination:
-    """What documents are turned into: a dialect's, fitted to a target, or our own."""
+    """The output format of documents: a dialect, fitted to a target, or canonical."""
 
     def __init__(self, name: str) -> None:
         self._named = None if name == CANONICAL else Named(name)
 
     def text_of(self, value: Conversation) -> Written:
-        """A document as JSON, and what is to be reported about it."""
+        """Write a document as JSON, with its reports."""
         named = self._named
         if named is None:
             return Written(value.to_json())
@@ -58,13 +58,13 @@ class Destination:
 
 
 def _notes(request: Request, encoded: Encoded) -> tuple[Loss, ...]:
-    """What the target has outside of the body (Gemini: the model, and whether to stream)."""
+    """Notes about what the target has outside of the body (Gemini: model and streaming)."""
     if request.model is None or "model" in encoded.body:
         return ()
     return (_MODEL_NOTE, _STREAM_NOTE) if request.stream else (_MODEL_NOTE,)
 
 
 def _with_model(encoded: Encoded) -> dict[str, Any]:
-    """The body with the model that its path names, so that the next conversion still has it."""
+    """The body with the model from its path, so that it is kept for the next conversion."""
     found = _IN_PATH.search(encoded.path or "")
     return encoded.body if found is None else {"model": unquote(found[1]), **encoded.body}

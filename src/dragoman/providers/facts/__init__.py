@@ -1,5 +1,5 @@
-"""What is known of models, as data: each row says where it is from, and when that was looked up.
+"""Data about models; each row has its source and date.
 
-One file for each maker: `FAMILIES` (the flags that differ), `SIZES` (how many tokens they take and
-write), `NAMES` (those that the maker lists). What users say in place of it is in `overrides`.
+One file for each vendor: `FAMILIES` (flags that differ), `SIZES` (context windows and output
+limits), `NAMES` (the models that the vendor lists). User overrides are in `overrides`.
 """

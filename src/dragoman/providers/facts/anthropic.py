@@ -38,7 +38,7 @@ FAMILIES = (
         r"claude-(opus-4-[156]|(sonnet|haiku)-4-[56])\b",
         {"sampling.refuses_temperature_with_top_p": True}, _ANTHROPIC, *_ERRORS,
     ),
-    # W48: no words may be put into their mouths. The efforts are in a recorded error text.
+    # W48: no prefill. The efforts are from a recorded error text.
     Family(
         r"claude-(opus|sonnet)-4-6",
         {
@@ -48,7 +48,7 @@ FAMILIES = (
         },
         _ANTHROPIC, *_ERRORS,
     ),
-    # W59: they decide themselves how much to think, and take no settings of sampling.
+    # W59: adaptive thinking only, and no sampling settings.
     Family(
         r"claude-(opus-4-[7-9]|[a-z]+-([5-9]|\d\d)\b|mythos|fable)",
         {
@@ -59,13 +59,13 @@ FAMILIES = (
         },
         _ANTHROPIC, *_PROBED,
     ),
-    # They can't be told not to think.
+    # Thinking can't be turned off.
     Family(
         r"claude-(fable-5|mythos|opus-5-5)", {"thinking.is_always_on": True}, _ANTHROPIC, *_PROBED
     ),
-    # `disabled` is refused there, with a text that names this word for it.
+    # `disabled` is refused, with an error text that names this value instead.
     Family(r"claude-sonnet-5-5", {"thinking.off_word": "between_tools"}, _ANTHROPIC, *_PROBED),
-    # They refuse to be forced to call a tool, whether they think or not.
+    # Tool calls can't be forced, with or without thinking.
     Family(
         r"claude-(fable-5-1|mythos-5-1|opus-5-5|sonnet-5-5)", _UNFORCED, _ANTHROPIC, *_PROBED
     ),

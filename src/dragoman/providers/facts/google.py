@@ -22,7 +22,7 @@ _OLD = {
 
 FAMILIES = (
     Family(r"(models/)?gemini-(1|2\.0)", {"thinking.form": "never", **_OLD}, _GEMINI, *_ERRORS),
-    # W93: they are older than the fields for it.
+    # W93: older than the JSON Schema fields.
     Family(r"(models/)?gemini-1", {"schemas.takes_json_schema": False}, _GEMINI, *_DOCS),
     Family(
         r"(models/)?gemini-2\.5",
@@ -39,7 +39,7 @@ FAMILIES = (
     ),
     # "Thinking is not enabled for this model".
     Family(r"(models/)?gemini-2\.5-flash-image", {"thinking.form": "never"}, _GEMINI, *_PROBED),
-    # W83, W96: calls are signed from here on, and results hold media.
+    # W83, W96: from here on calls are signed, and results can hold media.
     Family(
         r"(models/)?gemini-([3-9]|\d\d)",
         {
@@ -50,8 +50,8 @@ FAMILIES = (
         },
         _GEMINI, *_DOCS,
     ),
-    # "Thinking level MEDIUM is not supported for this model": from 3.1 on it is, and MINIMAL is
-    # Flash's alone, up to 3.6.
+    # "Thinking level MEDIUM is not supported for this model": supported from 3.1 on. MINIMAL is
+    # only supported by Flash, up to 3.6.
     Family(r"(models/)?gemini-3-pro", {"thinking.efforts": ("low", "high")}, _GEMINI, *_ERRORS),
     Family(
         r"(models/)?gemini-([3-9]\.\d+-pro|3\.[78]-flash|4-argon)",
@@ -78,7 +78,7 @@ SIZES = (
     Size(
         r"gemini-3\.8-flash", _K * _K, 65_536, "Vercel AI Gateway, its page of the model", "2026-11"
     ),
-    # One limit for both: an answer may be as long as the question leaves room for.
+    # One limit for input and output together.
     Size(r"gemini-4-argon", _K * _K, _K * _K, "Google's introduction to Gemini 4", "2026-11"),
     Size(r"gemini", _K * _K, None, *_DOCS),
     Size(r"gemma-4", 256 * _K, None, *_PRICES),

@@ -1,4 +1,4 @@
-"""The facts about models one by one, each with its source: what `dragoman models --facts` shows."""
+"""All facts about models with their sources, for `dragoman models --facts`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _FIELDS = ("context_window", "max_output_tokens")
 
 
 class Fact(NamedTuple):
-    """One thing that is known of some models, and where from."""
+    """One fact about some models, with its source."""
 
     models: str
-    """A provider and a model, or a pattern of names."""
+    """A provider and a model, or a pattern of model names."""
     dialect: str | None
-    """The dialect that it is about; None: any."""
+    """The dialect it applies to; None for all."""
     name: str
     """A flag of `Target`, or a field of `Size`."""
     value: Any
@@ -31,7 +31,7 @@ class Fact(NamedTuple):
 
 
 def facts(about: str | None = None) -> list[Fact]:
-    """What is known of all models, of a provider's, or of one: a name, or `provider:model`."""
+    """The facts about all models, a provider's models, or one model (name or `provider:model`)."""
     if about is None:
         return [*_sizes(), *(fact for each in providers() for fact in _rows(each))]
     head, colon, rest = about.partition(":")
@@ -65,7 +65,7 @@ def _of_size(size: Size, models: str) -> Iterator[Fact]:
 
 
 def _rows(place: Provider) -> Iterator[Fact]:
-    """What the table of a provider has."""
+    """The facts in the table of a provider."""
     for row in place.families:
         for name, value in row.changes.items():
             models = f"{place.name}:{row.pattern}"
@@ -73,7 +73,7 @@ def _rows(place: Provider) -> Iterator[Fact]:
 
 
 def _of_model(place: Provider, model: str) -> Iterator[Fact]:
-    """What counts for a model: of several rows that say the same thing, the last one."""
+    """The facts that apply to a model; of several rows for the same flag, the last one."""
     named = f"{place.name}:{model}"
     yield from _size_of(named, named)
     is_known = not place.names or is_listed(place.names, model)

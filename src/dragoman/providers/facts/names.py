@@ -1,4 +1,4 @@
-"""Whether a maker lists a model of that name."""
+"""Whether a vendor lists a model."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 _SNAPSHOT = re.compile(
     r"[-@](\d{8}|\d{4}-\d\d-\d\d|\d{4}|\d{3}|\d\d-\d\d(-\d{4})?|latest|preview|exp)\Z"
 )
-"""What may stand behind a model's name, and is a release of the same model."""
-_LONGEST = 128  # no maker's names are longer
+"""Suffixes of a model name that denote a release of the same model."""
+_MAX_NAME_LENGTH = 128  # no vendor's names are longer
 _TUNED = "ft:"
 
-# What may stay of the facts about models of a similar name: nothing that is written is left out.
+# Flags that may be assumed for unlisted models of a similar name: none leaves something out.
 _SAFE = frozenset(
     {"sampling.token_limit_fields", "thinking.signs_calls", "thinking.is_on_by_default"}
 )
@@ -23,7 +23,7 @@ _FORMS_OF_CLAUDE = frozenset({"adaptive", "budget"})
 
 
 def base_of(model: str) -> str:
-    """The model that was fine-tuned under a name of OpenAI's; any other name as it is.
+    """The base model of OpenAI's name of a fine-tuned model; any other name unchanged.
 
     >>> base_of("ft:gpt-4o-mini:acme::a1b2"), base_of("gpt-5")
     ('gpt-4o-mini', 'gpt-5')
@@ -33,12 +33,12 @@ def base_of(model: str) -> str:
 
 @lru_cache(maxsize=1024)
 def is_listed(names: tuple[str, ...], model: str) -> bool:
-    """Whether a name is one of these, or a release or a fine-tuned one of them.
+    """Whether a model is one of these names, or a release or fine-tuned version of one.
 
     >>> is_listed(("gpt-5", "gpt-7*"), "gpt-5-2025-08-07"), is_listed(("gpt-5",), "gpt-5-typo")
     (True, False)
     """
-    if len(model) > _LONGEST:
+    if len(model) > _MAX_NAME_LENGTH:
         return False
     if model.startswith(_TUNED):
         return True
@@ -53,9 +53,9 @@ def is_listed(names: tuple[str, ...], model: str) -> bool:
 
 
 def pattern_of(name: str) -> str:
-    """A regular expression for the whole of a name in which `*` alone stands for anything.
+    """A regular expression for a whole name with `*` as the only wildcard.
 
-    It takes no more than a walk through the name, however many stars there are.
+    Matching takes linear time, however many wildcards there are.
     """
     return translate(name.replace("[", "[[]").replace("?", "[?]"))
 
@@ -71,8 +71,8 @@ def _without_releases(names: tuple[str, ...]) -> frozenset[str]:
 
 
 def without_guesses(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """What may be said of a model that nobody lists, by the facts about those of a similar name."""
+    """The flags that may be assumed for an unlisted model of a similar name."""
     kept = {name: value for name, value in changes.items() if name in _SAFE}
     if changes.get("thinking.form") in _FORMS_OF_CLAUDE:
-        kept["thinking.form"] = "either"  # as it was said
+        kept["thinking.form"] = "either"  # accepts both
     return kept

@@ -1,4 +1,4 @@
-"""Models of other makers, and those that anybody may run."""
+"""Models of other vendors, and open models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SOURCE = ("wire rules W117, W118, C1, C3", "2026-11")
 _DOCS = ("the maker's documentation; wire rules", "2026-11")
 _PRICES = ("genai-prices 0.2.1", "2026-11")
 
-# W117, W118: what the chat templates of open models insist on, wherever a server runs them.
+# W117, W118: requirements of the chat templates of open models, on any server.
 TEMPLATES = (
     Family(
         r"(.*/)?(open-)?(mistral|mixtral|ministral|magistral|devstral|codestral)",

@@ -9,7 +9,7 @@ _CHAT, _RESPONSES = "openai-chat", "openai-responses"
 _DRAWN = ("temperature", "top_p", "logprobs", "top_logprobs")
 _PENALTIES = ("presence_penalty", "frequency_penalty", "choices", "stop")
 EXTENSIONS = ("cache_control", "extra_content", "reasoning_details")
-"""What other hosts have added to OpenAI's dialect, and OpenAI refuses (W17)."""
+"""Extensions of other hosts to OpenAI's dialect, which OpenAI refuses (W17)."""
 _SEARCH = "web_search_options"
 _LOW_TO_HIGH = ("low", "medium", "high")
 _UP_TO_XHIGH = (*_LOW_TO_HIGH, "xhigh")
@@ -29,26 +29,26 @@ _CHAT_THINKERS = {
     "thinking.form": "effort",
 }
 _RESPONSES_THINKERS = {"sampling.refused": _DRAWN, "thinking.form": "effort"}
-# From 5.1 on they may be told not to think, and take the usual settings while they don't.
+# From 5.1 on thinking can be turned off, and then the usual settings are accepted.
 _CAN_REST = {"sampling.refused_while_thinking": _DRAWN}
 _ON = {"thinking.is_on_by_default": True}
 
 FAMILIES = (
-    # Models that don't think: an effort would be refused.
+    # Models without thinking: an effort would be refused.
     Family(r"gpt-(3|4)|chatgpt-4|gpt-35", {"thinking.form": "never"}, None, *_ERRORS),
-    # "Web search options not supported with this model": those made for it say so in their names.
+    # "Web search options not supported with this model": only models with "search" in their name.
     Family(
         r"(?!.*search)(gpt-|chatgpt-)",
         {"fields.refused": (*EXTENSIONS, _SEARCH)}, _CHAT, *_ERRORS,
     ),
-    # Models that think: W12. Their dialect's own name for the limit is the only one they take.
+    # Models with thinking (W12), which only accept the dialect's newer field for the token limit.
     Family(r"o\d|gpt-5|codex", _CHAT_THINKERS, _CHAT, *_ERRORS),
     Family(r"o\d|gpt-5|codex", _RESPONSES_THINKERS, _RESPONSES, *_ERRORS),
     Family(r"gpt-6", _CHAT_THINKERS, _CHAT, *_LIKE_GPT_5),
     Family(r"gpt-6", _RESPONSES_THINKERS, _RESPONSES, *_LIKE_GPT_5),
     Family(r"o\d", {"thinking.efforts": _LOW_TO_HIGH}, None, *_ERRORS),
     Family(r"o(1|3)", {"tools.takes_parallel_choice": False}, None, *_ERRORS),
-    # Neither role is taken.
+    # Neither role is supported.
     Family(
         r"o1-(mini|preview)",
         {"turns.system_place": "nowhere", "thinking.form": "never"}, None,
@@ -71,13 +71,13 @@ FAMILIES = (
     Family(r"gpt-5\.[2-9]", {"thinking.efforts": ("none", *_UP_TO_XHIGH)}, None, *_DOCS),
     Family(r"gpt-5\.[5-9]", _ON, None, *_PROBED),
     Family(r"gpt-6", _ON, None, *_PROBED),
-    # "max" is for Responses alone: Chat refuses it on every model.
+    # "max" is only supported in Responses: Chat refuses it for every model.
     Family(r"gpt-6", {"thinking.efforts": ("none", *_UP_TO_XHIGH)}, _CHAT, *_PROBED),
     Family(
         r"gpt-(5\.[6-9]|6)", {"thinking.efforts": ("none", *_UP_TO_XHIGH, "max")},
         _RESPONSES, *_PROBED,
     ),
-    # Those that think in any case.
+    # Thinking can't be turned off.
     Family(
         r"gpt-6-astra|gpt-6\.1-sol", {"thinking.efforts": _UP_TO_XHIGH}, _CHAT, *_PROBED,
     ),
@@ -88,13 +88,13 @@ FAMILIES = (
     Family(
         r"gpt-5\.\d-pro", {"thinking.efforts": ("medium", "high", "xhigh"), **_ON}, None, *_PROBED
     ),
-    # Those from before the schemas: any JSON at best.
+    # Older than schemas: JSON output at best.
     Family(
         r"gpt-3\.5|gpt-4(?!o|\.)|gpt-4o-2024-05-13",
         {"schemas.outputs": ("text", "json")}, None, *_ERRORS,
     ),
     Family(r"o1-(mini|preview)", {"schemas.outputs": ("text",)}, None, *_ERRORS),
-    # Those behind ChatGPT: the first does not think, the others do as they like.
+    # Models of ChatGPT: the first does not think, the others decide themselves.
     Family(
         r"gpt-5-chat",
         {"sampling.refused": (), "sampling.refused_while_thinking": (), "thinking.form": "never"},

@@ -1,7 +1,7 @@
-"""What users say of models, in place of what is listed: in a file, or in the program.
+"""User overrides of facts about models, in a file or in the program.
 
-The file is named in `DRAGOMAN_FACTS`: TOML, or JSON where its name ends so. Keys are those of
-`Prices`: `provider:model`, a model's name, or either with `*` in it.
+The path of the file is in `DRAGOMAN_FACTS`: TOML, or JSON if the name ends in `.json`. Keys are as
+in `Prices`: `provider:model`, a model name, or either with `*` as a wildcard.
 
 ```toml
 ["openai:gpt-7*"]
@@ -37,12 +37,12 @@ from dragoman.wire.target import GROUPS, Target, is_flag
 VARIABLE = "DRAGOMAN_FACTS"
 _SIZES = ("context_window", "max_output_tokens")
 _WORDS = ("source", "date", "dialect")
-_OTHERS_BUSINESS = frozenset({"provider", "model", "dialect"})
+_NOT_OVERRIDABLE = frozenset({"provider", "model", "dialect"})
 _RELEASE = r"([-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{4}|00\d|latest))?\Z"
 
 
 class Override(NamedTuple):
-    """What a user says of some models."""
+    """A user override for some models."""
 
     key: str
     changes: Mapping[str, Any]
@@ -50,25 +50,25 @@ class Override(NamedTuple):
     dialect: str | None
 
     def names_at(self, places: Collection[str]) -> Iterator[str]:
-        """What it calls models, at a provider that sounds like these names."""
+        """The model name of the key, if it applies to a provider with these names."""
         yield self.key
         head, colon, rest = self.key.partition(":")
         if colon and rest and normalised(head) in places:
             yield rest
 
     def family(self, name: str) -> Family:
-        """The row for a provider's table."""
+        """The override as a row of a provider's table."""
         size = self.size
         return Family(_pattern(name), self.changes, self.dialect, size.source, size.date)
 
 
-_told: dict[str, Override] = {}
+_registered: dict[str, Override] = {}
 _version = count(1)
 _latest = 0
 
 
 def override_facts(overrides: Mapping[str, Mapping[str, Any] | None]) -> None:
-    """Say what is true of models, in this process, in place of what is listed.
+    """Override facts about models in this process.
 
     ```python
     override_facts({
@@ -76,9 +76,9 @@ def override_facts(overrides: Mapping[str, Mapping[str, Any] | None]) -> None:
     })
     ```
 
-    A key is as in `Prices`. A row may have `context_window`, `max_output_tokens`, any flag of
-    `Target` with its group, `dialect` (else it counts in all), `source` and `date`. A later row of
-    the same key replaces the earlier one; None takes it away.
+    Keys are as in `Prices`. A row may have `context_window`, `max_output_tokens`, any flag of
+    `Target` with its group, `dialect` (the default is all), `source` and `date`. A later row with
+    the same key replaces the earlier one; None removes it.
     """
     expect(overrides, Mapping, "overrides")
     read: dict[str, Override | None] = {}
@@ -87,15 +87,15 @@ def override_facts(overrides: Mapping[str, Mapping[str, Any] | None]) -> None:
         read[key.lower()] = None if given is None else _override(key, given, "override_facts")
     for name, found in read.items():
         if found is None:
-            _told.pop(name, None)
+            _registered.pop(name, None)
         else:
-            _told[name] = found
-    global _latest  # noqa: PLW0603 - of the whole process, as what is told
+            _registered[name] = found
+    global _latest  # noqa: PLW0603 - process-wide, like the overrides
     _latest = next(_version)
 
 
 def stamp() -> Hashable:
-    """Something that is another when users say something else."""
+    """A value that changes when overrides change."""
     path = os.environ.get(VARIABLE)
     if not path:
         return _latest
@@ -107,24 +107,24 @@ def stamp() -> Hashable:
 
 
 def overrides() -> tuple[Override, ...]:
-    """What users say, of the file and the program: an exact name counts more, then the first."""
+    """The overrides of the file and the program; exact names take precedence, then the first."""
     path = os.environ.get(VARIABLE)
-    if not path and not _told:
+    if not path and not _registered:
         return ()
-    found = {**({each.key: each for each in _in_file(path)} if path else {}), **_told}
+    found = {**({each.key: each for each in _in_file(path)} if path else {}), **_registered}
     last_first = list(found.values())[::-1]  # the last row of a provider counts most
     return tuple(sorted(last_first, key=lambda each: "*" not in each.key))
 
 
 def family_overrides(places: Collection[str]) -> tuple[tuple[str, Family], ...]:
-    """What users say of a provider's models: the names, and the rows."""
+    """The overrides for a provider's models: names and rows."""
     return tuple(
         (name, each.family(name)) for each in overrides() for name in each.names_at(places)
     )
 
 
 def size_override(places: Collection[str], models: Collection[str], field: str) -> Size | None:
-    """The row in which a user says a model's size, at a provider that sounds like these names."""
+    """The overridden size of a model, at a provider with these names."""
     for each in reversed(overrides()):
         if getattr(each.size, field) is None:
             continue
@@ -152,14 +152,14 @@ def _in_file(path: str) -> tuple[Override, ...]:
     try:
         found = Path(path).stat()
     except (OSError, ValueError):
-        msg = f"the file that {VARIABLE} names is not there, or can't be read"
+        msg = f"the file in {VARIABLE} does not exist or can't be read"
         raise ConfigError(msg) from None
     return _read(path, found.st_mtime_ns, found.st_size)
 
 
 @lru_cache(maxsize=4)
 def _read(path: str, _changed: int, _size: int) -> tuple[Override, ...]:
-    import tomllib  # few have such a file
+    import tomllib  # rarely needed
 
     is_json = path.lower().endswith(".json")
     try:
@@ -167,14 +167,14 @@ def _read(path: str, _changed: int, _size: int) -> tuple[Override, ...]:
         rows = json.loads(raw) if is_json else tomllib.loads(raw.decode())
     except (OSError, ValueError, RecursionError):
         what = "JSON" if is_json else "TOML"
-        msg = f"the file that {VARIABLE} names is not {what}, or can't be read"
+        msg = f"the file in {VARIABLE} is not valid {what}, or can't be read"
         raise ConfigError(msg) from None
     if not isinstance(rows, dict):
-        msg = f"the file that {VARIABLE} names must hold a table of models"
+        msg = f"the file in {VARIABLE} must contain a table of models"
         raise ConfigError(msg)
     try:
         return tuple(
-            _override(key, row, f"row {number} of the file that {VARIABLE} names")
+            _override(key, row, f"row {number} of the file in {VARIABLE}")
             for number, (key, row) in enumerate(rows.items(), 1)
         )
     except InvalidInputError as error:
@@ -207,12 +207,12 @@ def _override(key: str, given: object, where: str) -> Override:
 def _tokens(value: object, what: str) -> int | None:
     if value is None or (type(value) is int and value > 0):
         return value
-    msg = f"{what} must be a number of tokens"
+    msg = f"{what} must be a positive integer number of tokens"
     raise InvalidInputError(msg)
 
 
 def _flat(given: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
-    """The fields of a row; a table of a group is its flags."""
+    """The fields of a row; a nested table holds the flags of a group."""
     for name, value in given.items():
         expect(name, str, f"a key in {where}")
         if name in GROUPS and isinstance(value, Mapping):
@@ -223,17 +223,17 @@ def _flat(given: Mapping[str, Any], where: str) -> Iterator[tuple[str, Any]]:
 
 
 def _converted(name: str, value: Any, where: str) -> Any:
-    """The value of a flag, of the flag's own type: a list is a tuple."""
-    if name in GROUPS or name in _OTHERS_BUSINESS or not is_flag(name):
+    """Convert the value of a flag to the flag's type: a list becomes a tuple."""
+    if name in GROUPS or name in _NOT_OVERRIDABLE or not is_flag(name):
         known = ", ".join((*_SIZES, *_WORDS))
-        msg = f"{where} says something that is no fact: there are {known}, and flags of Target"
+        msg = f"{where} has an unknown field; allowed are {known}, and flags of Target"
         raise InvalidInputError(msg)
     group, _, flag = name.rpartition(".")
     try:
         return msgspec.convert(value, _types(group)[flag])
     except (msgspec.ValidationError, TypeError, ValueError):
         pass
-    msg = f"{where} has a value that {name} can't have"
+    msg = f"{where} has an invalid value for {name}"
     raise InvalidInputError(msg)
 
 

@@ -1,4 +1,4 @@
-"""A row about how many tokens models take and write."""
+"""`Size`: context window and output limit of some models."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from dragoman.model.value import Value, expect, expect_fields
 
 
 class Size(Value, frozen=True):
-    """How many tokens some models take and write, by a pattern of their names.
+    """The context window and output limit of some models, selected by a pattern of their names.
 
     >>> Size("gpt-4o", 128_000, 16_384).context_window
     128000
     """
 
     pattern: str
-    """A regular expression for the beginning of the name."""
+    """A regular expression that matches the start of the model name."""
     context_window: int | None = None
-    """The tokens that it takes, question and answer together."""
+    """The context window in tokens, including output."""
     max_output_tokens: int | None = None
-    """The tokens that an answer may have, thinking included."""
+    """The maximum output tokens, including thinking."""
     source: str = ""
-    """Where this is known from."""
+    """The source of the data."""
     date: str = ""
-    """When that was looked up."""
+    """The date of the source."""
 
     def __post_init__(self) -> None:
         expect(self.pattern, str, "Size.pattern")
         expect_fields(self, context_window=int, max_output_tokens=int)
         for count in (self.context_window, self.max_output_tokens):
             if count is not None and (isinstance(count, bool) or count < 1):
-                msg = "a Size counts tokens: whole numbers above zero"
+                msg = "the fields of a Size must be positive integers"
                 raise InvalidInputError(msg)
         try:
             re.compile(self.pattern)
         except re.error:
-            msg = "Size.pattern is no regular expression"
+            msg = "Size.pattern is not a valid regular expression"
             raise InvalidInputError(msg) from None

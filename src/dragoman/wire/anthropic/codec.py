@@ -1,4 +1,4 @@
-"""The dialect: its functions in one object."""
+"""The `anthropic` codec: the functions of this dialect in one object."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _HOME = "dragoman.wire.anthropic"
 BETA = "anthropic-beta"
 _FAST = "fast-mode-2026-02-01"
 HEADERS = f"{NAME} headers"
-"""Where a request keeps the headers that it came with."""
+"""The extras key under which a request keeps its headers."""
 
 
 class Anthropic(Codec):
-    """The dialect, with the header that says what is tried out (G9)."""
+    """The codec, with the `anthropic-beta` header (G9)."""
 
     def decode_request(
         self, body: Body, *, path: str | None = None, headers: Mapping[str, str] | None = None
     ) -> Request:
-        """The request in a body; what is tried out with it stands in a header."""
+        """Decode a request; the `anthropic-beta` header is kept in the extras."""
         request = super().decode_request(body, path=path)
         if not headers:
             return request
@@ -47,7 +47,7 @@ class Anthropic(Codec):
         strict: bool = False,
         repair: bool = True,
     ) -> Encoded:
-        """The body to send for a request, and the header that it came with."""
+        """Encode a request; restores the `anthropic-beta` header."""
         encoded = super().encode_request(request, target, strict=strict, repair=repair)
         encoded.headers = {}
         if HEADERS in request.extras:

@@ -1,4 +1,4 @@
-"""The parts of a message: thinking, and which functions read and write each kind of block."""
+"""Message content: thinking blocks, and the decoders and encoders of all block types."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ from dragoman.wire.reading import Reading
 from dragoman.wire.settings_table import text
 from dragoman.wire.writing import Writing
 
-# --- thinking blocks, signed or sealed
+# --- thinking blocks: signed or redacted
 
 _UNSIGNED = frozenset({"type", "thinking"})
 _SIGNED = _UNSIGNED | {"signature"}
 _REDACTED = frozenset({"type", "data"})
-_BESIDE_DATA = "a block is readable or sealed: what can be read of sealed thinking is left out"
+_BESIDE_DATA = "a block is readable or redacted: the readable text of redacted thinking is left out"
 
 
 def _decode_thinking(block: Block, reading: Reading) -> Thinking | Opaque:
-    """Readable thinking; some servers leave the signature out."""
-    said, signature = block.get("thinking"), text(block.get("signature"))
-    if type(said) is not str:
+    """Decode readable thinking; some servers omit the signature."""
+    thinking, signature = block.get("thinking"), text(block.get("signature"))
+    if type(thinking) is not str:
         return decode_opaque(block, reading)
     if signature is not None and signature.startswith(PREFIX):
         reading.has_envelopes = True
     extras = overlay_of(block, _UNSIGNED if signature is None else _SIGNED, NAME)
-    return Thinking(said, signature=signature, extras=extras, origin=reading.origin)
+    return Thinking(thinking, signature=signature, extras=extras, origin=reading.origin)
 
 
 def _decode_redacted_thinking(block: Block, reading: Reading) -> Thinking | Opaque:
-    """Thinking that only the provider can read; it must come back all the same (W57)."""
+    """Decode thinking that only the provider can read; it must still be sent back (W57)."""
     data = block.get("data")
     if type(data) is not str:
         return decode_opaque(block, reading)
@@ -61,10 +61,10 @@ def _decode_redacted_thinking(block: Block, reading: Reading) -> Thinking | Opaq
 
 
 def _encode_thinking(part: Thinking, writing: Writing) -> Any:
-    """A thinking block; W54: unsigned ones and those of others would be refused."""
+    """Encode a thinking block. Unsigned thinking and other providers' would be refused (W54)."""
     is_sealed = part.signature is not None or part.data is not None
     if not (writing.is_own(part) or (is_sealed and not writing.is_foreign(part))):
-        writing.lose_here("thinking that this provider did not sign is left out")
+        writing.lose_here("thinking not signed by this provider is left out")
         return UNSET
     if part.data is not None:
         if part.text or part.signature is not None:
@@ -76,7 +76,7 @@ def _encode_thinking(part: Thinking, writing: Writing) -> Any:
     return with_overlay(block, part.extras, NAME)
 
 
-# --- all blocks
+# --- all block types
 
 _DECODERS: Decoders = {
     **RESULT_DECODERS,
@@ -93,7 +93,7 @@ _ENCODERS: Encoders = {
 
 
 def decode_part(block: Any, reading: Reading) -> AnyPart:
-    """A content block of any type; those that nobody knows are carried whole."""
+    """Decode a content block of any type; unknown types become opaque parts."""
     kind = block.get("type") if isinstance(block, dict) else None
     if type(kind) is not str:
         return decode_unknown(block, reading)
@@ -106,7 +106,7 @@ def decode_part(block: Any, reading: Reading) -> AnyPart:
 
 
 def encode_parts(parts: tuple[AnyPart, ...], writing: Writing, first: int = 0) -> list[Any]:
-    """The content blocks of parts, without those that have no place here."""
+    """Encode parts as content blocks; unsupported parts are left out."""
     blocks: list[Any] = []
     for writing.part, part in enumerate(parts, first):
         block = encoder_of(part, _ENCODERS)(part, writing)

@@ -1,4 +1,4 @@
-"""Blocks of text and media, which stand in messages and inside tool results."""
+"""Text and media blocks, which occur in messages and inside tool results."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from dragoman.wire.writing import Writing
 
 Encoder = Callable[[Any, Writing], Any]
 Decoders = dict[str, Callable[[Block, Reading], AnyPart]]
-"""By the type of a block: what reads it."""
+"""Decoders by block type."""
 Encoders = dict[type[Part], Encoder]
-"""By the kind of a part: what writes it, or returns `UNSET`."""
+"""Encoders by part class; an encoder returns `UNSET` if the part is left out."""
 
 
-# --- the fields that any block may have: its cache hint, and those that nobody knows
+# --- fields of any block: the cache hint, and unknown fields
 
 _PLAIN_HINT = CacheHint()
 
 
 def decode_cache(block: Mapping[str, Any]) -> CacheHint | None:
-    """The hint in a block's `cache_control`, if that is of the kind we know."""
+    """Decode a block's `cache_control`; None if it is missing or unknown."""
     control = block.get("cache_control")
     if not isinstance(control, dict) or control.get("type") != "ephemeral":
         return None
@@ -44,7 +44,7 @@ def decode_cache(block: Mapping[str, Any]) -> CacheHint | None:
 
 
 def encode_cache(hint: CacheHint) -> Block:
-    """The `cache_control` of a hint."""
+    """Encode a hint as `cache_control`."""
     if hint.ttl is None:
         return {"type": "ephemeral"}
     return {"type": "ephemeral", "ttl": hint.ttl}
@@ -53,7 +53,7 @@ def encode_cache(hint: CacheHint) -> Block:
 def decode_common_fields(
     block: Block, known: Collection[str]
 ) -> tuple[CacheHint | None, FrozenDict]:
-    """The cache hint and, as extras, all fields that neither it nor `known` accounts for."""
+    """The cache hint of a block, and the extras: all fields other than it and `known`."""
     hint = decode_cache(block)
     if hint is None:
         return None, overlay_of(block, known, NAME)
@@ -76,11 +76,11 @@ def _with_cache(block: Block, part: Part) -> Block:
 _PDF = "application/pdf"
 _PLAIN_TEXT = "text/plain"
 _TEXTUAL = ("text/", "application/json", "application/xml")
-"""Types that are sent as plain text: of the others, documents may only be PDF."""
+"""Types sent as plain text. All other documents must be PDF."""
 
 
 def decode_image(block: Block, reading: Reading) -> Image | Opaque:
-    """An image; opaque where its source is of no kind we know."""
+    """Decode an image; opaque if its source is of an unknown type."""
     place: Any = _decode_source(block.get("source"))
     if place is None:
         return decode_opaque(block, reading)
@@ -90,16 +90,16 @@ def decode_image(block: Block, reading: Reading) -> Image | Opaque:
 
 
 def encode_image(image: Image, writing: Writing) -> Any:
-    """An image block."""
+    """Encode an image block."""
     if _is_foreign_upload(image, writing):
         return UNSET
     if image.detail not in {None, "auto"}:
-        writing.lose_here("how closely to look at an image can't be said", ".detail")
+        writing.lose_here("image detail is not supported", ".detail")
     return with_overlay(_image(image), image.extras, NAME)
 
 
 def decode_document(block: Block, reading: Reading) -> File | Opaque:
-    """A document; opaque where it is made of blocks, which a file can't hold."""
+    """Decode a document; opaque if it consists of blocks, which a file can't hold."""
     place: Any = _decode_document_source(block.get("source"))
     if place is None:
         return decode_opaque(block, reading)
@@ -110,7 +110,7 @@ def decode_document(block: Block, reading: Reading) -> File | Opaque:
 
 
 def encode_file(file: File, writing: Writing) -> Any:
-    """A document block, or an image block where the file is a picture."""
+    """Encode a document block, or an image block if the file is an image."""
     if _is_foreign_upload(file, writing):
         return UNSET
     mime = file.mime or _PDF
@@ -119,12 +119,12 @@ def encode_file(file: File, writing: Writing) -> Any:
         return with_overlay(_document(file), file.extras, NAME)
     if mime.startswith("image/"):
         return _image(file)
-    writing.lose_here("documents other than PDF and text can't be sent inline")
+    writing.lose_here("only PDF and text documents can be sent inline")
     return UNSET
 
 
 def _is_foreign_upload(media: Media, writing: Writing) -> bool:
-    """Whether this is a file that was uploaded to another provider."""
+    """Whether this is a file uploaded to another provider; reports the loss if so."""
     if media.file_id is None or not writing.is_foreign(media):
         return False
     writing.lose_here("a file uploaded to another provider is left out")
@@ -136,7 +136,9 @@ def _image(media: Media) -> Block:
     if media.data is not None and media.mime is not None:
         found = sniff_base64(media.data)
         if found is not None and found.startswith("image/"):
-            source["media_type"] = found  # W65: what the data is counts, not what it is called
+            source["media_type"] = (
+                found  # W65: the actual type of the data counts, not the declared one
+            )
     return _with_cache({"type": "image", "source": source}, media)
 
 
@@ -148,7 +150,7 @@ def _document(file: File) -> Block:
 
 
 def _decode_source(source: Any) -> dict[str, str] | None:
-    """Where the content of a medium is, as fields of `Media`."""
+    """Decode a source to fields of `Media`; None if unknown."""
     if not isinstance(source, dict):
         return None
     kind, mime = source.get("type"), source.get("media_type")
@@ -171,7 +173,7 @@ def _encode_source(media: Media, fallback: str) -> Block:
 
 
 def _decode_document_source(source: Any) -> dict[str, str] | None:
-    """As `_decode_source`; plain text becomes the bytes of a text file."""
+    """Like `_decode_source`; plain text becomes the bytes of a text file."""
     if not isinstance(source, dict) or source.get("type") != "text":
         return _decode_source(source)
     written, mime = source.get("data"), source.get("media_type")
@@ -192,35 +194,35 @@ def _encode_document_source(file: File) -> Block:
 
 
 def _text_of(data: str) -> str | None:
-    """The text in base64; None where there is none."""
+    """The text in base64 data; None if it is not valid text."""
     try:
         return b64decode(data, validate=True).decode("utf-8", "surrogatepass")
     except (binascii.Error, ValueError):
         return None
 
 
-# --- texts and blocks
+# --- text blocks and unknown blocks
 
 _TEXT = frozenset({"type", "text"})
-FOREIGN_SIGNATURE = "another provider's signature has no place on it here"
+FOREIGN_SIGNATURE = "another provider's signature is left out"
 _CITED_TEXT = _TEXT | {"citations"}
 
 
 def decode_text(block: Block, reading: Reading) -> Text | Opaque:
-    """A text and the sources it cites."""
-    said = block.get("text")
-    if type(said) is not str:
+    """Decode a text block and its citations."""
+    value = block.get("text")
+    if type(value) is not str:
         return decode_opaque(block, reading)
     if len(block) == len(_TEXT):
-        return Text(said)
+        return Text(value)
     citations = decode_citations(block.get("citations"))
     cache, extras = decode_common_fields(block, _CITED_TEXT if citations else _TEXT)
-    origin = reading.origin if citations else None  # they hold sealed references: W71
-    return Text(said, citations, cache=cache, extras=extras, origin=origin)
+    origin = reading.origin if citations else None  # citations hold encrypted references: W71
+    return Text(value, citations, cache=cache, extras=extras, origin=origin)
 
 
 def encode_text(part: Text, writing: Writing) -> Block:
-    """A text block."""
+    """Encode a text block."""
     block: Block = {"type": "text", "text": part.text}
     if part.signature is not None:
         writing.lose_here(FOREIGN_SIGNATURE)
@@ -232,7 +234,7 @@ def encode_text(part: Text, writing: Writing) -> Block:
 
 
 def is_plain(part: Part) -> bool:
-    """Whether a part is a text and nothing else."""
+    """Whether a part is a text without any other fields."""
     return (
         type(part) is Text
         and part.extras is EMPTY
@@ -243,35 +245,35 @@ def is_plain(part: Part) -> bool:
 
 
 def text_or_blocks(blocks: list[Any]) -> str | list[Any]:
-    """The blocks, or the text alone where that is all they are: the one normal form."""
+    """A single plain text block as a string, else the blocks: the normal form of content."""
     if len(blocks) != 1 or not isinstance(block := blocks[0], dict):
         return blocks
     if len(block) != len(_TEXT) or block.get("type") != "text":
         return blocks
-    said = block.get("text")
-    return said if type(said) is str else blocks
+    value = block.get("text")
+    return value if type(value) is str else blocks
 
 
 def encode_refusal(part: Refusal, writing: Writing) -> Block:
-    """Text: in a request there are no refusals, and an empty turn would be refused (I15)."""
+    """Encode a refusal as text: requests have no refusals, and can't have empty turns (I15)."""
     writing.lose_here("a refusal is sent as text")
     return with_common_fields({"type": "text", "text": part.text}, part)
 
 
 def decode_unknown(block: Any, reading: Reading) -> Text | Opaque:
-    """A bare text among the blocks, or something of no type we know."""
+    """Decode a bare string among the blocks, or a block of unknown type."""
     if type(block) is str:
         return bare_text(block, {"type": "text", "text": block}, NAME)
     return decode_opaque(block, reading)
 
 
 def decode_opaque(block: Any, reading: Reading) -> Opaque:
-    """A block of no type we know, or not as its type should be: carried whole."""
+    """Keep a block of unknown type, or a malformed one, as an opaque part."""
     return Opaque(NAME, block, origin=reading.origin)
 
 
 def encode_opaque(part: Opaque, writing: Writing) -> Any:
-    """What was carried, if it came from here."""
+    """Encode an opaque part of this dialect."""
     if part.dialect == NAME:
         return part.payload
     writing.lose_here("a part that only another dialect understands is left out")
@@ -279,8 +281,8 @@ def encode_opaque(part: Opaque, writing: Writing) -> Any:
 
 
 def encode_unsupported(part: Part, writing: Writing) -> Any:
-    """Nothing, for media that have no place here."""
-    writing.lose_here(f"{type(part).__name__.lower()} can't be sent")
+    """Leave out media that are not supported."""
+    writing.lose_here(f"{type(part).__name__.lower()} is not supported")
     return UNSET
 
 
@@ -302,14 +304,14 @@ RESULT_ENCODERS: Encoders = {
 
 
 def decode_content(block: Any, reading: Reading) -> ResultPart:
-    """A block inside a tool result."""
+    """Decode a block inside a tool result."""
     kind = block.get("type") if isinstance(block, dict) else None
     decode = RESULT_DECODERS.get(kind) if type(kind) is str else None
     return decode(block, reading) if decode is not None else decode_unknown(block, reading)
 
 
 def encode_content(parts: tuple[ResultPart, ...], writing: Writing) -> str | list[Any]:
-    """The parts inside a tool result, without those that have no place there."""
+    """Encode the content of a tool result; unsupported parts are left out."""
     blocks: list[Any] = []
     for writing.item, part in enumerate(parts):
         block = encoder_of(part, RESULT_ENCODERS)(part, writing)
@@ -320,7 +322,7 @@ def encode_content(parts: tuple[ResultPart, ...], writing: Writing) -> str | lis
 
 
 def encoder_of(part: Part, encoders: Encoders) -> Encoder:
-    """What writes parts of this kind, or of the kind it is derived from."""
+    """The encoder for the class of a part, or for the class it is derived from."""
     for kind in type(part).__mro__:
         if kind in encoders:
             return encoders[kind]

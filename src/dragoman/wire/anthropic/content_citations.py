@@ -1,4 +1,4 @@
-"""Citations: where in a document, or on which page of the web, a text found what it says."""
+"""Citations: locations in documents or web pages that a text refers to."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from dragoman.wire.writing import Writing
 
 
 class _Location(NamedTuple):
-    """One type of citation: the fields we understand, and the one that makes it valid.
+    """One type of citation: the fields we understand, and the anchor that makes it valid.
 
-    The latter (an index into this very request, a sealed reference) means nothing elsewhere and
-    can't be made up (W71), so it stays in the extras and a citation without it is left out.
+    The anchor (an index into this very request, or an encrypted reference) means nothing in other
+    dialects and can't be made up (W71). It stays in the extras; a citation without it is left out.
     """
 
     fields: tuple[Setting, ...] = ()
@@ -36,7 +36,7 @@ def _in_document(unit: str) -> _Location:
 
 _FOUND, _SEAL = "web_search_result_location", "encrypted_index"
 SHOWN = "dragoman"
-"""In the place of a sealed reference: the citation is another provider's, shown to a client."""
+"""Replaces the encrypted reference in another provider's citation shown to a client."""
 _LOCATIONS: dict[str, _Location] = {
     "char_location": _in_document("char_index"),
     "page_location": _in_document("page_number"),
@@ -52,7 +52,7 @@ _FIELDS = ("url", "title", "quote", "start", "end")
 
 
 def decode_citations(wire: Any) -> tuple[Citation, ...]:
-    """The citations of a text; none where the field is not a list of well-formed ones."""
+    """Decode the citations of a text; empty unless all of them are well-formed."""
     if not isinstance(wire, list) or not all(_is_well_formed(item) for item in wire):
         return ()
     return tuple([_decode_citation(item) for item in wire])
@@ -61,9 +61,9 @@ def decode_citations(wire: Any) -> tuple[Citation, ...]:
 def encode_citations(
     citations: tuple[Citation, ...], writing: Writing, first: int = 0
 ) -> list[Block]:
-    """The citations as the wire has them, without those that it would refuse.
+    """Encode citations; those that the provider would refuse are left out.
 
-    `first` is the number of the first one in its text.
+    `first` is the index of the first one in its text.
     """
     encoded: list[Block] = []
     for index, citation in enumerate(citations, first):
@@ -72,13 +72,11 @@ def encode_citations(
             encoded.append(_shown(citation))
             continue
         if not _is_anchored(citation):
-            writing.lose_here(
-                "a citation of something this request does not hold is left out", place
-            )
+            writing.lose_here("a citation whose source is not in this request is left out", place)
             continue
         encoded.append(with_overlay(_citation(citation), citation.extras, NAME))
         for name in _unsupported_fields(citation):
-            writing.lose_here("this type of citation has no such field", f"{place}.{name}")
+            writing.lose_here("this citation type does not have this field", f"{place}.{name}")
     return encoded
 
 
@@ -97,7 +95,7 @@ def _is_anchored(citation: Citation) -> bool:
 
 
 def _shown(citation: Citation) -> Block:
-    """Another dialect's citation of an address, as a client reads it; its anchor is no seal."""
+    """Another dialect's URL citation in a form that clients can read, with a fake anchor."""
     return {
         "type": _FOUND,
         "url": citation.url,
@@ -109,7 +107,7 @@ def _shown(citation: Citation) -> Block:
 
 def _decode_citation(wire: Block) -> Citation:
     kind: str = wire["type"]
-    if kind == _FOUND and wire[_SEAL] == SHOWN:  # a front has made it
+    if kind == _FOUND and wire[_SEAL] == SHOWN:  # made by a front
         found = decode_settings(wire, _LOCATIONS[_FOUND].fields)
         return Citation(kind="url", **{key: value for key, value in found.items() if value})
     fields = _LOCATIONS.get(kind, _UNKNOWN).fields

@@ -1,4 +1,4 @@
-"""What Messages says about itself: how it is recognised, and what Anthropic's own host takes."""
+"""The `anthropic` dialect: its description and default target."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from dragoman.wire.fronts import StateFields
 from dragoman.wire.target import Target
 
 NAME = "anthropic"
-HERE = Origin(dialect=NAME)
-"""On parts of requests whose opaque state may go back to this dialect only (I1)."""
+ORIGIN = Origin(dialect=NAME)
+"""The origin of request parts whose opaque state may only be sent back to this dialect (I1)."""
 
 Block = dict[str, Any]
-"""A content block, or any other object of the wire."""
+"""A content block, or any other JSON object."""
 
 
-def is_ours(origin: Origin | None) -> bool:
-    """Whether something is known to come from this dialect."""
+def is_own(origin: Origin | None) -> bool:
+    """Whether an origin is this dialect."""
     return origin is not None and origin.dialect == NAME
 
 
 def _names_claude(wire: Wire) -> bool:
-    """Whether a body that says nothing else names its model as Anthropic does."""
+    """Whether a body without other evidence has a Claude model name."""
     model = wire.get("model")
     is_claude = isinstance(model, str) and model.startswith("claude")
     return is_claude and "max_tokens" in wire and isinstance(wire.get("messages"), list)
 
 
-def _is_answer(message: Wire) -> bool:
+def _is_response_message(message: Wire) -> bool:
     return message.get("type") == "message" and "stop_reason" in message
 
 
@@ -55,7 +55,7 @@ def _is_response(_kind: str, wire: Wire) -> bool:
 
 
 def _readable(block: Wire) -> Readable | None:
-    """The text of a search result, a document in pieces, or a summary of what went before."""
+    """The text of a search result, a document of blocks, or a compaction summary."""
     kind, source, content = block.get("type"), block.get("source"), block.get("content")
     if kind == "compaction":
         is_whole = block.keys() <= {"type", "content"}
@@ -108,10 +108,10 @@ DESCRIPTION = Description(
                               "document", "server_tool_use", "search_result", "image",
                               "mcp_tool_use", "compaction", "container_upload", "tool_addition",
                               "tool_removal"}),
-        part_type_ending="_tool_result",  # as the results of all its own tools do
+        part_type_ending="_tool_result",  # the ending of all built-in tools' result types
         shared_part_types={"thinking": "thinking", "tool_result": "tool_use_id",
                            "image": "source"},
-        is_answer=_is_answer,
+        is_answer=_is_response_message,
         role_names={Role.DEVELOPER: "system", Role.TOOL: "user"},
         model_parts=frozenset({"tool_use", "server_tool_use", "thinking", "redacted_thinking"}),
     ),
@@ -119,7 +119,7 @@ DESCRIPTION = Description(
 )  # fmt: skip
 
 
-# --- anthropic's own deployment
+# --- the default target: Anthropic's own API
 
 TARGET = Target(
     dialect=NAME,
@@ -146,7 +146,7 @@ TARGET = Target(
     tools=ToolFlags(name_pattern=r"[a-zA-Z0-9_-]{1,128}", max_name_length=128),
     turns=TurnFlags(
         groups_results=True,  # W40, W41
-        merges_neighbours=True,  # W47; recordings show calls in two messages answered together
+        merges_neighbours=True,  # W47; recordings show calls of two messages answered together
         refuses_empty_text=True,  # W46
         refuses_blank_text=True,
         prefill="trimmed",  # W48
@@ -173,6 +173,6 @@ TARGET = Target(
 )
 
 
-# --- this dialect in front of another provider: signed thinking, redacted thinking as a carrier
+# --- state of other providers in this dialect: signed thinking, with redacted thinking as carrier
 
-STATE_FIELDS = StateFields(HERE)
+STATE_FIELDS = StateFields(ORIGIN)

@@ -1,4 +1,4 @@
-"""Plain conversations: messages of texts, `tool_use` and `tool_result` blocks."""
+"""Fast path for plain conversations: text, media, thinking, `tool_use` and `tool_result` blocks."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Image(Struct, tag_field="type", tag="image", forbid_unknown_fields=True, 
     source: _Base64 | _Url
 
 
-class _Cited(Struct, forbid_unknown_fields=True, gc=False):
+class _CitationsConfig(Struct, forbid_unknown_fields=True, gc=False):
     enabled: bool
 
 
@@ -78,7 +78,7 @@ class _Document(Struct, tag_field="type", tag="document", forbid_unknown_fields=
     source: _Base64 | _Url
     title: str | UnsetType | None = UNSET
     context: str | UnsetType | None = UNSET
-    citations: _Cited | UnsetType | None = UNSET
+    citations: _CitationsConfig | UnsetType | None = UNSET
 
 
 class _Thinking(Struct, tag_field="type", tag="thinking", forbid_unknown_fields=True, gc=False):
@@ -102,15 +102,17 @@ class _ToolResult(
     cache_control: _Ephemeral | UnsetType | None = UNSET
 
 
-class _FromUser(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
+class _UserMessage(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
     content: str | list[_Text | _ToolResult | _Image | _Document]
 
 
-class _FromModel(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
+class _AssistantMessage(
+    Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False
+):
     content: str | list[_Text | _ToolUse | _Thinking]
 
 
-_decode = Decoder(list[_FromUser | _FromModel]).decode
+_decode = Decoder(list[_UserMessage | _AssistantMessage]).decode
 
 
 def _read(raw: Raw) -> tuple[Turns, Marks]:
@@ -119,21 +121,21 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
     for number, message in enumerate(_decode(raw)):
         content: Any = message.content
         if type(content) is str:
-            turns.append(User(content) if type(message) is _FromUser else Assistant(content))
-        elif type(message) is _FromUser:
+            turns.append(User(content) if type(message) is _UserMessage else Assistant(content))
+        elif type(message) is _UserMessage:
             _read_user(content, turns, number, marks)
         else:
-            turns.append(_read_answer(content, number, marks))
+            turns.append(_read_assistant(content, number, marks))
     return turns, marks
 
 
 def _read_user(blocks: list[Any], turns: Turns, number: int, marks: list[Mark]) -> None:
-    """Results, which come first, texts and pictures."""
+    """Read tool results, which come first, texts and attachments."""
     texts: list[Text | Attachment] = []
     for place, block in enumerate(blocks):
         if type(block) is _ToolResult:
             if texts or (not place and turns and type(turns[-1]) is not Assistant):
-                raise NotPlain  # the latter: those of one round in two messages (W40)
+                raise NotPlain  # the latter: results of one round in two messages (W40)
             if block.is_error is block.cache_control is UNSET and type(block.content) is str:
                 turns.append(Result(block.tool_use_id, block.content))
             else:
@@ -171,7 +173,7 @@ def _read_result(block: _ToolResult, number: int, place: int, marks: list[Mark])
 def _read_content(
     content: str | list[Any], number: int, place: int, marks: list[Mark]
 ) -> str | Contents:
-    """What is in a result."""
+    """Read the content of a result."""
     if isinstance(content, str):
         return content
     read: Contents = []
@@ -195,8 +197,8 @@ def _read_attachment(block: _Image | _Document) -> Attachment:
     return attachment(block, source.url, data)
 
 
-def _read_answer(blocks: list[Any], number: int, marks: list[Mark]) -> Assistant:
-    """Thinking, texts, and calls, in this order."""
+def _read_assistant(blocks: list[Any], number: int, marks: list[Mark]) -> Assistant:
+    """Read thinking, texts and calls, in this order."""
     texts: list[str] = []
     calls: list[Call] = []
     cached: list[Mark] = []
@@ -227,26 +229,26 @@ def _read_answer(blocks: list[Any], number: int, marks: list[Mark]) -> Assistant
 
 
 def _is_signed(block: _Thinking) -> bool:
-    """Whether its provider has signed it: an envelope is another matter."""
+    """Whether the signature is a provider's, not our envelope."""
     return bool(block.signature) and not block.signature.startswith(PREFIX)
 
 
 def _write(turns: list[Any], _names: Names) -> list[Any]:
     items: list[Any] = []
     results: list[Any] | None = None
-    """Those of the round that is being written, which are one message (W40)."""
+    """Results of the current round, which form one message (W40)."""
     for turn in turns:
         kind = type(turn)
         if kind is Assistant:
             results = None
-            items.append(_written_calls(turn) if turn.tool_calls else turn)
+            items.append(_write_assistant(turn) if turn.tool_calls else turn)
         elif kind is User:
             results = None
             items.append(turn)
         elif kind is Result or kind is FailedResult:
             if results is None:
                 results = []
-                items.append(_FromUser(results))
+                items.append(_UserMessage(results))
             failed = UNSET if kind is Result else True
             results.append(_ToolResult(turn.tool_call_id, turn.content, failed))
         elif kind is UserBesideResults and results is not None:
@@ -258,7 +260,7 @@ def _write(turns: list[Any], _names: Names) -> list[Any]:
     return items
 
 
-def _written_calls(turn: Assistant) -> _FromModel:
+def _write_assistant(turn: Assistant) -> _AssistantMessage:
     content = turn.content
     blocks: list[Any] = []
     if type(content) is str:
@@ -267,7 +269,7 @@ def _written_calls(turn: Assistant) -> _FromModel:
         blocks += content
     for call in turn.tool_calls or ():
         blocks.append(_ToolUse(call.id, call.function.name, arguments_of(call)))
-    return _FromModel(blocks)
+    return _AssistantMessage(blocks)
 
 
 def _mark(items: list[Any], mark: Mark) -> None:
@@ -285,7 +287,7 @@ def _mark(items: list[Any], mark: Mark) -> None:
         message["content"][place]["cache_control"] = None
     elif kind & SPELLED:
         message["content"][place] |= {"cache_control": None, "citations": None}
-    elif kind != FAILED_RESULT:  # which is written
+    elif kind != FAILED_RESULT:  # `_write` already handles it
         raise NotPlain
 
 

@@ -1,4 +1,4 @@
-"""Requests: messages, the system prompt beside them, and settings."""
+"""Requests: messages, system prompt and settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.wire.anthropic.content_blocks import (
     is_plain,
     text_or_blocks,
 )
-from dragoman.wire.anthropic.dialect import HERE, NAME, TARGET, Block, is_ours
+from dragoman.wire.anthropic.dialect import NAME, ORIGIN, TARGET, Block, is_own
 from dragoman.wire.anthropic.settings import (
     SETTINGS,
     decode_output,
@@ -45,22 +45,22 @@ from dragoman.wire.tolerance import Form, plain_text, readable_message, with_ori
 from dragoman.wire.unsealing import EMPTIED, unsealed
 from dragoman.wire.writing import Writing
 
-# --- messages, and the system prompt beside them
+# --- messages and the system prompt
 
 _SYSTEM, _DEVELOPER, _USER = Role.SYSTEM, Role.DEVELOPER, Role.USER
 _ASSISTANT, _TOOL = Role.ASSISTANT, Role.TOOL
 _TO_WIRE = {_USER: "user", _TOOL: "user", _ASSISTANT: "assistant", _SYSTEM: "system",
             _DEVELOPER: "system"}  # fmt: skip
-_OURS = overlay_keys(NAME)
+_OWN_EXTRAS = overlay_keys(NAME)
 _MESSAGE = frozenset({"role", "content"})
 _ROLES = frozenset({"user", "assistant", "system"})
 FORM = Form(NAME, {word: word for word in _ROLES})
-"""What is read here as a message."""
+"""The shape of messages in this dialect."""
 _IN_SYSTEM = (Text, Refusal, Opaque)
 
 
 def decode_message(wire: Any, reading: Reading) -> Message:
-    """One message. A user's that holds nothing but tool results is a tool's."""
+    """Decode a message. A user message with only tool results becomes a tool message."""
     name, content = (wire.get("role"), wire.get("content")) if type(wire) is dict else (None, None)
     if type(name) is not str or name not in _ROLES:
         return _decode_odd_message(wire, reading)
@@ -89,10 +89,10 @@ def _decode_odd_message(wire: Any, reading: Reading) -> Message:
 
 
 def _decode_system_message(wire: Block, parts: tuple[AnyPart, ...]) -> Message:
-    # The origin lets it stay where it stands; those of other dialects are moved (W49). It alone
-    # may have no content, so nothing is written where there are no parts.
+    # The origin keeps it in place; other dialects' system messages are moved (W49). Only a system
+    # message may lack content, so no content is written if there are no parts.
     known = _MESSAGE if parts else {"role"}
-    return make_message(_SYSTEM, parts, origin=HERE, extras=overlay_of(wire, known, NAME))
+    return make_message(_SYSTEM, parts, origin=ORIGIN, extras=overlay_of(wire, known, NAME))
 
 
 def _are_results(parts: tuple[AnyPart, ...]) -> bool:
@@ -103,10 +103,10 @@ def _are_results(parts: tuple[AnyPart, ...]) -> bool:
 
 
 def _encode_plain_message(message: Message, writing: Writing) -> Block | None:
-    """The message that most are: a text, a call or a result, and nothing else.
+    """Encode a message that is only a text, a call or a result, as most are.
 
-    None where there may be more to it. `encode_message` gives the same; without this, long
-    conversations take 1.9 times as long to write.
+    None if there may be more to it. `encode_message` gives the same result; without this
+    shortcut, encoding long conversations takes 1.9 times as long.
     """
     parts, extras, role = message.parts, message.extras, message.role
     if (
@@ -114,7 +114,7 @@ def _encode_plain_message(message: Message, writing: Writing) -> Block | None:
         or message.name is not None
         or role is _SYSTEM
         or role is _DEVELOPER
-        or not (extras is EMPTY or _OURS.isdisjoint(extras))
+        or not (extras is EMPTY or _OWN_EXTRAS.isdisjoint(extras))
     ):
         return None
     part, name = parts[0], "assistant" if role is _ASSISTANT else "user"
@@ -126,7 +126,7 @@ def _encode_plain_message(message: Message, writing: Writing) -> Block | None:
 
 
 def encode_message(message: Message, writing: Writing) -> Any:
-    """One message; an object, unless it came as something else."""
+    """Encode a message: an object, unless the original was something else."""
     parts = message.parts
     content: str | list[Any]
     if len(parts) == 1 and is_plain(parts[0]):
@@ -142,23 +142,23 @@ def encode_message(message: Message, writing: Writing) -> Any:
 
 
 def _lose_name(message: Message, writing: Writing) -> None:
-    """Note the name of who speaks, if there is one."""
+    """Report the name of a message as lost, if it has one."""
     if message.name is not None:
-        writing.lose(f"messages[{writing.message}].name", "messages carry no names here")
+        writing.lose(f"messages[{writing.message}].name", "message names are not supported")
 
 
 def belongs_to_system_prompt(message: Message) -> bool:
-    """Whether a system message goes into the prompt outside the list; all but our own do (W49)."""
+    """Whether a system message goes into `system`; only this dialect's own stay in place (W49)."""
     role = message.role
-    return (role is _SYSTEM or role is _DEVELOPER) and not is_ours(message.origin)
+    return (role is _SYSTEM or role is _DEVELOPER) and not is_own(message.origin)
 
 
 def decode_system(wire: Any) -> tuple[AnyPart, ...]:
-    """The system prompt, a text or blocks; what is neither is read as a text."""
+    """Decode the system prompt: a string or blocks; anything else is converted to text."""
     if type(wire) is str:
         return (Text(wire),)
     if isinstance(wire, list):
-        reading = Reading(HERE, CallIds())
+        reading = Reading(ORIGIN, CallIds())
         return tuple([_decode_system_block(block, reading) for block in wire])
     return () if wire is None else (Text(plain_text(wire)),)
 
@@ -170,14 +170,14 @@ def _decode_system_block(block: Any, reading: Reading) -> Text | Opaque:
 
 
 def encode_system(parts: tuple[AnyPart, ...], writing: Writing) -> list[Any]:
-    """The blocks of a system prompt: text only, and what this dialect itself put there."""
+    """Encode the system prompt: texts, and opaque blocks of this dialect."""
     blocks: list[Any] = []
     for index, part in enumerate(parts):
         if isinstance(part, _IN_SYSTEM):
             blocks += encode_parts((part,), writing, index)
         else:
             writing.part = index
-            writing.lose_here("the system prompt takes text only")
+            writing.lose_here("only text is supported in the system prompt")
     return blocks
 
 
@@ -194,11 +194,11 @@ PLACES: Places = {
     "thread": PartlyRead("state.thread"),
     **SETTINGS,
 }
-"""By the wire's field: what it says of the request."""
+"""Request fields by wire field."""
 
 
 def decode_request(wire: Block) -> Request:
-    """The request in a body."""
+    """Decode a request body."""
     messages = want(wire, "messages", list, NAME, "$")
     request = BLANK.replace_trusted(
         model=text(wire.get("model")),
@@ -227,7 +227,7 @@ def decode_request(wire: Block) -> Request:
 
 
 def _decode_state(thread: Any) -> State | None:
-    """What the provider holds of the conversation: up to which answer, or the thread's own id."""
+    """Decode the server-side state: the id of the previous message, or of the thread."""
     if isinstance(thread, dict):
         thread = thread.get("previous_message_id", thread.get("id"))
     found = text(thread)
@@ -235,7 +235,7 @@ def _decode_state(thread: Any) -> State | None:
 
 
 def _decode_messages(wire: list[Any], calls: CallIds) -> tuple[Message, ...]:
-    reading = Reading(HERE, calls)
+    reading = Reading(ORIGIN, calls)
     messages: list[Message] = []
     for index, message in enumerate(wire):
         calls.at(index)
@@ -244,7 +244,7 @@ def _decode_messages(wire: list[Any], calls: CallIds) -> tuple[Message, ...]:
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
-    """The body for a request."""
+    """Encode a request."""
     writing = Writing(target)
     body = _fields(request, writing)
     if request.tools and (tools := encode_tools(request, body, writing)):
@@ -253,7 +253,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
     if system:
         body["system"] = text_or_blocks(system)
     body["messages"] = messages
-    if not _OURS.isdisjoint(request.extras):
+    if not _OWN_EXTRAS.isdisjoint(request.extras):
         body = with_overlay(body, without_edited(request, NAME, PLACES), NAME)
     if target.host.names_model_in_path:
         body.pop("model", None)
@@ -269,7 +269,7 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
 
 
 def _fields(request: Request, writing: Writing) -> Block:
-    """All of a body but its lists."""
+    """Encode all fields except the system prompt, tools and messages."""
     body: Block = {} if request.model is None else {"model": request.model}
     body |= encode_request_settings(request, writing)
     if request.tool_choice is not None:
@@ -282,7 +282,7 @@ def _fields(request: Request, writing: Writing) -> Block:
 
 
 def _encode_conversation(request: Request, writing: Writing) -> tuple[list[Any], list[Block]]:
-    """The system prompt, with system messages that belong into it, and all other messages."""
+    """Encode the system prompt, including system messages that move there, and the messages."""
     system: list[Any] = []
     if request.system:
         in_messages, writing.place = writing.place, "system[{1}]"
@@ -295,19 +295,19 @@ def _encode_conversation(request: Request, writing: Writing) -> tuple[list[Any],
             continue
         writing.message = index
         if not belongs_to_system_prompt(message):
-            messages += _encode_spoken(message, writing)
+            messages += _encode_nonempty(message, writing)
             continue
         writing.origin = message.origin
         system += encode_system(message.parts, writing)
         _lose_name(message, writing)
         if messages:
-            reason = "a system message amid the others goes to the system prompt"
+            reason = "a system message between other messages is moved to the system prompt"
             writing.repair(f"messages[{index}]", "W49", "moved", reason)
     return system, messages
 
 
-def _encode_spoken(message: Message, writing: Writing) -> list[Block]:
-    """A message in a list; empty for an answer of which nothing can be said here."""
+def _encode_nonempty(message: Message, writing: Writing) -> list[Block]:
+    """Encode a message, as a list; empty for an assistant message that has no supported parts."""
     wire = encode_message(message, writing)
     is_empty = isinstance(wire, dict) and wire.get("content") == []
     if is_empty and message.parts:  # an empty message would be refused (W47)

@@ -1,4 +1,4 @@
-"""What Anthropic alone refuses: settings that exclude each other, thinking in a begun answer."""
+"""Repairs for Anthropic only: conflicting settings, and thinking in a prefilled response."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.wire.anthropic.dialect import NAME
 from dragoman.wire.anthropic.request import PLACES, belongs_to_system_prompt
-from dragoman.wire.anthropic.settings import LEAST_TOP_P, MIN_BUDGET, is_on, thinking_field
+from dragoman.wire.anthropic.settings import MIN_BUDGET, MIN_TOP_P, is_on, thinking_field
 from dragoman.wire.fitting.steps import Contents, Step, unless_same
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.overlay import fields_of
@@ -20,20 +20,20 @@ from dragoman.wire.overlay_edits import without_edited
 from dragoman.wire.target import Target
 
 DEFAULT_MAX_TOKENS = 4096
-"""Where a request names no limit (W50): every model takes it."""
+"""Used if a request has no limit (W50); every model accepts it."""
 
 
 def with_low_temperature(request: Request, _target: Target, notes: list[Note]) -> Request:
-    """With a temperature of 1 at the most."""
+    """Limit the temperature to 1."""
     temperature = request.sampling.temperature
     if temperature is None or temperature <= 1:
         return request
-    notes.append(Loss("sampling.temperature", "it goes up to 1 here"))
+    notes.append(Loss("sampling.temperature", "lowered to 1, the maximum"))
     return request.replace_trusted(sampling=request.sampling.replace_trusted(temperature=1))
 
 
 def with_smaller_budget(request: Request, _target: Target, notes: list[Note]) -> Request:
-    """With a budget smaller than what may be written in all, which includes it."""
+    """Make the thinking budget smaller than `max_tokens`, which includes it."""
     config, limit = request.thinking, request.sampling.max_tokens
     if config is None or limit is None:
         return request
@@ -42,57 +42,55 @@ def with_smaller_budget(request: Request, _target: Target, notes: list[Note]) ->
     if not is_on(field) or type(budget) is not int or budget < limit:
         return request
     if limit > MIN_BUDGET:
-        notes.append(Loss("thinking.budget", "it is cut to what may be written in all"))
-        # Half of it, or nothing would be left to answer with.
+        notes.append(Loss("thinking.budget", "lowered to fit into max_tokens"))
+        # Half of the limit, so that some is left for the response.
         return request.replace_trusted(thinking=config.replace(budget=max(MIN_BUDGET, limit // 2)))
-    notes.append(Loss("thinking", "there is no room for it in what may be written in all"))
+    notes.append(Loss("thinking", "turned off: max_tokens leaves no room for it"))
     return request.replace_trusted(
         thinking=config.replace(enabled=False, budget=None, extras=EMPTY)
     )
 
 
 def with_sampling_for_thinking(request: Request, _target: Target, notes: list[Note]) -> Request:
-    """Without what can't be set while the model thinks."""
+    """Remove sampling settings that are refused while thinking is on."""
     config, sampling = request.thinking, request.sampling
     if config is None or not is_on(thinking_field(config)):
         return request
     refused = {
         "temperature": sampling.temperature not in (None, 1),
-        "top_p": sampling.top_p is not None and sampling.top_p < LEAST_TOP_P,
+        "top_p": sampling.top_p is not None and sampling.top_p < MIN_TOP_P,
         "top_k": sampling.top_k is not None,
     }
     names = [name for name, is_refused in refused.items() if is_refused]
     if not names:
         return request
-    notes.extend(
-        Loss(f"sampling.{name}", "it can't be set while the model thinks") for name in names
-    )
+    notes.extend(Loss(f"sampling.{name}", "not supported while thinking is on") for name in names)
     changes: dict[str, Any] = dict.fromkeys(names)
     return request.replace_trusted(sampling=sampling.replace_trusted(**changes))
 
 
 def with_token_limit(request: Request, _target: Target, notes: list[Note]) -> Request:
-    """With a limit on the answer, where there must be one (W50)."""
+    """Add a token limit if the target requires one (W50)."""
     if request.sampling.max_tokens is not None:
         return request
     extras = EMPTY if request.extras is EMPTY else without_edited(request, NAME, PLACES)
     if "max_tokens" in fields_of(extras, NAME):
-        return request  # one that can't be read: the target shall say so
+        return request  # malformed: let the target report it
     config, limit = request.thinking, DEFAULT_MAX_TOKENS
     if config is not None and is_on(thinking_field(config)):
-        limit += config.budget or 0  # it counts: what is left must not be less than without it
-    reason = "a limit on the answer, which must be there"
+        limit += config.budget or 0  # the budget counts towards the limit
+    reason = "max_tokens is required; a default is sent"
     notes.append(Repair("sampling.max_tokens", "W50", "added", reason))
     return request.replace_trusted(sampling=request.sampling.replace_trusted(max_tokens=limit))
 
 
 def without_thinking_in_prefill(request: Request, _target: Target, notes: list[Note]) -> Request:
-    """Without thinking in an answer to be gone on with, while it is off (W53)."""
+    """Remove thinking from a prefilled response while thinking is off (W53)."""
     config = request.thinking
     if config is not None and thinking_field(config).get("type") in ("enabled", "adaptive"):
         return request
-    reason = "with thinking off, there is none in an answer to be gone on with"
-    first = _begun_answer(request.messages)
+    reason = "with thinking off, a prefilled response can't contain thinking"
+    first = _prefill_start(request.messages)
     messages = list(request.messages[:first])
     for index, message in enumerate(request.messages[first:], first):
         thoughts = [place for place, part in enumerate(message.parts) if _is_thinking(part)]
@@ -106,8 +104,8 @@ def without_thinking_in_prefill(request: Request, _target: Target, notes: list[N
     return request if left is request.messages else request.replace_trusted(messages=left)
 
 
-def _begun_answer(messages: tuple[Message, ...]) -> int:
-    """Where the answer to be gone on with begins, of however many messages it is."""
+def _prefill_start(messages: tuple[Message, ...]) -> int:
+    """The index of the first message of the prefill, which may span several messages."""
     first = len(messages)
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role is Role.ASSISTANT:
@@ -140,4 +138,4 @@ STEPS = (
     Step(without_thinking_in_prefill, ("thinking.is_refused_in_prefill",), _has_thinking),
     Step(with_token_limit, ("sampling.needs_token_limit",), _needs_limit),
 )
-"""What fitting sees to for this dialect alone."""
+"""Fitting steps for this dialect only."""

@@ -1,4 +1,4 @@
-"""Responses: answers, token counts, reasons to stop, and errors."""
+"""Responses: messages, token counts, finish reasons, and errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.anthropic.content import decode_part, encode_parts
-from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_ours
+from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_own
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_reporting import Forms, form_of, reported, status_of
@@ -27,7 +27,7 @@ from dragoman.wire.stream_decoding import stream_error
 from dragoman.wire.usage_details import UsageDetails
 from dragoman.wire.writing import Writing
 
-# --- token counts and reasons to stop
+# --- token counts and finish reasons
 
 _FINISH: dict[str, FinishReason] = {
     "end_turn": FinishReason.STOP,
@@ -35,7 +35,7 @@ _FINISH: dict[str, FinishReason] = {
     "max_tokens": FinishReason.LENGTH,
     "tool_use": FinishReason.TOOL_CALLS,
     "pause_turn": FinishReason.PAUSE,
-    "compaction": FinishReason.PAUSE,  # as pause_turn: send it back and go on
+    "compaction": FinishReason.PAUSE,  # like pause_turn: send it back to continue
     "refusal": FinishReason.REFUSAL,
     "model_context_window_exceeded": FinishReason.CONTEXT_FULL,
 }
@@ -48,17 +48,17 @@ _STOP_REASON: dict[FinishReason, str] = {
     FinishReason.REFUSAL: "refusal",
     FinishReason.CONTENT_FILTER: "refusal",
     FinishReason.CONTEXT_FULL: "model_context_window_exceeded",
-    FinishReason.MALFORMED_CALL: "max_tokens",  # the one word here for a call not to be run (I7)
+    FinishReason.MALFORMED_CALL: "max_tokens",  # keeps clients from running a call (I7)
 }
 
 
 def decode_finish(stop_reason: Any) -> FinishReason | None:
-    """Why the model stopped, W70."""
+    """Decode a `stop_reason` (W70)."""
     return _FINISH.get(stop_reason, _OTHER) if type(stop_reason) is str else None
 
 
 def encode_finish(finish: FinishReason) -> str:
-    """The nearest word this wire has for why a model stopped."""
+    """The nearest `stop_reason`."""
     return _STOP_REASON.get(finish, "end_turn")
 
 
@@ -72,14 +72,14 @@ DETAILS = UsageDetails(
 
 
 def is_usage(wire: Any) -> bool:
-    """Whether these are token counts: two of them must be there."""
+    """Whether a value is a usage object: it must have both required counts."""
     if not isinstance(wire, dict):
         return False
     return type(wire.get("input_tokens")) is int and type(wire.get("output_tokens")) is int
 
 
 def decode_usage(wire: Any) -> Usage | None:
-    """Token counts; None where the two that must be there are not."""
+    """Decode token counts; None if a required one is missing."""
     if not is_usage(wire):
         return None
     read, written = wire["input_tokens"], wire["output_tokens"]
@@ -96,7 +96,7 @@ def decode_usage(wire: Any) -> Usage | None:
 
 
 def encode_usage(usage: Usage) -> Block:
-    """Token counts as this wire has them: cached input apart, thinking within the output (W68)."""
+    """Encode token counts: cached input is separate, output includes thinking (W68)."""
     return with_overlay(_usage(usage), DETAILS.put(usage).extras, NAME)
 
 
@@ -116,15 +116,15 @@ def _count(value: Any) -> int:
 
 
 def _thinking_tokens(details: Any, written: int) -> int:
-    """How much of the output was thinking; 0 where the wire does not say, or says nonsense."""
+    """How much of the output was thinking; 0 if missing or invalid."""
     thinking = _count(details.get("thinking_tokens")) if isinstance(details, dict) else 0
     return thinking if 0 <= thinking <= written else 0
 
 
 # --- whole responses
 
-_NOTHING_SPENT = encode_usage(Usage())
-_FAILURES = (FinishReason.ERROR, FinishReason.CANCELLED)  # which no word of this wire says
+_ZERO_USAGE = encode_usage(Usage())
+_FAILURES = (FinishReason.ERROR, FinishReason.CANCELLED)  # without an equivalent `stop_reason`
 _ASSISTANT = Role.ASSISTANT
 _REFUSAL = FinishReason.REFUSAL
 _CALLS = FinishReason.TOOL_CALLS
@@ -132,13 +132,13 @@ _STOP = FinishReason.STOP
 
 
 def decode_response(wire: Block) -> Response:
-    """The response in a body."""
+    """Decode a response body."""
     content = want(wire, "content", list, NAME, "$")
     response_id, model = text(wire.get("id")), text(wire.get("model"))
     reason = wire.get("stop_reason")
     finish, usage = decode_finish(reason), decode_usage(wire.get("usage"))
     calls = CallIds(response_identity(response_id, None, model))
-    reading = Reading(None, calls)  # the message's origin is its parts' too
+    reading = Reading(None, calls)  # parts inherit the message's origin
     message = make_message(
         _ASSISTANT,
         tuple([decode_part(block, reading) for block in content]) + _decode_refusal(wire),
@@ -157,30 +157,30 @@ def decode_response(wire: Block) -> Response:
 
 
 def encode_response(response: Response) -> Encoded:
-    """The body for a response: of its first choice, since there is only one here."""
+    """Encode a response; only its first choice is supported."""
     writing = Writing(TARGET, place="choices[0].message.parts[{1}]", is_response=True)
     for index in range(1, len(response.choices)):
-        writing.lose(f"choices[{index}]", "there is one choice only")
+        writing.lose(f"choices[{index}]", "only one choice is supported")
     choice = response.choices[0] if response.choices else Choice(0, make_message(_ASSISTANT))
     if choice.logprobs is not None:
-        writing.lose("choices[0].logprobs", "there are no log probabilities here")
+        writing.lose("choices[0].logprobs", "log probabilities are not supported")
     if choice.message.name is not None:
-        writing.lose("choices[0].message.name", "messages carry no names here")
+        writing.lose("choices[0].message.name", "message names are not supported")
     if choice.message.role is not _ASSISTANT:
-        writing.lose("choices[0].message.role", "only an assistant answers")
-    if not _is_told(choice):
-        writing.lose("choices[0].finish", "this reason has no word here")
+        writing.lose("choices[0].message.role", "a response must be an assistant message")
+    if not _has_stop_reason(choice):
+        writing.lose("choices[0].finish", "this finish reason has no equivalent")
     body = _fields(response, choice)
     writing.origin = choice.message.origin
     body["content"] = encode_parts(_content(choice.message), writing)
     body = with_overlay(body, response.extras, NAME)
-    if not is_ours(choice.message.origin):
+    if not is_own(choice.message.origin):
         _complete(body, choice.message)
     return Encoded(body, losses=tuple(writing.losses), repairs=tuple(writing.repairs))
 
 
 def _fields(response: Response, choice: Choice) -> Block:
-    """All of a body but its content."""
+    """Encode all fields except the content."""
     body: Block = {"type": "message", "role": "assistant"}
     if response.id is not None:
         body["id"] = response.id
@@ -193,7 +193,7 @@ def _fields(response: Response, choice: Choice) -> Block:
     if refusal:
         body["stop_details"] = {"type": "refusal", "explanation": refusal}
     usage = response.usage
-    if usage is None and not is_ours(choice.message.origin):
+    if usage is None and not is_own(choice.message.origin):
         usage = choice.message.usage
     if usage is not None:
         body["usage"] = encode_usage(usage)
@@ -201,46 +201,46 @@ def _fields(response: Response, choice: Choice) -> Block:
 
 
 def _complete(body: Block, message: Message) -> None:
-    """Fill in what clients count on and another dialect's response may not have."""
-    if "id" not in body:  # else none is made
+    """Fill in fields that clients rely on and another dialect's response may lack."""
+    if "id" not in body:  # avoid generating an id otherwise
         body["id"] = message.id
     body.setdefault("model", "")
     body.setdefault("stop_reason", None)
     body.setdefault("stop_sequence", None)
     if "usage" not in body:
-        body["usage"] = dict(_NOTHING_SPENT)
+        body["usage"] = dict(_ZERO_USAGE)
 
 
-def _is_told(choice: Choice) -> bool:
-    """Whether the wire has a word for why it ended; calls and refusals tell themselves."""
+def _has_stop_reason(choice: Choice) -> bool:
+    """Whether a `stop_reason` exists for the finish reason; calls and refusals imply one."""
     finish = choice.finish
-    if not is_ours(choice.message.origin):
+    if not is_own(choice.message.origin):
         return finish not in _FAILURES
     plain = finish in {None, _STOP, _CALLS, _REFUSAL}
     return plain or decode_finish(_stop_reason(choice)) is finish
 
 
 def _stop_reason(choice: Choice) -> str | None:
-    is_own = is_ours(choice.message.origin)
-    if is_own and choice.finish_raw is not None:
+    is_native = is_own(choice.message.origin)
+    if is_native and choice.finish_raw is not None:
         if decode_finish(choice.finish_raw) is choice.finish:
             return choice.finish_raw
         return None if choice.finish is None else encode_finish(choice.finish)
     finish = finish_beside_calls(
         choice.finish or choice.message.finish, bool(choice.message.tool_calls)
     )
-    if _refusal(choice.message) and not (is_own and finish is None):
+    if _refusal(choice.message) and not (is_native and finish is None):
         return encode_finish(_REFUSAL)
     return None if finish is None else encode_finish(finish)
 
 
 def finish_beside_calls(finish: FinishReason | None, has_calls: bool) -> FinishReason | None:  # noqa: FBT001 - a fact, not an option
-    """Why a message of another provider ended: one with calls to run waits for them (W11)."""
+    """The finish reason of another provider's message: with calls, it is tool calls (W11)."""
     return _CALLS if has_calls and finish is FinishReason.STOP else finish
 
 
 def _decode_refusal(wire: Block) -> tuple[AnyPart, ...]:
-    """The words of a refusal, which stand beside the content here (I15)."""
+    """Decode the text of a refusal, which is outside the content (I15)."""
     details: Any = wire.get("stop_details")
     if isinstance(details, dict) and details.get("type") == "refusal":
         explanation = details.get("explanation")
@@ -250,8 +250,8 @@ def _decode_refusal(wire: Block) -> tuple[AnyPart, ...]:
 
 
 def _refusal(message: Message) -> str:
-    """As `_decode_refusal`, the other way."""
-    if not message.parts:  # as at the beginning and the end of a stream
+    """The text of a message's refusals."""
+    if not message.parts:  # as at the start and the end of a stream
         return ""
     return "\n".join([part.text for part in message.parts if isinstance(part, Refusal)])
 
@@ -260,12 +260,12 @@ def _content(message: Message) -> tuple[AnyPart, ...]:
     return tuple([part for part in message.parts if not isinstance(part, Refusal)])
 
 
-# --- errors, as bodies and as the `error` event of a stream
+# --- errors: response bodies, and the `error` event of a stream
 
 _REQUEST = "invalid_request_error"
 _KINDS = {413: "request_too_large", 504: "timeout_error"}
-"""What statuses are called that say more than the class does."""
-# Status, type, and the words that clients look for where the type does not tell.
+"""Error types for statuses that are more specific than the error class."""
+# Status, type, and the message prefix that clients look for where the type is not specific.
 _FORMS: Forms[tuple[int, str, str]] = {
     errors.AuthenticationError: (401, "authentication_error", ""),
     errors.PermissionDenied: (403, "permission_error", ""),
@@ -281,17 +281,17 @@ _FORMS: Forms[tuple[int, str, str]] = {
 
 
 def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """The status and the body to answer with; in mid-stream the body is the event's data."""
-    told = reported(error)
-    usual, kind, words = form_of(told, _FORMS)
-    status = status_of(told, usual)
+    """The status and body for an error; mid-stream, the body is the event's data."""
+    failure = reported(error)
+    usual, kind, words = form_of(failure, _FORMS)
+    status = status_of(failure, usual)
     kind = _KINDS.get(status, kind)
     body: dict[str, Any] = {
         "type": "error",
-        "error": {"type": kind, "message": f"{words}{told.reason}"},
+        "error": {"type": kind, "message": f"{words}{failure.reason}"},
     }
-    if told.request_id is not None:
-        body["request_id"] = told.request_id
+    if failure.request_id is not None:
+        body["request_id"] = failure.request_id
     return status, body
 
 
@@ -311,7 +311,7 @@ _TYPES = {status: kind for kind, status in _STATUS.items()} | {503: "overloaded_
 
 
 def decode_stream_error(wire: Block) -> StreamError:
-    """The error in an `error` event."""
+    """Decode an `error` event."""
     error = wire.get("error")
     fields = error if isinstance(error, dict) else {"message": error}
     kind = fields.get("type")
@@ -320,7 +320,7 @@ def decode_stream_error(wire: Block) -> StreamError:
 
 
 def encode_stream_error(error: StreamError) -> Block:
-    """The fields of an `error` event, its type aside. Of others' errors the status tells most."""
+    """The fields of an `error` event except `type`; other dialects' errors map by status."""
     kind = error.code if error.code in _STATUS or NAME in error.extras else None
     if kind is None:
         kind = _TYPES.get(error.status or 0, "api_error")

@@ -1,4 +1,4 @@
-"""What clients of Anthropic expect: an id, a model and token counts, and blocks that they know."""
+"""Fields that Anthropic clients expect in responses: id, model, token counts, known blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.model.media import Media
 from dragoman.model.parts import Thinking
 from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
-from dragoman.wire.anthropic.dialect import NAME, is_ours
+from dragoman.wire.anthropic.dialect import NAME, is_own
 from dragoman.wire.anthropic.response import DETAILS, decode_usage, encode_usage
 from dragoman.wire.anthropic.stream_encoder import StreamEncoder
 from dragoman.wire.encoded import Encoded
@@ -19,13 +19,13 @@ from dragoman.wire.front import Front, FrontForm
 from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import fields_of
 
-_NO_MEDIA = "answers have no pictures or files here"
+_NO_MEDIA = "responses can't contain images or files"
 _MEDIA = frozenset({"image", "document"})
 _SERVER_COUNTS = {"web_fetch_requests": 0, "web_search_requests": 0}
 
 
 def complete(encoded: Encoded, response: Response, front: Front) -> None:
-    """Fill in what a message lacks, and leave out blocks that no answer has."""
+    """Fill in missing fields, and remove blocks that responses can't contain."""
     body = encoded.body
     stamp = {"id": front.id, "type": "message", "role": "assistant",
              "model": front.request.model or ""}  # fmt: skip
@@ -36,7 +36,7 @@ def complete(encoded: Encoded, response: Response, front: Front) -> None:
         body.setdefault(key, None)
     if decode_usage(body.get("usage")) is None:
         body["usage"] = encode_usage(Usage())
-    _count_servers(body["usage"])
+    _complete_tool_counts(body["usage"])
     is_own = front.is_own_response(response)
     body["content"] = [
         _complete_block(block) for block in body["content"] if is_own or not _is_media(block)
@@ -59,25 +59,25 @@ def _complete_block(block: Any) -> Any:
     return block
 
 
-def _count_servers(usage: dict[str, Any]) -> None:
-    """Older answers count fewer of the provider's tools than the newest types do."""
+def _complete_tool_counts(usage: dict[str, Any]) -> None:
+    """Add counts of built-in tools that older responses lack and the newest types require."""
     counts = usage.get("server_tool_use")
     if isinstance(counts, Mapping):
         usage["server_tool_use"] = {**_SERVER_COUNTS, **counts}
 
 
 class FrontStreamEncoder(StreamEncoder):
-    """Writes a stream of blocks that clients know, with all of their fields."""
+    """Writes a stream with only blocks that clients know, and with all their fields."""
 
     def __init__(self) -> None:
         super().__init__()
         self._left_out: set[int] = set()
 
     def feed(self, event: events.Event) -> bytes:
-        """The bytes to send for an event; none for parts that no answer has."""
+        """The bytes to send for an event; empty for parts that responses can't contain."""
         if isinstance(event, (events.PartStart, events.PartStop)) and event.choice == 0:
             part = event.part
-            if isinstance(part, Media) and not is_ours(part.origin or self._start.origin):
+            if isinstance(part, Media) and not is_own(part.origin or self._start.origin):
                 return self._leave_out(event.index)
         if isinstance(event, (PartDelta, events.PartStop)) and event.index in self._left_out:
             return b""
@@ -99,7 +99,7 @@ class FrontStreamEncoder(StreamEncoder):
         usage = DETAILS.put(event.usage)
         own = dict(fields_of(usage.extras, NAME))
         if "server_tool_use" in own:
-            _count_servers(own)
+            _complete_tool_counts(own)
             event = event.replace(usage=usage.replace(extras={NAME: own}))
         return super()._usage_update(event)
 

@@ -1,4 +1,4 @@
-"""What Anthropic's Messages API would refuse in a request."""
+"""Rules for requests to Anthropic's Messages API."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman.wire.anthropic.rules_view import View
 from dragoman.wire.violations import Rule, Rulebook
 
 CLAUDE = ("anthropic", "vertex")
-"""The same service answers on both."""
+"""Providers of the same service."""
 PAIRS = ("turns.pairs_results", "turns.groups_results")
 SAMPLING = ("sampling.refused", "sampling.refused_while_thinking")
 

@@ -1,4 +1,4 @@
-"""What Anthropic's API demands of the order of messages and blocks, and of thinking."""
+"""Rules for the order of messages and blocks, and for thinking."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from dragoman.wire.anthropic.rules_view import THINKING, Turn, View, blocks_of
-from dragoman.wire.anthropic.settings import LEAST_TOP_P, MIN_BUDGET
+from dragoman.wire.anthropic.settings import MIN_BUDGET, MIN_TOP_P
 from dragoman.wire.settings_table import text
 from dragoman.wire.shared_rules import refused_sampling, used_twice, without_partner
 from dragoman.wire.violations import Found, Placed, field, is_number, word
@@ -22,33 +22,33 @@ _SPEAKERS = {
 
 
 def shape_messages(view: View) -> Found:
-    """Messages are objects with a role, and blocks or a text."""
+    """Messages are objects with a role, and a string or blocks as content."""
     messages = view.body.get("messages")
     for index, message in enumerate(messages if isinstance(messages, (list, tuple)) else ()):
         path = f"messages[{index}]"
         if not isinstance(message, Mapping):
-            yield path, "a message must be an object"
+            yield path, "must be an object"
             continue
         if message.get("role") not in ROLES:
-            yield f"{path}.role", "the role must be user, assistant or system"
+            yield f"{path}.role", "must be user, assistant or system"
         is_setting = message.get("role") == "system" and bool(field(message, "output_config"))
         if not _is_content(message.get("content")) and not (
             is_setting and message.get("content") is None
         ):
-            yield f"{path}.content", "content must be a text or a list of blocks"
+            yield f"{path}.content", "must be a string or a list of blocks"
 
 
 def shape_blocks_have_their_speaker(view: View) -> Found:
-    """Calls and thinking are the assistant's, results the user's."""
+    """Calls and thinking are only in assistant messages, results only in user messages."""
     for turn in view.turns:
         for path, block in turn.blocks:
             speaker = _SPEAKERS.get(word(block, "type"), turn.role)
             if turn.role in ROLES and speaker != turn.role:
-                yield path, f"such a block can only be in a message of the {speaker}"
+                yield path, f"this block type is only allowed in {speaker} messages"
 
 
 def w40_results_follow_calls(view: View) -> Found:
-    """All calls of a turn are answered in the turn that follows it."""
+    """All calls of a turn have results in the next turn."""
     if view.has_hidden_context:
         return
     for turn, following in pairwise([*view.turns, Turn(None)]):
@@ -56,33 +56,35 @@ def w40_results_follow_calls(view: View) -> Found:
             continue
         calls = _ids(turn.of_type("tool_use"), "id")
         answered = [found for _, found in _ids(_results(following), "tool_use_id")]
-        reason = "the user's turn right after it has no tool_result for this call"
+        reason = "the next user turn has no tool_result for this call"
         yield from without_partner(calls, answered, reason)
 
 
 def w41_results_come_first(view: View) -> Found:
-    """Results stand before everything else in their turn."""
+    """Results come before everything else in their turn."""
     for turn in view.turns:
         others = False
         for path, block in turn.blocks:
             if block.get("type") != "tool_result":
                 others = True
             elif others:
-                yield path, "tool_result blocks must come first in the user's turn"
+                yield path, "tool_result blocks must come first in the user turn"
 
 
 def w42_results_have_calls(view: View) -> Found:
-    """A result answers a call of the turn before it, unless the provider holds that."""
+    """A result refers to a call of the previous turn, unless that is stored by the provider."""
     if view.has_hidden_context:
         return
     for before, turn in pairwise([Turn(None), *view.turns]):
         results = _ids(_results(turn), "tool_use_id")
         called = [found for _, found in _ids(before.of_type("tool_use"), "id")]
-        yield from without_partner(results, called, "there is no such tool_use in the turn before")
+        yield from without_partner(
+            results, called, "the previous turn has no tool_use with this id"
+        )
 
 
 def w42_server_results_have_calls(view: View) -> Found:
-    """What a server's tool returned stands after its call."""
+    """The result of a server tool follows its call."""
     called: set[str | None] = set()
     for path, block in view.blocks:
         kind = block.get("type")
@@ -90,17 +92,17 @@ def w42_server_results_have_calls(view: View) -> Found:
             called.add(text(block.get("id")))
         is_result = isinstance(kind, str) and kind.endswith("_tool_result")
         if is_result and text(block.get("tool_use_id")) not in called:
-            yield path, "there is no such server_tool_use before it"
+            yield path, "no earlier server_tool_use has this id"
 
 
 def w43_ids_are_unique_in_a_turn(view: View) -> Found:
-    """No two calls of a turn share an id, and no two results of a turn one call."""
+    """Call ids are unique in a turn, and so are the call ids of its results."""
     for turn in view.turns:
         yield from _used_twice(turn.blocks)
 
 
 def w43_ids_are_unique(view: View) -> Found:
-    """Nor do calls of different turns; but recordings show that this is tolerated."""
+    """Call ids are unique across turns, though recordings show that duplicates are tolerated."""
     within = {path for path, _ in w43_ids_are_unique_in_a_turn(view)}
     for path, message in _used_twice(view.blocks):
         if path not in within:
@@ -115,47 +117,47 @@ def w46_texts_are_not_empty(view: View) -> Found:
 
 
 def w46_texts_are_not_blank(view: View) -> Found:
-    """Nor do they hold nothing but white space."""
+    """Text blocks are not whitespace only."""
     for path, block in _text_blocks(view):
-        if (said := text(block.get("text"))) and said.isspace():
-            yield path, "a text block of nothing but white space is refused"
+        if (value := text(block.get("text"))) and value.isspace():
+            yield path, "a text block must not be whitespace only"
 
 
 def w47_there_are_messages(view: View) -> Found:
-    """At least one message; a system prompt alone is no request."""
+    """There is at least one message; a system prompt alone is not enough."""
     messages = view.body.get("messages")
     if not isinstance(messages, (list, tuple)) or not messages:
-        yield "messages", "at least one message is needed"
+        yield "messages", "at least one message is required"
 
 
 def w47_the_user_begins(view: View) -> Found:
-    """The first message is the user's; recordings show that not every model insists."""
+    """The first message is a user message, though recordings show exceptions."""
     if view.turns and view.turns[0].role == "assistant":
-        yield "messages[0].role", "the first message must be the user's"
+        yield "messages[0].role", "the first message must be a user message"
 
 
 def w47_messages_say_something(view: View) -> Found:
-    """Only the assistant's last message may be empty."""
+    """Only the last message may be empty, if it is an assistant message."""
     for index, (path, message) in enumerate(view.messages):
         is_last = index == len(view.messages) - 1 and message.get("role") == "assistant"
         if message.get("content") in ("", [], ()) and not is_last:
-            yield f"{path}.content", "only a last assistant message may be empty"
+            yield f"{path}.content", "only a final assistant message may be empty"
 
 
 def w48_prefill_has_no_white_space_at_its_end(view: View) -> Found:
-    """A last assistant message is a beginning to be continued, where that is supported."""
+    """A final assistant message (prefill) is supported, and has no trailing whitespace."""
     path, message = view.messages[-1] if view.messages else ("", {})
     if message.get("role") != "assistant":
         return
     if view.target.turns.prefill == "refused":
-        yield path, "this model needs the user's message to be the last"
+        yield path, "this model does not support prefill; the last message must be a user message"
     for place, block in blocks_of(message, path)[-1:]:
-        if (said := text(block.get("text"))) and said != said.rstrip():
-            yield place, "the last assistant message must not end with white space"
+        if (value := text(block.get("text"))) and value != value.rstrip():
+            yield place, "the final assistant message must not end with whitespace"
 
 
 def w49_system_messages_precede_the_assistant(view: View) -> Found:
-    """A system message among the others stands before an assistant's, or at the end."""
+    """A system message in the list precedes an assistant message or is the last."""
     roles = [message.get("role") for _, message in view.messages]
     for index, (path, _) in enumerate(view.messages[:-1]):
         if roles[index] == "system" and roles[index + 1] not in ("assistant", "system"):
@@ -171,7 +173,7 @@ def _is_content(value: Any) -> bool:
 def _used_twice(blocks: list[Placed]) -> Found:
     for kind, key in (("tool_use", "id"), ("tool_result", "tool_use_id")):
         found = [(f"{path}.{key}", block) for path, block in blocks if block.get("type") == kind]
-        yield from used_twice(_ids(found, key), f"another {kind} has this id")
+        yield from used_twice(_ids(found, key), f"another {kind} has the same id")
 
 
 def _ids(blocks: list[Placed], key: str) -> list[tuple[str, str | None]]:
@@ -189,63 +191,66 @@ def _text_blocks(view: View) -> Iterator[Placed]:
             yield from ((place, block) for place, block in placed if block.get("type") == "text")
 
 
-# --- what Anthropic's API demands where the model thinks
+# --- rules for thinking
 
 
 def w51_a_tool_loop_begins_with_thinking(view: View) -> Found:
-    """While thinking is on, the turn whose results are being sent begins with it."""
-    is_asked = view.thinking == "enabled" and view.target.thinking.begins_turns
-    if not is_asked or len(view.turns) < 2:  # noqa: PLR2004 - a turn and its results
+    """With thinking on, the assistant turn whose results are sent begins with thinking."""
+    is_required = view.thinking == "enabled" and view.target.thinking.begins_turns
+    if not is_required or len(view.turns) < 2:  # noqa: PLR2004 - a turn and its results
         return
     before, last = view.turns[-2:]
     if last.role == "user" and last.of_type("tool_result") and before.blocks:
         path, first = before.blocks[0]
         if first.get("type") in ("text", "tool_use"):
-            yield path, "with thinking on, this turn must begin with its thinking block"
+            yield path, "with thinking on, this turn must begin with a thinking block"
 
 
 def w52_thinking_comes_first(view: View) -> Found:
-    """While thinking is on, a message with thinking begins with it.
+    """With thinking on, a message that contains thinking begins with it.
 
-    Recordings without it begin with a server's tool, and are accepted.
+    Recorded exceptions begin with a server tool call and are accepted.
     """
     if view.thinking != "enabled":
         return
     for path, message in view.messages:
         kinds = [block.get("type") for _, block in blocks_of(message, path)]
         if kinds[:1] in (["text"], ["tool_use"]) and any(kind in THINKING for kind in kinds):
-            yield path, "a message with thinking must begin with it"
+            yield path, "a message that contains thinking must begin with it"
 
 
 def w53_no_thinking_at_the_end_when_off(view: View) -> Found:
-    """While thinking is off, a last assistant message has none."""
+    """With thinking off, a final assistant message contains no thinking."""
     if view.thinking in ("enabled", "adaptive") or not view.messages:
         return
     path, message = view.messages[-1]
     if message.get("role") == "assistant":
         for place, block in blocks_of(message, path):
             if block.get("type") in THINKING:
-                yield place, "with thinking off, the last message must hold none"
+                yield (
+                    place,
+                    "with thinking off, the final assistant message must not contain thinking",
+                )
 
 
 def w54_thinking_is_signed(view: View) -> Found:
-    """Thinking without its signature is refused; whether the signature is right, nobody can say."""
+    """Thinking has a signature; only the provider can verify it."""
     if not view.target.thinking.verifies_signatures:
         return
     for path, block in view.of_type("thinking"):
         if not text(block.get("signature")):
-            yield path, "a thinking block needs its signature"
+            yield path, "a thinking block must have its signature"
 
 
 def w57_redacted_thinking_has_its_data(view: View) -> Found:
-    """Redacted thinking is nothing but its data."""
+    """Redacted thinking has its data."""
     for path, block in view.of_type("redacted_thinking"):
         if not text(block.get("data")):
-            yield path, "a redacted_thinking block needs its data"
+            yield path, "a redacted_thinking block must have its data"
 
 
 def w58_thinking_forces_no_tool(view: View) -> Found:
-    """While thinking is on, no tool can be forced; adaptive thinking allows it."""
+    """With thinking on (unless adaptive), tool calls can't be forced."""
     if view.target.thinking.allows_forced_tools:
         return
     choice = field(view.body, "tool_choice").get("type")
@@ -254,7 +259,7 @@ def w58_thinking_forces_no_tool(view: View) -> Found:
 
 
 def w59_the_budget_fits(view: View) -> Found:
-    """At least 1,024 tokens to think, and fewer than there are in all."""
+    """The budget is at least 1,024 tokens and less than `max_tokens`."""
     if view.thinking != "enabled":
         return
     budget, most = field(view.body, "thinking").get("budget_tokens"), view.body.get("max_tokens")
@@ -265,52 +270,55 @@ def w59_the_budget_fits(view: View) -> Found:
 
 
 def w59_thinking_takes_no_sampling(view: View) -> Found:
-    """While thinking is on, the temperature is 1."""
+    """With thinking on, the temperature is 1."""
     temperature = view.body.get("temperature")
     if view.thinking == "enabled" and is_number(temperature) and temperature != 1:
-        yield "temperature", "with thinking on, the temperature can only be 1"
+        yield "temperature", "with thinking on, the temperature must be 1"
 
 
 def w59_thinking_takes_little_sampling(view: View) -> Found:
-    """While thinking is on, `top_p` cuts off little, and `top_k` nothing."""
+    """With thinking on, `top_p` has a minimum and `top_k` is not allowed."""
     if view.thinking != "enabled":
         return
     top_p = view.body.get("top_p")
-    if isinstance(top_p, (int, float)) and top_p < LEAST_TOP_P:
-        yield "top_p", f"with thinking on, top_p is at least {LEAST_TOP_P}"
+    if isinstance(top_p, (int, float)) and top_p < MIN_TOP_P:
+        yield "top_p", f"with thinking on, top_p must be at least {MIN_TOP_P}"
     if view.body.get("top_k") is not None:
         yield "top_k", "with thinking on, top_k can't be set"
 
 
 def w59_the_newest_take_no_sampling(view: View) -> Found:
-    """Some models refuse any temperature but their own (the target says which)."""
+    """Some models refuse sampling settings (depending on the target)."""
     yield from refused_sampling(view.body, view.target, is_thinking=view.thinking == "enabled")
 
 
 def w59_temperature_and_top_p_exclude_each_other(view: View) -> Found:
-    """Some models take one of the two, whatever their values (the target says which)."""
+    """Some models take only one of the two, whatever the values (depending on the target)."""
     if not view.target.sampling.refuses_temperature_with_top_p:
         return
     if view.body.get("temperature") is not None and view.body.get("top_p") is not None:
-        yield "top_p", "this model takes it or a temperature, not both"
+        yield "top_p", "this model accepts top_p or temperature, not both"
 
 
 def w59_thinking_is_asked_for_as_the_model_has_it(view: View) -> Found:
-    """A budget or adaptively, and by an effort that it knows (the target says which)."""
+    """The model supports the thinking type and effort (depending on the target)."""
     form = view.target.thinking.form
     if view.thinking == "enabled" and form in ("adaptive", "never"):
-        yield "thinking.type", "this model takes no budget"
+        yield "thinking.type", "this model does not support a thinking budget"
     if view.thinking == "adaptive" and form in ("budget", "never"):
-        yield "thinking.type", "this model does not think adaptively"
+        yield "thinking.type", "this model does not support adaptive thinking"
     effort, known = field(view.body, "output_config").get("effort"), view.target.thinking.efforts
     if effort is not None and known is not None and effort not in known:
-        yield "output_config.effort", "this model does not know this effort"
+        yield "output_config.effort", "this model does not support this effort"
 
 
 def w59_thinking_can_be_turned_off(view: View) -> Found:
-    """Some models can't be told not to think, or by another word (the target says which)."""
+    """Some models can't turn thinking off, or use another value (depending on the target)."""
     thinking = view.target.thinking
     if view.thinking in ("disabled", "between_tools") and thinking.is_always_on:
-        yield "thinking.type", "this model can't be told not to think"
+        yield "thinking.type", "thinking can't be turned off for this model"
     elif view.thinking == "disabled" and thinking.off_word != "disabled":
-        yield "thinking.type", f"this model has another word for it: {thinking.off_word}"
+        yield (
+            "thinking.type",
+            f"this model uses another value to turn thinking off: {thinking.off_word}",
+        )

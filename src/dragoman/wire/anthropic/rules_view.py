@@ -1,4 +1,4 @@
-"""A request's body as its rules look at it."""
+"""The view of a request body that the rules work on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ THINKING = ("thinking", "redacted_thinking")
 
 
 class Turn:
-    """Neighbouring messages of one role: the API merges them (W47)."""
+    """Consecutive messages of one role, which the API merges (W47)."""
 
     __slots__ = ("blocks", "role")
 
@@ -26,7 +26,7 @@ class Turn:
 
 
 class View:
-    """A body with what is around it, and the lists in it."""
+    """A request body with its path and headers, and the lists in it."""
 
     def __init__(
         self,
@@ -44,21 +44,21 @@ class View:
 
     @property
     def has_hidden_context(self) -> bool:
-        """Whether the provider holds a part of the conversation that the body does not show."""
+        """Whether the provider stores a part of the conversation that is not in the body."""
         return bool(self.body.get("thread"))
 
     @property
     def counts_tokens(self) -> bool:
-        """Whether the body is only to be counted."""
+        """Whether this is a token counting request."""
         return self.path.endswith("/count_tokens")
 
     @property
     def may_interleave(self) -> bool:
-        """Whether the model may think between its calls: a beta that is named in a header."""
+        """Whether the model may think between its calls: a beta enabled by a header."""
         if not self.tools:
             return False
         if self.headers is None:
-            return True  # nobody knows
+            return True  # unknown
         return any("interleaved-thinking" in str(value) for value in self.headers.values())
 
     @cached_property
@@ -68,7 +68,7 @@ class View:
 
     @property
     def output_schema(self) -> tuple[str, object]:
-        """The schema of the answer, with its path; it stood elsewhere in the beginning."""
+        """The output schema with its path; it was in another field originally."""
         found = field(field(self.body, "output_config"), "format").get("schema")
         if found is not None:
             return "output_config.format.schema", found
@@ -76,7 +76,7 @@ class View:
 
     @cached_property
     def turns(self) -> list[Turn]:
-        """The turns of user and assistant; system messages in between take no part."""
+        """The turns of user and assistant, ignoring system messages in between."""
         turns: list[Turn] = []
         for path, message in self.messages:
             role = message.get("role")
@@ -93,7 +93,7 @@ class View:
         return [block for path, message in self.messages for block in blocks_of(message, path)]
 
     def of_type(self, *kinds: str) -> Iterator[Placed]:
-        """The blocks of these types, those in tool results included."""
+        """The blocks of these types, including those in tool results."""
         for path, block in self.blocks:
             if block.get("type") in kinds:
                 yield path, block
@@ -103,7 +103,7 @@ class View:
 
 
 def blocks_of(message: Object, path: str) -> list[Placed]:
-    """The blocks of a message; a plain text is one, too."""
+    """The blocks of a message; string content counts as one block."""
     content = message.get("content")
     if isinstance(content, str):
         return [(f"{path}.content", {"type": "text", "text": content})]

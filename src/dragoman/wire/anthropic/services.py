@@ -1,4 +1,4 @@
-"""What Anthropic has besides Messages: a list of models, counts and files. It embeds nothing."""
+"""Anthropic's other endpoints: models, token counting and files. There are no embeddings."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from dragoman.wire.services import (
 from dragoman.wire.times import encode_time
 
 _KNOWN = frozenset({"id", "type", "display_name", "created_at", "max_input_tokens"})
-# What `count_tokens` takes; it refuses the rest.
+# Fields that `count_tokens` accepts; it refuses all others.
 _COUNTED = (
     "model", "messages", "system", "tools", "tool_choice", "thinking", "cache_control",
     "output_config", "context_management", "mcp_servers", "anthropic_version",
 )  # fmt: skip
 _UNKNOWN = {"capabilities": None, "lifecycle": "active", "max_tokens": None}
-"""What is told of a model of which nobody knows it."""
-_USUAL_PAGE, _LONGEST_PAGE = 20, 1000
+"""Placeholders for unknown fields of a model."""
+_DEFAULT_PAGE_SIZE, _MAX_PAGE_SIZE = 20, 1000
 _FILES = {"anthropic-beta": "files-api-2025-04-14"}
 
 
 def decode_models(wire: Any) -> ModelPage:
-    """The models of a page."""
+    """Decode a page of models."""
     rows = [row for row in objects(wire, "data", NAME) if isinstance(row.get("id"), str)]
     last = wire.get("last_id") or (rows[-1]["id"] if rows else None)
     following = None
@@ -54,7 +54,7 @@ def decode_models(wire: Any) -> ModelPage:
 
 
 def encode_models(models: Sequence[ModelInfo], query: Mapping[str, str]) -> Encoded:
-    """The page that a client asks for, going forwards or backwards."""
+    """The requested page of models, forwards or backwards."""
     page = _page(models, query)
     losses = [
         loss
@@ -70,22 +70,22 @@ def encode_models(models: Sequence[ModelInfo], query: Mapping[str, str]) -> Enco
 
 
 def _page(models: Sequence[ModelInfo], query: Mapping[str, str]) -> Page:
-    size = page_size(query, "limit", _USUAL_PAGE, _LONGEST_PAGE)
+    size = page_size(query, "limit", _DEFAULT_PAGE_SIZE, _MAX_PAGE_SIZE)
     after, before = query.get("after_id"), query.get("before_id")
     if size == 0 or (after and before):
-        msg = "limit is one at least, and only one of after_id and before_id can be given"
+        msg = "limit must be at least 1, and only one of after_id and before_id can be set"
         raise InvalidRequest(msg, status=400)
     return page_before(models, before, size) if before else page_after(models, after or None, size)
 
 
 def decode_model(wire: Any) -> ModelInfo:
-    """One model alone."""
+    """Decode a single model."""
     text_at(wire, "id", NAME)
     return _model(wire)
 
 
 def encode_model(model: ModelInfo) -> Encoded:
-    """One model alone."""
+    """Encode a single model."""
     return Encoded(_row(model), losses=tuple(foreign_losses(model.extras, NAME, "extras")))
 
 
@@ -101,7 +101,7 @@ def _model(row: dict[str, Any]) -> ModelInfo:
 
 
 def _row(model: ModelInfo) -> dict[str, Any]:
-    """A model with all that the SDK's types require."""
+    """Encode a model with all fields that the SDK's types require."""
     row = {
         "type": "model",
         "id": model.id,
@@ -117,39 +117,39 @@ def _seconds(text: Any) -> float | None:
         return None
     try:
         found = datetime.fromisoformat(text)
-        return found.replace(tzinfo=found.tzinfo or UTC).timestamp() or None  # 1970: not known
+        return found.replace(tzinfo=found.tzinfo or UTC).timestamp() or None  # 1970 means unknown
     except (ValueError, OverflowError):
         return None
 
 
 def encode_count(body: Mapping[str, Any], model: str | None) -> dict[str, Any]:
-    """What is counted of a request; with its model, where the body has none (Vertex AI)."""
+    """The countable part of a request body; adds the model if the body has none (Vertex AI)."""
     counted = {key: body[key] for key in _COUNTED if key in body}
     return counted if model is None else {"model": model, **counted}
 
 
 def decode_count_request(wire: Mapping[str, Any], _path: str | None) -> Counted:
-    """A request without the settings that don't count."""
+    """Decode a token counting request, ignoring settings that don't count."""
     return Counted(wire)
 
 
 def decode_count(wire: Any) -> int:
-    """The tokens of the prompt."""
+    """Decode the number of prompt tokens."""
     return number_at(wire, "input_tokens", NAME)
 
 
 def encode_count_response(tokens: int) -> dict[str, Any]:
-    """The same, for a client."""
+    """Encode the number of prompt tokens."""
     return {"input_tokens": tokens}
 
 
 def encode_upload(upload: ToUpload) -> Piece:
-    """The request that uploads a file."""
+    """Encode a file upload request."""
     return form(upload, {}, _FILES)
 
 
 def decode_upload(wire: Any) -> Uploaded:
-    """The file's id."""
+    """Decode the id of an uploaded file."""
     return Uploaded(text_at(wire, "id", NAME))
 
 

@@ -1,4 +1,4 @@
-"""How the answer is to be made: sampling, thinking, and its form."""
+"""Settings: sampling, thinking and output format."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.model.requests import UNSAID, Output, Request, Sampling, ThinkingConfig
-from dragoman.wire.anthropic.dialect import HERE, NAME, Block, is_ours
+from dragoman.wire.anthropic.dialect import NAME, ORIGIN, Block, is_own
 from dragoman.wire.anthropic.tools_schemas import ANTHROPIC_STRICT, MAX_OPTIONAL, MAX_UNIONS
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 from dragoman.wire.settings_table import (
@@ -19,13 +19,13 @@ from dragoman.wire.settings_table import (
 )
 from dragoman.wire.writing import Writing
 
-_OFF = ("disabled", "between_tools")  # between tools it only says what it is doing
+_OFF = ("disabled", "between_tools")  # with `between_tools` it only writes progress notes
 _KINDS = ("enabled", "adaptive", *_OFF)
 _EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
 _VISIBLE = {"summarized": True, "omitted": False}
 _FOREIGN_SAMPLING = ("seed", "presence_penalty", "frequency_penalty", "choices", "logprobs",
                      "top_logprobs")  # fmt: skip
-_LEGACY = "output_format"  # where the schema stood before output_config.format
+_LEGACY = "output_format"  # held the schema before output_config.format
 _SAMPLING = (
     Setting("max_tokens", "max_tokens", whole),
     Setting("temperature", "temperature", number),
@@ -39,14 +39,14 @@ SETTINGS = {
     "output_config": {"effort": "thinking.effort", "format": "output"},
     _LEGACY: "output",
 }
-"""By the wire's field: the setting."""
+"""Request settings by wire field."""
 
 
 # --- sampling
 
 
 def decode_sampling(wire: Block) -> Sampling:
-    """Limits and temperature; what is not as it should be stays in the request's extras."""
+    """Decode the sampling settings; invalid values stay in the request's extras."""
     found = decode_settings(wire, _SAMPLING)
     return Sampling(**found) if found else UNSAID
 
@@ -55,20 +55,20 @@ def _encode_sampling(sampling: Sampling, writing: Writing) -> Block:
     for name in _FOREIGN_SAMPLING:
         value = getattr(sampling, name)
         if value and not (name == "choices" and value == 1):
-            writing.lose(f"sampling.{name}", "there is no such setting here")
+            writing.lose(f"sampling.{name}", "this setting is not supported")
     return encode_settings(sampling, _SAMPLING)
 
 
 # --- thinking
 
-LEAST_TOP_P = 0.95
-"""The least that a thinking model takes (W59)."""
+MIN_TOP_P = 0.95
+"""Minimum `top_p` with thinking on (W59)."""
 MIN_BUDGET = 1024
-"""The smallest budget there is (W59); a smaller one is taken for it."""
+"""Minimum thinking budget (W59); smaller ones are raised to it."""
 
 
 def decode_thinking_config(wire: Block) -> ThinkingConfig | None:
-    """Whether and how hard to think, from `thinking` and the effort in `output_config`."""
+    """Decode `thinking`, and the effort in `output_config`."""
     effort = _effort(wire.get("output_config"))
     thinking = wire.get("thinking")
     kind = thinking.get("type") if isinstance(thinking, dict) else None
@@ -86,35 +86,35 @@ def decode_thinking_config(wire: Block) -> ThinkingConfig | None:
 
 
 def _encode_thinking_config(config: ThinkingConfig, writing: Writing) -> Block:
-    """`thinking`, and the effort in `output_config`."""
+    """Encode `thinking`, and the effort in `output_config`."""
     wire: Block = {}
     thinking = thinking_field(config)
     if thinking.get("type") == "disabled":
         thinking["type"] = writing.target.thinking.off_word
     if config.budget is not None and thinking.get("budget_tokens", config.budget) != config.budget:
-        writing.lose("thinking.budget", "raised to the smallest that there is")
+        writing.lose("thinking.budget", "raised to the minimum budget")
     if thinking:
         wire["thinking"] = thinking
     if config.visible is not None and not thinking:
-        writing.lose("thinking.visible", "it can be asked for where thinking is turned on only")
+        writing.lose("thinking.visible", "only supported while thinking is on")
     if config.summary is not None:
-        writing.lose("thinking.summary", "summaries are shown or not, and are of one kind")
+        writing.lose("thinking.summary", "summaries can only be shown or hidden")
     effort = "low" if config.effort == "minimal" else config.effort
     if effort in _EFFORTS:
         wire["output_config"] = {"effort": effort}
     elif effort not in {None, "none"}:
-        writing.lose("thinking.effort", "there is no such effort here")
+        writing.lose("thinking.effort", "this effort is not supported")
     if effort != config.effort:
-        writing.lose("thinking.effort", "sent as the lowest effort there is")
+        writing.lose("thinking.effort", "sent as the lowest supported effort")
     return wire
 
 
 def thinking_field(config: ThinkingConfig) -> Block:
-    """`thinking`, with what the wire had in it besides."""
+    """The `thinking` field, including unknown fields from the wire."""
     wire = with_overlay(_thinking(config), config.extras, NAME)
     budget = wire.get("budget_tokens")
     if config.budget is not None and type(budget) is int and budget != config.budget:
-        # What the wire had may be another that is too small, and stands for the same here.
+        # The original may be another too small value with the same meaning.
         wire["budget_tokens"] = max(config.budget, MIN_BUDGET)
     return wire
 
@@ -138,11 +138,11 @@ def _thinking(config: ThinkingConfig) -> Block:
     return wire
 
 
-# --- the form of the answer
+# --- output format
 
 
 def decode_output(wire: Block) -> Output | None:
-    """The schema of the answer, from `output_config` or from the field it had before."""
+    """Decode the output schema, from `output_config` or from the older field."""
     config, place = wire.get("output_config"), "format"
     found = config.get(place) if isinstance(config, dict) else None
     if found is None:
@@ -152,7 +152,7 @@ def decode_output(wire: Block) -> Output | None:
     schema = found.get("schema")
     if not isinstance(schema, dict):
         return None
-    output = Output(format="schema", schema=schema, origin=HERE)
+    output = Output(format="schema", schema=schema, origin=ORIGIN)
     left = fields_of(overlay_of(found, (), NAME, _schema_format(schema)), NAME)
     if place == _LEGACY or left:
         output = output.replace(extras={NAME: {place: left}})
@@ -160,13 +160,13 @@ def decode_output(wire: Block) -> Output | None:
 
 
 def _encode_output(output: Output, writing: Writing) -> Block:
-    """`output_config` with the schema; free text needs no word, any JSON has none."""
+    """Encode the schema as `output_config`; plain text needs no field."""
     if output.format == "text":
         return {}
     if output.format == "json" or output.schema is None:
-        writing.lose("output", "JSON can be demanded with a schema only")
+        writing.lose("output", "JSON output without a schema is not supported")
         return {}
-    schema = output.schema if is_ours(output.origin) else _accepted(output.schema, writing)
+    schema = output.schema if is_own(output.origin) else _accepted(output.schema, writing)
     if schema is None:
         return {}
     schema = writing.schemas.labelled(schema, output)
@@ -177,10 +177,10 @@ def _encode_output(output: Output, writing: Writing) -> Block:
 
 
 def _accepted(schema: Mapping[str, Any], writing: Writing) -> Mapping[str, Any] | None:
-    """A schema from elsewhere as it is taken here, where every answer is held to its schema."""
+    """Another dialect's schema, compiled to what strict output accepts; None if not possible."""
     made = writing.schemas.projected(schema, ANTHROPIC_STRICT, "output.schema")
     if made.weight.optional > MAX_OPTIONAL or made.weight.unions > MAX_UNIONS:
-        reason = f"it has more than {MAX_OPTIONAL} optional properties, or {MAX_UNIONS} unions"
+        reason = f"it has more than {MAX_OPTIONAL} optional properties or {MAX_UNIONS} unions"
         writing.lose("output.schema", reason)
         return None
     writing.schemas.answer(made)
@@ -192,7 +192,7 @@ def _schema_format(schema: Mapping[str, Any]) -> Block:
 
 
 def encode_request_settings(request: Request, writing: Writing) -> Block:
-    """All settings of a request, as fields of its body."""
+    """Encode all settings of a request as body fields."""
     wire = _encode_sampling(request.sampling, writing)
     if request.output is not None:
         wire |= _encode_output(request.output, writing)
@@ -205,5 +205,5 @@ def encode_request_settings(request: Request, writing: Writing) -> Block:
 
 
 def is_on(wire: Any) -> bool:
-    """Whether a `thinking` field asks for it, with a budget."""
+    """Whether a `thinking` field turns thinking on with a budget."""
     return isinstance(wire, dict) and wire.get("type") == "enabled"

@@ -1,4 +1,4 @@
-"""Where Anthropic's API has the settings that other APIs have as well."""
+"""Anthropic's fields for settings that other dialects also have."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _compact_at_wire(tokens: int) -> dict[str, Any]:
 
 
 def callers(value: Any) -> tuple[str, ...] | None:
-    """Who may call a tool; code is run by a tool whose name has a date."""
+    """Decode `allowed_callers`; the code execution tool has a dated type."""
     names = texts(list(value)) if isinstance(value, (list, tuple)) else None
     if not names:
         return None
@@ -36,12 +36,12 @@ def callers(value: Any) -> tuple[str, ...] | None:
 
 
 def callers_wire(names: tuple[str, ...]) -> list[str]:
-    """The same, as the wire has it."""
+    """Encode `allowed_callers`."""
     return [_CODE if name == "code" else name for name in names]
 
 
 def _cache_options(value: Any) -> dict[str, Any] | None:
-    """The whole prompt is cached up to its end: OpenAI's word for that is `implicit`."""
+    """Decode top-level `cache_control`: caches the whole prompt, `implicit` in OpenAI's terms."""
     if not isinstance(value, Mapping) or value.get("type") != "ephemeral":
         return None
     return {"mode": "implicit", **{key: value[key] for key in value if key != "type"}}
@@ -49,8 +49,8 @@ def _cache_options(value: Any) -> dict[str, Any] | None:
 
 def _cache_options_wire(options: Mapping[str, Any]) -> dict[str, Any] | None:
     left = {key: value for key, value in options.items() if key != "mode"}
-    is_said = options.get("mode", "implicit") == "implicit" and left.get("ttl") in _TTLS
-    return {"type": "ephemeral", **left} if is_said and left.keys() <= {"ttl"} else None
+    is_supported = options.get("mode", "implicit") == "implicit" and left.get("ttl") in _TTLS
+    return {"type": "ephemeral", **left} if is_supported and left.keys() <= {"ttl"} else None
 
 
 SETTINGS = SharedSettings(

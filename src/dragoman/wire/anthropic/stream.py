@@ -1,4 +1,4 @@
-"""Streams, read: server-sent events become ours."""
+"""Stream decoder: server-sent events to canonical events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from dragoman.wire.stream_decoding import DONE, FrameDecoder, PartEvents, Passin
 
 _NAMED = frozenset({"id", "type", "role", "model"})
 _LATE = frozenset({"stop_reason", "stop_sequence", "stop_details", "usage"})
-"""Fields of the message that are not settled at its start."""
+"""Fields of the message that are not final at its start."""
 _PADDING = "obfuscation"  # W18
 _STOP = frozenset({"type", "index"})
 _START = _STOP | {"content_block"}
@@ -40,7 +40,7 @@ _PIECES = frozenset({"type", "text", "partial_json", "thinking", "signature", "c
 
 
 class StreamDecoder(FrameDecoder[SseEvent]):
-    """Reads one message, whose blocks start, grow and stop."""
+    """Decodes one message, whose blocks start, grow and stop."""
 
     _dialect = NAME
     _noise: ClassVar[Noises] = {_PADDING: ASCII_TEXT}
@@ -48,11 +48,11 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     def __init__(self) -> None:
         super().__init__(SseParser())
-        # The message's origin is its parts' too.
+        # Parts inherit the message's origin.
         self._reading = Reading(None, CallIds(UNKNOWN_RESPONSE))
         self._message: Block | None = None
         self._parts = PartEvents(self._emit)
-        self._blocks: dict[Any, GrowingBlock] = {}  # by the wire's index: the last one there
+        self._blocks: dict[Any, GrowingBlock] = {}  # the latest block by wire index
         self._last: GrowingBlock | None = None
         self._has_refusal = False
         self._has_finished = False
@@ -77,7 +77,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
     def _message_start(self, wire: Block) -> None:
         if self._message is not None:
-            # Two answers spliced into one stream: what came first will never be finished.
+            # Two responses spliced into one stream: the first will never be finished.
             self._is_over = True
             self._emit(events.OpaqueEvent(NAME, wire))
             self._emit(events.StreamError("the stream started over"))
@@ -87,8 +87,8 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         self._message = {}
         if isinstance(message, dict):
             content = message.get("content")
-            self._learn(message, ("content",))
-        self._learn(wire, ("type", "message"))
+            self._merge_fields(message, ("content",))
+        self._merge_fields(wire, ("type", "message"))
         self._emit_head()
         for block in content if isinstance(content, list) else ():
             self._begin(None, block)
@@ -97,38 +97,38 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     def _message_delta(self, wire: Block) -> None:
         delta = wire.get("delta")
         if isinstance(delta, dict):
-            self._learn(delta, ())
-        self._learn(wire, ("type", "delta"))
+            self._merge_fields(delta, ())
+        self._merge_fields(wire, ("type", "delta"))
         self._emit_end()
 
     def _message_stop(self, wire: Block) -> None:
         self._is_over = True
         for block in self._blocks.values():
             self._stop(block)
-        # Some say why it ended at the start already, and Bedrock adds its measures here.
+        # Some servers send the stop reason at the start, and Bedrock adds its metrics here.
         if len(wire) > 1 or not self._has_finished:
-            self._learn(wire, ("type",))
+            self._merge_fields(wire, ("type",))
             self._emit_end()
         self._emit(events.ResponseEnd())
 
-    def _learn(self, fields: Block, handled: tuple[str, ...]) -> None:
-        """Add to what is known of the message. Null says nothing that a value has not said."""
+    def _merge_fields(self, fields: Block, handled: tuple[str, ...]) -> None:
+        """Merge fields into the message. Null never overrides a value."""
         known = self._message = {} if self._message is None else self._message
         for key, value in fields.items():
             if key in handled:
                 continue
             old = known.get(key)
             if key == "usage" and isinstance(old, dict) and isinstance(value, dict):
-                # Cumulative, but the counts that have not changed may be left out: W69.
+                # Cumulative, but unchanged counts may be omitted: W69.
                 late = {name: count for name, count in value.items() if count is not None}
                 known[key] = {**value, **old, **late}
             elif value is not None or old is None:
                 known[key] = value
 
     def _emit_head(self) -> None:
-        """What the start of the message tells."""
+        """Emit the fields known at the start of the message."""
         fields = self._message or {}
-        # Not its nulls, nor what the end will tell: an extra can't be taken back.
+        # Not nulls, nor fields that the end will have: an extra can't be taken back.
         settled = {k: v for k, v in fields.items() if k not in _LATE and v is not None}
         head = _head_of(settled)
         self._emit_start(head, head.extras if settled else EMPTY)
@@ -143,7 +143,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         )
 
     def _emit_end(self) -> None:
-        """What the end of the message tells, over what its start told."""
+        """Emit the fields of the whole message at its end."""
         head = _head_of(self._message or {})
         if head.refusal is not None and not self._has_refusal:
             self._has_refusal = True
@@ -162,7 +162,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         self._emit_unknown(wire, _START)
 
     def _begin(self, index: Any, block: Any) -> GrowingBlock:
-        self._stop(self._blocks.get(index))  # one that was never stopped
+        self._stop(self._blocks.get(index))  # in case it was never stopped
         if type(block) is str:
             block = {"type": "text", "text": block}
         growing = GrowingBlock(self._parts.count, block, self._reading)
@@ -205,17 +205,17 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         if block is not None and block.is_open:
             self._parts.stop(block.index, block.stop(self._reading))
 
-    # --- what nobody knows
+    # --- unknown fields
 
     def _emit_unknown(self, wire: Block, known: frozenset[str]) -> None:
-        """The fields of an event that nobody knows, as an event of its own."""
+        """Emit the unknown fields of an event as an opaque event."""
         if not wire.keys() <= known:
             unknown = _without(wire, known)
             if unknown:
                 self._emit(events.OpaqueEvent(NAME, unknown))
 
     def _emit_unknown_piece(self, delta: Block, *, is_known: bool) -> None:
-        """The fields of a delta that nobody knows: of a text's, as one that says nothing else."""
+        """Emit the unknown fields of a delta; those of a text delta with an empty text."""
         kind = delta.get("type")
         field = TEXT_DELTAS.get(kind) if type(kind) is str else None
         if field is None or not (is_known or delta.get(field) == ""):
@@ -225,10 +225,10 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             bare = {"type": kind, field: "", **unknown}
             self._emit(events.OpaqueEvent(NAME, {"type": "content_block_delta", "delta": bare}))
 
-    # --- its failure
+    # --- errors
 
     def _error(self, wire: Block) -> None:
-        self._is_over = True  # whatever follows, this answer is not complete
+        self._is_over = True  # the response stays incomplete, whatever follows
         self._emit(decode_stream_error(wire))
 
     EVENT_METHODS: ClassVar[dict[str, Callable[[Any, Block], None]]] = {
@@ -243,7 +243,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
 
 EVENTS = frozenset(StreamDecoder.EVENT_METHODS)
-"""The types of events that say something here; any other is carried as it is."""
+"""The known event types; any other becomes an opaque event."""
 
 
 def _index(wire: Block) -> int | None:
@@ -255,14 +255,14 @@ def _without(wire: Block, known: frozenset[str]) -> Block:
     return {key: value for key, value in wire.items() if key not in known and key != _PADDING}
 
 
-# --- what a stream says of its message besides the content, as the plain form would say it
+# --- the message fields other than content, decoded like a whole response
 
 _READ = _NAMED | {"stop_reason", "usage"}
 _READ_BEFORE = _READ - {"stop_reason"}  # while it is null
 
 
 class _Head(NamedTuple):
-    """The response without its content."""
+    """The decoded message without its content."""
 
     id: str | None
     model: str | None
@@ -275,12 +275,12 @@ class _Head(NamedTuple):
 
 
 def _head_of(fields: Block) -> _Head:
-    """What these fields of a message say."""
+    """Decode the fields of a message."""
     return _plain_head(fields) or _any_head(fields)
 
 
 def _plain_head(fields: Block) -> _Head | None:
-    """That of nearly every message, in a fifth of the time; None where there is more to it."""
+    """Shortcut for nearly every message, in a fifth of the time; None if there is more to it."""
     response_id, model, reason = fields.get("id"), fields.get("model"), fields.get("stop_reason")
     if not _NAMED <= fields.keys() <= _NAMED | _LATE or fields["type"] != "message":
         return None

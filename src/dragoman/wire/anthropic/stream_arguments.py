@@ -1,8 +1,8 @@
-"""The arguments of a call, passed on piece by piece so that they are a JSON object in the end.
+"""Streams the arguments of a call so that the result is always a valid JSON object.
 
-What other providers' models write need not be JSON, which shows only when half of it has been
-sent. So the pieces are followed as they come, and what can't be JSON any more is not passed on:
-the object is closed, with the model's whole text as one more argument (W67, I6).
+Other providers' models may write invalid JSON, which shows only after half of it has been sent.
+So the pieces are parsed as they come. At the first invalid character the object is closed, with
+the model's whole text as one more argument (W67, I6).
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _MARKS = {
     "comma": ",",
     "end": "",
 }
-"""By what is expected: what it may begin with, blanks and the end of what is open aside."""
+"""Parser state to valid first characters, apart from whitespace and closing brackets."""
 _CLOSING = {"{": "}", "[": "]"}
 _LITERALS = {"t": "rue", "f": "alse", "n": "ull"}
 _ESCAPES = '"\\/bfnrtu'
 _HEX = "0123456789abcdefABCDEF"
 _HEX_DIGITS = 4
-_BACKSLASH = 0x5C  # as a number it is found in bytes in a tenth of the time
-_LONGEST_NUMBER = 1000  # characters: far more than anybody means
+_BACKSLASH = 0x5C  # searching bytes for an int takes a tenth of the time
+_MAX_NUMBER_LENGTH = 1000  # characters: far more than any real number has
 
 
 class Arguments:
-    """Gives out what to send of a call's arguments, piece by piece."""
+    """Determines what to send of a call's arguments, piece by piece."""
 
     __slots__ = ("_pieces", "_prefix", "is_changed")
 
@@ -50,15 +50,15 @@ class Arguments:
         self._prefix = JsonObjectPrefix()
         self._pieces: list[str] = []
         self.is_changed = False
-        """Whether what was sent is not what the model wrote."""
+        """Whether the sent text differs from what the model wrote."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing more can come."""
+        """Whether the object is closed."""
         return self._prefix.is_closed
 
     def feed(self, piece: str) -> str:
-        """What to send now."""
+        """The text to send for a piece."""
         self._pieces.append(piece)
         if self._prefix.is_broken:
             return ""
@@ -67,12 +67,12 @@ class Arguments:
         return piece[:taken]
 
     def sender(self, before: bytes, after: bytes) -> Writer:
-        """What sends one piece after the other: what may be sent of it, between these bytes."""
+        """A writer that wraps the sendable text of each piece in these bytes."""
         prefix, keep = self._prefix, self._pieces.append
 
         def send(piece: str) -> bytes:
-            written = encode_text(piece)  # first: it may raise
-            # In a string, what JSON need not escape changes nothing.
+            written = encode_text(piece)  # first, because it may raise
+            # Inside a string, text that JSON need not escape does not change the parser state.
             if prefix.in_escape == 0 and not (prefix.is_broken or _BACKSLASH in written):
                 keep(piece)
                 return before + written + after
@@ -95,7 +95,7 @@ class Arguments:
         return Writer(send, send_all)
 
     def finish(self) -> str:
-        """What to send last."""
+        """The text to send at the end."""
         written = "".join(self._pieces)
         if self._prefix.is_closed:
             return ""
@@ -107,7 +107,7 @@ class Arguments:
 
 
 class UntouchedArguments(Arguments):
-    """Of a call that this very provider's model wrote: passed on as they are."""
+    """Arguments written by this dialect's own models, passed on unchanged."""
 
     __slots__ = ()
 
@@ -117,7 +117,7 @@ class UntouchedArguments(Arguments):
         return piece
 
     def sender(self, before: bytes, after: bytes) -> Writer:
-        """The same, written."""
+        """Like `Arguments.sender`."""
         encode, encode_all = around(before, after)
 
         def send(piece: str) -> bytes:
@@ -133,12 +133,12 @@ class UntouchedArguments(Arguments):
         return Writer(send, send_all)
 
     def finish(self) -> str:
-        """An empty object, if there was nothing at all."""
+        """An empty object if there were no arguments."""
         return "" if self._pieces else "{}"
 
 
 class TextArguments(Arguments):
-    """Of a custom call, which takes any text: that is its one argument."""
+    """Arguments of a custom call, which are free text, sent as the only argument."""
 
     __slots__ = ()
 
@@ -150,14 +150,14 @@ class TextArguments(Arguments):
         return opening + dumps(piece).decode()[1:-1]
 
     def sender(self, before: bytes, after: bytes) -> Writer:
-        """The same, written."""
+        """Like `Arguments.sender`."""
 
         def send(piece: str) -> bytes:
-            encode_text(piece)  # raises before the piece is noted, if it does
+            encode_text(piece)  # may raise, so before the piece is recorded
             return before + encode_text(self.feed(piece)) + after
 
         def send_all(pieces: list[str]) -> bytes:
-            lines_of(pieces)  # the same
+            lines_of(pieces)  # may raise, as above
             return b"".join(map(send, pieces))
 
         return Writer(send, send_all)
@@ -168,30 +168,32 @@ class TextArguments(Arguments):
 
 
 class JsonObjectPrefix:
-    """Whether a text, given in pieces, is the beginning of a JSON object, or all of it."""
+    """Incremental check whether a text is a JSON object or the beginning of one."""
 
     __slots__ = ("_expect", "_is_key", "_open", "_rest", "in_escape", "is_broken")
 
     def __init__(self) -> None:
-        self._open: list[str] = []  # what closes the objects and lists that are open
-        self._expect = "object"  # then one of `_MARKS`
-        self._rest: str | None = None  # of a literal; or a number so far; None outside of both
-        self.in_escape = -1  # in a string: 0, after a backslash 5, then its hexadecimal digits
+        self._open: list[str] = []  # closing brackets of the open objects and lists
+        self._expect = "object"  # then a key of `_MARKS`
+        self._rest: str | None = None  # rest of a literal, or a number so far; None outside of both
+        self.in_escape = (
+            -1
+        )  # -1 outside strings; inside 0; 5 after a backslash; 4 to 1: hex digits left
         self._is_key = False
         self.is_broken = False
 
     @property
     def is_begun(self) -> bool:
-        """Whether there is more than blanks."""
+        """Whether there is more than whitespace."""
         return self._expect != "object"
 
     @property
     def is_closed(self) -> bool:
-        """Whether the object is whole, whatever came after it."""
+        """Whether the object is complete, whatever came after it."""
         return self._expect == "end"
 
     def feed(self, text: str) -> int:
-        """How many of these characters may follow; less than all of them breaks it."""
+        """The number of valid characters at the start of the text; if not all, it is broken."""
         at, size = 0, len(text)
         while at < size and not self.is_broken:
             end = self._run(text, at)
@@ -203,7 +205,7 @@ class JsonObjectPrefix:
         return at
 
     def _run(self, text: str, at: int) -> int:
-        """Where the characters end that can be taken at once; the same place, where none can."""
+        """The end of the characters that can be taken at once; `at` if none can."""
         if self.in_escape >= 0:
             found = None if self.in_escape else _PLAIN.match(text, at)
         elif self._rest is None:
@@ -213,7 +215,7 @@ class JsonObjectPrefix:
         else:
             found = _NUMBER_MARKS.match(text, at)
             number = self._rest if found is None else self._rest + found[0]
-            if len(number) > _LONGEST_NUMBER or not _NUMBER_SO_FAR.fullmatch(number):
+            if len(number) > _MAX_NUMBER_LENGTH or not _NUMBER_SO_FAR.fullmatch(number):
                 return at
             self._rest = number
         return at if found is None else found.end()
@@ -232,7 +234,7 @@ class JsonObjectPrefix:
                 self._expect = "colon" if self._is_key else self._after_value()
             elif mark == "\\":
                 self.in_escape = _HEX_DIGITS + 1
-            return mark in '"\\'  # else a bare control character
+            return mark in '"\\'  # anything else is a bare control character
         if mark not in (_HEX if self.in_escape <= _HEX_DIGITS else _ESCAPES):
             return False
         if self.in_escape <= _HEX_DIGITS:
@@ -250,7 +252,7 @@ class JsonObjectPrefix:
             if self._rest is None:
                 self._expect = self._after_value()
             return True
-        if len(so_far) < _LONGEST_NUMBER and _NUMBER_SO_FAR.fullmatch(so_far + mark):
+        if len(so_far) < _MAX_NUMBER_LENGTH and _NUMBER_SO_FAR.fullmatch(so_far + mark):
             self._rest = so_far + mark
             return True
         if not _NUMBER.fullmatch(so_far):
@@ -285,7 +287,7 @@ class JsonObjectPrefix:
         return "comma" if self._open else "end"
 
     def closing(self, argument: str) -> str:
-        """What makes an object of what has been taken, with one more argument in it."""
+        """The text that completes the object, with one more argument."""
         text = self._closed_scalar() + {"colon": ":null", "value": "null"}.get(self._expect, "")
         for closing in reversed(self._open[1:]):
             if self._expect == "key":

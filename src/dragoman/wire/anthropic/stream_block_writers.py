@@ -1,4 +1,4 @@
-"""What writes one content block of a stream, of whichever kind; and the frames of a stream."""
+"""Writers for the content blocks of a stream, and the frames of a stream."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dragoman.wire.overlay import fields_of
 from dragoman.wire.stream_encoding import CORRECTED, SentPart, unsent_arguments
 from dragoman.wire.writing import Writing
 
-_LATE_DATA = "a block is readable or sealed: what was sealed of shown thinking is left out"
+_LATE_DATA = "a block is readable or redacted: the redacted data of readable thinking is left out"
 
 
 # --- frames
@@ -34,7 +34,7 @@ _TEXT_START = (
     b"event: content_block_start\ndata: "
     b'{"type":"content_block_start","index":%d,"content_block":{"type":"text","text":""}}\n\n'
 )
-# The type of a delta, and its field.
+# The type of a delta and its field.
 _TEXT = (b"text_delta", b"text")
 _THINKING = (b"thinking_delta", b"thinking")
 _SIGNATURE = (b"signature_delta", b"signature")
@@ -44,28 +44,28 @@ MESSAGE_STOP = sse(b'{"type":"message_stop"}', "message_stop")
 
 
 def frame(type: str, **fields: Any) -> bytes:
-    """Any event, named twice: clients look at either (W66)."""
+    """Encode an event. Its type is sent twice: clients look at either (W66)."""
     return sse(dumps({"type": type, **fields}), type)
 
 
 def block_start(index: int, block: Any) -> bytes:
-    """The beginning of a block."""
+    """Encode the start of a block."""
     return frame("content_block_start", index=index, content_block=block)
 
 
 def block_delta(index: int, kind: bytes, field: bytes, value: Any) -> bytes:
-    """More of a block: the type of the delta, and what it has in its one field."""
+    """Encode a delta of a block, with its type and the value of its one field."""
     return _DELTA % (index, kind, field, dumps(value))
 
 
 def _edges(index: int, kind: bytes, field: bytes) -> tuple[bytes, bytes]:
-    """What is around the text of such a delta."""
+    """The bytes before and after the text of a delta."""
     before, _, after = (_DELTA % (index, kind, field, b"\n")).rpartition(b"\n}}")
     return before, b"}}" + after
 
 
 def block_stop(index: int) -> bytes:
-    """The end of a block."""
+    """Encode the stop of a block."""
     return sse(b'{"type":"content_block_stop","index":%d}' % index, "content_block_stop")
 
 
@@ -73,7 +73,7 @@ def block_stop(index: int) -> bytes:
 
 
 class BlockWriter(SentPart):
-    """A part that has no place here; or, derived from it, one that has."""
+    """Base class of block writers; by itself for an unsupported part, which is not written."""
 
     def __init__(self, part: AnyPart, number: int, writing: Writing) -> None:
         super().__init__(number, part)
@@ -81,32 +81,32 @@ class BlockWriter(SentPart):
 
     @property
     def may_end(self) -> bool:
-        """Whether the block may be ended, without having been stopped, when another begins."""
+        """Whether the block may be ended without a stop event when another part begins."""
         return True
 
     @property
     def length(self) -> int:
-        """How many characters of its text were written."""
+        """The number of characters of text written."""
         return sum(map(len, self.pieces))
 
-    def begin(self, index: int) -> bytes:  # noqa: ARG002 - derived ones need it
-        """The block's start; nothing where that is not to be written yet, or never."""
+    def begin(self, index: int) -> bytes:  # noqa: ARG002 - for subclasses
+        """The start of the block; empty if it is written later or never."""
         return b""
 
     def grow(self, index: int, delta: PartDelta) -> bytes:  # noqa: ARG002 - as above
-        """More of it."""
+        """A delta of the block."""
         return b""
 
     def flow(self, index: int, like: Delta) -> Flow | None:  # noqa: ARG002 - as above
-        """How more of its text is written; None: in the general way."""
+        """A fast path for more text; None to use `grow`."""
         return None
 
     def end(self, index: int, final: AnyPart | None) -> bytes:  # noqa: ARG002 - as above
-        """The rest of it, and its stop. `final` is the whole part, where that was said."""
+        """The rest of the block and its stop. `final` is the whole part, if given."""
         return b""
 
     def _blocks(self, part: AnyPart) -> list[Any]:
-        """The part as the plain form has it; empty where it has no place here."""
+        """The part encoded as for a whole response; empty if it is unsupported."""
         return encode_parts((part,), self._writing, self.number)
 
     def _lose(self, reason: str) -> None:
@@ -115,27 +115,27 @@ class BlockWriter(SentPart):
 
 
 class WholeWriter(BlockWriter):
-    """A block that is written when it is known whole, in its start."""
+    """Writes a block when it is complete, all in its start event."""
 
     @property
     def may_end(self) -> bool:
-        """Not before it is stopped."""
+        """False: only when it is stopped."""
         return False
 
     def end(self, index: int, final: AnyPart | None) -> bytes:
-        """All of it; nothing, where it has no place here."""
+        """The whole block; empty if it is unsupported."""
         blocks = self._blocks(self.part if final is None else final)
         if not blocks:
             return b""
         (block,) = blocks
         if not isinstance(block, dict) or not isinstance(block.get("type"), str):
-            self._lose("what is not a block is left out")
+            self._lose("a value that is not a block is left out")
             return b""
         return block_start(index, block) + block_stop(index)
 
 
 class UnknownThinkingWriter(WholeWriter):
-    """Thinking of unknown origin: only its signature tells whether it may be said (W54)."""
+    """Thinking of unknown origin, which may only be sent if it is signed (W54)."""
 
     part: Thinking
 
@@ -145,7 +145,7 @@ class UnknownThinkingWriter(WholeWriter):
         self._signature = part.signature
         self._data = part.data
 
-    def grow(self, index: int, delta: PartDelta) -> bytes:  # noqa: ARG002 - it is not written yet
+    def grow(self, index: int, delta: PartDelta) -> bytes:  # noqa: ARG002 - written at the end
         """Kept."""
         self._texts.append(delta.text or "")
         if delta.signature:
@@ -172,12 +172,12 @@ class UnknownThinkingWriter(WholeWriter):
 
 
 class TextWriter(BlockWriter):
-    """A text, as it comes."""
+    """Writes text as it comes."""
 
     part: Text
 
     def begin(self, index: int) -> bytes:
-        """The empty block, and what is there already."""
+        """The empty block, then a delta with the initial content."""
         part = self.part
         if is_plain(part):
             return _TEXT_START % index + self._grown(index, part.text, ())
@@ -185,11 +185,11 @@ class TextWriter(BlockWriter):
         return block_start(index, block) + self._grown(index, part.text, part.citations)
 
     def grow(self, index: int, delta: PartDelta) -> bytes:
-        """More text, more sources."""
+        """More text and citations."""
         return self._grown(index, delta.text or "", delta.citations)
 
     def flow(self, index: int, like: Delta) -> Flow | None:
-        """Between the same bytes."""
+        """Wraps text in constant bytes."""
         return Flow(like, around(*_edges(index, *_TEXT)), self.pieces)
 
     def _grown(self, index: int, text: str, citations: tuple[Citation, ...]) -> bytes:
@@ -202,27 +202,27 @@ class TextWriter(BlockWriter):
         return written
 
     def cite(self, citations: tuple[Citation, ...]) -> list[Any]:
-        """More sources, as the wire has them."""
+        """Encode more citations."""
         first = self.cited
         self.cited += len(citations)
-        self._writing.part = self.number  # where citations without a place are lost
+        self._writing.part = self.number  # the path for losses of citations
         return encode_citations(citations, self._writing, first)
 
     def end(self, index: int, final: AnyPart | None) -> bytes:
-        """What the final form of the text adds, and the stop."""
+        """The rest of the final text, and the stop."""
         written = b""
         rest = None if final is None else self.rest(final, self._lose)
         if isinstance(rest, Text):
             written = self._grown(index, rest.text, rest.citations)
             unknown: Any = fields_of(rest.extras, NAME).get("citations")
-            if isinstance(unknown, (list, tuple)):  # such as can't be understood
+            if isinstance(unknown, (list, tuple)):  # citations that could not be decoded
                 for citation in unknown[self.cited :]:
                     written += block_delta(index, *_CITATION, citation)
         return written + block_stop(index)
 
 
 class ThinkingWriter(BlockWriter):
-    """Thinking, as it comes; its signature last (W67)."""
+    """Writes thinking as it comes, and its signature last (W67)."""
 
     part: Thinking
 
@@ -232,7 +232,7 @@ class ThinkingWriter(BlockWriter):
         self._signature = part.signature or ""
 
     def begin(self, index: int) -> bytes:
-        """The empty block, and what is there already."""
+        """The empty block, then a delta with the initial content."""
         part = self.part
         empty = part.replace(text="", signature=None if part.signature is None else "")
         (block,) = self._blocks(empty)
@@ -250,7 +250,7 @@ class ThinkingWriter(BlockWriter):
         return block_delta(index, *_THINKING, delta.text)
 
     def flow(self, index: int, like: Delta) -> Flow | None:
-        """Between the same bytes."""
+        """Wraps text in constant bytes."""
         return Flow(like, around(*_edges(index, *_THINKING)), self.pieces)
 
     def end(self, index: int, final: AnyPart | None) -> bytes:
@@ -269,7 +269,7 @@ class ThinkingWriter(BlockWriter):
 
 
 class CallWriter(BlockWriter):
-    """A call of the user's tools or of the provider's own; its arguments as they come."""
+    """Writes a call of a client or server tool, and its arguments as they come."""
 
     part: ToolCall | ServerToolCall
 
@@ -283,11 +283,11 @@ class CallWriter(BlockWriter):
 
     @property
     def may_end(self) -> bool:
-        """Whether the arguments are whole."""
+        """Whether the arguments are complete."""
         return self._arguments.is_complete
 
     def begin(self, index: int) -> bytes:
-        """The call without its arguments: `input` is an empty object until the end (W67)."""
+        """The call without arguments: `input` is an empty object in the start event (W67)."""
         part = self.part
         if isinstance(part, ToolCall):
             part = part.replace_unchecked(raw=None, input={}, kind="function")
@@ -304,7 +304,7 @@ class CallWriter(BlockWriter):
         return self._more(index, delta.text) if delta.text else b""
 
     def flow(self, index: int, like: Delta) -> Flow | None:
-        """Between the same bytes, as far as they may be sent."""
+        """Wraps the sendable arguments in constant bytes."""
         send = self._arguments.sender(*_edges(index, *_ARGUMENTS))
         return Flow(like, send, self.pieces)
 
@@ -326,7 +326,7 @@ class CallWriter(BlockWriter):
         if last := self._arguments.finish():
             written += block_delta(index, *_ARGUMENTS, last)
         if self._arguments.is_changed and self._arguments.is_complete:
-            self._lose("what came after the arguments' object is left out")
+            self._lose("text after the end of the arguments object is left out")
         elif self._arguments.is_changed:
             self._writing.part = self.number
             self._writing.repair_here("I6", "retyped", NOT_AN_OBJECT)
@@ -334,14 +334,14 @@ class CallWriter(BlockWriter):
 
 
 def _written(part: ToolCall | ServerToolCall) -> str:
-    """All arguments as text; empty where there are none."""
+    """All arguments as text; empty if there are none."""
     if isinstance(part, ToolCall) and part.raw is not None:
         return part.raw
     return dumps(part.input).decode() if part.input else ""
 
 
 def writer_of(part: AnyPart, number: int, writing: Writing) -> BlockWriter:
-    """What writes the block of a part; `number` is its place in the message."""
+    """The writer for a part; `number` is its index in the message."""
     if isinstance(part, Text):
         return TextWriter(part, number, writing)
     if isinstance(part, ToolCall):
@@ -349,9 +349,9 @@ def writer_of(part: AnyPart, number: int, writing: Writing) -> BlockWriter:
     if isinstance(part, Thinking) and part.data is None:
         if writing.origin_of(part) is None:
             return UnknownThinkingWriter(part, number, writing)
-        has_place = encode_parts((part,), writing, number)  # notes the loss, if it has none
-        return (ThinkingWriter if has_place else BlockWriter)(part, number, writing)
+        is_supported = encode_parts((part,), writing, number)  # reports the loss if not
+        return (ThinkingWriter if is_supported else BlockWriter)(part, number, writing)
     if isinstance(part, ServerToolCall):
-        has_place = encode_parts((part,), writing, number)
-        return (CallWriter if has_place else BlockWriter)(part, number, writing)
+        is_supported = encode_parts((part,), writing, number)
+        return (CallWriter if is_supported else BlockWriter)(part, number, writing)
     return WholeWriter(part, number, writing)

@@ -1,4 +1,4 @@
-"""Content blocks that are still growing: what their deltas add up to, and say meanwhile."""
+"""Content blocks of a stream between their start and their stop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.wire.anthropic.dialect import Block
 from dragoman.wire.lane.templates import Growth
 from dragoman.wire.reading import Reading
 
-# What a block starts out with; some servers leave it out, or say null.
+# The initial field of a block; some servers omit it or send null.
 _BEGINNINGS: dict[str, tuple[str, Any]] = {
     "text": ("text", ""),
     "thinking": ("thinking", ""),
@@ -29,7 +29,7 @@ TEXT_DELTAS = {
     "thinking_delta": "thinking",
     "input_json_delta": "partial_json",
 }
-"""The deltas of which texts grow, and the field that has the text."""
+"""Delta types with text, and the field that holds it."""
 KNOWN_DELTAS = frozenset({*TEXT_DELTAS, "signature_delta", "citations_delta"})
 _GROWS: dict[type, str] = {
     Text: "text_delta",
@@ -37,18 +37,18 @@ _GROWS: dict[type, str] = {
     ToolCall: "input_json_delta",
     ServerToolCall: "input_json_delta",
 }
-"""By the kind of a part: the deltas of which its text grows."""
+"""Delta types with text by part class."""
 
 BARE_DELTA = frozenset({"type", "index", "delta", "obfuscation"})  # the last is padding: W18
-_BARE_PIECE = 2  # fields of a delta: type, and one of
+_BARE_PIECE = 2  # fields of a delta: its type and its value
 
 
 class GrowingBlock:
-    """A block between its start and its stop.
+    """A block that has started and not stopped yet.
 
-    Texts, thinking and the arguments of calls are only passed on: whoever folds the events has
-    them. Kept here is what the folded part could not say: citations, the arguments of a server's
-    tools, and the fields of blocks that nobody knows.
+    Text, thinking and call arguments are only passed on, since the consumer accumulates the events.
+    Kept here is what the accumulated part would lack: citations, the arguments of server tools,
+    and unknown fields.
     """
 
     __slots__ = ("_citations", "_pieces", "_wire", "index", "is_open", "part")
@@ -62,7 +62,7 @@ class GrowingBlock:
         self.is_open = True
 
     def grow(self, delta: Block) -> PartDelta | None:
-        """What a delta adds; None where that is nothing, or shows when the block stops only.
+        """Decode a delta; None if it adds nothing, or only to the part emitted at the stop.
 
         Raises `LookupError` for a delta that does not fit the block.
         """
@@ -83,7 +83,7 @@ class GrowingBlock:
         raise LookupError
 
     def growth(self, wire: Block, delta: Block, grown: PartDelta) -> Growth | None:
-        """What an event let grow, just now, if it was nothing but more text."""
+        """The growth of a part, if the event was only more text."""
         field = TEXT_DELTAS.get(delta["type"])
         if field is None or len(delta) != _BARE_PIECE or type(wire.get("index")) is not int:
             return None
@@ -91,7 +91,7 @@ class GrowingBlock:
         return Growth(grown, ("delta", field), kept=(self._pieces,)) if is_bare else None
 
     def stop(self, reading: Reading) -> AnyPart | None:
-        """The whole part, where that is more than its start and its deltas say."""
+        """The whole part, if that is more than the sum of its start and deltas."""
         self.is_open = False
         part = self.part
         if type(part) is Opaque:
@@ -107,7 +107,7 @@ class GrowingBlock:
 
 
 def unannounced_block(delta: Block) -> Block | None:
-    """The start of a block that a server forgot to announce; None where it can't be guessed."""
+    """The start of a block that a server forgot to announce; None if it can't be guessed."""
     kind: Any = delta.get("type")
     if kind not in ("text_delta", "thinking_delta"):
         return None
@@ -116,7 +116,7 @@ def unannounced_block(delta: Block) -> Block | None:
 
 
 def _begun(wire: Any) -> Any:
-    """A copy of a block, to grow on."""
+    """A copy of a block that deltas can be merged into."""
     if not isinstance(wire, dict):
         return wire
     kind = wire.get("type")
@@ -134,7 +134,7 @@ def _text(delta: Block, field: str) -> str:
 
 
 def _merge(wire: Block, delta: Block) -> None:
-    """Add the fields of a delta that nobody knows: texts grow, anything else is replaced."""
+    """Merge the unknown fields of a delta: strings are appended, other values replaced."""
     for key, value in delta.items():
         known = wire.get(key)
         if key == "type":
@@ -146,7 +146,7 @@ def _merge(wire: Block, delta: Block) -> None:
 
 
 def _arguments(written: str) -> Any:
-    """The arguments in a text; the text itself where it is not JSON, or not whole."""
+    """Parse arguments; the text itself if it is not complete JSON."""
     try:
         return loads(written)
     except InvalidInputError:

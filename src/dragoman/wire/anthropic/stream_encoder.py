@@ -1,8 +1,8 @@
-"""Streams, written: our events become server-sent ones.
+"""Stream encoder: canonical events to server-sent events.
 
-The grammar (W66): one message, its blocks one after the other, their numbers counting up. Events
-of other dialects may interleave parts, so they queue: the first in the queue is written as it
-comes, the others are kept until it is done.
+The format (W66): one message, with blocks one after the other, numbered consecutively. Other
+dialects may interleave parts, so parts are queued: the first in the queue is written as it comes,
+the others are buffered until it is done.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dragoman.model.responses import Choice, Response
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.usage import FinishReason, Usage
-from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_ours
+from dragoman.wire.anthropic.dialect import NAME, TARGET, Block, is_own
 from dragoman.wire.anthropic.response import (
     encode_response,
     encode_stream_error,
@@ -46,11 +46,11 @@ from dragoman.wire.writing import Writing
 
 _AT_START = frozenset({"type", "role", "id", "model", "content", "usage"})
 _BESIDE_DELTA = frozenset({"context_management", "input_transformations"})
-"""Fields of the message that `message_delta` has beside its `delta`."""
+"""Message fields that are in `message_delta` outside of its `delta`."""
 
 
 class StreamEncoder(EventEncoder):
-    """Writes one message and its blocks."""
+    """Encodes one message and its blocks."""
 
     _dialect = NAME
 
@@ -58,9 +58,9 @@ class StreamEncoder(EventEncoder):
         self._writing = Writing(TARGET, place="choices[0].message.parts[{1}]", is_response=True)
         super().__init__(self._writing)
         self._queue = BlockQueue(self._writing)
-        self._begun: Block | None = None  # the message as it was sent at the start
+        self._begun: Block | None = None  # the message as sent in `message_start`
         self._refusals: dict[int, list[str]] = {}
-        self._calls = MessageAccumulator()  # tells which call a delta belongs to
+        self._calls = MessageAccumulator()  # maps deltas to calls
         self._has_calls = False
 
     # --- the message
@@ -69,10 +69,10 @@ class StreamEncoder(EventEncoder):
         self._calls.add(event)
         start = self._start
         self._writing.origin = start.origin
-        # Our own decoder tells the usage next, which belongs into the message; others tell it at
-        # the end, and nobody should wait for that (G3). Azure's preamble tells nothing, and some
-        # servers' first chunk half of it: the first part, if not a second start, ends the waiting.
-        is_enough = bool(start.id and start.model) and not is_ours(event.origin)
+        # Our own decoder emits the usage next, which belongs in `message_start`; others emit it at
+        # the end, and clients should not wait for that (G3). Azure's preamble has no id or model,
+        # and some servers' first chunk has only one: wait for a second start or the first part.
+        is_enough = bool(start.id and start.model) and not is_own(event.origin)
         return self._message_start() if is_enough else b""
 
     def _usage_update(self, event: events.UsageUpdate) -> bytes:
@@ -87,7 +87,7 @@ class StreamEncoder(EventEncoder):
         return frame("message_start", message=body)
 
     def _response(self, choices: tuple[Choice, ...]) -> Response:
-        """What is known beside the content."""
+        """The response without its content."""
         start = self._start
         return Response(
             choices=choices, usage=self._usage, model=start.model, id=start.id, extras=start.extras
@@ -103,27 +103,27 @@ class StreamEncoder(EventEncoder):
         encoded = encode_response(self._response((self._choice(),)))
         self._note(encoded.losses, encoded.repairs)
         begun = self._begun or {}
-        told = encoded.body
-        usage = _usage(told)
+        sent = encoded.body
+        usage = _usage(sent)
         late = {
             key: value
-            for key, value in told.items()
+            for key, value in sent.items()
             if key not in _AT_START and (key not in begun or begun[key] != value)
         }
         beside = {key: late.pop(key) for key in _BESIDE_DELTA & late.keys()}
-        delta = {"stop_reason": told.get("stop_reason"),
-                 "stop_sequence": told.get("stop_sequence"), **late}  # fmt: skip
+        delta = {"stop_reason": sent.get("stop_reason"),
+                 "stop_sequence": sent.get("stop_sequence"), **late}  # fmt: skip
         return frame("message_delta", delta=delta, usage=usage, **beside)
 
     def _choice(self) -> Choice:
-        """The choice without its content; the words of a refusal stand beside that here."""
+        """The choice without its content, but with refusals, which are outside the content."""
         refusals = tuple(Refusal("".join(words)) for words in self._refusals.values())
         message = make_message(Role.ASSISTANT, refusals, origin=self._start.origin)
         end = self._finish
         if end is None:
             return Choice(0, message)
         finish: FinishReason | None = end.finish
-        if end.finish_raw is None or not is_ours(self._start.origin):
+        if end.finish_raw is None or not is_own(self._start.origin):
             finish = finish_beside_calls(finish, self._has_calls)
         return Choice(0, message, finish, end.finish_raw, end.logprobs)
 
@@ -169,7 +169,7 @@ class StreamEncoder(EventEncoder):
         flow = self._queue.flow(("call", self._calls.place_of(event)), event)
         return flow.beside(*kept) if flow is not None and kept else None
 
-    # --- what else there is
+    # --- errors and unknown events
 
     def _error(self, error: events.StreamError) -> bytes:
         return frame("error", **encode_stream_error(error))
@@ -186,7 +186,7 @@ class StreamEncoder(EventEncoder):
 
 
 def _well_formed(body: Block) -> Block:
-    """The start of a message, with what clients count on, whatever the wire had there."""
+    """The `message_start` body with all fields that clients rely on."""
     body |= {"type": "message", "role": "assistant", "content": [], "stop_reason": None}
     body["usage"] = _usage(body)
     if not isinstance(body["id"], str):
@@ -197,15 +197,15 @@ def _well_formed(body: Block) -> Block:
 
 
 def _usage(body: Block) -> Block:
-    """The usage, never null: W69."""
+    """The usage, never null (W69)."""
     usage: Any = body.get("usage")
     return usage if is_usage(usage) else encode_usage(Usage())
 
 
 def _is_unknown(payload: Block) -> bool:
-    """Whether a delta is of a type that nobody knows, or says only what nobody knows.
+    """Whether a delta is of an unknown type, or has only unknown fields.
 
-    The others come where they fit.
+    Known deltas are written for the part they belong to.
     """
     delta = payload.get("delta")
     kind = delta.get("type") if isinstance(delta, dict) else None
@@ -214,18 +214,18 @@ def _is_unknown(payload: Block) -> bool:
     return kind not in KNOWN_DELTAS or delta.get(TEXT_DELTAS.get(kind, "")) == ""
 
 
-# --- the blocks that have begun and are not done: one is written, the others wait
+# --- unfinished blocks: one is written, the others wait
 
 
 class _Queued:
-    """A part on its way."""
+    """A part that is being written or waiting."""
 
-    writer: BlockWriter | None = None  # once it is its turn
+    writer: BlockWriter | None = None  # set when its turn comes
     final: AnyPart | None = None
-    has_head = True  # or its id and name may still be on their way
+    has_head = True  # False while its id and name may be incomplete
     is_stopped = is_over = False
-    is_rest = False  # of a part whose block had to end before
-    before = 0  # characters of it that are in that block
+    is_rest = False  # the rest of a part whose block had to end early
+    before = 0  # characters of the part that are in earlier blocks
 
     def __init__(self, number: int, part: AnyPart) -> None:
         self.number = number
@@ -234,7 +234,7 @@ class _Queued:
 
     @property
     def may_end(self) -> bool:
-        """Whether its block may end when another part has begun."""
+        """Whether the block may end when another part has begun."""
         return self.is_stopped or (self.writer is not None and self.writer.may_end)
 
 
@@ -247,29 +247,29 @@ class BlockQueue:
         self._writing = writing
         self._queue: deque[_Queued] = deque()
         self._parts: dict[Hashable, _Queued] = {}
-        self._number = 0  # of the next part
-        self._index = 0  # of the block that is open, or will be next
+        self._number = 0  # index of the next part
+        self._index = 0  # index of the open or next block
         self._is_open = False
 
     @property
     def open_index(self) -> int | None:
-        """The number of the open block, if there is one."""
+        """The index of the open block, if there is one."""
         return self._index if self._is_open else None
 
     def skip(self) -> int:
-        """Count a part that is no block: its number."""
+        """Count a part that is not written as a block; returns its index."""
         self._number += 1
         return self._number - 1
 
     def start(self, key: Hashable, part: AnyPart) -> bytes:
-        """A part begins."""
+        """Start a part."""
         self._add(key, part)
         return self._advance()
 
     def grow(self, key: Hashable, delta: PartDelta) -> bytes:
-        """A part grows."""
+        """Add a delta to a part."""
         queued = self._parts.get(key)
-        if queued is None:  # a server that forgot to announce it: text is the likeliest
+        if queued is None:  # not announced by the server: most likely text
             queued = self._add(key, Text(""))
         elif queued.is_over:
             continued = self._continued(queued, delta)
@@ -282,32 +282,32 @@ class BlockQueue:
         return self._advance()
 
     def flow(self, key: Hashable, like: Delta) -> Flow | None:
-        """How more of a part is written, if its block is the open one and no other waits."""
+        """A fast path for deltas of a part, if its block is open and no other part waits."""
         queued = self._parts.get(key)
         if queued is None or queued.is_over or queued.writer is None or len(self._queue) > 1:
             return None
         return queued.writer.flow(self._index, like)
 
     def stop(self, key: Hashable, final: AnyPart | None) -> bytes:
-        """A part is done."""
+        """Stop a part."""
         queued = self._parts.get(key)
         if queued is None:
             if final is None:
                 return b""
             queued = self._add(key, final)
         if queued.is_over:
-            self._note_missed(queued, final)
+            self._report_late_citations(queued, final)
             return self._late_rest(key, queued, final)
         queued.is_stopped = True
-        if queued.is_rest and isinstance(final, (Text, Thinking)):  # it is on the whole part
-            self._note_missed(queued, final)
+        if queued.is_rest and isinstance(final, (Text, Thinking)):  # `final` is the whole part
+            self._report_late_citations(queued, final)
             queued.final = type(final)(final.text[queued.before :], signature=final.signature)
         else:
             queued.final = final
         return self._advance()
 
     def call(self, place: int, head: ToolCall, arguments: str | None) -> bytes:
-        """A call begins or grows; its id and name may come in several deltas (W7, W8)."""
+        """Start or extend a call, whose id and name may come in several deltas (W7, W8)."""
         key = ("call", place)
         queued = self._parts.get(key)
         if queued is None:
@@ -321,7 +321,7 @@ class BlockQueue:
         return self._advance()
 
     def finish(self) -> bytes:
-        """All that is left."""
+        """Write everything that is left."""
         for queued in self._queue:
             queued.is_stopped = True
         return self._advance()
@@ -349,7 +349,7 @@ class BlockQueue:
         return b"".join(written)
 
     def _write(self, queued: _Queued) -> bytes:
-        """What has been waiting."""
+        """Write the buffered deltas of a part."""
         written = b""
         if queued.writer is None:
             queued.writer = writer_of(queued.part, queued.number, self._writing)
@@ -363,29 +363,29 @@ class BlockQueue:
         if self._is_open or written:
             self._index += 1
         self._is_open = False
-        self._queue.popleft()  # none but the first ends
+        self._queue.popleft()  # only the first part in the queue can end
         queued.is_over = True
         return written
 
     def _continued(self, queued: _Queued, delta: PartDelta) -> _Queued | None:
-        """A block for more of a part whose own is closed, since another had begun meanwhile."""
+        """A new block for the rest of a part whose block was closed early for another part."""
         part = queued.part
         if delta.citations:
-            self._note_late(queued, delta.citations)
+            self._lose_citations(queued, delta.citations)
         if not isinstance(part, (Text, Thinking)) or not (delta.text or delta.signature):
             if not delta.citations:
-                self._lose(queued, "what was added to a part after its end is left out")
+                self._lose(queued, "content added to a part after its end is left out")
             return None
         rest = type(part)("", origin=part.origin)
         if isinstance(rest, Thinking) and part.signature is not None:
-            rest = rest.replace(signature="")  # as its first block began
+            rest = rest.replace(signature="")  # as its first block did
         more = _Queued(queued.number, rest)
         more.is_rest = True
         more.before = queued.before + (0 if queued.writer is None else queued.writer.length)
         return more
 
     def _late_rest(self, key: Hashable, queued: _Queued, final: AnyPart | None) -> bytes:
-        """What a last word adds to the text of a block that is closed."""
+        """Write the rest of the final text of a part whose block is closed."""
         writer = queued.writer
         if final is not None and type(final) is not type(queued.part):
             self._lose(queued, CORRECTED)
@@ -395,14 +395,14 @@ class BlockQueue:
         more = final.text[queued.before + writer.length :]
         return self.grow(key, PartDelta(0, more)) if more else b""
 
-    def _note_missed(self, queued: _Queued, final: AnyPart | None) -> None:
+    def _report_late_citations(self, queued: _Queued, final: AnyPart | None) -> None:
         if isinstance(final, Text) and isinstance(queued.writer, TextWriter):
-            self._note_late(queued, final.citations[queued.writer.cited :])
+            self._lose_citations(queued, final.citations[queued.writer.cited :])
 
-    def _note_late(self, queued: _Queued, citations: tuple[Citation, ...]) -> None:
-        """Citations for a block that is closed: those that had a place are lost as well."""
+    def _lose_citations(self, queued: _Queued, citations: tuple[Citation, ...]) -> None:
+        """Report citations for a closed block as lost."""
         if isinstance(queued.writer, TextWriter) and queued.writer.cite(citations):
-            self._lose(queued, "citations that came after the end of their text are left out")
+            self._lose(queued, "citations received after the end of their text are left out")
 
     def _lose(self, queued: _Queued, reason: str) -> None:
         self._writing.part = queued.number

@@ -1,4 +1,4 @@
-"""What an answer says of itself, read without its content: for answers that pass as they came."""
+"""Reads the model, usage and id of a response that is passed through unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Written(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Counts(Struct, forbid_unknown_fields=True, gc=False):
-    """Usage that says nothing else: what is in it besides may matter to its price."""
+    """Usage with known fields only: an unknown one might affect the price."""
 
     input_tokens: int
     output_tokens: int
@@ -28,7 +28,7 @@ class _Counts(Struct, forbid_unknown_fields=True, gc=False):
     service_tier: Literal["standard"] | None = None
 
 
-class _Answer(Struct, gc=False):
+class _ResponseHead(Struct, gc=False):
     content: Raw
     usage: _Counts
     model: str
@@ -36,18 +36,18 @@ class _Answer(Struct, gc=False):
     type: Literal["message"] = "message"
 
 
-_read = msgspec.json.Decoder(_Answer).decode
+_read = msgspec.json.Decoder(_ResponseHead).decode
 
 
 def summary(body: bytes) -> Summary | None:
-    """Who answered and what it cost; None where that has to be read in full."""
+    """The summary of a response body; None if the body has to be decoded in full."""
     try:
-        answer = _read(body)
+        head = _read(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    counts = answer.usage
+    counts = head.usage
     read, written = counts.cache_read_input_tokens or 0, counts.cache_creation_input_tokens or 0
     if min(counts.input_tokens, counts.output_tokens, read, written) < 0:
         return None
     usage = Usage(counts.input_tokens, counts.output_tokens, read, written)
-    return Summary(answer.model, usage, answer.id)
+    return Summary(head.model, usage, head.id)

@@ -1,4 +1,4 @@
-"""Tool definitions, and the choice among them."""
+"""Tool definitions and tool choice."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Literal
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ServerTool, ToolChoice, ToolDefinition, make_definition
 from dragoman.wire.anthropic.content_blocks import decode_cache, encode_cache
-from dragoman.wire.anthropic.dialect import HERE, NAME, Block, is_ours
+from dragoman.wire.anthropic.dialect import NAME, ORIGIN, Block, is_own
 from dragoman.wire.anthropic.tools_schemas import StrictSchemaLimits, anthropic_profiles
 from dragoman.wire.known_tools import KnownTools
 from dragoman.wire.overlay import overlay_of, with_overlay
@@ -24,19 +24,19 @@ _MODES: dict[str, Literal["auto", "none", "required", "named"]] = {
     "none": "none",
 }
 _KINDS = {mode: kind for kind, mode in _MODES.items()}
-_CUSTOM = "custom"  # what the wire calls a tool of the user's own, where it says so
+_CUSTOM = "custom"  # the optional type of a client tool
 
 
-# --- definitions
+# --- tool definitions
 
 
 def decode_tools(wire: Any) -> tuple[AnyTool, ...]:
-    """The tools of a request; what is no list stays in its extras."""
+    """Decode the tools of a request; anything but a list stays in the extras."""
     return _known.read(wire) if isinstance(wire, list) else ()
 
 
 def encode_tools(request: Request, body: Block, writing: Writing) -> list[Any]:
-    """The tools of a request; `body` is the rest of it."""
+    """Encode the tools of a request; `body` holds its other fields."""
     tools = permitted_tools(request.tools, request.tool_choice)
     limits = StrictSchemaLimits(tools.values(), body)
     return [
@@ -45,7 +45,7 @@ def encode_tools(request: Request, body: Block, writing: Writing) -> list[Any]:
 
 
 def permitted_tools(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> dict[int, AnyTool]:
-    """The tools to send, by their number in the request: all, or those that the choice allows."""
+    """The tools to send, by index: all, or those that the tool choice allows."""
     numbered = dict(enumerate(tools))
     if choice is None or choice.mode != "allowed":
         return numbered
@@ -53,7 +53,7 @@ def permitted_tools(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> di
 
 
 def _decode_tool(wire: Any) -> AnyTool:
-    """A definition, or one of the provider's own tools, which have a type."""
+    """Decode a client tool, or a built-in tool, which has a type."""
     kind = wire.get("type") if isinstance(wire, dict) else None
     if isinstance(kind, str) and kind != _CUSTOM:
         return _decode_server_tool(wire, kind)
@@ -67,7 +67,7 @@ def _decode_tool(wire: Any) -> AnyTool:
         schema if isinstance(schema, dict) else None,
         flag(wire.get("strict")),
         cache=decode_cache(wire),
-        origin=HERE,
+        origin=ORIGIN,
     )
     extras = overlay_of(wire, (), NAME, _definition(tool))
     return tool.replace(extras=extras) if extras else tool
@@ -79,15 +79,15 @@ _known = KnownTools(_decode_tool)
 def _encode_tool(
     tool: AnyTool, index: int, limits: StrictSchemaLimits, writing: Writing
 ) -> list[Any]:
-    """A tool as the wire has it, in a list; empty for the own tools of another provider."""
+    """Encode a tool, as a list; empty for another provider's built-in tool."""
     if isinstance(tool, ToolDefinition):
         wire = _definition(tool)
-        if not is_ours(tool.origin) or tool.kind == "custom":
+        if not is_own(tool.origin) or tool.kind == "custom":
             _encode_foreign(tool, wire, f"tools[{index}]", limits, writing)
         return [with_overlay(wire, tool.extras, NAME)]
     if tool.dialect == NAME:
         return [_encode_server_tool(tool)]
-    writing.lose(f"tools[{index}]", "another provider's own tool is left out")
+    writing.lose(f"tools[{index}]", "another provider's built-in tool is left out")
     return []
 
 
@@ -107,7 +107,7 @@ def _definition(tool: ToolDefinition) -> Block:
 def _encode_foreign(
     tool: ToolDefinition, wire: Block, path: str, limits: StrictSchemaLimits, writing: Writing
 ) -> None:
-    """Write what a tool from elsewhere takes as it is taken here (W62)."""
+    """Add the input schema of another dialect's tool, compiled for this dialect (W62)."""
     wire.pop("strict", None)
     if tool.kind == "custom":
         wire["input_schema"] = writing.schemas.text_tool(tool, path)
@@ -136,11 +136,11 @@ def _encode_server_tool(tool: ServerTool) -> Any:
     return wire
 
 
-# --- the choice among them
+# --- tool choice
 
 
 def decode_tool_choice(wire: Any) -> ToolChoice | None:
-    """The choice; None where it is of no kind we know, and stays in the request's extras."""
+    """Decode `tool_choice`; None if unknown (then it stays in the request's extras)."""
     kind = text(wire.get("type")) if isinstance(wire, dict) else None
     mode = _MODES.get(kind or "")
     names = (wire["name"],) if mode == "named" and type(wire.get("name")) is str else ()
@@ -153,7 +153,7 @@ def decode_tool_choice(wire: Any) -> ToolChoice | None:
 
 
 def encode_tool_choice(choice: ToolChoice) -> Block:
-    """The `tool_choice` field. Which tools are `allowed` is said by sending no others (W74)."""
+    """Encode `tool_choice`. `allowed` tools are expressed by sending no others (W74)."""
     return with_overlay(_tool_choice(choice), without_edited(choice, NAME, _CHOICE), NAME)
 
 
@@ -164,6 +164,6 @@ def _tool_choice(choice: ToolChoice) -> Block:
     wire: Block = {"type": _KINDS[mode]}
     if mode == "named":
         wire["name"] = choice.names[0]
-    if choice.parallel is not None and mode != "none":  # which takes no further fields
+    if choice.parallel is not None and mode != "none":  # `none` has no further fields
         wire["disable_parallel_tool_use"] = not choice.parallel
     return wire

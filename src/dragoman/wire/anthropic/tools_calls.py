@@ -1,4 +1,4 @@
-"""Calls and results of tools: the developer's, the provider's and MCP servers'."""
+"""Calls and results of client tools, built-in tools and MCP servers."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from dragoman.wire.writing import Writing
 _CALL = frozenset({"type", "id", "name", "input"})
 _CALL_WITHOUT_ID = _CALL - {"id"}
 _RESULT = frozenset({"type", "tool_use_id", "content"})
-# To read blocks of just these fields directly saves a fifth of the time for a conversation.
+# A shortcut for blocks with just these fields makes decoding a conversation a fifth faster.
 _FORM = Form(NAME, {})
 
 TEXT_ARGUMENT = "input"
-"""The argument that holds the text of a call that is not a JSON object (W45, I6)."""
+"""The argument that holds arguments that are not a JSON object (W45, I6)."""
 NOT_AN_OBJECT = f"arguments that are not a JSON object are sent as text, in {TEXT_ARGUMENT!r}"
 
 
 def _decode_tool_use(block: Block, reading: Reading) -> ToolCall | Opaque:
-    """A call; opaque without a name or without arguments."""
+    """Decode a call; opaque if it lacks a name or arguments."""
     name, arguments, wire_id = block.get("name"), block.get("input"), block.get("id")
     if (
         type(name) is not str
@@ -51,16 +51,16 @@ def _decode_tool_use(block: Block, reading: Reading) -> ToolCall | Opaque:
         return decode_opaque(block, reading)
     call_id, kept = reading.calls.add_call(name, wire_id, arguments)
     if wire_id is not None and kept is UNSET and len(block) == len(_CALL):
-        return make_call(call_id, name, None, arguments)  # the same, and most are this
+        return make_call(call_id, name, None, arguments)  # shortcut: the most common form
     cache, extras = decode_common_fields(block, _CALL if wire_id is not None else _CALL_WITHOUT_ID)
-    origin = None if kept is UNSET else reading.origin  # else nobody knew whose id that was
+    origin = None if kept is UNSET else reading.origin  # whose id it is must be known
     return make_call(
         call_id, name, None, arguments, wire_id=kept, cache=cache, extras=extras, origin=origin
     )
 
 
 def _encode_plain_call(call: ToolCall, _writing: Writing) -> Block | None:
-    """As `_encode_tool_call`, for a call of id, name and arguments; None if there may be more."""
+    """Like `_encode_tool_call`, for a call without other fields; None if there may be more."""
     if (
         call.wire_id is not UNSET
         or call.signature is not None
@@ -73,7 +73,7 @@ def _encode_plain_call(call: ToolCall, _writing: Writing) -> Block | None:
 
 
 def _encode_tool_call(call: ToolCall, writing: Writing) -> Block:
-    """A `tool_use` block."""
+    """Encode a `tool_use` block."""
     block: Block = {
         "type": "tool_use",
         "id": call.id,
@@ -99,9 +99,9 @@ def _encode_arguments(call: ToolCall, writing: Writing) -> Mapping[str, Any]:
 
 
 def _decode_tool_result(block: Block, reading: Reading) -> ToolResult | Opaque:
-    """A result; opaque where it does not name its call.
+    """Decode a result; opaque if it lacks a call id.
 
-    No content is an empty tuple, which is not the empty text.
+    Missing content is an empty tuple, which differs from an empty text.
     """
     wire_id: Any = block.get("tool_use_id")
     content: Any = block.get("content")
@@ -114,7 +114,7 @@ def _decode_tool_result(block: Block, reading: Reading) -> ToolResult | Opaque:
         return result.replace(extras=with_guesses(result.extras, NAME, guesses))
     call_id = reading.calls.answer(wire_id) or ""
     if is_text and len(block) == len(_RESULT):
-        return make_result(call_id, content)  # the same, and most are this
+        return make_result(call_id, content)  # shortcut: the most common form
     inner: str | tuple[ResultPart, ...] = content if is_text else _decode_content(content, reading)
     known = {"type", "tool_use_id"}
     if inner != ():
@@ -127,7 +127,7 @@ def _decode_tool_result(block: Block, reading: Reading) -> ToolResult | Opaque:
 
 
 def _encode_plain_result(result: ToolResult, writing: Writing) -> Block | None:
-    """As `_encode_tool_result`, for a result that is a text; None if there may be more."""
+    """Like `_encode_tool_result`, for a result that is only a text; None if there may be more."""
     content = result.content
     if (
         type(content) is not str
@@ -142,7 +142,7 @@ def _encode_plain_result(result: ToolResult, writing: Writing) -> Block | None:
 
 
 def _encode_tool_result(result: ToolResult, writing: Writing) -> Block:
-    """A `tool_result` block."""
+    """Encode a `tool_result` block."""
     call_id = result.call_id
     block: Block = {
         "type": "tool_result",
@@ -170,17 +170,17 @@ def _decode_content(blocks: Any, reading: Reading) -> str | tuple[ResultPart, ..
     return tuple([decode_content(block, reading) for block in blocks])
 
 
-# --- calls and results of tools that the provider runs itself, MCP servers' among them
+# --- calls and results of server tools, including MCP servers
 
 RESULT_SUFFIX = "_tool_result"
-"""What the types of all results end in: `web_search_tool_result`, `mcp_tool_result`, …"""
+"""The ending of all result types: `web_search_tool_result`, `mcp_tool_result`, …"""
 
 _MCP, _MCP_CALL = "mcp", "mcp_tool_use"
 _REMOTE_CALL = _CALL | {"server_name"}
 
 
 def _decode_server_call(block: Block, reading: Reading) -> ServerToolCall | Opaque:
-    """A call of a tool that runs at the provider's, or at an MCP server."""
+    """Decode a call of a built-in tool or of an MCP server's tool."""
     call_id, name, arguments = block.get("id"), block.get("name"), block.get("input")
     is_remote = block["type"] == _MCP_CALL
     server = block.get("server_name") if is_remote else None
@@ -197,9 +197,9 @@ def _decode_server_call(block: Block, reading: Reading) -> ServerToolCall | Opaq
 
 
 def _encode_server_tool_call(call: ServerToolCall, writing: Writing) -> Any:
-    """A `server_tool_use` or `mcp_tool_use` block; W71: only the provider's own go back."""
+    """Encode a `server_tool_use` or `mcp_tool_use` block of this provider (W71)."""
     if writing.is_foreign(call) or call.call_id is None:
-        writing.lose_here("a call of another provider's own tool is left out")
+        writing.lose_here("a call of another provider's built-in tool is left out")
         return UNSET
     arguments = call.input if isinstance(call.input, dict) else {}
     block = {"type": "server_tool_use", "id": call.call_id, "name": call.name, "input": arguments}
@@ -209,7 +209,7 @@ def _encode_server_tool_call(call: ServerToolCall, writing: Writing) -> Any:
 
 
 def decode_server_tool_result(block: Block, reading: Reading) -> ServerToolResult | Opaque:
-    """What such a tool returned, whole: much of it is sealed."""
+    """Decode the result of a server tool, kept whole because much of it is encrypted."""
     call_id, content = block.get("tool_use_id"), block.get("content")
     if type(call_id) is not str:
         return decode_opaque(block, reading)
@@ -229,9 +229,9 @@ def decode_server_tool_result(block: Block, reading: Reading) -> ServerToolResul
 
 
 def _encode_server_tool_result(result: ServerToolResult, writing: Writing) -> Any:
-    """The result block of the tool's own type."""
+    """Encode a server tool result as a block of the tool's type."""
     if writing.is_foreign(result) or result.call_id is None:
-        writing.lose_here("the result of another provider's own tool is left out")
+        writing.lose_here("the result of another provider's built-in tool is left out")
         return UNSET
     block: Block = {"type": result.name + RESULT_SUFFIX, "tool_use_id": result.call_id}
     if result.content is not None:
@@ -239,12 +239,14 @@ def _encode_server_tool_result(result: ServerToolResult, writing: Writing) -> An
     if result.name == _MCP and result.is_error is not None:
         block["is_error"] = result.is_error
     elif bool(result.is_error) is not bool(_is_error(result.content)):
-        writing.lose_here("whether it failed is told by its content here", ".is_error")
+        writing.lose_here(
+            "the error flag is not supported; the content tells whether it failed", ".is_error"
+        )
     return with_common_fields(block, result)
 
 
 def _is_error(content: Any) -> bool | None:
-    """Whether the content is one of the error objects, which all end alike."""
+    """Whether the content is an error object, recognised by the ending of its type."""
     kind = content.get("type") if isinstance(content, dict) else None
     return True if type(kind) is str and kind.endswith("_error") else None
 
@@ -262,4 +264,4 @@ CALL_ENCODERS: Encoders = {
     ServerToolResult: _encode_server_tool_result,
 }
 PLAIN_ENCODERS: Encoders = {ToolCall: _encode_plain_call, ToolResult: _encode_plain_result}
-"""What writes a part that has nothing but its usual fields, or returns None."""
+"""Encoders for parts without optional fields; they return None for any other."""

@@ -1,4 +1,4 @@
-"""Tools that come and go in mid-conversation (`tool_addition`, `tool_removal`)."""
+"""Tools added or removed during a conversation (`tool_addition`, `tool_removal`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.wire.tool_offers import ToolChange, ToolOffers
 
 
 def _change(payload: Mapping[str, Any]) -> ToolChange | None:
-    """What a block says; None also where it is about tools of an MCP server, one by one."""
+    """Decode a block; None if unknown, or if it is about single tools of an MCP server."""
     kind, tool = payload.get("type"), payload.get("tool")
     if kind not in ("tool_addition", "tool_removal") or not isinstance(tool, Mapping):
         return None

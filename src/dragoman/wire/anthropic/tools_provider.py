@@ -1,7 +1,7 @@
-"""Anthropic's own tools, and the kinds that they are of.
+"""Anthropic's built-in tools, mapped to our provider tool classes.
 
-A tool's type has a date. All of a kind are read; written is the oldest that does what the kind
-says, which the most models take.
+Tool types are dated. All versions are decoded; the oldest version with the required features is
+encoded, because most models support it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WEB = (
 )
 
 
-# --- MCP: the server stands beside the tools, which name it
+# --- MCP: servers are listed separately, and tools refer to them by name
 
 
 def _server(payload: Mapping[str, Any], servers: Any) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _server(payload: Mapping[str, Any], servers: Any) -> dict[str, Any]:
 
 
 def _enabled(payload: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The tools that are switched on, where all others are switched off."""
+    """The names of the enabled tools, if all others are disabled by default."""
     usual, configs = payload.get("default_config"), payload.get("configs")
     if not isinstance(usual, Mapping) or usual.get("enabled") is not False:
         return None
@@ -88,7 +88,7 @@ def _server_wire(tool: McpServer) -> list[dict[str, Any]]:
     return [server]
 
 
-# --- tools that the caller runs: the arguments of their calls
+# --- built-in tools that the client runs: their arguments as function definitions
 
 
 def _function(name: str, about: str, required: list[str], **properties: Any) -> ToolDefinition:
@@ -98,33 +98,40 @@ def _function(name: str, about: str, required: list[str], **properties: Any) -> 
 
 _TEXT = {"type": "string"}
 _LINE = {"type": "integer"}
-_LINES = {"type": "array", "items": _LINE, "description": "The first line and the last; -1: all."}
+_LINES = {
+    "type": "array",
+    "items": _LINE,
+    "description": "First and last line; -1 as the last means the end of the file.",
+}
 _EDITS: Mapping[str, Any] = {
     "path": _TEXT,
     "file_text": {**_TEXT, "description": "For create: the whole file."},
-    "old_str": {**_TEXT, "description": "For str_replace: what is there, exactly once."},
-    "new_str": {**_TEXT, "description": "For str_replace: what is to be there."},
+    "old_str": {
+        **_TEXT,
+        "description": "For str_replace: the text to replace, which must occur exactly once.",
+    },
+    "new_str": {**_TEXT, "description": "For str_replace: the replacement."},
     "insert_line": {**_LINE, "description": "For insert: the line after which to insert."},
-    "insert_text": {**_TEXT, "description": "For insert: what to insert."},
+    "insert_text": {**_TEXT, "description": "For insert: the text to insert."},
     "view_range": _LINES,
 }
 _BASH = _function(
     "bash",
-    "Run a command in a bash shell that stays open from one call to the next.",
+    "Run a command in a bash shell that persists between calls.",
     [],
     command={**_TEXT, "description": "The command to run."},
-    restart={"type": "boolean", "description": "Start the shell anew instead."},
+    restart={"type": "boolean", "description": "Restart the shell instead."},
 )
 _EDITOR = _function(
     "str_replace_based_edit_tool",
-    "Look at files and edit them.",
+    "View and edit files.",
     ["command", "path"],
     command={"type": "string", "enum": ["view", "create", "str_replace", "insert"]},
     **_EDITS,
 )
 _MEMORY = _function(
     "memory",
-    "Files under /memories that are kept from one conversation to the next.",
+    "Files under /memories that persist between conversations.",
     ["command"],
     command={
         "type": "string",
@@ -146,9 +153,9 @@ _COMPUTER = _function(
                  "middle_click", "double_click", "triple_click", "left_mouse_down",
                  "left_mouse_up", "scroll", "hold_key", "wait", "cursor_position", "screenshot"],
     },
-    coordinate={**_PLACE, "description": "Where, for mouse actions and scroll: x and y."},
-    start_coordinate={**_PLACE, "description": "For left_click_drag: from where."},
-    text={**_TEXT, "description": "For type; the keys for key and hold_key (`ctrl+s`)."},
+    coordinate={**_PLACE, "description": "For mouse actions and scroll: the x and y position."},
+    start_coordinate={**_PLACE, "description": "For left_click_drag: the start position."},
+    text={**_TEXT, "description": "For type: the text; for key and hold_key: the keys (`ctrl+s`)."},
     duration={"type": "number", "description": "For wait and hold_key: seconds."},
     scroll_direction={"type": "string", "enum": ["up", "down", "left", "right"]},
     scroll_amount={**_LINE, "description": "How many clicks of the wheel."},
@@ -194,7 +201,7 @@ FORMS = (
             Option("mcp_server_name", "label", text),
             Option("default_config.defer_loading", "defer_loading", flag),
         ),
-        needs="url",  # the tools name a server, which has to be there
+        needs="url",  # tools refer to a server, which must be declared
         outside=Outside(
             "mcp_servers",
             frozenset({"url", "authorization", "allowed_tools"}),
@@ -233,10 +240,10 @@ FORMS = (
     ),
     Form(Memory, "memory_20250818", _COMMON, r"memory_\d{8}", {"name": "memory"}, function=_MEMORY),
 )  # fmt: skip
-"""By kind: how it is written here."""
+"""The wire formats of the provider tools that Anthropic supports."""
 
 
 def betas_of(tools: Iterable[Any]) -> list[str]:
-    """What the header has to name so that these tools are taken."""
+    """The beta names that these tools need in the `anthropic-beta` header."""
     kinds = [tool.get("type") for tool in tools if isinstance(tool, Mapping)]
     return [beta for kind, beta in _BETAS.items() if kind in kinds]

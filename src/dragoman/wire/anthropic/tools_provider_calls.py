@@ -1,4 +1,4 @@
-"""Calls of Anthropic's own tools: what they ask and return, and how a client is shown others'."""
+"""Calls of Anthropic's built-in tools, and how other providers' are shown to clients."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from dragoman.wire.provider_calls import (
 )
 from dragoman.wire.settings_table import text, whole
 
-_HERE = Origin(dialect="anthropic")
+_ORIGIN = Origin(dialect="anthropic")
 _SEARCH, _FETCH, _CODE, _BASH = "web_search", "web_fetch", "code_execution", "bash_code_execution"
 _TOOLS, _FOUND = "tool_search_tool_bm25", "tool_search_tool_search_result"
 _MCP = "mcp"
 
 
-# --- what they say
+# --- decoding
 
 
 def _read_call(part: ServerToolCall) -> ProviderCall | None:
@@ -67,7 +67,9 @@ def _read_result(part: ServerToolResult) -> ProviderResult | None:
         return _remote_result(part)
     if kind is WebSearch and isinstance(content, (list, tuple)):
         found = tuple(Source(text(w.get("url")), text(w.get("title"))) for w in mappings(content))
-        return ProviderResult(kind, found, is_whole=not content)  # W71: what it read is sealed
+        return ProviderResult(
+            kind, found, is_whole=not content
+        )  # W71: the page content is encrypted
     if not isinstance(content, Mapping):
         return None
     if part.is_error:
@@ -81,15 +83,15 @@ def _read_result(part: ServerToolResult) -> ProviderResult | None:
 def _remote_result(part: ServerToolResult) -> ProviderResult | None:
     content = part.content
     if isinstance(content, str):
-        said, is_whole = content, True
+        output, is_whole = content, True
     elif isinstance(content, (list, tuple)):
         texts = [w["text"] for w in mappings(content) if isinstance(w.get("text"), str)]
-        said, is_whole = "\n".join(texts), len(texts) == len(content)
+        output, is_whole = "\n".join(texts), len(texts) == len(content)
     else:
         return None
     if part.is_error:
-        return ProviderResult(McpServer, failure=said, is_whole=is_whole)
-    return ProviderResult(McpServer, output=said, is_whole=is_whole)
+        return ProviderResult(McpServer, failure=output, is_whole=is_whole)
+    return ProviderResult(McpServer, output=output, is_whole=is_whole)
 
 
 def _read_page(content: Mapping[str, Any]) -> ProviderResult:
@@ -106,13 +108,13 @@ def _read_page(content: Mapping[str, Any]) -> ProviderResult:
 
 
 def _read_run(content: Mapping[str, Any]) -> ProviderResult:
-    said = ("type", "stdout", "stderr", "return_code")
+    known = ("type", "stdout", "stderr", "return_code")
     return ProviderResult(
         CodeExecution,
         output=text(content.get("stdout")),
         errors=text(content.get("stderr")) or None,
         return_code=whole(content.get("return_code")),
-        is_whole=has_only({k: v for k, v in content.items() if v not in ([], ())}, *said),
+        is_whole=has_only({k: v for k, v in content.items() if v not in ([], ())}, *known),
     )
 
 
@@ -140,29 +142,29 @@ _READERS: dict[type[ProviderTool], Callable[[Mapping[str, Any]], ProviderResult]
 }
 
 
-# --- as a client is shown them
+# --- encoding for clients
 
 
 def _called(
     name: str, given: Mapping[str, Any], call_id: str, result: AnyPart | None
 ) -> tuple[AnyPart, ...]:
-    call = ServerToolCall(name, call_id, given, origin=_HERE)
+    call = ServerToolCall(name, call_id, given, origin=_ORIGIN)
     return (call,) if result is None else (call, result)
 
 
 def _result(name: str, content: Any, call_id: str) -> ServerToolResult:
-    return ServerToolResult(name, call_id, content, origin=_HERE)
+    return ServerToolResult(name, call_id, content, origin=_ORIGIN)
 
 
 def _failed(name: str, call_id: str, code: str = "unavailable") -> ServerToolResult:
     content = {"type": f"{name}_tool_result_error", "error_code": code}
-    return ServerToolResult(name, call_id, content, is_error=True, origin=_HERE)
+    return ServerToolResult(name, call_id, content, is_error=True, origin=_ORIGIN)
 
 
 def _show_search(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
-    """One block for each query would need as many results: several are one text."""
-    told = None if call.outcome is None else _show_found(call.outcome, call_id)[0]
-    return _called(_SEARCH, {"query": "; ".join(call.queries)}, call_id, told)
+    """Queries are joined to one call, since one block per query would need as many results."""
+    result = None if call.outcome is None else _show_found(call.outcome, call_id)[0]
+    return _called(_SEARCH, {"query": "; ".join(call.queries)}, call_id, result)
 
 
 def _show_found(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
@@ -179,8 +181,8 @@ def _show_found(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
 def _show_fetch(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
     if len(call.urls) != 1:
         return ()
-    told = None if call.outcome is None else _show_page(call.outcome, call_id)[0]
-    return _called(_FETCH, {"url": call.urls[0]}, call_id, told)
+    result = None if call.outcome is None else _show_page(call.outcome, call_id)[0]
+    return _called(_FETCH, {"url": call.urls[0]}, call_id, result)
 
 
 def _show_page(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
@@ -201,8 +203,8 @@ def _show_page(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
 def _show_code(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
     if call.code is None:
         return ()
-    told = None if call.outcome is None else _show_run(call.outcome, call_id)[0]
-    return _called(_CODE, {"code": call.code}, call_id, told)
+    result = None if call.outcome is None else _show_run(call.outcome, call_id)[0]
+    return _called(_CODE, {"code": call.code}, call_id, result)
 
 
 def _show_run(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
@@ -218,8 +220,8 @@ def _show_run(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
 
 
 def _show_tools(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
-    told = None if call.outcome is None else _show_found_tools(call.outcome, call_id)[0]
-    return _called(_TOOLS, {"query": " ".join(call.queries)}, call_id, told)
+    result = None if call.outcome is None else _show_found_tools(call.outcome, call_id)[0]
+    return _called(_TOOLS, {"query": " ".join(call.queries)}, call_id, result)
 
 
 def _show_found_tools(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
@@ -233,14 +235,14 @@ def _show_remote(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
     if call.tool is None:
         return ()
     given = arguments_in(call.arguments)
-    made = ServerToolCall(call.tool, call_id, given, call.server or "", origin=_HERE)
+    made = ServerToolCall(call.tool, call_id, given, call.server or "", origin=_ORIGIN)
     return (made,) if call.outcome is None else (made, *_show_remote_result(call.outcome, call_id))
 
 
 def _show_remote_result(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
     failed = result.failure is not None
-    said = [{"type": "text", "text": result.failure or result.output or "", "citations": None}]
-    return (ServerToolResult(_MCP, call_id, said, failed, origin=_HERE),)
+    content = [{"type": "text", "text": result.failure or result.output or "", "citations": None}]
+    return (ServerToolResult(_MCP, call_id, content, failed, origin=_ORIGIN),)
 
 
 CALLS = CallForms(

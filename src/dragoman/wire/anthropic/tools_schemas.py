@@ -1,4 +1,4 @@
-"""What Anthropic takes of JSON Schema."""
+"""Anthropic's JSON Schema dialects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from operator import sub
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ToolDefinition
-from dragoman.wire.anthropic.dialect import TARGET, Block, is_ours
+from dragoman.wire.anthropic.dialect import TARGET, Block, is_own
 from dragoman.wire.anthropic.rules_view import View
 from dragoman.wire.schemas import PLAIN, Projection, Weight, projected
 from dragoman.wire.schemas.profiles import ANNOTATIONS, CORE, FORMATS, REFERENCES, SCALARS, Profile
@@ -16,7 +16,7 @@ from dragoman.wire.schemas.request_schemas import Profiles
 from dragoman.wire.target import Target
 
 ANTHROPIC = Profile(name="anthropic", refused_at_root=frozenset({"oneOf", "allOf", "anyOf"}))
-"""Tools that are not strict (W62)."""
+"""For tools that are not strict (W62)."""
 
 ANTHROPIC_STRICT = Profile(
     name="anthropic-strict",
@@ -33,33 +33,32 @@ ANTHROPIC_STRICT = Profile(
     needs_items=True,
     is_closed=True,
     defines_required=True,
-    most_min_items=1,
-    most_optional=24,  # of all strict tools of a request together, as are the unions
-    most_unions=16,
+    max_min_items=1,
+    max_optional=24,  # for all strict tools of a request together, like the unions
+    max_unions=16,
 )
-"""Strict tools and output formats: what the vendor's SDK makes of a schema before it sends it."""
+"""For strict tools and output formats: what the vendor's SDK makes of a schema."""
 
 ANTHROPICS = Profiles(ANTHROPIC_STRICT, ANTHROPIC)
 _ANTHROPICS_OF_OTHERS = Profiles(ANTHROPIC, ANTHROPIC)
 
 
 def anthropic_profiles(target: Target) -> Profiles:
-    """Those of a host that speaks Anthropic's dialect."""
+    """The profiles for a target that speaks Anthropic's dialect."""
     return ANTHROPICS if target.schemas.checks_strict else _ANTHROPICS_OF_OTHERS
 
 
-# --- how much of strict schemas one request may hold
+# --- limits on strict schemas in one request
 
 MAX_STRICT_TOOLS = 20
-MAX_OPTIONAL = ANTHROPIC_STRICT.most_optional or 0
-MAX_UNIONS = ANTHROPIC_STRICT.most_unions or 0
+MAX_OPTIONAL = ANTHROPIC_STRICT.max_optional or 0
+MAX_UNIONS = ANTHROPIC_STRICT.max_unions or 0
 
 
 class StrictSchemaLimits:
-    """How much of strict schemas is left: there are limits for all of a request together.
+    """Tracks the limits on strict schemas, which apply to a request as a whole.
 
-    What is sent in any case, the schema of the answer and strict tools of the dialect's own, goes
-    first.
+    What is sent in any case counts first: the output schema and this dialect's own strict tools.
     """
 
     __slots__ = ("_body", "_left", "_tools")
@@ -69,17 +68,17 @@ class StrictSchemaLimits:
         self._left: list[int] = []
 
     def refusal(self, made: Projection) -> str | None:
-        """Why one more strict tool is too much; where it is not, it is counted."""
+        """Why one more strict tool exceeds a limit; counts it and returns None if it does not."""
         if not self._left:
             self._left = [MAX_STRICT_TOOLS, MAX_OPTIONAL, MAX_UNIONS]
             self._reserve()
         tools, optional, unions = self._left
         if tools < 1:
-            return f"there are more strict tools than the {MAX_STRICT_TOOLS} that are taken"
+            return f"a request can have at most {MAX_STRICT_TOOLS} strict tools"
         if made.weight.optional > optional:
-            return f"all strict schemas may have {MAX_OPTIONAL} optional properties together"
+            return f"strict schemas can have at most {MAX_OPTIONAL} optional properties in total"
         if made.weight.unions > unions:
-            return f"all strict schemas may have {MAX_UNIONS} unions together"
+            return f"strict schemas can have at most {MAX_UNIONS} unions in total"
         self._count(1, made.weight)
         return None
 
@@ -88,7 +87,7 @@ class StrictSchemaLimits:
         if isinstance(answer, Mapping):
             self._count(0, projected(answer, PLAIN).weight)
         for tool in self._tools:
-            if isinstance(tool, ToolDefinition) and tool.strict is True and is_ours(tool.origin):
+            if isinstance(tool, ToolDefinition) and tool.strict is True and is_own(tool.origin):
                 self._count(1, projected(tool.parameters or EMPTY, PLAIN).weight)
 
     def _count(self, tools: int, weight: Weight) -> None:

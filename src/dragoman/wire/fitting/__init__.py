@@ -1,8 +1,8 @@
-"""Fitting a request to its target: only what the target would refuse is touched.
+"""Fits a request to its target: changes only what the target would refuse.
 
-`FIRST`, `MESSAGES` and `SETTINGS` have the steps in their order, and `fitted` runs them. Each step
-returns the same object where there is nothing to do, so that a request which the target accepts
-goes through untouched, and cheaply. A dialect may have steps of its own, which come last.
+`FIRST`, `MESSAGES` and `SETTINGS` list the steps in order, and `fitted` runs them. Each step
+returns the same object if there is nothing to do, so that a request the target accepts passes
+through unchanged, and cheaply. A dialect may have steps of its own, which run last.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ from dragoman.wire.fitting.steps import (
     Messages,
     Step,
     always,
-    asked_steps,
     fit_messages,
     keep_nothing,
+    required_steps,
 )
 from dragoman.wire.fitting.thinking import with_allowed_thinking, with_thinking_sent_back
-from dragoman.wire.fitting.thinking_settings import is_told_not_to_think, with_supported_thinking
+from dragoman.wire.fitting.thinking_settings import is_thinking_off, with_supported_thinking
 from dragoman.wire.fitting.tools import (
     are_objects,
     with_call_opening,
@@ -86,18 +86,18 @@ FIRST: tuple[Step[Request], ...] = (
     Step(
         with_placed_instructions,
         ("turns.system_place",),
-        is_asked=lambda to: to.turns.system_place != "anywhere",
+        is_required=lambda to: to.turns.system_place != "anywhere",
     ),
     Step(with_supported_state, ("state.fields",)),
 )
-"""What comes before all else."""
+"""Steps that run before all others."""
 MESSAGES: tuple[Step[Messages], ...] = (
     Step(with_readable_parts, (), lambda seen, _: seen.has_media),
     Step(with_readable_calls, (), lambda seen, _: seen.has_media),
     Step(
         with_known_roles,
         ("turns.takes_developer",),
-        is_asked=lambda to: not to.turns.takes_developer,
+        is_required=lambda to: not to.turns.takes_developer,
     ),
     Step(with_calls_by_assistant, ("is_strict",), lambda seen, _: seen.has_misplaced_calls),
     Step(
@@ -132,23 +132,23 @@ MESSAGES: tuple[Step[Messages], ...] = (
     Step(
         with_alternating_roles,
         ("turns.alternates_roles",),
-        is_asked=lambda to: to.turns.alternates_roles,
+        is_required=lambda to: to.turns.alternates_roles,
     ),
     Step(
         with_answered_results,
         ("turns.answers_results",),
-        is_asked=lambda to: to.turns.answers_results,
+        is_required=lambda to: to.turns.answers_results,
     ),
     Step(
         with_opening,
         ("turns.starts_with_user", "turns.refuses_call_first", "turns.needs_message"),
-        is_asked=lambda to: (
+        is_required=lambda to: (
             to.turns.starts_with_user or to.turns.refuses_call_first or to.turns.needs_message
         ),
         among_kept=with_opening_among_kept,
     ),
 )
-"""What is repeated until nothing is found: putting one thing right may bring out another (I11)."""
+"""Steps that are repeated until nothing changes: one repair may make another necessary (I11)."""
 SETTINGS: tuple[Step[Request], ...] = (
     Step(
         with_supported_thinking,
@@ -168,39 +168,39 @@ SETTINGS: tuple[Step[Request], ...] = (
         ),
     ),
 )
-"""What is asked of the model, once the conversation stands."""
+"""Steps for the request's settings, which run once the messages are final."""
 
 
 class Fitted(NamedTuple):
-    """A request that the target accepts, what it cost, and how to undo it on the way back."""
+    """A request that the target accepts, with losses and repairs, and how to undo the changes."""
 
     request: Request
     notes: tuple[Note, ...]
     context: Context
     placed: tuple[Message, ...]
-    """Its messages with the parts that were given, where they stand now."""
+    """The fitted messages with their original parts, to map paths back."""
     tools: Numbers | None = None
-    """The numbers that its tools had, where not all are left."""
+    """The original indices of its tools, if some were dropped."""
     has_extra_fields: bool = False
-    """Whether a part may have a field that has no place on the wire."""
+    """Whether a part may have a field that the wire lacks."""
 
     @property
     def losses(self) -> tuple[Loss, ...]:
-        """What the target can't be told."""
+        """What the target can't be sent."""
         return _losses(self.notes)
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
-        """What was changed so that it is accepted."""
+        """What was changed so that the target accepts it."""
         return _repairs(self.notes)
 
 
 def fitted(
     request: Request, target: Target, own_steps: OwnSteps = (), seen: Contents | None = None
 ) -> Fitted:
-    """The request as the target takes it; `own_steps` are the dialect's.
+    """Fit a request to a target; `own_steps` are the dialect's.
 
-    `seen` is what there is in its messages, where somebody has looked already.
+    `seen` is the summary of its messages, if the caller already has it.
     """
     keeps: Keeps = target.owns if target.keeps_own_messages else keep_nothing
     notes: list[Note] = []
@@ -215,7 +215,7 @@ def fitted(
         messages = with_opening((), target, notes, is_instructed=True)
     if target.turns.prefill != "free" and not (messages and keeps(messages[-1])):
         messages = _with_ending(messages, given, target, notes)
-    placed = messages  # from here on, everything stays where it is
+    placed = messages  # from here on, positions don't change
     found: list[Note] = []
     kept = NOTHING_KEPT if keeps is keep_nothing else Kept(messages, request.tools, target, keeps)
     if seen.calls:
@@ -240,9 +240,9 @@ def fitted(
 def _with_first_steps(
     request: Request, seen: Contents, target: Target, notes: list[Note]
 ) -> tuple[Request, Contents]:
-    """The request after `FIRST`, and what there is in it; what only others know is noted."""
+    """Run `FIRST`; also reports fields that only other dialects have."""
     given = request.messages
-    for step in asked_steps(FIRST, target):
+    for step in required_steps(FIRST, target):
         if step.concerns is always or step.concerns(seen, target):
             request = step.fit(request, target, notes)
     notes += foreign_request_losses(request, target.dialect)
@@ -266,9 +266,9 @@ def _with_ending(
 def _with_fitted_settings(
     request: Request, seen: Contents, target: Target, found: list[Note], kept: frozenset[str]
 ) -> tuple[Request, Numbers | None, Context]:
-    """The request with settings and tools that are accepted.
+    """Fit settings and tools.
 
-    Returned with it: the numbers that its tools had, where not all are left, and the way back.
+    Also returns the original indices of the tools, if some were dropped, and how to undo renames.
     """
     for step in SETTINGS:
         request = step.fit(request, target, found)
@@ -286,13 +286,13 @@ def _with_fitted_settings(
 
 
 def _for_conversation(target: Target, request: Request, seen: Contents) -> Target:
-    """The target without demands that this very conversation is free of."""
+    """The target without requirements that don't apply to this conversation."""
     if (request.state is not None or seen.has_media) and has_hidden_context(
         request, request.messages if seen.has_media else (), target
     ):
-        # The calls that results here belong to may be with the provider.
+        # The calls that these results belong to may be stored by the provider.
         target = target.with_flags({"turns.pairs_results": False})
-    if target.thinking.sent_back == "all" and is_told_not_to_think(request.thinking):
+    if target.thinking.sent_back == "all" and is_thinking_off(request.thinking):
         target = target.with_flags({"thinking.sent_back": "own"})  # C2: only while it thinks
     return target
 
@@ -310,8 +310,8 @@ def _with_fitted_messages(
     notes: list[Note],
     keeps: Keeps,
 ) -> tuple[Messages, Contents]:
-    """The messages with all that the steps have to do to them, and what there is in them."""
-    steps = asked_steps(MESSAGES, target)
+    """Run `MESSAGES` until nothing changes; also returns a summary of the result."""
+    steps = required_steps(MESSAGES, target)
     for _ in range(_MAX_ROUNDS):
         before = messages
         for step in steps:
@@ -335,7 +335,7 @@ def encoded_for(
     steps: OwnSteps = (),
     strict: bool = False,
 ) -> Encoded:
-    """The body for a request, fitted to the target; `strict` raises where anything is lost."""
+    """Encode a request, fitted to the target; `strict` raises `LossError` if anything is lost."""
     mapped: list[Note] = []
     calls: dict[str, CallForm] = {}
     places = None
@@ -378,7 +378,7 @@ def _repairs(notes: Iterable[Note]) -> tuple[Repair, ...]:
 def _way_back(
     done: Fitted, schemas: Context, target: Target, calls: dict[str, CallForm]
 ) -> Context:
-    """What fitting and encoding have to undo, as one."""
+    """The combined context of fitting and encoding."""
     limit = done.request.sampling.max_tokens if target.host.hides_cut_offs else None
     if target.host.ends_with_done and schemas.is_idle and limit is None and not calls:
         return done.context

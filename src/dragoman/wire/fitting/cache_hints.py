@@ -1,4 +1,4 @@
-"""Cache hints: no more than the target takes, and nothing in them that it does not know."""
+"""Removes cache hints, and fields of hints, that the target doesn't support."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T", bound=Part | ToolDefinition | ServerTool)
 
 
 def with_accepted_hints(request: Request, target: Target, notes: list[Note]) -> Request:
-    """The request with as many cache hints as the target takes; the oldest go first (W60)."""
+    """Remove cache hints above the target's limit, the oldest first (W60)."""
     if target.cache.max_hints is None and target.cache.takes_ttl:
         return request
     hints = list(hints_of(request))
@@ -28,12 +28,12 @@ def with_accepted_hints(request: Request, target: Target, notes: list[Note]) -> 
 
 
 def has_hints_outside(request: Request) -> bool:
-    """Whether there are any beside the messages."""
+    """Whether tools or instructions have cache hints."""
     return any(item.cache is not None for item in (*request.tools, *request.system))
 
 
 def hints_of(request: Request) -> Iterator[CacheHint]:
-    """All that there are, in the order in which the wire has them."""
+    """All cache hints, in wire order."""
     for tool in request.tools:
         if tool.cache is not None:
             yield tool.cache
@@ -46,7 +46,7 @@ def hints_of(request: Request) -> Iterator[CacheHint]:
 
 
 class _Trimming:
-    """Goes to everything that may have a hint, in the order in which the wire has it."""
+    """Visits everything that may have a cache hint, in wire order."""
 
     def __init__(self, target: Target, notes: list[Note], surplus: int) -> None:
         self._target = target
@@ -54,7 +54,7 @@ class _Trimming:
         self._surplus = surplus
 
     def request(self, request: Request) -> Request:
-        """The tools, then the instructions, then the messages."""
+        """Visit the tools, then the instructions, then the messages."""
         tools = tuple(self._item(tool, f"tools[{i}]") for i, tool in enumerate(request.tools))
         system = tuple(self._part(part, f"system[{i}]") for i, part in enumerate(request.system))
         messages = with_changed_parts(request.messages, self._part)
@@ -76,10 +76,12 @@ class _Trimming:
         if self._surplus:
             self._surplus -= 1
             most = self._target.cache.max_hints
-            reason = f"no more than {most} are taken" if most else "there are no cache hints here"
+            reason = (
+                f"only {most} cache hints are allowed" if most else "cache hints are not supported"
+            )
             self._notes.append(Loss(path, reason))
             return None
         if hint.ttl is not None and not self._target.cache.takes_ttl:
-            self._notes.append(Loss(f"{path}.ttl", "how long can't be told here"))
+            self._notes.append(Loss(f"{path}.ttl", "a cache TTL is not supported"))
             return CacheHint()
         return hint

@@ -1,4 +1,4 @@
-"""Blank texts, and media, that the target refuses (W46, W76, W105)."""
+"""Replaces blank texts and media that the target refuses (W46, W76, W105)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _BLANK = "(no text)"
 
 
 def without_blank_texts(messages: Messages, target: Target, notes: list[Note]) -> Messages:
-    """Messages without blank texts; one that was nothing else is left out, or says that it is.
+    """Remove blank texts; an otherwise empty message is removed or gets a placeholder text.
 
-    Some targets take blank texts, but no message without any part (W76).
+    Some targets accept blank texts, but not a message without parts (W76).
     """
     is_refused = _refused_texts(target)
     if is_refused is None:
@@ -38,27 +38,27 @@ def without_blank_texts(messages: Messages, target: Target, notes: list[Note]) -
             kept.append(message)
         elif len(refused) < len(parts):
             notes.extend(
-                Repair(f"{path}.parts[{place}]", "W46", "dropped", "a blank text")
+                Repair(f"{path}.parts[{place}]", "W46", "dropped", "blank text")
                 for place in refused
             )
             rest = tuple(part for place, part in enumerate(parts) if place not in refused)
             kept.append(message.replace_unchecked(parts=rest))
         elif message.role is Role.ASSISTANT:
-            notes.append(Repair(path, "W46", "dropped", "an empty answer"))
-        else:  # who spoke is part of the conversation: leaving it out would join two answers
-            notes.append(Repair(path, "W46", "added", "words in the place of a blank text"))
+            notes.append(Repair(path, "W46", "dropped", "empty assistant message"))
+        else:  # without it, two assistant messages would become adjacent
+            notes.append(Repair(path, "W46", "added", "placeholder for a blank text"))
             kept.append(message.replace_unchecked(parts=(Text(_BLANK),)))
     return unless_same(kept, messages)
 
 
 def without_empty_results(messages: Messages, target: Target, notes: list[Note]) -> Messages:  # noqa: ARG001 - a step's
-    """Messages without those of tools that hold no result: nobody has said anything there.
+    """Remove tool messages without results.
 
-    An agent that runs many tools writes such a message down, to know later which it has begun.
+    An agent that runs many tools stores such a message to record which ones it has started.
     """
     is_empty = [message.role is Role.TOOL and not message.parts for message in messages]
     notes.extend(
-        Repair(f"messages[{place}]", "W46", "dropped", "a tool message without a result")
+        Repair(f"messages[{place}]", "W46", "dropped", "tool message without a result")
         for place, drops in enumerate(is_empty) if drops
     )  # fmt: skip
     kept = [message for message, drops in zip(messages, is_empty, strict=True) if not drops]
@@ -66,7 +66,7 @@ def without_empty_results(messages: Messages, target: Target, notes: list[Note])
 
 
 def _refused_texts(target: Target) -> Callable[[AnyPart], bool] | None:
-    """What tells whether a part is a text that the target refuses; None: it minds nothing."""
+    """A predicate for texts that the target refuses; None if it refuses none."""
     if target.turns.refuses_blank_text:
         return _is_blank
     if target.turns.refuses_empty_text:
@@ -86,11 +86,11 @@ def _never(_part: AnyPart) -> bool:
     return False
 
 
-_HEARD = ("audio", "video")
+_TIMED_MEDIA = ("audio", "video")
 
 
 def with_accepted_media(messages: Messages, target: Target, notes: list[Note]) -> Messages:
-    """Messages with the media that the target takes."""
+    """Replace media that the target doesn't support with a note."""
 
     def accepted(part: AnyPart, path: str) -> AnyPart:
         if isinstance(part, ToolResult):
@@ -104,25 +104,25 @@ def with_accepted_media(messages: Messages, target: Target, notes: list[Note]) -
 
 
 def _problem(part: Media, target: Target) -> str | None:
-    """Why the target does not take it."""
+    """Why the target doesn't accept it; None if it does."""
     kind = _kind(part)
     if part.file_id is not None and _is_elsewhere(part.origin, target):
         return f"{kind}: uploaded to another provider"
     if target.media.kinds is not None and kind not in target.media.kinds:
-        return f"{kind}: this model takes none"
+        return f"{kind}: not supported by this model"
     if isinstance(part, Image) and part.url is not None and not target.media.takes_image_urls:
-        return "images can be given as data only here (W105)"
+        return "image URLs are not supported; send the data instead (W105)"
     return None
 
 
 def _is_elsewhere(origin: Origin | None, target: Target) -> bool:
-    """Whether a file was uploaded to another vendor; one vendor's dialects know the same files."""
+    """Whether a file was uploaded to another vendor; a vendor's dialects share uploaded files."""
     if origin is None:
         return False
     return origin.dialect.partition("-")[0] != target.dialect.partition("-")[0]
 
 
 def _kind(part: Media) -> str:
-    """What it is: sound and film are what they are in a file, too."""
+    """The kind of media; audio and video are recognised in a file part too."""
     of_type = (part.mime or "").partition("/")[0]
-    return of_type if of_type in _HEARD else type(part).__name__.lower()
+    return of_type if of_type in _TIMED_MEDIA else type(part).__name__.lower()

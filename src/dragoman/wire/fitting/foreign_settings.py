@@ -1,9 +1,10 @@
-"""Fields of a request that stay in its extras at home, and that other dialects can be told.
+"""Carries over request fields from another dialect's extras that the target supports.
 
-Some servers that speak a dialect have more settings than its vendor, and so has another dialect:
-`min_p` beside Chat's own, `options.min_p` of Ollama. They are no part of the model, since most
-targets would refuse them; a dialect lists them (`Description.host_settings`), and a host says
-which of them it takes (`sampling.host_fields`). Documents beside the messages are text elsewhere.
+Some servers of a dialect have more settings than its vendor, and another dialect may have the same
+ones: `min_p` of some Chat servers is `options.min_p` in Ollama. They are not part of the model,
+since most targets would refuse them; a dialect lists them (`Description.host_settings`), and a host
+declares which of them it accepts (`sampling.host_fields`). Documents beside the messages become
+text.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _VISIBLE = "thinking.visible"
 
 
 def with_foreign_settings(request: Request, target: Target, notes: list[Note]) -> Request:
-    """With what other dialects' extras hold where the target has it."""
+    """Move settings and documents in other dialects' extras to where the target has them."""
     here = target.dialect
     for source in request.extras if request.extras is not EMPTY else ():
         described = None if source == here else description_of(source)
@@ -57,13 +58,13 @@ def _with_settings(request: Request, source: Description, target: Target) -> Req
         described.host_settings.put(own, {name: value}, "", lost)
         if not lost:
             del unplaced[name]
-    source.host_settings.put(left, unplaced, "", [])  # what has no place is reported with the rest
+    source.host_settings.put(left, unplaced, "", [])  # unsupported ones are reported with the rest
     extras = {**request.extras, source.name: left, target.dialect: own}
     return request.replace(extras={key: fields for key, fields in extras.items() if fields})
 
 
 def _with_documents(request: Request, source: Description, notes: list[Note]) -> Request:
-    """With documents that stood beside the messages as text of the first thing the user says."""
+    """Append documents beside the messages as text to the first user message."""
     own = own_fields(request.extras, source.name)
     found = None if source.documents is None else source.documents(own)
     index = next((i for i, m in enumerate(request.messages) if m.role is Role.USER), None)

@@ -1,8 +1,8 @@
-"""Ids of calls and names of tools as the target takes them (I4, I5, W6).
+"""Replaces call ids and tool names that the target doesn't accept (I4, I5, W6).
 
-What the target accepts stays. Any other id becomes a hash of itself: the same each time, so that
-what is sent again has the same bytes, and different for different ids. A name gets an alias, which
-is undone in the answer.
+Accepted ids and names are kept. Any other id is replaced by its hash: deterministic, so that a
+request sent again has the same bytes, and collision-free. A name gets an alias, which is undone in
+the response.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from dragoman.wire.losses import Note, Repair
 from dragoman.wire.target import Target
 
 RENAMED_IDS = "I4"
-"""The rule that ids are renamed by."""
+"""The rule for renaming ids."""
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 _PREFIX = "call_"
-_DIGITS = 24  # of base 36: 124 bits, no two ids alike
+_DIGITS = 24  # in base 36: 124 bits, enough to avoid collisions
 
 
 def with_accepted_ids(
@@ -37,9 +37,9 @@ def with_accepted_ids(
     notes: list[Note],
     kept: frozenset[str] = frozenset(),
 ) -> Messages:
-    """Messages in which every tool call, of which these are all, has an id that is accepted.
+    """Replace the ids of tool calls that the target doesn't accept; `calls` are all calls.
 
-    Ids that are to be kept stay as they are.
+    Ids in `kept` are not changed.
     """
     if _are_accepted([call for call in calls if call.id not in kept] if kept else calls, target):
         return messages
@@ -55,7 +55,7 @@ def _are_accepted(calls: Iterable[ToolCall], target: Target) -> bool:
 
 
 class _Projection:
-    """Ids of one conversation, in the order of its calls."""
+    """Maps the ids of one conversation, in the order of its calls."""
 
     def __init__(self, target: Target, notes: list[Note], kept: frozenset[str]) -> None:
         self._target = target
@@ -65,7 +65,7 @@ class _Projection:
         self._current: dict[str, str] = {}
 
     def part(self, part: AnyPart, path: str) -> AnyPart:
-        """The part with an id that is accepted, if it has another."""
+        """The part with an accepted id."""
         changed = part
         if isinstance(part, ToolCall):
             accepted = self._accepted(part.id)
@@ -76,11 +76,11 @@ class _Projection:
             if accepted != part.call_id:
                 changed = part.replace_unchecked(call_id=accepted)
         if changed is not part:
-            self._notes.append(Repair(path, RENAMED_IDS, "renamed", "an id that is accepted"))
+            self._notes.append(Repair(path, RENAMED_IDS, "renamed", "id not accepted by target"))
         return changed
 
     def _accepted(self, tool_id: str) -> str:
-        """An id for the next call that has this one; results that follow are for it."""
+        """An accepted id for the next call with this id; the results that follow belong to it."""
         if tool_id in self._kept:
             return tool_id
         ids = self._target.ids
@@ -91,7 +91,7 @@ class _Projection:
 
 
 def accepted_id(tool_id: str, ids: IdFlags, used: Collection[str] = ()) -> str:
-    """The id that stands for this one: itself where it is accepted and nobody has used it."""
+    """The id itself if it is accepted and unused, otherwise a hash of it."""
     found = tool_id
     attempt = 0
     while not ids.accepts(found) or found in used:
@@ -106,14 +106,14 @@ def _hashed(text: str, ids: IdFlags) -> str:
     for _ in range(_DIGITS):
         number, digit = divmod(number, len(_ALPHABET))
         digits += _ALPHABET[digit]
-    # A target whose ids are short and plain (Mistral's have nine characters) gets no prefix.
+    # A target with short alphanumeric ids (Mistral: nine characters) gets no prefix.
     candidate = f"{_PREFIX}{digits}"[: ids.max_length]
     return candidate if ids.accepts(candidate) else digits[: ids.max_length]
 
 
 _REFUSED = re.compile(r"[^A-Za-z0-9_]+", re.ASCII)
 _HASH = 8
-_REASON = "a name that is accepted; the answer has its own again"
+_REASON = "name not accepted by target; restored in the response"
 
 
 def with_accepted_names(
@@ -123,9 +123,9 @@ def with_accepted_names(
     notes: list[Note],
     kept: frozenset[str] = frozenset(),
 ) -> tuple[Request, Context]:
-    """The request with aliases for names that the target refuses, and the way back.
+    """Replace tool names that the target refuses with aliases; also returns how to undo this.
 
-    `calls` are all that there are in its messages; names that are to be kept stay.
+    `calls` are all calls in the messages; names in `kept` are not changed.
     """
     used = [tool.name for tool in request.tools if isinstance(tool, ToolDefinition)]
     used += [call.name for call in calls]
@@ -161,5 +161,5 @@ def _alias(name: str, target: Target) -> str:
     room = target.tools.max_name_length - _HASH - 1
     stem = _REFUSED.sub("_", name).strip("_")
     alias = f"{stem[:room] or 'tool'}_{mark}"
-    # Gemini wants no digit first (W89).
+    # Gemini refuses a leading digit (W89).
     return alias if target.tools.accepts_name(alias) else f"_{stem[: room - 1]}_{mark}"

@@ -1,6 +1,6 @@
-"""Providers' own tools, and settings that several APIs have, in the target's form.
+"""Translates provider tools and shared settings into the target's form.
 
-This is mapping, not repair: it is never skipped.
+This is translation, not repair: it also happens with `repair=False`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from dragoman.wire.shared_settings import (
 )
 from dragoman.wire.target import Target
 
-_KEPT = "another provider keeps what it names"
-_DESCRIBED = "a function, which is described here as its provider's models know it"
+_STORED_ELSEWHERE = "it refers to data stored by another provider"
+_DESCRIBED = "sent as a function, with the description that its provider's models have built in"
 
 
 def with_provider_tools(
     request: Request, target: Target, notes: list[Note], calls: dict[str, CallForm]
 ) -> Request:
-    """With the tools that others' providers run as the target's provider has them.
+    """Replace other providers' tools with those of the target's provider.
 
-    `calls` learns how calls of those have to look in the answer that the caller runs.
+    `calls` collects how calls of client-run tools must look in the response.
     """
     here = target.dialect
     for tool in request.tools:
@@ -66,13 +66,13 @@ def with_provider_tools(
                 carried.update(_outside(tool))
                 tool = found.tool  # noqa: PLW2901 - in the other's place
         tools.append(tool)
-    request = functions.followed(request.replace_trusted(tools=tuple(tools)))
+    request = functions.with_renames(request.replace_trusted(tools=tuple(tools)))
     request = _with_fields(request, written, here)
     return _without_carried(request, carried) if carried else request
 
 
 class _Functions:
-    """Tools that the caller runs, which become functions: each has a name of its own."""
+    """Client-run tools that become functions; gives each a unique name."""
 
     def __init__(self, request: Request, calls: dict[str, CallForm]) -> None:
         self._declared = {tool.name for tool in request.tools if isinstance(tool, ToolDefinition)}
@@ -82,7 +82,7 @@ class _Functions:
         self._renamed: dict[tuple[str, Any], str] = {}
 
     def add(self, tool: ServerTool, written: Written) -> Written:
-        """The tool as it is written, under a name that no other function has."""
+        """The encoded tool, renamed if another function has its name."""
         made = written.tool
         if not isinstance(made, ToolDefinition):
             return written
@@ -100,8 +100,8 @@ class _Functions:
         self._chosen.setdefault(tool.name, name)
         return written._replace(tool=made.replace_unchecked(name=name))
 
-    def followed(self, request: Request) -> Request:
-        """The request with the calls and the choice of those that have another name now."""
+    def with_renames(self, request: Request) -> Request:
+        """Apply the renames to calls in the history and to the tool choice."""
         choice = request.tool_choice
         if choice is not None and not self._chosen.keys().isdisjoint(choice.names):
             names = tuple(self._chosen.get(name, name) for name in choice.names)
@@ -124,14 +124,14 @@ class _Functions:
 
 
 def _outside(tool: ServerTool) -> Iterator[tuple[str, str]]:
-    """Where its own dialect says more of a tool: the dialect, and the field of the request."""
+    """The request fields with further options of a tool, as pairs of dialect and field."""
     for form in _forms(tool.dialect):
         if form.outside is not None and form.reads(tool.name):
             yield tool.dialect, form.outside.field
 
 
 def with_settings_of_target(request: Request, target: Target, notes: list[Note]) -> Request:
-    """With the settings that several APIs have where the target's has them."""
+    """Move shared settings to where the target has them."""
     if not has_shared_settings(request):
         return request
     described = description_of(target.dialect)
@@ -143,7 +143,7 @@ def with_settings_of_target(request: Request, target: Target, notes: list[Note])
 def with_readable_parts(
     messages: tuple[Message, ...], target: Target, notes: list[Note]
 ) -> tuple[Message, ...]:
-    """With content that only another dialect has as the text that can be read in it."""
+    """Replace content that only another dialect has with its readable text."""
     if not any(map(_has_opaque, messages)):
         return messages
 
@@ -200,7 +200,7 @@ def _written(
     is_hosted = form.is_hosted is not None and form.is_hosted(tool.payload)
     if known is None or is_hosted:
         return None
-    if known.is_run_by_caller:  # elsewhere its calls would be of another form
+    if known.is_run_by_caller:  # calls of another dialect's tool would have another form
         return _as_function(tool, known, form, path, notes)
     kept = [name for name in known.kept_by_provider if getattr(known, name) not in (None, ())]
     if not kept:
@@ -209,19 +209,19 @@ def _written(
     known = known.replace(**{name: getattr(plain, name) for name in kept})
     written = written_tool(known, place, path, notes)
     if written is not None:
-        notes += [Loss(f"{path}.{name}", _KEPT) for name in kept]
+        notes += [Loss(f"{path}.{name}", _STORED_ELSEWHERE) for name in kept]
     return written
 
 
 def _as_function(
     tool: ServerTool, known: ProviderTool, form: Form, path: str, notes: list[Note]
 ) -> Written | None:
-    """A tool that the caller runs as a function, whose calls are as its own dialect has them."""
+    """A client-run tool as a function, whose calls are converted to its own dialect's form."""
     function = function_of(tool, form)
     if function is None:
         return None
     if known.extras:
-        notes.append(Loss(f"{path}.extras", f"only {tool.dialect} knows it"))
+        notes.append(Loss(f"{path}.extras", f"only {tool.dialect} has this field"))
     notes.append(Repair(path, "I14", "retyped", _DESCRIBED))
     description = " ".join(filter(None, (function.description, about_screen(known))))
     made = function.replace_unchecked(
@@ -234,7 +234,7 @@ def _as_function(
 
 
 def _with_fields(request: Request, written: list[Written], here: str) -> Request:
-    """With what the request has to say of the tools besides, in fields of its own."""
+    """Add request fields with further options of the tools."""
     fields = dict(own_fields(request.extras, here))
     for each in written:
         for key, value in each.fields.items():
@@ -244,7 +244,7 @@ def _with_fields(request: Request, written: list[Written], here: str) -> Request
 
 
 def _without_carried(request: Request, carried: set[tuple[str, str]]) -> Request:
-    """Without the fields of other dialects that are carried with their tools."""
+    """Remove other dialects' fields that were translated with their tools."""
     extras = {
         source: {key: value for key, value in fields.items() if (source, key) not in carried}
         if isinstance(fields, Mapping)

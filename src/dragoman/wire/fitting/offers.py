@@ -1,7 +1,7 @@
-"""Tools in groups, and tools that come and go, for a target that has but one list of them.
+"""Flattens groups of tools and tool changes for a target with a single list of tools.
 
-A tool of a group is told by the names of both (`crm__find`), which the answer has apart again.
-This is mapping, not repair: it is never skipped.
+A tool of a group is named after both (`crm__find`); the response has the original names again. This
+is translation, not repair: it also happens with `repair=False`.
 """
 
 from __future__ import annotations
@@ -25,22 +25,21 @@ from dragoman.wire.tool_offers import Group, ToolChange, offers_of
 
 N = TypeVar("N", Loss, Repair, Note)
 Places = list[tuple[str, bool]]
-"""The path of each tool, and whether it stands there itself: or else something that holds it."""
+"""The original path of each tool, and whether it is the tool's own or that of its container."""
 _TOOL = re.compile(r"tools\[(\d+)\]", re.ASCII)
 _SYSTEM, _DEVELOPER = Role.SYSTEM, Role.DEVELOPER
 _BETWEEN = "__"
-_GROUPED = "tools of a group are told by its name and theirs"
+_GROUPED = "tools of a group are sent under the group's name and their own"
 
 
 def with_offered_tools(
     request: Request, target: Target, seen: Contents, calls: dict[str, CallForm],
     notes: list[Note],
 ) -> tuple[Request, Places | None]:  # fmt: skip
-    """With all tools in the list that the model has at the end of the conversation.
+    """List all tools that the model has at the end of the conversation.
 
-    `seen` is what there is in its messages; `calls` learns how calls of the tools have to look in
-    the answer. Returned with it: where each tool of the list came from; None where all are where
-    they were.
+    `seen` is the summary of its messages; `calls` collects how calls of the tools must look in
+    the response. Also returns the original path of each listed tool; None if none has moved.
     """
     here = target.dialect
     changes = list(_changes(request.messages, here)) if seen.has_media else []
@@ -58,7 +57,7 @@ def with_offered_tools(
 
 
 def placed_back(notes: Iterable[N], places: Places) -> tuple[N, ...]:
-    """The notes, with the tools that they are about where those came from."""
+    """Map the paths of losses and repairs back to the original tools."""
     return tuple([_placed_back(note, places) for note in notes])
 
 
@@ -72,11 +71,11 @@ def _placed_back(note: N, places: Places) -> N:
     return note.replace(path=path)
 
 
-# --- tools that come and go
+# --- tools added and removed in mid-conversation
 
 
 def _changes(messages: Messages, here: str) -> Iterator[tuple[int, int, ToolChange]]:
-    """What other dialects' instructions say of the tools: message, part and change."""
+    """The tool changes in other dialects' instructions: message index, part index, change."""
     for index, message in enumerate(messages):
         role = message.role
         if role is not _DEVELOPER and role is not _SYSTEM:
@@ -91,7 +90,7 @@ def _changes(messages: Messages, here: str) -> Iterator[tuple[int, int, ToolChan
 
 
 def without_tool_changes(request: Request, target: Target, _notes: list[Note]) -> Request:
-    """Without the instructions that `with_offered_tools` has followed."""
+    """Remove the instructions that `with_offered_tools` has applied."""
     done: dict[int, set[int]] = {}
     for index, place, _ in _changes(request.messages, target.dialect):
         done.setdefault(index, set()).add(place)
@@ -110,19 +109,19 @@ def without_tool_changes(request: Request, target: Target, _notes: list[Note]) -
 def _changed(
     tools: tuple[AnyTool, ...], changes: list[tuple[int, int, ToolChange]]
 ) -> tuple[tuple[AnyTool, ...], Places]:
-    """The tools that are left, and where each came from."""
+    """The remaining tools, and the original path of each."""
     listed = dict(enumerate(tools))
     came: Places = [(f"tools[{index}]", True) for index in listed]
     numbers: dict[str, list[int]] = {}
     for number, tool in listed.items():
         numbers.setdefault(_name(tool), []).append(number)
-    has_left: set[str] = set()  # they may come back
+    has_left: set[str] = set()  # a removed tool may be added again
     for message, part, change in changes:
         for tool in change.added:
             name, number = _name(tool), len(came)
             came.append((f"messages[{message}].parts[{part}]", False))
             has_left.discard(name)
-            if isinstance(tool, ToolDefinition):  # of functions, the last of a name counts
+            if isinstance(tool, ToolDefinition):  # the last function of a name wins
                 for old in numbers.pop(name, ()):
                     listed.pop(old, None)
             numbers.setdefault(name, []).append(number)
@@ -137,7 +136,7 @@ def _changed(
 
 
 def _name(tool: AnyTool) -> str:
-    """What a tool is called by the model: a provider's may have a name besides its type."""
+    """The name that the model uses; a provider tool may have a name besides its type."""
     named = tool.payload.get("name") if isinstance(tool, ServerTool) else None
     return named if type(named) is str else tool.name
 
@@ -162,7 +161,7 @@ def _groups(tools: tuple[AnyTool, ...], here: str) -> Iterator[tuple[int, Group]
 
 
 class _Flat:
-    """A request whose groups of tools become functions of the list."""
+    """Flattens the tool groups of a request into functions."""
 
     def __init__(
         self, request: Request, groups: list[tuple[int, Group]], calls: dict[str, CallForm]
@@ -173,14 +172,14 @@ class _Flat:
         self._taken = {_name(tool) for tool in request.tools}
         self._counts: dict[str, int] = {}
         self._inner: dict[str, list[str]] = {}
-        """By the name of a tool in a group: what the target is told of all that have it."""
+        """By inner tool name: the names sent for all tools that have it."""
         self._names: dict[tuple[str, str], str] = {}
-        """By a group and a tool in it: what the target is told."""
+        """By group and inner tool name: the name sent."""
         self._results: dict[str, str] = {}
-        """By the id of a call: the same."""
+        """By call id: the name sent."""
 
     def request(self, notes: list[Note]) -> Request:
-        """The request; what the model is told anew is noted, at the places in its own list."""
+        """The flattened request; reports renames at paths in the new list."""
         tools: list[AnyTool] = []
         for index, tool in enumerate(self._request.tools):
             group = self._groups.get(index)
@@ -196,7 +195,7 @@ class _Flat:
         )
 
     def places(self, before: Places) -> Places:
-        """Where the tools of the flat list came from."""
+        """The original path of each tool in the flattened list."""
         made: Places = []
         for index, place in enumerate(before):
             group = self._groups.get(index)
@@ -205,7 +204,7 @@ class _Flat:
 
     def _told(self, tool: AnyTool, group: Group, dialect: str) -> AnyTool:
         if not isinstance(tool, ToolDefinition):
-            return tool  # the provider's own, whatever group it is in
+            return tool  # a provider tool keeps its name in any group
         flat = self._flat_name(group.name, tool.name)
         field = _field(dialect)
         form = {} if field is None else {dialect: {"status": "completed", field: group.name}}
@@ -215,7 +214,7 @@ class _Flat:
         return tool.replace_unchecked(name=flat, description=description or None)
 
     def _flat_name(self, group: str, name: str) -> str:
-        """A name that no other tool has; the same each time."""
+        """A unique name for a tool of a group; deterministic."""
         flat = told = f"{group}{_BETWEEN}{name}"
         while flat in self._taken:
             self._counts[told] = self._counts.get(told, 1) + 1
@@ -275,7 +274,7 @@ def _group_in(extras: Mapping[str, Any]) -> str | None:
 
 
 def _without_group(extras: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Extras without the name of a group, which is told by the name of the tool."""
+    """Extras without the group name, which is now part of the tool's name."""
     made: dict[str, Any] = {}
     for dialect, fields in extras.items():
         field = _field(dialect) if isinstance(fields, Mapping) else None

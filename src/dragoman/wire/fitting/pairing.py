@@ -1,8 +1,8 @@
-"""Every call has one result, and every result its call, before anyone else speaks (I8, I9).
+"""Pairs every call with exactly one result, directly after it (I8, I9).
 
-A call without a result gets one that says that nobody knows how it ended: leaving the call out
-would make the model run it again. Never while a result is at hand that can be matched: by its id,
-else by its tool's name, else by its position. A result without any call is carried as text.
+A call without a result gets one that says its outcome is unknown: if the call were left out, the
+model would repeat it. Before that, results are matched by id, then by tool name, then by position.
+A result without any call is sent as text.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ UNKNOWN = (
     " Check before calling again."
 )
 CUT_OFF = "The call was cut off before its arguments were complete, and was not run."
-MADE_UP = (UNKNOWN, CUT_OFF)
-"""What results say that stand in for those that never came."""
+PLACEHOLDERS = (UNKNOWN, CUT_OFF)
+"""The texts of placeholder results."""
 _ASSISTANT, _TOOL, _USER = Role.ASSISTANT, Role.TOOL, Role.USER
 
 
 def with_paired_results(messages: Messages, target: Target, notes: list[Note]) -> Messages:
-    """Messages in which calls and results are paired, if the target asks for it."""
+    """Pair calls and results, if the target requires it."""
     if not target.turns.pairs_results:
         return messages
     if _are_paired(messages, target) and not (
-        target.turns.orders_results and _are_mixed_up(messages)
+        target.turns.orders_results and _are_out_of_order(messages)
     ):
         return messages
     return _Pairing(messages, notes).paired()
@@ -45,7 +45,7 @@ def with_paired_results(messages: Messages, target: Target, notes: list[Note]) -
 def with_paired_results_among_kept(
     messages: Messages, target: Target, notes: list[Note], keeps: Keeps
 ) -> Messages:
-    """As `with_paired_results`; calls and results of kept messages are left as they stand."""
+    """Like `with_paired_results`; calls and results of kept messages are not changed."""
     if not target.turns.pairs_results:
         return messages
     done = _Pairing(messages, notes, keeps).paired()
@@ -54,7 +54,7 @@ def with_paired_results_among_kept(
 
 
 def _is_like(one: Message, other: Message) -> bool:
-    """Whether pairing has left a message as it was."""
+    """Whether pairing left a message unchanged."""
     if len(one.parts) != len(other.parts) or one.role is not other.role:
         return False
     return all(map(is_, one.parts, other.parts))
@@ -75,12 +75,12 @@ def _are_paired(messages: Messages, target: Target) -> bool:  # noqa: C901, PLR0
                         return False
                     waiting.add(part.id)
                 elif type(part) is ToolResult:
-                    return False  # the model gives none
+                    return False  # an assistant message can't hold results
             rounds, was_assistant = 0, True
             continue
         was_assistant = False
-        if role is _USER and not waiting and _is_talk(message.parts):
-            continue  # as most of what users say
+        if role is _USER and not waiting and _is_single_text(message.parts):
+            continue  # the most common user message
         results = [part.call_id for part in message.parts if type(part) is ToolResult]
         rounds += bool(results)
         for call_id in results:
@@ -94,8 +94,8 @@ def _are_paired(messages: Messages, target: Target) -> bool:  # noqa: C901, PLR0
     return not waiting
 
 
-def _are_mixed_up(messages: Messages) -> bool:
-    """Whether an earlier call of a tool is answered after a later one, in a paired conversation."""
+def _are_out_of_order(messages: Messages) -> bool:
+    """Whether results of one tool are in another order than its calls, in a paired conversation."""
     calls: dict[str, tuple[str, int]] = {}
     latest: dict[str, int] = {}
     for message in messages:
@@ -113,12 +113,12 @@ def _are_mixed_up(messages: Messages) -> bool:
     return False
 
 
-def _is_talk(parts: tuple[AnyPart, ...]) -> bool:
+def _is_single_text(parts: tuple[AnyPart, ...]) -> bool:
     return len(parts) == 1 and type(parts[0]) is Text
 
 
 def _come_first(message: Message) -> bool:
-    """Whether no result stands behind something else (W41)."""
+    """Whether no result follows another kind of part (W41)."""
     are_over = False
     for part in message.parts:
         if type(part) is not ToolResult:
@@ -129,13 +129,13 @@ def _come_first(message: Message) -> bool:
 
 
 _Stray = tuple[tuple[int, int], ToolResult]
-"""A result whose id no call has: its message and its place there, and itself."""
+"""A result whose id matches no call: message index and part index, and the result."""
 
 
 def _matches(
     waiting: OpenCalls[int], strays: list[_Stray], *, is_named: bool
 ) -> Iterator[tuple[int, _Stray]]:
-    """Calls that wait and the results that they get: by their tools' names, or by position."""
+    """Pairs of waiting calls and stray results, matched by tool name or by position."""
     for stray in strays:
         name = stray[1].tool_name
         if is_named and name is None:
@@ -147,14 +147,14 @@ def _matches(
 
 
 class _Pairing:
-    """One pass over a conversation that is out of order."""
+    """Pairs the calls and results of a conversation that is out of order, in one pass."""
 
     def __init__(self, messages: Messages, notes: list[Note], keeps: Keeps = keep_nothing) -> None:
         self._keeps = keeps
         self._messages = messages
         self._notes = notes
         self._taken: set[tuple[int, int]] = set()
-        # Where each id is called and answered, in order: a hostile history is long.
+        # Indexed by id, in order, so that long hostile histories don't take quadratic time.
         self._calls: dict[str, deque[int]] = defaultdict(deque)
         self._results: dict[str, deque[tuple[int, int]]] = defaultdict(deque)
         for index, message in enumerate(messages):
@@ -203,17 +203,17 @@ class _Pairing:
         return tuple(done)
 
     def _rename(self, given: Message, done: Message, index: int) -> None:
-        """Report the calls that got another id."""
+        """Report calls that got another id."""
         if done is given:
             return
         self._notes.extend(
-            Repair(f"messages[{index}].parts[{place}]", "I5", "renamed", "an id of its own")
+            Repair(f"messages[{index}].parts[{place}]", "I5", "renamed", "duplicate call id")
             for place, part in enumerate(done.parts)
             if part is not given.parts[place]
         )
 
     def _result_of(self, call: ToolCall, call_id: str, after: int) -> ToolResult | None:
-        """The call's own result, from wherever it stands before the id is used again."""
+        """The call's own result, wherever it is before the id is used again."""
         calls, results = self._calls[call.id], self._results[call.id]
         while calls and calls[0] <= after:
             calls.popleft()
@@ -229,7 +229,7 @@ class _Pairing:
         return None
 
     def _note_move(self, found: tuple[int, int], after: int) -> None:
-        """Report a result that somebody spoke before, or that the model itself gave."""
+        """Report a result that was not directly after its call, or was in an assistant message."""
         index, place = found
         between = self._messages[after + 1 : index]
         message = self._messages[index]
@@ -238,7 +238,7 @@ class _Pairing:
         if is_next and is_first and message.role is not _ASSISTANT:
             return
         path = f"messages[{index}].parts[{place}]"
-        self._notes.append(Repair(path, "I8", "moved", "a result goes behind its call"))
+        self._notes.append(Repair(path, "I8", "moved", "a result must directly follow its call"))
 
     def _match_strays(
         self,
@@ -246,7 +246,7 @@ class _Pairing:
         found: list[ToolResult | None],
         after: int,
     ) -> None:
-        """Give results that name no call of the conversation to the calls that wait."""
+        """Assign results with unknown ids to the calls that have no result."""
         strays = self._strays(after) if None in found else []
         waiting = OpenCalls[int]()
         for number, (given, _) in enumerate(calls) if strays else ():
@@ -257,12 +257,12 @@ class _Pairing:
                 strays.remove(stray)
                 self._taken.add(stray[0])
                 path = "messages[{}].parts[{}]".format(*stray[0])
-                reason = "a result without its call's id, matched by name or position"
+                reason = "result with an unknown id, matched by tool name or position"
                 self._notes.append(Repair(path, "I8", "renamed", reason))
                 found[number] = stray[1].replace_unchecked(call_id=calls[number][1].id)
 
     def _strays(self, after: int) -> list[_Stray]:
-        """The results of the round after a message whose ids no call has."""
+        """The results following a message whose ids match no call."""
         strays: list[_Stray] = []
         for index in range(after + 1, len(self._messages)):
             message = self._messages[index]
@@ -278,17 +278,17 @@ class _Pairing:
         return strays
 
     def _unknown(self, given: ToolCall, call: ToolCall, index: int) -> ToolResult:
-        """A result that says that nobody knows the outcome."""
+        """A placeholder result, which says that the outcome is unknown."""
         finish = self._messages[index].finish
         text = CUT_OFF if finish is not None and finish.is_cut_off else UNKNOWN
         place = next(p for p, part in enumerate(self._messages[index].parts) if part is given)
         path = f"messages[{index}].parts[{place}]"
-        reason = "a result that says that the outcome is unknown"
+        reason = "placeholder result: the outcome of the call is unknown"
         self._notes.append(Repair(path, "I9", "added", reason))
         return make_result(call.id, text, tool_name=call.name, is_error=True)
 
     def _without_results(self, index: int, message: Message) -> Message | None:
-        """The message without its results, which stand with their calls now or have none."""
+        """The message without its results, which now follow their calls or have become text."""
         if not message.tool_results:
             return message
         rest: list[AnyPart] = []
@@ -296,10 +296,10 @@ class _Pairing:
             if not isinstance(part, ToolResult):
                 rest.append(part)
             elif part.call_id in self._kept_calls:
-                rest.append(part)  # it answers a call that stays as it came
+                rest.append(part)  # its call is in a kept message
             elif (index, place) not in self._taken:
                 path = f"messages[{index}].parts[{place}]"
-                reason = "the result of a call that is not there is carried as text"
+                reason = "the result of a call that is not in the conversation is sent as text"
                 self._notes.append(Loss(path, reason))
                 rest += _as_content(part)
         if not rest:
@@ -314,7 +314,7 @@ def _is_only_results(message: Message) -> bool:
 
 
 def _as_content(result: ToolResult) -> Iterator[AnyPart]:
-    """What a result says, for a conversation that does not know its call."""
+    """A result as plain content, for a conversation without its call."""
     name = f" of {result.tool_name}" if result.tool_name else ""
     yield Text(f"(The result{name}, whose call is not part of this conversation:)")
     if isinstance(result.content, str):
@@ -324,7 +324,7 @@ def _as_content(result: ToolResult) -> Iterator[AnyPart]:
 
 
 def _with_distinct_calls(message: Message) -> Message:
-    """With other ids for calls that share one in the same message: results could not be told."""
+    """Give calls with the same id in one message different ids, to tell their results apart."""
     ids = [call.id for call in message.tool_calls]
     if len(ids) == len(set(ids)):
         return message

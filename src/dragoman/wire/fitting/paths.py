@@ -1,4 +1,4 @@
-"""Where things stood before fitting: losses and repairs point into the request as given."""
+"""Maps paths in the fitted request back to the request as given, for losses and repairs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from dragoman.model.content import AnyPart
 from dragoman.model.tools import ToolResult
-from dragoman.wire.fitting.pairing import MADE_UP
+from dragoman.wire.fitting.pairing import PLACEHOLDERS
 from dragoman.wire.fitting.steps import Messages
 from dragoman.wire.losses import Loss, Note, Repair
 
@@ -20,10 +20,10 @@ N = TypeVar("N", Loss, Repair, Note)
 
 
 class Places:
-    """The places of messages and parts in the given messages, by what stands at them.
+    """The original positions of messages and parts, looked up by object identity.
 
-    Fitting moves parts and leaves some out, but those that it keeps are the same objects. One
-    object may stand at several places: they are given out in their order.
+    Fitting moves and drops parts, but those it keeps are the same objects. If one object occurs
+    several times, its positions are used in order.
     """
 
     def __init__(self, given: Messages, fitted: Messages) -> None:
@@ -43,7 +43,7 @@ class Places:
             self._parts.append(found)
 
     def restored(self, note: N) -> N | None:
-        """The note at the place that it had; None where it is about something that we made up."""
+        """The note with its original path; None if it is about a placeholder of ours."""
         found = _PATH.match(note.path)
         if found is None or int(found[1]) >= len(self._messages):
             return note
@@ -56,12 +56,12 @@ class Places:
             return note
         part = parts[int(found[2])]
         if part is None:
-            return None if _is_made_up(self._fitted[index].parts[int(found[2])]) else note
+            return None if _is_placeholder(self._fitted[index].parts[int(found[2])]) else note
         return note.replace(path=f"messages[{part[0]}].parts[{part[1]}]{rest}")
 
 
 def restored(notes: Iterable[N], given: Messages, fitted: Messages) -> tuple[N, ...]:
-    """Losses and repairs that point into the fitted messages, pointing into the given ones."""
+    """Map losses and repairs from the fitted messages to the given ones."""
     found = tuple(notes)
     if fitted is given or not found:
         return found
@@ -70,11 +70,11 @@ def restored(notes: Iterable[N], given: Messages, fitted: Messages) -> tuple[N, 
 
 
 def left(placed: Messages, before: Messages, after: Messages) -> Messages:
-    """What is left of `placed` where a step made `after` of `before`, by leaving something out."""
+    """Apply to `placed` what a step dropped when it turned `before` into `after`."""
     if after is before:
         return placed
     if [len(message.parts) for message in after] == [len(message.parts) for message in before]:
-        return placed  # parts may have changed, but stand where they stood
+        return placed  # parts may have changed, but not their positions
     whole = {id(new): old for new, old in zip(before, placed, strict=False)}
     known = {
         id(part): given
@@ -91,7 +91,7 @@ def left(placed: Messages, before: Messages, after: Messages) -> Messages:
 
 
 def renumbered(notes: Iterable[N], kept: Numbers | None) -> tuple[N, ...]:
-    """The losses or repairs, where the tools have the numbers that they had."""
+    """Map losses and repairs to the original indices of the tools."""
     if kept is None:
         return tuple(notes)
     return tuple(_renumbered(note, kept) for note in notes)
@@ -105,9 +105,9 @@ def _renumbered(note: N, kept: Numbers) -> N:
     return note.replace(path=f"tools[{number}]{note.path[found.end() :]}")
 
 
-def _is_made_up(part: AnyPart) -> bool:
-    """Whether a part is a result that nobody gave."""
-    return isinstance(part, ToolResult) and part.content in MADE_UP
+def _is_placeholder(part: AnyPart) -> bool:
+    """Whether a part is a placeholder result."""
+    return isinstance(part, ToolResult) and part.content in PLACEHOLDERS
 
 
 def _places_of(messages: Messages) -> dict[int, list[int]]:

@@ -1,7 +1,7 @@
-"""Calls of other providers' own tools, and their results, as text that any model can read (W71).
+"""Turns calls of other providers' tools, and their results, into text for any model (W71).
 
-No provider takes another's: they are sealed, or stand for what only it keeps. Where the target has
-a plain form that anybody may write, that is used.
+No provider accepts another's calls: they are signed, or refer to data that only it stores. Where
+the target has an unsigned form that anyone may write, that is used instead.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dragoman.wire.target import Target
 
 _RUN = (ServerToolCall, ServerToolResult)
 _ONLY_TEXT = "only its text can be sent"
-_IN_WORDS = "told in words: no provider takes another's calls"
+_IN_WORDS = "sent as text: no provider accepts another's calls"
 _NO_OUTPUT, _NO_SOURCES = "[No output]", "[No sources were given]"
 _GAP = "\n\n"
 
@@ -38,7 +38,7 @@ _GAP = "\n\n"
 def with_readable_calls(
     messages: tuple[Message, ...], target: Target, notes: list[Note]
 ) -> tuple[Message, ...]:
-    """With calls of others' provider-run tools as text, or as the target has them."""
+    """Replace calls of other providers' tools with text, or with the target's own form."""
     if not any(map(_has_call, messages)):
         return messages
     writer = _Writer(target, notes)
@@ -51,14 +51,14 @@ def _has_call(message: Message) -> bool:
 
 
 class _Read(NamedTuple):
-    """A part, and what it says where its dialect can tell."""
+    """A part, and its decoded form if its dialect can decode it."""
 
     part: ServerToolCall | ServerToolResult
     view: ProviderCall | ProviderResult | None
 
 
 class _Writer:
-    """Writes the calls in messages for one target."""
+    """Rewrites the calls in messages for one target."""
 
     def __init__(self, target: Target, notes: list[Note]) -> None:
         self._target = target
@@ -73,7 +73,7 @@ class _Writer:
         return self._described[dialect]
 
     def written(self, message: Message, path: str) -> Message:
-        """The message with its calls as the target can be told of them."""
+        """The message with its calls rewritten for the target."""
         if not _has_call(message):
             return message
         made = list(self._parts(message, path))
@@ -102,7 +102,7 @@ class _Writer:
                 yield part if said is None else _apart(said, part, number > 1, after)
 
     def _read(self, part: AnyPart, message: Message) -> _Read | None:
-        """What a part says; None where it is none of another's calls."""
+        """Decode a part; None if it is not a call or result of another provider."""
         if not isinstance(part, _RUN):
             return None
         origin = message.origin_of(part)
@@ -120,7 +120,7 @@ class _Writer:
         return _Read(part, forms.call(part) if is_call else forms.result(part))  # type: ignore[arg-type]  # each its own
 
     def _native(self, read: Sequence[_Read | None]) -> Iterator[int]:
-        """The places of calls, each right before its result, that the target takes from anybody."""
+        """Indices of calls, each directly followed by its result, that the target accepts."""
         if self._here is None or not self._here.accepted:
             return
         for place, (one, other) in enumerate(pairwise(read)):
@@ -150,7 +150,7 @@ class _Writer:
             said = result_text(view) or (_NO_SOURCES if view.output is None else _NO_OUTPUT)
         else:
             said = unknown_text(part)
-        if said is None:  # it is no JSON: the encoder leaves it out, and says so
+        if said is None:  # not JSON: the encoder drops and reports it
             return None
         if view is not None and not view.is_whole:
             self._notes.append(Loss(path, _ONLY_TEXT))
@@ -160,7 +160,7 @@ class _Writer:
 
 
 def _apart(said: str, part: AnyPart, follows: bool, after: AnyPart | None) -> Text:  # noqa: FBT001 - a text
-    """A text that stays apart from its neighbours where a target makes all of them one text."""
+    """A text with blank lines around it, in case the target joins neighbouring texts."""
     said = f"{_GAP if follows else ''}{said}{_GAP if isinstance(after, Text) else ''}"
     return Text(said, origin=part.origin, cache=part.cache)
 

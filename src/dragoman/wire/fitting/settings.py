@@ -1,4 +1,4 @@
-"""Settings that the target does not take: sampling, the form of the answer, marks, and state."""
+"""Removes settings that the target refuses: sampling, output format, strict tools, state."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dragoman.model.parts import Opaque
 from dragoman.model.requests import AnyTool, Output, Request, State
 from dragoman.model.tools import ToolDefinition
 from dragoman.wire.fitting.steps import unless_same
-from dragoman.wire.fitting.thinking_settings import asks_to_think
+from dragoman.wire.fitting.thinking_settings import will_think
 from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.target import Target
 
-# What each setting is where nobody sets it: saying so is refused by no one.
+# The default of each setting, which no target refuses.
 DEFAULTS: dict[str, Any] = {
     "temperature": 1,
     "top_p": 1,
@@ -25,17 +25,18 @@ DEFAULTS: dict[str, Any] = {
 }
 
 
-_ONE_OF_TWO = "it is as it would be anyway, and this model takes only one of the two"
+_UNSUPPORTED_DEFAULT = "not supported, and the default anyway"
+_ONE_OF_TWO = "has its default value, and this model accepts only one of temperature and top_p"
 
 
 def with_supported_settings(request: Request, target: Target, notes: list[Note]) -> Request:
-    """The request without settings that the target would refuse."""
+    """Remove settings that the target would refuse."""
     request = _with_accepted_sampling(request, target, notes)
     if target.sampling.refuses_temperature_with_top_p:
         request = _with_one_of_two(request, notes)
     least, cap = target.sampling.min_output_tokens, request.sampling.max_tokens
     if least and cap is not None and cap < least:
-        notes.append(Loss("sampling.max_tokens", "raised to the least that is taken"))
+        notes.append(Loss("sampling.max_tokens", "raised to the target's minimum"))
         request = request.replace_trusted(
             sampling=request.sampling.replace_trusted(max_tokens=least)
         )
@@ -51,17 +52,17 @@ def with_supported_settings(request: Request, target: Target, notes: list[Note])
         and choice.parallel is not None
         and not target.tools.takes_parallel_choice
     ):
-        if choice.parallel:  # as it would be anyway
-            notes.append(Repair("tool_choice.parallel", "W12", "dropped", "it can't be told here"))
+        if choice.parallel:  # the default
+            notes.append(Repair("tool_choice.parallel", "W12", "dropped", _UNSUPPORTED_DEFAULT))
         else:
-            notes.append(Loss("tool_choice.parallel", "how many calls at once can't be told"))
+            notes.append(Loss("tool_choice.parallel", "parallel calls can't be disabled"))
         request = request.replace_trusted(tool_choice=choice.replace(parallel=None))
     return request
 
 
 def _with_accepted_sampling(request: Request, target: Target, notes: list[Note]) -> Request:
     refused = target.sampling.refused
-    if target.sampling.refused_while_thinking and asks_to_think(request.thinking, target):
+    if target.sampling.refused_while_thinking and will_think(request.thinking, target):
         refused += target.sampling.refused_while_thinking
     if not refused:
         return request
@@ -72,7 +73,7 @@ def _with_accepted_sampling(request: Request, target: Target, notes: list[Note])
         if value is None or value == () or (name in DEFAULTS and value == DEFAULTS[name]):
             continue
         changes[name] = () if name == "stop" else None
-        notes.append(Loss(f"sampling.{name}", "this model does not take it"))
+        notes.append(Loss(f"sampling.{name}", "not supported by this model"))
     return (
         request.replace_trusted(sampling=sampling.replace_trusted(**changes))
         if changes
@@ -81,7 +82,7 @@ def _with_accepted_sampling(request: Request, target: Target, notes: list[Note])
 
 
 def _with_one_of_two(request: Request, notes: list[Note]) -> Request:
-    """The request with a temperature or with `top_p`: what is as it would be anyway goes first."""
+    """Keep either temperature or `top_p`; one with its default value is dropped first."""
     sampling = request.sampling
     if sampling.temperature is None or sampling.top_p is None:
         return request
@@ -91,36 +92,38 @@ def _with_one_of_two(request: Request, notes: list[Note]) -> Request:
     if sampling.top_p == DEFAULTS["top_p"]:
         notes.append(Repair("sampling.top_p", "W59", "dropped", _ONE_OF_TWO))
     else:
-        notes.append(Loss("sampling.top_p", "this model takes it or a temperature, not both"))
+        notes.append(Loss("sampling.top_p", "this model accepts temperature or top_p, not both"))
     return request.replace_trusted(sampling=sampling.replace_trusted(top_p=None))
 
 
 def _output(output: Output, target: Target, notes: list[Note]) -> Output | None:
     if output.format == "schema" and "json" in target.schemas.outputs:
-        notes.append(Loss("output.schema", "only JSON of any form can be asked for here"))
+        notes.append(
+            Loss("output.schema", "output schemas are not supported; any JSON is requested")
+        )
         return Output(format="json")
-    if output.format == "text":  # as it would be anyway
-        notes.append(Repair("output", "W108", "dropped", "it can't be told here"))
+    if output.format == "text":  # the default
+        notes.append(Repair("output", "W108", "dropped", _UNSUPPORTED_DEFAULT))
     else:
-        notes.append(Loss("output", "no form of the answer can be asked for here"))
+        notes.append(Loss("output", "output formats are not supported"))
     return None
 
 
 def _loose(tool: AnyTool, index: int, notes: list[Note]) -> AnyTool:
     if not isinstance(tool, ToolDefinition) or tool.strict is not True:
         return tool
-    notes.append(Loss(f"tools[{index}].strict", "tools can't be strict here"))
+    notes.append(Loss(f"tools[{index}].strict", "strict tools are not supported"))
     return tool.replace_unchecked(strict=None)
 
 
 _STORE = "store"
-_HELD_ELSEWHERE = "another provider holds it: send the whole conversation"
-_NOT_STORED = "this dialect can't be told whether to keep the answer"
+_HELD_ELSEWHERE = "stored by another provider; send the whole conversation instead"
+_NOT_STORED = "this dialect has no setting for storing responses"
 _STANDS_FOR_MORE = frozenset({"item_reference", "compaction"})
 
 
 def with_supported_state(request: Request, target: Target, notes: list[Note]) -> Request:
-    """The request with the state that the target can know."""
+    """Remove state that the target doesn't support."""
     state = request.state
     if state is None:
         return request
@@ -139,7 +142,7 @@ def with_supported_state(request: Request, target: Target, notes: list[Note]) ->
 
 
 def has_hidden_context(request: Request, messages: Iterable[Message], target: Target) -> bool:
-    """Whether the target holds calls or results that the request does not show."""
+    """Whether the target stores calls or results that are not in the request."""
     state = request.state
     if state is not None and any(
         getattr(state, name) for name in target.state.fields if name != _STORE
@@ -149,7 +152,7 @@ def has_hidden_context(request: Request, messages: Iterable[Message], target: Ta
 
 
 def _stands_for_more(part: object, target: Target) -> bool:
-    """Whether a part is a reference, typed or not, or a summary of what came before."""
+    """Whether a part is a reference, typed or not, or a summary of earlier messages."""
     if not isinstance(part, Opaque) or part.dialect != target.dialect:
         return False
     payload = part.payload

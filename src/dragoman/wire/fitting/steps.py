@@ -1,7 +1,7 @@
-"""The steps of fitting: what concerns them, and how they pass over messages that stay as they came.
+"""The steps of fitting: when they apply, and how they skip messages that are kept unchanged.
 
-A conversation may be mixed: what a client sent in the target's own dialect, and what an agent, an
-editor or another provider added. Messages of the first kind are kept as they are.
+A conversation may be mixed: messages that a client sent in the target's own dialect, and messages
+that an agent, an editor or another provider added. The former are kept unchanged.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ Messages = tuple[Message, ...]
 T = TypeVar("T", Messages, Request)
 V = TypeVar("V")
 Change = Callable[[Any, str], Any]
-"""What a part at a path becomes; itself where it stays."""
+"""Changes the part at a path; returns it if there is nothing to do."""
 Keeps = Callable[[Message], bool]
-"""Whether a message stays as it came."""
+"""Whether a message is kept unchanged."""
 
 _ASSISTANT = Role.ASSISTANT
 _FIRST = "messages[0]"
 
 
 def keep_nothing(_message: Message) -> bool:
-    """The usual case: all messages are fitted."""
+    """Keep no message: the usual case, in which all messages are fitted."""
     return False
 
 
 class Contents:
-    """What there is in a conversation, looked up in one pass: most steps concern little of it.
+    """A summary of a conversation, made in one pass: most steps apply to little of it.
 
-    Where a flag is false, a step that asks for it has nothing to do.
+    If a flag is false, steps that depend on it have nothing to do.
     """
 
     __slots__ = (
@@ -54,7 +54,7 @@ class Contents:
         self.has_results = self.has_thinking = self.has_extra_fields = False
         self.has_misplaced_calls = False
         self.extended: list[int] = []
-        """The messages in which there may be extras, each once or more."""
+        """The indices of messages that may have extras, possibly repeated."""
         for index, message in enumerate(messages):
             parts = message.parts
             if not parts:
@@ -81,7 +81,7 @@ class Contents:
                 elif kind is Thinking:
                     self.has_thinking = True
                 else:
-                    self.has_media = True  # or something else that is rare
+                    self.has_media = True  # or another rare kind of part
                 if part.cache is not None:
                     self.has_hints = True
                 if part.signature is not None:
@@ -91,33 +91,35 @@ class Contents:
 
 
 def always(_contents: Contents, _target: Target) -> bool:
-    """Whether a step that asks the target itself has anything to do."""
+    """For steps that decide by the target, whatever the conversation contains."""
     return True
 
 
 class Step(NamedTuple, Generic[T]):
-    """One thing that fitting sees to.
+    """One step of fitting.
 
-    `fit` is given messages or a request, the target, and the list to report to; it returns the same
-    object where there is nothing to do. `flags` are those of the target that ask for it: they name
-    the rules that it serves.
+    `fit` gets messages or a request, the target, and the list of reports; it returns the same
+    object if there is nothing to do. `flags` are the target's flags that require it, and so name
+    its rules.
     """
 
     fit: Callable[[T, Target, list[Note]], T]
     flags: tuple[str, ...]
     concerns: Callable[[Contents, Target], bool] = always
     """Whether there may be anything to do."""
-    is_asked: Callable[[Target], bool] | None = None
-    """Whether the target asks for it, whatever there is in a conversation; None: it may."""
+    is_required: Callable[[Target], bool] | None = None
+    """Whether the target requires the step for any conversation; None: it may."""
     among_kept: Callable[[Messages, Target, list[Note], Keeps], Messages] | None = None
-    """How it is done where some messages stay as they came; None: message by message."""
+    """A variant for conversations with kept messages; None: fit message by message."""
 
 
-def asked_steps(steps: tuple[Step[T], ...], target: Target) -> tuple[Step[T], ...]:
-    """Those of the steps that the target may ask for."""
+def required_steps(steps: tuple[Step[T], ...], target: Target) -> tuple[Step[T], ...]:
+    """The steps that the target may require."""
     known: tuple[Any, tuple[Step[T], ...]] | None = target.findings.get(id(steps))
     if known is None or known[0] is not steps:
-        found = tuple([each for each in steps if each.is_asked is None or each.is_asked(target)])
+        found = tuple(
+            [each for each in steps if each.is_required is None or each.is_required(target)]
+        )
         known = target.findings[id(steps)] = steps, found
     return known[1]
 
@@ -125,7 +127,7 @@ def asked_steps(steps: tuple[Step[T], ...], target: Target) -> tuple[Step[T], ..
 def fit_messages(
     step: Step[Messages], messages: Messages, target: Target, notes: list[Note], keeps: Keeps
 ) -> Messages:
-    """What a step makes of the messages that are not kept as they came."""
+    """Apply a step to the messages that are not kept."""
     if keeps is keep_nothing:
         return step.fit(messages, target, notes)
     if step.among_kept is not None:
@@ -146,17 +148,17 @@ def fit_messages(
     return unless_same(fitted, messages)
 
 
-# --- what steps are made of
+# --- building blocks of steps
 
 
 def unless_same(made: Sequence[V], given: tuple[V, ...]) -> tuple[V, ...]:
-    """What was made; what was given, where it holds the very same."""
+    """What was made; or what was given, if all items are identical."""
     is_same = len(made) == len(given) and all(map(is_, made, given))
     return given if is_same else tuple(made)
 
 
 def with_changed_parts(messages: Messages, change: Change) -> Messages:
-    """Messages with what `change` makes of each part, given its path."""
+    """Apply `change` to each part, given its path."""
     changed = [
         _with_changed_parts(message, change, f"messages[{index}].parts")
         for index, message in enumerate(messages)
@@ -171,7 +173,7 @@ def _with_changed_parts(message: Message, change: Change, path: str) -> Message:
 
 
 def with_changed_content(result: ToolResult, change: Change, path: str) -> ToolResult:
-    """A result with what `change` makes of each part in it, given its path."""
+    """Apply `change` to each part in a result, given its path."""
     if isinstance(result.content, str):
         return result
     made = [change(part, f"{path}.content[{i}]") for i, part in enumerate(result.content)]
@@ -180,7 +182,7 @@ def with_changed_content(result: ToolResult, change: Change, path: str) -> ToolR
 
 
 class Kept:
-    """The ids and names that kept messages and the dialect's own tools use: they stay."""
+    """Ids and names in kept messages and in the dialect's own tools, which must not change."""
 
     def __init__(
         self, messages: Iterable[Message], tools: Iterable[AnyTool], target: Target, keeps: Keeps
@@ -204,4 +206,4 @@ class Kept:
 
 
 NOTHING_KEPT = Kept((), (), Target(dialect=""), keep_nothing)
-"""Of the usual case."""
+"""For the usual case."""

@@ -1,4 +1,4 @@
-"""Thinking that goes back, as each target's contract has it, and thinking in a tool loop (W51)."""
+"""Which thinking is sent back, by target, and thinking within a tool loop (W51)."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ _ASSISTANT = Role.ASSISTANT
 
 
 def with_thinking_sent_back(messages: Messages, target: Target, notes: list[Note]) -> Messages:
-    """Messages with the thinking that the target's contract asks for, or allows."""
+    """Adjust thinking in messages to what the target requires or accepts."""
     if target.thinking.sent_back == "all":
         return _with_thinking_in_every_answer(messages, target, notes)
     if target.thinking.sent_back == "never":
-        return _filtered(messages, lambda *_: True, notes, "not taken back")
+        return _filtered(messages, lambda *_: True, notes, "not accepted in requests")
     return _with_own_thinking(messages, target, notes)
 
 
 def _with_thinking_in_every_answer(
     messages: Messages, target: Target, notes: list[Note]
 ) -> Messages:
-    """Thinking is plain text to such a target: anyone's will do, and so will none at all.
+    """Put one thinking part into every assistant message.
 
-    While no tool was called, it does not ask for any.
+    To such a target thinking is plain text: any model's thinking is accepted, and so is an empty
+    one. It requires none as long as no tool was called.
     """
     if not any(message.tool_calls for message in messages):
         return messages
@@ -42,12 +43,12 @@ def _with_thinking_in_every_answer(
             changed.append(message)
             continue
         sealed = [p for p, part in enumerate(message.parts) if _is_sealed(part)]
-        notes.extend(Loss(f"messages[{index}].parts[{p}]", "thinking, sealed") for p in sealed)
+        notes.extend(Loss(f"messages[{index}].parts[{p}]", "thinking, encrypted") for p in sealed)
         thought = "\n".join(p.text for p in message.parts if isinstance(p, Thinking) and p.text)
         rest = tuple(part for part in message.parts if not isinstance(part, Thinking))
         if len(message.parts) - len(rest) != 1:
             action: Action = "merged" if thought else "added"
-            reason = "thinking in every answer, in one piece" if thought else "empty thinking"
+            reason = "one thinking part is required" if thought else "empty thinking is required"
             notes.append(Repair(f"messages[{index}]", "C2", action, reason))
         changed.append(message.replace_unchecked(parts=(Thinking(thought, origin=here), *rest)))
     return unless_same(changed, messages)
@@ -65,14 +66,12 @@ def _is_sealed(part: AnyPart) -> bool:
 
 
 def _with_own_thinking(messages: Messages, target: Target, notes: list[Note]) -> Messages:
-    """Messages without thinking that another model sealed, where the target's model is known.
+    """Remove thinking that another model signed, if the target's model is known.
 
-    A target verifies what it made, and refuses what another did (W54, W86).
+    A target verifies its own signatures, and refuses another model's (W54, W86).
     """
     if target.thinking.verifies_signatures:
-        messages = _filtered(
-            messages, lambda part, _: not _is_signed(part), notes, "without a seal"
-        )
+        messages = _filtered(messages, lambda part, _: not _is_signed(part), notes, "not signed")
     model = target.model
     if model is None:
         return messages
@@ -82,7 +81,7 @@ def _with_own_thinking(messages: Messages, target: Target, notes: list[Note]) ->
         made_by = None if origin is None or not _is_signed(part) else origin.model
         return made_by is not None and not is_same_model(made_by, model)
 
-    return _filtered(messages, is_foreign, notes, "sealed by another model")
+    return _filtered(messages, is_foreign, notes, "signed by another model")
 
 
 def _filtered(
@@ -91,7 +90,7 @@ def _filtered(
     notes: list[Note],
     why: str,
 ) -> Messages:
-    """Messages without the thinking that is not wanted, each piece of it reported."""
+    """Remove unwanted thinking, and report each part."""
     kept: list[Message] = []
     for index, message in enumerate(messages):
         unwanted = [
@@ -113,29 +112,29 @@ def _is_signed(part: Thinking) -> bool:
 
 
 def with_allowed_thinking(request: Request, target: Target, notes: list[Note]) -> Request:
-    """The request with thinking off, where the turn under way has no thinking that may be sent.
+    """Turn thinking off if the current turn has no thinking that may be sent.
 
-    A turn that another model began has none that this target could verify, and it refuses to
-    go on thinking without; the next turn may think again. Nor may a thinking model be forced to
-    call a tool (W58): then the tool is what counts.
+    A turn that another model began has no thinking that this target could verify, and the target
+    refuses to continue thinking without it; the next turn may think again. Thinking is also
+    turned off if a tool call is forced and the target can't do both (W58).
     """
     if not _is_on(request.thinking, target):
         return request
     choice = request.tool_choice
     if not target.thinking.allows_forced_tools and choice is not None and is_forced(choice):
-        notes.append(Loss("thinking", "a model that must call a tool can't think first here"))
+        notes.append(Loss("thinking", "turned off: not supported with a forced tool call"))
         return request.replace_trusted(thinking=ThinkingConfig(enabled=False))
     if not target.thinking.begins_turns:
         return request
-    turn = _turn_under_way(request.messages, target)
+    turn = _current_turn(request.messages, target)
     if not turn or _begins_with_thinking(turn[0], target):
         return request
-    notes.append(Loss("thinking", "this turn began without it, elsewhere; off until the next"))
+    notes.append(Loss("thinking", "turned off for this turn, which began without it"))
     return request.replace_trusted(thinking=ThinkingConfig(enabled=False))
 
 
 def _is_on(config: ThinkingConfig | None, target: Target) -> bool:
-    """Whether it is sure to think; what it decides itself (adaptively) is another matter."""
+    """Whether thinking is definitely on; an adaptive model may decide not to."""
     if config is None:
         return target.thinking.is_on_by_default
     if config.enabled is False or config.effort == "none":
@@ -144,24 +143,24 @@ def _is_on(config: ThinkingConfig | None, target: Target) -> bool:
     return config.budget is not None or is_switched or target.thinking.is_on_by_default
 
 
-def _turn_under_way(messages: Messages, target: Target) -> Messages:
-    """The neighbouring assistant messages whose results come last; none if they have no results.
+def _current_turn(messages: Messages, target: Target) -> Messages:
+    """The adjacent assistant messages whose results come last; empty if they have no results.
 
-    The user may have spoken after the results: to the target that is one turn with them.
+    A user message may follow the results: to the target they form one turn.
     """
-    spoken = [m for m in messages if not (m.role.is_system or _is_unsaid(m, target))]
+    spoken = [m for m in messages if not (m.role.is_system or _will_be_dropped(m, target))]
     end = len(spoken)
     while end and spoken[end - 1].role is not _ASSISTANT:
         end -= 1
     start = end
     while start and spoken[start - 1].role is _ASSISTANT:
         start -= 1
-    is_under_way = any(message.tool_results for message in spoken[end:])
-    return tuple(spoken[start:end]) if is_under_way else ()
+    is_current = any(message.tool_results for message in spoken[end:])
+    return tuple(spoken[start:end]) if is_current else ()
 
 
-def _is_unsaid(message: Message, target: Target) -> bool:
-    """Whether an answer is nothing but thinking that can't be sent: it will be left out."""
+def _will_be_dropped(message: Message, target: Target) -> bool:
+    """Whether an assistant message is only thinking that can't be sent, and so will be dropped."""
     return message.role is _ASSISTANT and all(
         isinstance(part, Thinking)
         and (
@@ -179,6 +178,6 @@ def _begins_with_thinking(message: Message, target: Target) -> bool:
     first = message.parts[0]
     origin = message.origin_of(first)
     if not isinstance(first, Thinking):
-        # What the provider's own tools began is accepted as it is.
+        # A turn that begins with the provider's own tools is accepted as it is.
         return isinstance(first, (ServerToolCall, ServerToolResult, Opaque))
     return _is_signed(first) and (origin is None or origin.dialect == target.dialect)

@@ -1,4 +1,4 @@
-"""Tools: the choice among them, those of the history, and the arguments of earlier calls."""
+"""Tool choice, declarations of tools in the history, and arguments of earlier calls."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from dragoman.wire.text_tools import TEXT_ARGUMENT
 def with_supported_choice(
     request: Request, target: Target, notes: list[Note]
 ) -> tuple[Request, Numbers | None]:
-    """The request with a choice that the target heeds.
+    """Convert the tool choice to one that the target supports.
 
-    Returned with it: the numbers that the tools had which are left; None where all are.
+    Also returns the original indices of the remaining tools; None if all remain.
     """
     choice = request.tool_choice
     if choice is None:
@@ -32,20 +32,20 @@ def with_supported_choice(
         notes.append(Loss("tool_choice", "this model can't be forced to call a tool"))
     elif choice.mode in target.tools.choices:
         return request, None
-    if choice.mode == "required":  # no selection of tools says it
+    if choice.mode == "required":  # can't be expressed by a selection of tools
         auto = ToolChoice("auto", parallel=choice.parallel)
         return request.replace_trusted(tool_choice=auto) if is_refused else request, None
     names = () if choice.mode == "none" else choice.names
     kept = tuple(i for i, tool in enumerate(request.tools) if tool.name in names)
     if not kept and choice.mode != "none":
-        return request, None  # it names what is not there: the target shall say so
+        return request, None  # an unknown name: left to the target to refuse
     if is_refused:
         choice = ToolChoice("allowed", choice.names, parallel=choice.parallel)
     tools = tuple(request.tools[index] for index in kept)
-    reason = "said by the tools that are sent"
+    reason = "expressed by the selection of tools sent"
     notes.append(Repair("tool_choice", "W74", "retyped", reason))
     notes.extend(
-        Repair(f"tools[{index}]", "W74", "dropped", "a tool that must not be called")
+        Repair(f"tools[{index}]", "W74", "dropped", "excluded by the tool choice")
         for index in range(len(request.tools))
         if index not in kept
     )
@@ -59,9 +59,9 @@ def _choice(choice: ToolChoice) -> ToolChoice | None:
 
 
 def with_call_opening(request: Request, target: Target, notes: list[Note]) -> Request:
-    """The request with the beginning of a call as the answer to go on with, if there must be one.
+    """Prefill the first characters of a call, if a call is required.
 
-    An answer that is begun already is left alone.
+    A prefill that is already there is left alone.
     """
     choice, messages = request.tool_choice, request.messages
     if (
@@ -73,7 +73,7 @@ def with_call_opening(request: Request, target: Target, notes: list[Note]) -> Re
         return request
     if messages and messages[-1].role is Role.ASSISTANT:
         return request
-    notes.append(Repair("messages", "W74", "added", "the beginning of a call, to be continued"))
+    notes.append(Repair("messages", "W74", "added", "a prefill that forces a tool call"))
     return request.replace_trusted(
         messages=(*messages, Message.assistant(target.tools.call_opening))
     )
@@ -85,7 +85,7 @@ def is_forced(choice: ToolChoice) -> bool:
 
 
 def with_declared_tools(request: Request, target: Target, notes: list[Note]) -> Request:
-    """The request with the tools of its history, which must not be called, if it has none."""
+    """Declare the tools called in the history, with tool choice `none`, if there are no tools."""
     if not target.tools.must_be_declared or request.tools:
         return request
     names = dict.fromkeys(call.name for message in request.messages for call in message.tool_calls)
@@ -96,19 +96,19 @@ def with_declared_tools(request: Request, target: Target, notes: list[Note]) -> 
         make_definition(name, "Used earlier.", {"type": "object", "properties": {}}, origin=here)
         for name in names
     )
-    notes.append(Repair("tools", "W63", "added", "the tools that the history speaks of"))
+    notes.append(Repair("tools", "W63", "added", "declarations of tools called in the history"))
     return request.replace_trusted(tools=tools, tool_choice=ToolChoice("none"))
 
 
-NOT_AN_OBJECT = "arguments that are not a JSON object were wrapped in one"
+NOT_AN_OBJECT = "arguments that are not a JSON object are wrapped in one"
 NO_ARGUMENTS = "{}"
-"""How a call without any is written where arguments are a text."""
+"""Empty arguments, where arguments are a JSON text."""
 
 
 def with_object_arguments(messages: Messages, target: Target, notes: list[Note]) -> Messages:
-    """Messages in which every call has an object for its arguments, where the target parses them.
+    """Wrap call arguments that are not an object, if the target parses them.
 
-    Elsewhere the arguments are a text like any other, and stay what the model wrote.
+    Other targets treat arguments as plain text, so the model's own text is kept.
     """
 
     def readable(part: AnyPart, path: str) -> AnyPart:
@@ -121,12 +121,12 @@ def with_object_arguments(messages: Messages, target: Target, notes: list[Note])
 
 
 def is_blank(raw: str) -> bool:
-    """Whether arguments are none: some models write nothing for a tool without parameters."""
+    """Whether arguments are blank: some models write nothing for a tool without parameters."""
     return not raw or raw.isspace()
 
 
 def are_objects(calls: Iterable[ToolCall], target: Target) -> bool:
-    """Whether there is nothing to do."""
+    """Whether `with_object_arguments` has nothing to do."""
     return not target.tools.parses_arguments or all(map(_is_readable, calls))
 
 

@@ -1,4 +1,4 @@
-"""Who speaks, in which role and in which order, and where instructions stand."""
+"""Roles, their order, and the position of instructions."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ READ = "(The results were read.)"
 
 
 def with_known_roles(messages: Messages, target: Target, notes: list[Note]) -> Messages:
-    """Messages in which the developer speaks as the system, where nobody knows a developer."""
+    """Turn developer messages into system messages, if the target has no developer role."""
     if target.turns.takes_developer:
         return messages
     done: list[Message] = []
     for index, message in enumerate(messages):
         if message.role is Role.DEVELOPER:
-            reason = "the developer speaks as the system here"
+            reason = "sent as a system message: there is no developer role"
             notes.append(Repair(f"messages[{index}]", "W13", "retyped", reason))
             done.append(message.replace_unchecked(role=Role.SYSTEM))
         else:
@@ -35,7 +35,7 @@ def with_known_roles(messages: Messages, target: Target, notes: list[Note]) -> M
 
 
 def with_alternating_roles(messages: Messages, target: Target, notes: list[Note]) -> Messages:
-    """Messages in which no two in a row are of one role; a round of results counts as one."""
+    """Merge consecutive messages of one role; tool messages are left apart."""
     if not target.turns.alternates_roles:
         return messages
     done: list[Message] = []
@@ -44,16 +44,16 @@ def with_alternating_roles(messages: Messages, target: Target, notes: list[Note]
         if before is None or before.role is not message.role or message.role is Role.TOOL:
             done.append(message)
             continue
-        reason = "joined with the message before"
+        reason = "merged into the previous message"
         notes.append(Repair(f"messages[{index}]", "W117", "merged", reason))
         if message.name != before.name or message.extras is not EMPTY:
-            notes.append(Loss(f"messages[{index}]", "joined with the one before; its name is not"))
+            notes.append(Loss(f"messages[{index}]", "merged into the previous; its name is lost"))
         done[-1] = before.replace_unchecked(parts=(*before.parts, *message.parts))
     return messages if len(done) == len(messages) else tuple(done)
 
 
 def with_answered_results(messages: Messages, target: Target, notes: list[Note]) -> Messages:
-    """Messages in which the assistant speaks after results, before the user does."""
+    """Add an assistant message between tool results and a user message."""
     if not target.turns.answers_results:
         return messages
     done: list[Message] = []
@@ -68,7 +68,7 @@ def with_answered_results(messages: Messages, target: Target, notes: list[Note])
                 if not rest:
                     continue
             if done and done[-1].role is Role.TOOL:
-                reason = "an assistant's turn between results and user"
+                reason = "an assistant message is required between results and user"
                 notes.append(Repair(f"messages[{index}]", "C1", "added", reason))
                 done.append(make_message(Role.ASSISTANT, (Text(READ),)))
         done.append(message)
@@ -76,11 +76,11 @@ def with_answered_results(messages: Messages, target: Target, notes: list[Note])
 
 
 _ASSISTANT = Role.ASSISTANT
-_REASON = "a call stands in a message of the assistant, who alone can make it"
+_REASON = "calls are valid only in assistant messages"
 
 
 def with_calls_by_assistant(messages: Messages, target: Target, notes: list[Note]) -> Messages:
-    """Messages in which every call is the assistant's, each where it stood."""
+    """Put calls in other messages into assistant messages, in the same position."""
     if not target.is_strict or not any(map(_has_misplaced_calls, messages)):
         return messages
     done: list[Message] = []
@@ -111,7 +111,7 @@ _GAP = "\n\n"
 
 
 def with_placed_instructions(request: Request, target: Target, notes: list[Note]) -> Request:
-    """The request with its instructions where the target takes them."""
+    """Move instructions to where the target accepts them."""
     if target.turns.system_place == "anywhere":
         return request
     is_first = target.turns.system_place == "first"
@@ -127,23 +127,23 @@ def with_placed_instructions(request: Request, target: Target, notes: list[Note]
         _note_moved(request.messages, places, notes)
         messages = (make_message(Role.SYSTEM, said), *spoken)
     else:
-        reason = "instructions are put into the user's words"
+        reason = "instructions are sent as user text"
         notes.extend(Loss(f"messages[{index}]", reason) for index in places)
         if request.system:
             notes.append(Loss("system", reason))
-        messages = _in_users_words(said, spoken)
+        messages = _as_user_text(said, spoken)
     return request.replace_trusted(system=(), messages=messages)
 
 
 def _note_moved(messages: Messages, places: list[int], notes: list[Note]) -> None:
     for at, index in enumerate(places):
-        if index != at:  # those before all others are only joined
+        if index != at:  # leading instructions are only merged
             notes.append(Loss(f"messages[{index}]", "instructions are moved to the beginning"))
         if messages[index].name is not None:
-            notes.append(Loss(f"messages[{index}].name", "joined with other instructions"))
+            notes.append(Loss(f"messages[{index}].name", "merged with other instructions"))
 
 
-def _in_users_words(said: tuple[AnyPart, ...], spoken: Messages) -> Messages:
+def _as_user_text(said: tuple[AnyPart, ...], spoken: Messages) -> Messages:
     if spoken and spoken[0].role is Role.USER:
         first = spoken[0].replace_unchecked(parts=_joined((*said, *spoken[0].parts)))
         return (first, *spoken[1:])
@@ -151,7 +151,7 @@ def _in_users_words(said: tuple[AnyPart, ...], spoken: Messages) -> Messages:
 
 
 def _joined(parts: Iterable[AnyPart]) -> tuple[AnyPart, ...]:
-    """The parts, neighbouring plain texts as one: templates take a text better than a list."""
+    """Join adjacent plain texts: chat templates handle a text better than a list."""
     done: list[AnyPart] = []
     for part in parts:
         before = done[-1] if done else None
@@ -176,9 +176,9 @@ def with_opening(
     *,
     is_instructed: bool = False,
 ) -> Messages:
-    """Messages that begin with the user's, or with instructions followed by it.
+    """Make the first message, after any instructions, a user message if the target requires it.
 
-    `is_instructed`: whether there are instructions outside of the messages.
+    `is_instructed`: whether there are instructions outside the messages.
     """
     for index, message in enumerate(messages):
         if message.role.is_system:
@@ -188,10 +188,10 @@ def with_opening(
         )
         if message.role is Role.USER or not is_refused:
             return messages
-        notes.append(Repair("messages", "W47", "added", "a user's turn at the beginning"))
+        notes.append(Repair("messages", "W47", "added", "the first message must be a user message"))
         return (*messages[:index], _opening(), *messages[index:])
     if target.turns.needs_message and (messages or is_instructed):
-        notes.append(Repair("messages", "W47", "added", "a user's turn beside the instructions"))
+        notes.append(Repair("messages", "W47", "added", "a user message besides the instructions"))
         return (*messages, _opening())
     return messages
 
@@ -199,7 +199,7 @@ def with_opening(
 def with_opening_among_kept(
     messages: Messages, target: Target, notes: list[Note], keeps: Keeps
 ) -> Messages:
-    """As `with_opening`, unless the first message stays as it came."""
+    """Like `with_opening`, unless the first message is kept unchanged."""
     first = next((message for message in messages if not message.role.is_system), None)
     if first is not None and keeps(first):
         return messages
@@ -207,7 +207,7 @@ def with_opening_among_kept(
 
 
 def _begins_with_call(messages: Messages) -> bool:
-    """Whether the model calls a tool in the first turn, of however many messages."""
+    """Whether the first turn has a tool call, however many messages it spans."""
     for message in messages:
         if message.role is Role.ASSISTANT and message.tool_calls:
             return True
@@ -224,9 +224,9 @@ ENDING = "(Please go on.)"
 
 
 def with_ending(messages: Messages, target: Target, notes: list[Note]) -> Messages:
-    """Messages that don't end with the assistant's, or not with white space.
+    """Add a user message after a trailing assistant message, or trim its trailing whitespace.
 
-    Calls without results have got theirs before: nothing is ever said between the two.
+    Calls without results already got placeholders, so nothing comes between a call and its result.
     """
     if target.turns.prefill == "free":
         return messages
@@ -237,7 +237,7 @@ def with_ending(messages: Messages, target: Target, notes: list[Note]) -> Messag
         last -= 1
     if last < 0 or messages[last].role is not Role.ASSISTANT or messages[last].tool_calls:
         return messages
-    reason = "a user's turn behind a begun answer, which is not continued here"
+    reason = "a user message after a prefill, which is not supported"
     notes.append(Repair(f"messages[{last}]", "W48", "added", reason))
     return (*messages, make_message(Role.USER, (Text(ENDING),)))
 
@@ -251,7 +251,7 @@ def _trimmed(messages: Messages, notes: list[Note]) -> Messages:
     if text == end.text:
         return messages
     path = f"messages[{len(messages) - 1}].parts[{len(last.parts) - 1}]"
-    notes.append(Repair(path, "W48", "dropped", "white space at the end of a begun answer"))
+    notes.append(Repair(path, "W48", "dropped", "trailing whitespace of a prefill"))
     return (
         *messages[:-1],
         last.replace_unchecked(parts=(*last.parts[:-1], end.replace(text=text))),

@@ -1,7 +1,7 @@
-"""Fields of parts that a dialect has no place for: they are reported as losses.
+"""Reports fields of parts that a dialect doesn't have as losses.
 
 A dialect lists them by kind of part (`Target.unsupported_part_fields`), unless its encoder reports
-them itself: whether something can be said may depend on more than the kind.
+them itself: support may depend on more than the kind of part.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.losses import Loss
 from dragoman.wire.target import Target
 
-_REASON = "there is no place for it here"
+_REASON = "this field is not supported"
 
 
 def unsupported_field_losses(
     system: tuple[Part, ...], messages: tuple[Message, ...], target: Target, told: Iterable[Loss]
 ) -> tuple[Loss, ...]:
-    """The fields that are lost, unless that, or the loss of their part, is reported already."""
+    """The lost fields, unless that, or the loss of their part, is already reported."""
     if not target.unsupported_part_fields:
         return ()
     found = [
@@ -52,15 +52,15 @@ def _unsaid(parts: Iterable[Part], path: str, target: Target) -> Iterator[Loss]:
                 yield Loss(f"{where}.{name}", _REASON)
         if type(part) is ToolResult and not isinstance(part.content, str):
             yield from _unsaid(part.content, f"{where}.content", target)
-            for place, inner in enumerate(part.content):  # nobody signs what a tool returned
+            for place, inner in enumerate(part.content):  # content of tool results is never signed
                 if inner.signature is not None:
                     yield Loss(f"{where}.content[{place}].signature", _REASON)
 
 
 def unsupported_name_losses(parts: Iterable[Part], path: str, target: Target) -> Iterator[Loss]:
-    """The names of an answer's parts that have no place: those of media, and of tools with results.
+    """Unsupported names in a response's parts: of media, and of tools with results.
 
-    What else a part of an answer carries is sealed, or its encoder's to tell.
+    Other fields of a response's parts are sealed, or reported by the encoder.
     """
     named: dict[str, str] | None = None
     for index, part in enumerate(parts):
@@ -70,7 +70,7 @@ def unsupported_name_losses(parts: Iterable[Part], path: str, target: Target) ->
             elif name == "tool_name" and type(part) is ToolResult and part.tool_name is not None:
                 if named is None:
                     named = {part.id: part.name for part in parts if isinstance(part, ToolCall)}
-                if named.get(part.call_id) != part.tool_name:  # else its call says it
+                if named.get(part.call_id) != part.tool_name:  # otherwise its call has the name
                     yield Loss(f"{path}[{index}].tool_name", _REASON)
 
 
@@ -84,7 +84,7 @@ def _by_kind(nowhere: tuple[str, ...]) -> dict[str, list[str]]:
 
 
 def _is_implied(part: Part, name: str) -> bool:
-    """Whether the type is told beside the data, the words are where the sound is, a call is named.
+    """Whether a field is implied: a type by the data, a transcript by audio, a tool by its call.
 
     In requests, every result has its call.
     """

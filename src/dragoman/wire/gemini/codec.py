@@ -1,4 +1,4 @@
-"""The dialect: its functions in one object."""
+"""The `gemini` codec: the functions of this dialect in one object."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _stream_encoder = on_use(f"{_HOME}.stream_encoder", "StreamEncoder")
 
 
 class Gemini(Codec):
-    """The dialect, with both forms of its streams."""
+    """The codec, with both forms of its streams."""
 
     def stream_encoder(
         self,
-        context: Context | None = None,  # noqa: ARG002 - the form is in the address, not in the request
+        context: Context | None = None,  # noqa: ARG002 - the form is in the URL, not in the request
         *,
         form: Form = "sse",
     ) -> AnyEncoder:
-        """Writes a stream, of events or an array."""
+        """A stream encoder, for server-sent events or a JSON array."""
         return self._sealing(_stream_encoder(form=form))
 
 

@@ -1,4 +1,4 @@
-"""Content parts: exactly one data field each, and what may stand beside it (W76)."""
+"""Content parts: exactly one data field each, and optional fields (W76)."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _NAMES = snake_names(
     "executableCode", "codeExecutionResult", "toolCall", "toolResponse", "videoMetadata",
     "mediaResolution",
 )  # fmt: skip
-FOREIGN_SIGNATURE = "a signature of another provider was left out"
+FOREIGN_SIGNATURE = "another provider's signature is left out"
 
 
-# --- wire → model
+# --- decoding
 
 
 def decode_parts(wire: Iterable[Any], reading: Reading) -> tuple[AnyPart, ...]:
-    """The parts of a content."""
+    """Decode the parts of a content."""
     parts: list[AnyPart] = []
     for item in wire:
-        # Most parts are this.
+        # Shortcut for the most common part.
         if type(item) is dict and len(item) == 1 and type(text := item.get("text")) is str:
             parts.append(Text(text))
         else:
@@ -56,7 +56,7 @@ def decode_parts(wire: Iterable[Any], reading: Reading) -> tuple[AnyPart, ...]:
 
 
 def decode_part(wire: Any, reading: Reading) -> AnyPart:
-    """One part, of whatever kind it is."""
+    """Decode a part of any kind."""
     part = None
     if type(wire) is str:
         return bare_text(wire, {"text": wire}, NAME)
@@ -79,13 +79,13 @@ def _decode_text(fields: dict[str, Any], kept: Overlay, reading: Reading) -> Tex
     signature = keep_fields(kept, fields, *(("text", "thought") if is_thought else ("text",)))
     origin = None if signature is None else reading.origin
     extras = kept.extras()
-    if is_thought:  # the API never gives the thoughts themselves
+    if is_thought:  # the API only sends summaries of thoughts
         return Thinking(text, None, "summary", signature=signature, origin=origin, extras=extras)
     return Text(text, signature=signature, origin=origin, extras=extras)
 
 
 def _decode_lone_signature(fields: dict[str, Any], kept: Overlay, reading: Reading) -> Text:
-    # It belongs to this place among the parts, and must not be lost (W85).
+    # It belongs at this position among the parts, and must not be lost (W85).
     signature = keep_fields(kept, fields, "text")
     if "text" in fields:
         kept.value(("text",), "", None)
@@ -107,15 +107,15 @@ _DECODERS: dict[str, Callable[[dict[str, Any], Overlay, Reading], AnyPart | None
 }
 
 
-# --- model → wire
+# --- encoding
 
 
 def encode_parts(parts: tuple[AnyPart, ...], message: int, writing: Writing) -> list[Any]:
-    """The parts of a message; what has no place here is left out and recorded."""
+    """Encode the parts of a message; unsupported parts are left out and reported."""
     written: list[Any] = []
     writing.message = message
     for index, part in enumerate(parts):
-        # Most parts are this.
+        # Shortcut for the most common part.
         if type(part) is Text and part.signature is None and not (part.extras or part.citations):
             written.append({"text": part.text})
         else:
@@ -125,11 +125,11 @@ def encode_parts(parts: tuple[AnyPart, ...], message: int, writing: Writing) -> 
 
 
 def encode_part(part: AnyPart, writing: Writing) -> list[Any]:
-    """The part at which `writing` is; nothing where it has no place here, which is recorded."""
+    """Encode the current part of `writing`; empty with a loss if it is not supported."""
     if type(part) is Opaque:
         if part.dialect == NAME:
             return [part.payload]
-        writing.lose_here("content that only another dialect knows")
+        writing.lose_here("a part that only another dialect understands is left out")
         return []
     encode = _ENCODERS.get(type(part), _encode_unknown)
     body = encode(part, writing)
@@ -142,37 +142,37 @@ def encode_part(part: AnyPart, writing: Writing) -> list[Any]:
             writing.lose_here(FOREIGN_SIGNATURE)
     if not part.extras:
         return [body]
-    # A part that was a signature and nothing else is the empty text without it.
+    # A part that was only a signature would be an empty text without it.
     came: Any = with_overlay(body, part.extras, NAME)
     return [{"text": ""} if came == {} else came]
 
 
 def _encode_text(part: Text, writing: Writing) -> dict[str, Any]:
     if part.citations and not writing.is_response:
-        writing.lose_here("citations have no place here")
+        writing.lose_here("citations are not supported")
     return {"text": part.text}
 
 
 def _encode_refusal(part: Refusal, writing: Writing) -> dict[str, Any]:
-    writing.lose_here("a refusal was sent as plain text")
+    writing.lose_here("a refusal is sent as text")
     return {"text": part.text}
 
 
 def _encode_thinking(part: Thinking, writing: Writing) -> dict[str, Any] | None:
     is_foreign = writing.is_foreign(part)
     if is_foreign and not writing.is_response:
-        writing.lose_here("another provider's thinking can't be replayed here")
+        writing.lose_here("another provider's thinking can't be replayed")
         return None
     is_sealed = part.data is not None
     if is_sealed or (is_foreign and not part.text):
-        writing.lose_here("sealed thinking has no place here")
+        writing.lose_here("encrypted thinking is not supported")
     if not part.text and (is_sealed or is_foreign):
         return None
     return {"text": part.text, "thought": True}
 
 
 def _encode_unknown(_part: Part, writing: Writing) -> None:
-    writing.lose_here("a kind of content that is not known here")
+    writing.lose_here("this kind of content is not supported")
 
 
 def _encode_media(part: AnyMedia, writing: Writing) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Media, inline as base64 (`inlineData`) or by address (`fileData`), and sources of texts."""
+"""Media, inline as base64 (`inlineData`) or by URI (`fileData`), and citations."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _RESOLUTIONS = {
 }
 _RESOLUTION_OF = {detail: level for level, detail in _RESOLUTIONS.items()}
 _URL_SAFE = "url-safe"
-"""Base64 in the other alphabet: google-genai writes it, and no other API takes it."""
+"""The note for URL-safe base64: google-genai sends it, and no other API accepts it."""
 _FROM_URL_SAFE, _TO_URL_SAFE = str.maketrans("-_", "+/"), str.maketrans("+/", "-_")
 
 
 def decode_media(fields: dict[str, Any], kept: Overlay, reading: Reading) -> AnyMedia | None:
-    """The medium in a part; None where it is malformed."""
+    """Decode the media in a part; None if it is malformed."""
     kind = "inlineData" if fields.get("inlineData") is not None else "fileData"
     if not is_object(fields[kind]):
         return None
@@ -61,7 +61,7 @@ def decode_media(fields: dict[str, Any], kept: Overlay, reading: Reading) -> Any
 
 
 def encode_media(part: AnyMedia) -> dict[str, Any] | None:
-    """The data field of a medium; None for a file that another provider has."""
+    """Encode the data field of media; None for a file uploaded to another provider."""
     if _is_elsewhere(part):
         return None
     body = _encode_blob(part)
@@ -71,13 +71,13 @@ def encode_media(part: AnyMedia) -> dict[str, Any] | None:
 
 
 def media_problem(part: AnyMedia) -> str | None:
-    """What the data field of a medium doesn't tell."""
+    """The reason media can't be encoded in full, or None."""
     if _is_elsewhere(part):
-        return "a file that was uploaded to another provider"
+        return "a file uploaded to another provider is left out"
     if part.detail not in {None, "auto", *_RESOLUTION_OF}:
-        return "how closely to look can't be said in these words"
+        return "this image detail is not supported"
     if isinstance(part, Audio) and part.transcript:
-        return "the words that were spoken are left out: only the sound is sent"
+        return "transcripts are not supported; only the audio is sent"
     return None
 
 
@@ -117,11 +117,11 @@ def _file_uri(file_id: str) -> str:
     return f"https://generativelanguage.googleapis.com/v1beta/{file_id}"
 
 
-# --- sources: `groundingMetadata` and `citationMetadata` stand beside the text that leans on them
+# --- citations: `groundingMetadata` and `citationMetadata`, outside the text that they refer to
 #
-# A grounding support names a stretch of the text and the chunks behind it: each such pair is a
-# citation of the text part. A chunk that no support names is a source of the whole text. What the
-# metadata holds beyond that stays with the choice. Offsets count bytes of UTF-8, as the API does.
+# A grounding support names a segment of the text and its source chunks: each such pair is a
+# citation of the text part. A chunk without a support is a source of the whole text. All other
+# metadata stays with the choice. Offsets count UTF-8 bytes, as in the API.
 
 _SOURCE_KINDS = {"citationSources": "citation_source", "citations": "citation"}
 _SOURCE_KEYS = {kind: key for key, kind in _SOURCE_KINDS.items()}
@@ -130,7 +130,7 @@ _CHUNK_KINDS = ("web", "retrievedContext", "maps", "image")
 
 
 def decode_citations(candidate: dict[str, Any], parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
-    """The parts, with the citations that a candidate's metadata gives their texts."""
+    """Add the citations in a candidate's metadata to its text parts."""
     cited = [*_decode_grounding(candidate.get("groundingMetadata"))]
     cited += _decode_sources(candidate.get("citationMetadata"))
     if not cited:
@@ -149,7 +149,7 @@ def decode_citations(candidate: dict[str, Any], parts: tuple[AnyPart, ...]) -> t
 
 
 def encode_citations(parts: tuple[AnyPart, ...]) -> dict[str, Any]:
-    """A candidate's metadata, as far as its texts' citations say."""
+    """Encode the citations of texts as candidate metadata."""
     cited = [(n, part) for n, part in enumerate(parts) if type(part) is Text and part.citations]
     if not cited:
         return {}
@@ -182,7 +182,7 @@ def _first_text(parts: tuple[AnyPart, ...]) -> int | None:
 
 
 Cited = tuple[int | None, Citation]
-"""A citation, and the index of the part it belongs to, if that is said."""
+"""A citation, and the index of the part it belongs to, if known."""
 
 
 def _decode_grounding(wire: Any) -> Iterator[Cited]:
@@ -204,7 +204,7 @@ def _decode_grounding(wire: Any) -> Iterator[Cited]:
 
 
 def _decode_chunk(chunk: Any, segment: dict[str, Any]) -> Iterator[Citation]:
-    """The source in a chunk, as a citation; nothing where it is of no known kind."""
+    """Decode the source in a chunk; empty if it is of an unknown kind."""
     kinds = [kind for kind in _CHUNK_KINDS if is_object(chunk) and is_object(chunk.get(kind))]
     for kind in kinds[:1]:
         yield _decode_source(kind, chunk[kind], segment)
@@ -218,7 +218,7 @@ def _decode_sources(wire: Any) -> Iterator[Cited]:
 
 
 def _decode_source(kind: str, source: dict[str, Any], segment: dict[str, Any]) -> Citation:
-    """A citation of what `source` names, for the stretch of text that is `segment`."""
+    """The citation of a source for a segment of text."""
     return Citation(
         kind=kind,
         url=text(source.get("uri")),
@@ -232,7 +232,7 @@ def _decode_source(kind: str, source: dict[str, Any], segment: dict[str, Any]) -
 def _add_support(
     supports: list[dict[str, Any]], chunk: int, citation: Citation, part: int | None
 ) -> None:
-    """Note that a stretch of text leans on a chunk; one stretch may lean on several."""
+    """Add a chunk as a source of a text segment, which may have several."""
     segment = _filled(
         partIndex=part, startIndex=citation.start, endIndex=citation.end, text=citation.quote
     )

@@ -1,4 +1,4 @@
-"""What is particular to Gemini: spellings, Google's own deployment, addresses, encoding state."""
+"""The `gemini` dialect: field names, description, default target, URL paths, encoder state."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from dragoman.wire.writing import Writing as AnyWriting
 
 NAME = "gemini"
 ORIGIN = Origin(dialect=NAME)
-"""Of parts that carry opaque state in a request: which model made them is not known there."""
+"""The origin of request parts with opaque state; their model is unknown."""
 
 SIGNATURE = "thoughtSignature"
-"""May stand on any part, and belongs to the very part it came on (W83)."""
+"""Allowed on any part, and must stay on the part it was received with (W83)."""
 
 SENTINEL = "skip_thought_signature_validator"
-"""Stands for a signature where there is none that would pass (W84)."""
+"""Replaces a signature where no valid one exists (W84)."""
 STAND_INS = frozenset({
     SENTINEL,
-    "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",  # by clients whose signatures are bytes
+    "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I=",  # sent by clients whose signatures are bytes
     "context_engineering_is_the_way_to_go",
     "Y29udGV4dF9lbmdpbmVlcmluZ19pc190aGVfd2F5X3RvX2dv",
 })  # fmt: skip
 
 
 def snake_names(*names: str) -> dict[str, str]:
-    """The snake_case spellings of these names, and the names: `{"file_uri": "fileUri"}`."""
+    """Map the snake_case forms of names to the names: `{"file_uri": "fileUri"}`."""
     spelled = {"".join(f"_{c.lower()}" if c.isupper() else c for c in name): name for name in names}
     return {snake: name for snake, name in spelled.items() if snake != name}
 
 
 def spelled(places: Mapping[str, Any]) -> dict[str, Any]:
-    """Places for both spellings of each name: who finds a field twice reads the API's own."""
+    """The places under both the camelCase and snake_case names."""
     both = {
         key: place if isinstance(place, str) else spelled(place) for key, place in places.items()
     }
@@ -54,15 +54,15 @@ def spelled(places: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def camel_case(snake: str) -> str:
-    """A name in the spelling that the API itself uses."""
+    """A name in the API's own camelCase."""
     first, *others = snake.split("_")
     return first + "".join(word[:1].upper() + word[1:] for word in others)
 
 
 def keep_fields(kept: Overlay, fields: dict[str, Any], *taken: str) -> str | None:
-    """Keep all but the taken fields of a part; returns its signature.
+    """Keep all fields of a part except the taken ones; returns its signature.
 
-    What stands for a signature is none: it goes back as it came, and nowhere else.
+    A placeholder is not a signature: it is only restored in this dialect.
     """
     signature = fields.get(SIGNATURE)
     if type(signature) is not str or signature in STAND_INS:
@@ -73,7 +73,7 @@ def keep_fields(kept: Overlay, fields: dict[str, Any], *taken: str) -> str | Non
     return signature
 
 
-# --- what the dialect says of itself
+# --- description
 
 _PARTS = ("text", "functionCall", "functionResponse", "inlineData", "fileData", "executableCode",
           "codeExecutionResult", "thought", "thoughtSignature", "videoMetadata", "toolCall",
@@ -84,14 +84,14 @@ _STEPS = ("user_input", "model_output", "thought", "function_result")
 
 
 def _interactions(wire: Wire, path: str) -> str | None:
-    """What to say of a body of the Interactions API, whose `input` is as in Responses."""
+    """The message for a body of the Interactions API, whose `input` resembles Responses."""
     if path.endswith("/interactions") or _is_interaction(wire):
-        return "Gemini's Interactions API is none of the dialects; generateContent is `gemini`"
+        return "Gemini's Interactions API is not supported; the dialect `gemini` is generateContent"
     return None
 
 
 def _is_interaction(wire: Wire) -> bool:
-    """Whether it is one; a bare text as `input` is anybody's, and read as Responses."""
+    """Whether a body is of the Interactions API; a plain text as `input` counts as Responses."""
     if wire.get("object") == "interaction" or "previous_interaction_id" in wire:
         return True
     if "input" not in wire:
@@ -104,7 +104,7 @@ def _is_interaction(wire: Wire) -> bool:
 
 
 def _wrapped(kind: str, wire: dict[str, Any]) -> dict[str, Any]:
-    """A candidate as the response that it is out of, an uploaded file as a part."""
+    """Wrap a candidate in a response, and an uploaded file in a part."""
     if kind == "Candidate":
         return {"candidates": [wire]}
     if kind != "File":
@@ -134,7 +134,7 @@ DESCRIPTION = Description(
         content_field="parts",
         roles=frozenset({"user", "model"}),
         fields=frozenset({"role", "parts"}),
-        part_fields=frozenset({*_PARTS, *snake_names(*_PARTS)}),  # the API's, and its SDK's
+        part_fields=frozenset({*_PARTS, *snake_names(*_PARTS)}),  # those of the API, and of its SDK
         role_names={Role.ASSISTANT: "model", Role.TOOL: "user"},
         model_parts=frozenset({"functionCall", "function_call"}),
     ),
@@ -152,7 +152,7 @@ DESCRIPTION = Description(
 )  # fmt: skip
 
 
-# --- google's own deployment
+# --- the default target: Google's own API
 
 TARGET = Target(
     dialect=NAME,
@@ -176,22 +176,22 @@ TARGET = Target(
         merges_neighbours=True,
         needs_message=True,  # W75
         refuses_empty_messages=True,  # W76
-        prefill="uncertain",  # W79: the newest models refuse it; without one named, the safe side
-        refuses_call_first=True,  # W77; blank texts are taken, as recordings show (against W76)
+        prefill="uncertain",  # W79: the newest models refuse it, so this is the safe default
+        refuses_call_first=True,  # W77; recordings show that blank texts are accepted (against W76)
     ),
     state=StateFlags(fields=("cached_content", "continuation_token", "store")),
     cache=CacheFlags(
-        max_hints=0,  # what is cached has a name there, and no place among the parts
+        max_hints=0,  # cached content is referred to by name, not marked on parts
     ),
 )
 
 
-# --- this dialect in front of another provider: a `thoughtSignature`, on whichever part
+# --- state of other providers in this dialect: a `thoughtSignature` on any part
 
 STATE_FIELDS = StateFields(Origin(dialect=NAME), carriers="signature", native=(ToolCall, Media))
 
 
-# --- the address of a request: it names the model, and says whether the answer is streamed
+# --- the path of a request: it holds the model, and whether the response is streamed
 
 _COLLECTIONS = frozenset({"models", "tunedModels", "endpoints", "publishers", "projects"})
 _METHODS = {"generateContent": False, "streamGenerateContent": True}
@@ -203,7 +203,7 @@ def decode_path(path: str | None) -> tuple[str | None, bool | None]:
     >>> decode_path("/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse")
     ('gemini-2.5-pro', True)
 
-    Vertex AI's longer paths name the model in the same way.
+    Vertex AI's longer paths hold the model in the same way.
     """
     if path is None:
         return None, None
@@ -213,7 +213,7 @@ def decode_path(path: str | None) -> tuple[str | None, bool | None]:
 
 
 def path_model(path: str | None) -> str | None:
-    """The model in the path of any method; None where there is none.
+    """The model in the path of any method; None if there is none.
 
     >>> path_model("/v1beta/models/gemini-embedding-001:embedContent")
     'gemini-embedding-001'
@@ -224,38 +224,38 @@ def path_model(path: str | None) -> str | None:
 
 @lru_cache(maxsize=256)
 def encode_path(model: str, *, stream: bool) -> str:
-    """Where a request for that model goes.
+    """The path of a request for a model.
 
     >>> encode_path("gemini-2.5-pro", stream=False)
     '/v1beta/models/gemini-2.5-pro:generateContent'
 
-    Raises where the name can't be one: it must not lead anywhere else.
+    Raises if the name is not valid: it must not change the path.
     """
     steps = model.split("/")
     if any(step in {"", ".", ".."} for step in steps) or not model.isprintable():
-        msg = "the name of the model is empty, or leads elsewhere"
+        msg = "the model name is empty, or not valid in a URL path"
         raise InvalidInputError(msg)
-    # Only a resource's name has steps; a slash in any other name is part of it.
+    # Only resource names have path segments; a slash in any other name is escaped.
     place = quote(model) if steps[0] in _COLLECTIONS else f"models/{quote(model, safe='')}"
     method = "streamGenerateContent?alt=sse" if stream else "generateContent"
     return f"/v1beta/{place}:{method}"
 
 
 def bare_model(name: str) -> str:
-    """A resource name without what stands before the model: `models/x` is `x`."""
+    """A resource name without its prefix: `models/x` becomes `x`."""
     _, found, model = f"/{name}".rpartition("/models/")
     return model if found else "/".join(name.split("/")[-2:])  # tunedModels/…, endpoints/…
 
 
-# --- the state of a body that is being written
+# --- encoder state
 
-_ANYONES = Target(dialect=NAME)
+_RESPONSE_TARGET = Target(dialect=NAME)
 
 
 class Writing(AnyWriting):
-    """Also remembers the calls, which results refer to, and media to be shown behind the results.
+    """Also tracks calls, for their results, and media to be sent after the results.
 
-    Without a target a response is written: it is for anyone who speaks the dialect.
+    Without a target it is for a response, which any client of the dialect can read.
     """
 
     __slots__ = ("calls", "hoisted", "order")
@@ -263,16 +263,16 @@ class Writing(AnyWriting):
     def __init__(self, target: Target | None = None) -> None:
         if target is None:
             place = "choices[{}].message.parts[{}]"
-            super().__init__(_ANYONES, place=place, is_response=True)
+            super().__init__(_RESPONSE_TARGET, place=place, is_response=True)
         else:
             super().__init__(target)
         self.calls: dict[str, ToolCall] = {}
         self.order: dict[str, tuple[int, int]] = {}
-        """By the ids of calls: where they stand."""
+        """Positions of calls by id."""
         self.hoisted: list[Any] = []
-        """Media of tools' results that have to stand behind the results (W96)."""
+        """Media of tool results that must be sent after the results (W96)."""
 
     def add_call(self, call: ToolCall) -> None:
-        """Remember the call that is being written: results may follow."""
+        """Record the current call for its results."""
         self.calls[call.id] = call
         self.order[call.id] = (self.message, self.part)

@@ -1,4 +1,4 @@
-"""Plain conversations: contents of texts, `functionCall` and `functionResponse` parts."""
+"""Fast path for plain conversations: text, media, function call and response parts."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from dragoman.wire.lane.plain import (
 )
 
 
-class _Called(Struct, forbid_unknown_fields=True, gc=False):
+class _FunctionCall(Struct, forbid_unknown_fields=True, gc=False):
     name: str
     id: str | UnsetType = UNSET
     args: dict[str, Any] | UnsetType = UNSET
@@ -78,7 +78,7 @@ class _Error(Struct, gc=False):
     error: str
 
 
-class _Answered(Struct, forbid_unknown_fields=True, gc=False):
+class _FunctionResponse(Struct, forbid_unknown_fields=True, gc=False):
     name: str
     response: Any
     id: str | UnsetType = UNSET
@@ -86,8 +86,8 @@ class _Answered(Struct, forbid_unknown_fields=True, gc=False):
 
 class _Part(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False, rename="camel"):
     text: str | UnsetType = UNSET
-    function_call: _Called | UnsetType = UNSET
-    function_response: _Answered | UnsetType = UNSET
+    function_call: _FunctionCall | UnsetType = UNSET
+    function_response: _FunctionResponse | UnsetType = UNSET
     inline_data: _Blob | UnsetType = UNSET
     file_data: _Link | UnsetType = UNSET
     thought: bool | UnsetType = UNSET
@@ -95,33 +95,33 @@ class _Part(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False, re
 
 
 class _TextPart(Struct, gc=False):
-    """As `_Part`, for writing: faster."""
+    """Like `_Part`, but faster to encode."""
 
     text: str
 
 
 class _CallPart(Struct, gc=False, rename="camel"):
-    function_call: _Called
+    function_call: _FunctionCall
 
 
-class _VouchedPart(Struct, gc=False, rename="camel"):
-    function_call: _Called
+class _SignedCallPart(Struct, gc=False, rename="camel"):
+    function_call: _FunctionCall
     thought_signature: str
 
 
 class _ResponsePart(Struct, gc=False, rename="camel"):
-    function_response: _Answered
+    function_response: _FunctionResponse
 
 
-class _FromUser(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
+class _UserContent(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
     parts: list[_Part]
 
 
-class _FromModel(Struct, tag_field="role", tag="model", forbid_unknown_fields=True, gc=False):
+class _ModelContent(Struct, tag_field="role", tag="model", forbid_unknown_fields=True, gc=False):
     parts: list[_Part]
 
 
-# --- as Python's clients may spell it
+# --- snake_case variants, which Python clients may send
 
 
 class _SnakeBlob(_Blob, gc=False, rename={}):
@@ -136,26 +136,26 @@ class _SnakeLink(_Link, gc=False, rename={}):
 
 
 class _SnakePart(_Part, gc=False, rename={}):
-    function_call: _Called | UnsetType = UNSET
-    function_response: _Answered | UnsetType = UNSET
+    function_call: _FunctionCall | UnsetType = UNSET
+    function_response: _FunctionResponse | UnsetType = UNSET
     inline_data: _SnakeBlob | UnsetType = UNSET  # pyright: ignore[reportIncompatibleVariableOverride]
     file_data: _SnakeLink | UnsetType = UNSET  # pyright: ignore[reportIncompatibleVariableOverride]
     thought_signature: str | UnsetType = UNSET
 
 
-class _SnakeUser(_FromUser, tag="user", gc=False):
+class _SnakeUserContent(_UserContent, tag="user", gc=False):
     parts: list[_SnakePart]  # type: ignore[assignment]  # read only
 
 
-class _SnakeModel(_FromModel, tag="model", gc=False):
+class _SnakeModelContent(_ModelContent, tag="model", gc=False):
     parts: list[_SnakePart]  # type: ignore[assignment]  # read only
 
 
-_decode = Decoder(list[_FromUser | _FromModel]).decode
-_decode_snake = Decoder(list[_SnakeUser | _SnakeModel]).decode
+_decode = Decoder(list[_UserContent | _ModelContent]).decode
+_decode_snake = Decoder(list[_SnakeUserContent | _SnakeModelContent]).decode
 
 
-def _messages(raw: Raw) -> tuple[Sequence[_FromUser | _FromModel], list[Mark]]:
+def _messages(raw: Raw) -> tuple[Sequence[_UserContent | _ModelContent], list[Mark]]:
     try:
         return _decode(raw), []
     except ValidationError as odd:
@@ -173,13 +173,13 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
     calls, names = CallIds(), Names()
     was_model = False
     for number, content in enumerate(messages):
-        is_model = isinstance(content, _FromModel)
+        is_model = isinstance(content, _ModelContent)
         if is_model and not was_model:
             calls.begin_step()
         was_model = is_model
         calls.at(number)
         if is_model:
-            turns.append(_read_answer(content.parts, calls, names, number, marks))
+            turns.append(_read_model(content.parts, calls, names, number, marks))
         else:
             _read_user(content.parts, calls, names, turns, number, marks)
     if calls.has_clashed:
@@ -189,8 +189,8 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
     return turns, marks
 
 
-def _unsigned(messages: Sequence[_FromUser | _FromModel]) -> list[Mark]:
-    """The calls that are the first of their message, and not signed."""
+def _unsigned(messages: Sequence[_UserContent | _ModelContent]) -> list[Mark]:
+    """The unsigned calls that are the first of their message."""
     found: list[Mark] = []
     for number, message in enumerate(messages):
         places = (n for n, part in enumerate(message.parts) if part.function_call is not UNSET)
@@ -200,19 +200,19 @@ def _unsigned(messages: Sequence[_FromUser | _FromModel]) -> list[Mark]:
     return found
 
 
-def _read_answer(
+def _read_model(
     parts: list[_Part], ids: CallIds, names: Names, number: int, marks: list[Mark]
 ) -> Assistant:
-    """Thinking, texts, and calls, in this order."""
+    """Read thinking, texts and calls, in this order."""
     texts: list[str] = []
     calls: list[Call] = []
     spelled: list[Mark] = []
     thoughts: list[bool] = []
-    """Whether each is signed."""
+    """Whether each thinking part is signed."""
     for place, part in enumerate(parts):
         called, text = part.function_call, part.text
-        _check_said_by_model(part)
-        if type(called) is _Called:
+        _check_model_part(part)
+        if type(called) is _FunctionCall:
             calls.append(_read_call(called, ids, names))
             if called.id is UNSET or part.thought is False:
                 spelled.append((SPELLED_CALL, number, place))
@@ -221,14 +221,14 @@ def _read_answer(
         elif part.thought is True:
             if texts or not text:
                 raise NotPlain
-            thoughts.append(part.thought_signature is not UNSET and bool(_signed(part)))
+            thoughts.append(part.thought_signature is not UNSET and bool(_signature_mark(part)))
             continue
         else:
             texts.append(text)
             if part.thought is False:
                 spelled.append((SPELLED_ANSWER, number, place))
         if part.thought_signature is not UNSET:
-            spelled.append((_signed(part), number, place))
+            spelled.append((_signature_mark(part), number, place))
     if thoughts:
         kinds = _BEFORE_CALLS if calls else _BEFORE_TEXT
         marks += [(kinds[is_signed], number, place) for place, is_signed in enumerate(thoughts)]
@@ -240,23 +240,23 @@ _BEFORE_TEXT = {False: THINKING_BEFORE_TEXT, True: SUMMARY_BEFORE_TEXT}
 _BEFORE_CALLS = {False: THINKING_BEFORE_CALLS, True: SUMMARY_BEFORE_CALLS}
 
 
-def _check_said_by_model(part: _Part) -> None:
-    """Raise where a part is neither a text nor a call, or both."""
+def _check_model_part(part: _Part) -> None:
+    """Raise `NotPlain` unless a part is either a text or a call."""
     if not (part.function_response is part.inline_data is part.file_data is UNSET):
         raise NotPlain
     if part.function_call is not UNSET and (part.text is not UNSET or part.thought is True):
         raise NotPlain
 
 
-def _signed(part: _Part) -> int:
-    """What a signature is on; raises where it is a word of the API's, an envelope, or empty."""
+def _signature_mark(part: _Part) -> int:
+    """The mark for a signed part; raises for a placeholder, our envelope or an empty signature."""
     signature: Any = part.thought_signature
     if not signature or signature in STAND_INS or signature.startswith(PREFIX):
         raise NotPlain
     return SIGNED_TEXT if part.function_call is UNSET else SIGNED_CALL
 
 
-def _read_call(called: _Called, ids: CallIds, names: Names) -> Call:
+def _read_call(called: _FunctionCall, ids: CallIds, names: Names) -> Call:
     if type(called.args) is not dict:
         raise NotPlain
     given = called.id if type(called.id) is str else None
@@ -268,28 +268,28 @@ def _read_call(called: _Called, ids: CallIds, names: Names) -> Call:
 def _read_user(
     parts: list[_Part], ids: CallIds, names: Names, turns: Turns, number: int, marks: list[Mark]
 ) -> None:
-    """Results, which come first, texts and pictures."""
-    said: list[Text | Attachment] = []
+    """Read tool results, which come first, texts and attachments."""
+    content: list[Text | Attachment] = []
     for place, part in enumerate(parts):
         answered = part.function_response
-        if type(answered) is not _Answered:
-            said.append(_read_said(part))
+        if type(answered) is not _FunctionResponse:
+            content.append(_read_user_part(part))
             if part.text is UNSET:
                 marks.append((ATTACHED, number, place))
             elif part.thought is not UNSET:
                 marks.append((SPELLED_USER, number, place))
             continue
-        if said or not _has_one(part) or part.thought is True:
+        if content or not _has_one_data_field(part) or part.thought is True:
             raise NotPlain
         if not place and turns and type(turns[-1]) is not Assistant:
-            raise NotPlain  # those of one round in two contents (W78)
+            raise NotPlain  # results of one round in two contents (W78)
         result = _read_result(answered, ids, names)
         turns.append(result)
         kind = _kind_of_result(result, is_spelled=answered.id is UNSET or part.thought is False)
         if kind:
             marks.append((kind, number, place))
-    if said:
-        turns.append(UserBesideResults(said) if len(said) < len(parts) else User(said))
+    if content:
+        turns.append(UserBesideResults(content) if len(content) < len(parts) else User(content))
     elif not parts:
         raise NotPlain
 
@@ -298,43 +298,43 @@ def _kind_of_result(result: Result, *, is_spelled: bool) -> int:
     if type(result) is not FailedResult:
         return SPELLED_RESULT if is_spelled else 0
     if is_spelled:
-        raise NotPlain  # two things in one place
+        raise NotPlain  # only one mark per part
     return FAILED_RESULT
 
 
-def _has_one(part: _Part) -> bool:
-    """Whether a part of a user's is one thing, without a signature."""
+def _has_one_data_field(part: _Part) -> bool:
+    """Whether a user part has exactly one data field and no signature."""
     if part.function_call is not UNSET or part.thought_signature is not UNSET:
         return False
     things = (part.text, part.inline_data, part.file_data, part.function_response)
     return sum(thing is not UNSET for thing in things) == 1
 
 
-def _read_said(part: _Part) -> Text | Attachment:
-    """A text, which may say that it is no thought, or a picture and the like."""
+def _read_user_part(part: _Part) -> Text | Attachment:
+    """Read a text (possibly with `thought: false`) or an attachment."""
     text, blob, link = part.text, part.inline_data, part.file_data
-    if part.thought is True or not _has_one(part):
+    if part.thought is True or not _has_one_data_field(part):
         raise NotPlain
     if type(text) is str:
         return Text(text)
     if isinstance(blob, _Blob):
         sample = inlined(blob.data)
         shown = _Part(inline_data=_Blob(blob.mime_type, sample, blob.display_name))
-        return attachment(_as_said(shown, part), sample, blob.data)
+        return attachment(_with_thought_field(shown, part), sample, blob.data)
     if isinstance(link, _Link):
         sample = linked(link.file_uri)
         shown = _Part(file_data=_Link(sample, link.mime_type, link.display_name))
-        return attachment(_as_said(shown, part), sample, link.file_uri)
+        return attachment(_with_thought_field(shown, part), sample, link.file_uri)
     raise NotPlain
 
 
-def _as_said(shown: _Part, part: _Part) -> _Part:
-    """A sample of a part, with all that is said of it; in the usual spelling."""
+def _with_thought_field(shown: _Part, part: _Part) -> _Part:
+    """A sample part with the original's `thought` field."""
     shown.thought = part.thought
     return shown
 
 
-def _read_result(answered: _Answered, ids: CallIds, names: Names) -> Result:
+def _read_result(answered: _FunctionResponse, ids: CallIds, names: Names) -> Result:
     response = answered.response
     given = answered.id or None
     call_id, wire_id = ids.answer_named(answered.name, given)
@@ -361,15 +361,15 @@ def _read_result(answered: _Answered, ids: CallIds, names: Names) -> Result:
 def _write(turns: list[Any], names: Names) -> list[Any]:
     items: list[Any] = []
     results: list[Any] = []
-    """Those of the round that is being written, which are one content (W78)."""
+    """Results of the current round, which form one content (W78)."""
     for turn in turns:
         kind, content = type(turn), turn.content
         if kind is Result or kind is FailedResult:
             if not results:
-                items.append(_FromUser(results))
+                items.append(_UserContent(results))
             called = turn.tool_call_id
             output = _Output(content) if kind is Result else _Error(content)
-            results.append(_ResponsePart(_Answered(names[called], output, called)))
+            results.append(_ResponsePart(_FunctionResponse(names[called], output, called)))
             continue
         if kind is UserBesideResults:
             results += _texts(content)
@@ -378,38 +378,38 @@ def _write(turns: list[Any], names: Names) -> list[Any]:
         results = []
         parts: list[Any] = [_TextPart(content)] if type(content) is str else _texts(content)
         if kind is User:
-            items.append(_FromUser(parts))
+            items.append(_UserContent(parts))
         elif kind is Assistant:
             for call in turn.tool_calls or ():
                 name = call.function.name
-                parts.append(_CallPart(_Called(name, call.id, arguments_of(call))))
-            items.append(_FromModel(parts))
+                parts.append(_CallPart(_FunctionCall(name, call.id, arguments_of(call))))
+            items.append(_ModelContent(parts))
         else:
             raise NotPlain
     return items
 
 
-def _vouch(items: list[Any]) -> None:
-    """With a word on the first call of each step since the user last spoke (W83).
+def _add_sentinels(items: list[Any]) -> None:
+    """Put a sentinel signature on the first call of each step of the current turn (W83).
 
-    Raises where the steps are not plain to see.
+    Raises `NotPlain` if the steps are ambiguous.
     """
     after: type[Any] | None = None
     for number in range(len(items) - 1, -1, -1):
         item = items[number]
         if type(item) is after:
-            raise NotPlain  # two in a row may be joined
+            raise NotPlain  # two in a row might be merged
         after = type(item)
         kinds = [type(part) for part in item.parts]
-        if after is _FromModel and _CallPart in kinds:
+        if after is _ModelContent and _CallPart in kinds:
             first = kinds.index(_CallPart)
-            item.parts[first] = _VouchedPart(item.parts[first].function_call, SENTINEL)
-        elif after is _FromUser and _ResponsePart not in kinds:
-            if number and type(items[number - 1]) is _FromUser:
+            item.parts[first] = _SignedCallPart(item.parts[first].function_call, SENTINEL)
+        elif after is _UserContent and _ResponsePart not in kinds:
+            if number and type(items[number - 1]) is _UserContent:
                 raise NotPlain
             return
-        elif after is _FromUser and kinds[-1] is not _ResponsePart:
-            raise NotPlain  # whose words may begin a turn
+        elif after is _UserContent and kinds[-1] is not _ResponsePart:
+            raise NotPlain  # the text might begin a new turn
     raise NotPlain
 
 
@@ -430,7 +430,7 @@ def _mark(items: list[Any], mark: Mark) -> None:
     elif kind in (SIGNED_TEXT, SIGNED_CALL):
         parts[place]["thoughtSignature"] = "MQ=="
     elif kind == FAILED_RESULT:
-        pass  # which is written
+        pass  # `_write` already handles it
     elif kind & SPELLED:
         parts[place]["thought"] = False
         if kind == SPELLED_RESULT:
@@ -458,5 +458,5 @@ LANE = Lane(
     shows_calls=True,
     reads_arguments=True,
     has_places=True,
-    vouch=_vouch,
+    vouch=_add_sentinels,
 )

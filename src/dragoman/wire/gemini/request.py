@@ -1,4 +1,4 @@
-"""Requests: `generateContent` and `streamGenerateContent`, and the contents that they hold."""
+"""Requests to `generateContent` and `streamGenerateContent`, and their contents."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ from dragoman.wire.target import Target
 from dragoman.wire.tolerance import Form, plain_text, readable_answer, readable_message
 from dragoman.wire.unsealing import unsealed_messages
 
-# --- contents: what the API calls a message
+# --- contents, the API's messages
 
 _USER, _ASSISTANT, _TOOL = Role.USER, Role.ASSISTANT, Role.TOOL
 _ROLES = {"user": _USER, "model": _ASSISTANT}
-# Not in the API's documents, or no longer; they come back as they were.
+# Not documented, or no longer; restored unchanged.
 _OTHER_ROLES = {
     "function": _TOOL,
     "tool": _TOOL,
@@ -69,14 +69,14 @@ FORM = Form(
     kinds=(list, dict, type(None)),
     said=lambda text: [{"text": text}],
 )
-"""What is read here as a content."""
+"""The shape of contents in this dialect."""
 
 Content = tuple[Role, tuple[AnyPart, ...], FrozenDict]
 """Role, parts and extras of a message."""
 
 
 def decode_content(wire: Any, absent_role: Role, reading: Reading) -> Content:
-    """What a content says."""
+    """Decode a content."""
     if not is_object(wire) or type(parts := wire.get("parts")) not in FORM.kinds:
         return _decode_odd_content(wire, absent_role, reading)
     role = wire.get("role")
@@ -136,9 +136,9 @@ def _wire_role(role: Role) -> str:
 
 
 def is_instruction(message: Message) -> bool:
-    """Whether a message belongs into the system prompt: contents have no such role (W75).
+    """Whether a message goes into the system prompt: contents have no system role (W75).
 
-    One that came as a content, against the documents, goes back as one.
+    One received as a content, against the documentation, is restored as one.
     """
     if not message.role.is_system:
         return False
@@ -150,9 +150,9 @@ _OWN_EXTRAS = overlay_keys(NAME)
 
 
 def _encode_plain(message: Message, index: int, writing: Writing) -> dict[str, Any] | None:
-    """The content of most messages, a text, a call or a result; None where there is more to it.
+    """Encode a message that is only a text, a call or a result, as most are; else None.
 
-    Without this, writing a conversation of 200 messages takes half as long again.
+    Without this shortcut, encoding a conversation of 200 messages takes 1.5 times as long.
     """
     extras = message.extras
     if len(message.parts) != 1 or message.name is not None:
@@ -176,7 +176,7 @@ def _encode_plain(message: Message, index: int, writing: Writing) -> dict[str, A
 
 
 def encode_content(message: Message, index: int, writing: Writing) -> Any:
-    """The content for a message; one without parts has none here either."""
+    """Encode a message as a content; without parts, the content has none either."""
     writing.origin = message.origin
     parts = encode_parts(message.parts, index, writing)
     if len(parts) > 1 and type(message.parts[0]) is ToolResult:
@@ -186,9 +186,9 @@ def encode_content(message: Message, index: int, writing: Writing) -> Any:
     if not message.extras:
         return body
     body = with_overlay(body, message.extras, NAME)
-    spelled = body.get("role") if is_object(body) else None  # a content may come as a text
+    spelled = body.get("role") if is_object(body) else None  # the original may be a string
     if type(spelled) is str and _OTHER_ROLES.get(spelled, message.role) is not message.role:
-        body["role"] = role  # somebody else says it by now
+        body["role"] = role  # the role was changed
     return body
 
 
@@ -199,9 +199,11 @@ _STATE = {
     "continuationToken": ("continuation_token", str),
     "store": ("store", bool),
 }
-"""By the wire's field: what the provider holds, or is to hold; and its type."""
+"""Fields of server-side state: the field of `State` and the type."""
 _NAMES = snake_names("systemInstruction", "generationConfig", "toolConfig", "serviceTier", *_STATE)
-_TAKEN = frozenset({"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"})
+_DECODED_FIELDS = frozenset(
+    {"contents", "systemInstruction", "tools", "toolConfig", "generationConfig"}
+)
 _PLACES: Places = {
     "model": "model",
     **spelled(
@@ -215,18 +217,18 @@ _PLACES: Places = {
         }
     ),
 }
-_UNSAID = "(content that can't be shown here)"
-NO_SPEAKER_NAME = "the name of the speaker has no place here"
+_PLACEHOLDER = "(content that can't be shown here)"
+NO_SPEAKER_NAME = "message names are not supported"
 
 
 def decode_request(body: Body, path: str | None = None) -> Request:
-    """The request in a body; its model and whether it streams are in the path."""
+    """Decode a request; model and streaming are in the path."""
     kept = Overlay(NAME)
     wire = kept.renamed(dict(parsed(body, NAME)), _NAMES)
     kept.fields.update(
         (key, value)
         for key, value in wire.items()
-        if key not in _TAKEN and not (key in _STATE and type(value) is _STATE[key][1])
+        if key not in _DECODED_FIELDS and not (key in _STATE and type(value) is _STATE[key][1])
     )
     model, stream = decode_path(path)
     if model is None and type(name := wire.get("model")) is str:
@@ -252,7 +254,7 @@ def decode_request(body: Body, path: str | None = None) -> Request:
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
-    """The body and path for a request, as it is."""
+    """Encode a request as a body and a path."""
     writing = Writing(target)
     body: dict[str, Any] = {}
     system, contents = _encode_messages(request, writing)
@@ -283,17 +285,17 @@ def _decode_system(wire: Any, kept: Overlay) -> tuple[AnyPart, ...]:
         kept.fields["systemInstruction"] = None
         return ()
     if not is_object(wire):
-        said = [{"text": plain_text(wire)}]
-        kept.guess(("systemInstruction",), {"parts": said}, wire)
-        wire = {"parts": said}
+        guessed = [{"text": plain_text(wire)}]
+        kept.guess(("systemInstruction",), {"parts": guessed}, wire)
+        wire = {"parts": guessed}
     parts = wire.get("parts")
     if is_object(parts):
         kept.single("systemInstruction", "parts")
         parts = [parts]
     elif parts is not None and not is_list(parts):
-        said = [{"text": plain_text(parts)}]
-        kept.guess(("systemInstruction", "parts"), said, parts)
-        parts = said
+        guessed = [{"text": plain_text(parts)}]
+        kept.guess(("systemInstruction", "parts"), guessed, parts)
+        parts = guessed
     decoded = decode_parts(parts, Reading(ORIGIN, CallIds())) if is_list(parts) else ()
     left = {key: value for key, value in wire.items() if key != "parts" or not decoded}
     if left or not decoded:
@@ -322,11 +324,11 @@ def _decode_listed(wire: list[Any], calls: CallIds) -> list[Message]:
     for index, item in enumerate(wire):
         is_model = is_object(item) and item.get("role") == "model"
         if is_model and not was_model:
-            calls.begin_step()  # neighbouring contents of the model are one
+            calls.begin_step()  # consecutive model contents are one step
         was_model = is_model
         calls.at(index)
         role, parts, extras = decode_content(item, _USER, reading)
-        origin = None if parts else ORIGIN  # one without parts came without
+        origin = None if parts else ORIGIN  # shows that it was received without parts
         messages.append(make_message(role, parts, None, "", EMPTY, extras, origin))
     return messages
 
@@ -339,7 +341,7 @@ def _encode_system(parts: tuple[AnyPart, ...], writing: Writing) -> list[Any]:
 
 
 def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], list[dict[str, Any]]]:
-    """The parts of the system prompt, and the contents, which know no system role (W75)."""
+    """Encode the system prompt, including system messages (W75), and the contents."""
     system = _encode_system(request.system, writing) if request.system else []
     contents: list[dict[str, Any]] = []
     for index, message in enumerate(request.messages):
@@ -352,15 +354,15 @@ def _encode_messages(request: Request, writing: Writing) -> tuple[list[Any], lis
             writing.origin = message.origin
             system += encode_parts(message.parts, index, writing)
             if contents:
-                reason = "a later instruction goes to the system prompt"
+                reason = "a system message between other messages is moved to the system prompt"
                 writing.repair(f"messages[{index}]", "W75", "moved", reason)
             continue
         content = encode_content(message, index, writing)
         if message.parts and is_object(content) and "parts" not in content:
             if message.role is _ASSISTANT:
-                continue  # nothing of it could be said, and each part has its loss
-            # Who spoke is part of the conversation; without them two answers would be one.
-            content["parts"] = [{"text": _UNSAID}]
+                continue  # no part is supported, and each is reported
+            # The turn must stay, or the responses before and after it would be merged.
+            content["parts"] = [{"text": _PLACEHOLDER}]
         contents.append(content)
         if writing.hoisted:
             contents.append({"role": "user", "parts": writing.hoisted})

@@ -1,4 +1,4 @@
-"""What a target would refuse: settings that exclude each other, calls that nobody signed (W83)."""
+"""Repairs for Gemini only: conflicting settings and tools, and unsigned calls (W83)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.wire.losses import Loss, Note, Repair
 from dragoman.wire.overlay import fields_of
 from dragoman.wire.target import Target
 
-_LITTLE = "low"  # the least that all models with levels know
+_LOW = "low"  # the lowest level that all models with levels support
 
 
 def _is_function(tool: AnyTool) -> bool:
@@ -24,56 +24,60 @@ def _is_function(tool: AnyTool) -> bool:
 
 
 def with_functions_only(request: Request, target: Target, losses: list[Note]) -> Request:
-    """Functions only, where the target does not take its own tools beside them (W97)."""
+    """Remove built-in tools if the target does not support them together with functions (W97)."""
     if not target.tools.refuses_mixed or not any(map(_is_function, request.tools)):
         return request
     others = [i for i, tool in enumerate(request.tools) if isinstance(tool, ServerTool)]
     if not others:
         return request
-    reason = "this model calls functions or its provider's tools, not both"
+    reason = "this model does not support built-in tools together with functions"
     losses.extend(Loss(f"tools[{index}]", reason) for index in others)
     kept = tuple(tool for tool in request.tools if not isinstance(tool, ServerTool))
     return request.replace_trusted(tools=kept)
 
 
 def with_useful_choice(request: Request, target: Target, losses: list[Note]) -> Request:
-    """No choice among functions where there are none: the API refuses it.
+    """Remove a tool choice if there are no functions: the API refuses it.
 
-    Newer models put up with a free choice among the provider's own tools.
+    Newer models accept a free choice among built-in tools.
     """
     choice = request.tool_choice
     if not target.is_strict or choice is None or any(map(_is_function, request.tools)):
         return request
     if choice.mode == "auto" and request.tools and not target.tools.refuses_mixed:
         return request
-    if choice.mode in ("auto", "none"):  # as it would be anyway
-        losses.append(Repair("tool_choice", "W99", "dropped", "there is no function to choose"))
+    if choice.mode in ("auto", "none"):  # has no effect
+        losses.append(
+            Repair(
+                "tool_choice", "W99", "dropped", "tool choice is not supported without functions"
+            )
+        )
     else:
-        losses.append(Loss("tool_choice", "there is no function to choose"))
+        losses.append(Loss("tool_choice", "tool choice is not supported without functions"))
     return request.replace_trusted(tool_choice=None)
 
 
 def with_budget_or_effort(request: Request, target: Target, losses: list[Note]) -> Request:
-    """With a budget for thinking or a level of it: no model takes both."""
+    """Keep either the thinking budget or the level: no model accepts both."""
     thinking = request.thinking
     if not target.is_strict or thinking is None:
         return request
     if target.thinking.form == "effort" and thinking.effort == "none":
-        losses.append(Loss("thinking", "it can't be turned off here; little was asked for"))
-        return request.replace_trusted(thinking=thinking.replace(effort=_LITTLE, budget=None))
+        losses.append(Loss("thinking", "thinking can't be turned off; a low level is sent"))
+        return request.replace_trusted(thinking=thinking.replace(effort=_LOW, budget=None))
     if thinking.budget is None or thinking.effort is None:
         return request
-    if target.thinking.form != "budget":  # else it has been told that the budget stands for it
-        losses.append(Loss("thinking.effort", "the budget says it already"))
+    if target.thinking.form != "budget":  # else already reported
+        losses.append(Loss("thinking.effort", "left out because a budget is set"))
     return request.replace_trusted(thinking=thinking.replace(effort=None))
 
 
 def with_json_or_tools(request: Request, target: Target, losses: list[Note]) -> Request:
-    """No form of the answer beside tools, where the target refuses the two together (W97)."""
+    """Remove the output format if the target refuses it together with tools (W97)."""
     output = request.output
     if not target.schemas.refuses_json_with_tools or not request.tools or output is None:
         return request
-    reason = "this model answers in JSON or calls tools, not both"
+    reason = "this model does not support JSON output together with tools"
     if output.format != "text":
         losses.append(Loss("output", reason))
     else:
@@ -82,19 +86,19 @@ def with_json_or_tools(request: Request, target: Target, losses: list[Note]) -> 
 
 
 def with_signed_calls(request: Request, target: Target, losses: list[Note]) -> Request:
-    """With a signature on the first call of each step of the current turn (W83).
+    """Put a signature on the first call of each step of the current turn (W83).
 
-    Its parallel siblings and earlier turns are not verified. A call that another provider's model
-    made, or a person, has no signature that would pass: the API has a word for that (W84).
+    Parallel calls and earlier turns are not verified. A call made by another provider's model or
+    by hand has no valid signature: the API accepts a sentinel instead (W84).
     """
     if not target.thinking.signs_calls:
         return request
     messages = list(request.messages)
     has_calls = False  # in this step
-    for index in range(_turn_under_way(request.messages), len(messages)):
+    for index in range(_current_turn(request.messages), len(messages)):
         message = messages[index]
         if message.role is not Role.ASSISTANT:
-            has_calls = has_calls and is_instruction(message)  # which stands elsewhere
+            has_calls = has_calls and is_instruction(message)  # which goes to the system prompt
         elif not has_calls and message.tool_calls:
             has_calls = True
             messages[index] = _with_signed_call(message, index, target, losses)
@@ -102,10 +106,10 @@ def with_signed_calls(request: Request, target: Target, losses: list[Note]) -> R
     return request if is_same else request.replace_trusted(messages=tuple(messages))
 
 
-def _turn_under_way(messages: tuple[Message, ...]) -> int:
-    """Where the current turn begins: behind the last message in which the user spoke.
+def _current_turn(messages: tuple[Message, ...]) -> int:
+    """The index where the current turn begins: after the last message with user content.
 
-    Words beside results may count as a new turn or not: here they don't, which asks for more.
+    Text beside results may or may not begin a new turn: here it does not, which is the safe choice.
     """
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
@@ -122,7 +126,7 @@ def _with_signed_call(message: Message, index: int, target: Target, losses: list
         return message
     if call.signature is not None and not is_verifiable:
         losses.append(Loss(f"messages[{index}].parts[{place}]", FOREIGN_SIGNATURE))
-    reason = "a word that stands for a signature"
+    reason = "a sentinel is sent in place of a signature"
     losses.append(Repair(f"messages[{index}]", "W83", "added", reason))
     signed = call.replace_unchecked(signature=SENTINEL, origin=ORIGIN)
     parts = (*message.parts[:place], signed, *message.parts[place + 1 :])
@@ -136,4 +140,4 @@ STEPS = (
     Step(with_json_or_tools, ("schemas.refuses_json_with_tools",)),
     Step(with_signed_calls, ("thinking.signs_calls",)),
 )
-"""What fitting sees to for this dialect alone."""
+"""Fitting steps for this dialect only."""

@@ -1,4 +1,4 @@
-"""Responses: candidates, token counts, and reasons to stop."""
+"""Responses: candidates, token counts, and finish reasons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dragoman.wire.reading import Reading
 from dragoman.wire.settings_table import text
 from dragoman.wire.usage_details import UsageDetails
 
-# --- `usageMetadata`: the prompt's count includes cached tokens, the answer's no thinking (W98)
+# --- `usageMetadata`: prompt tokens include cached ones, candidate tokens exclude thinking (W98)
 
 _PROMPT, _TOOL_USE = "promptTokenCount", "toolUsePromptTokenCount"
 _TOTAL = "totalTokenCount"
@@ -44,7 +44,7 @@ _DETAILS = frozenset({
 })  # fmt: skip
 _WORDS = frozenset({"serviceTier", "trafficType"})
 _PAIR = 2  # fields: modality and tokenCount
-_LARGE = 2**63  # what may not be frozen without a look
+_LARGE = 2**63  # values from here on need checks before freezing
 
 
 DETAILS = UsageDetails(
@@ -60,7 +60,7 @@ DETAILS = UsageDetails(
 
 
 def decode_usage(wire: Any) -> Usage | None:
-    """The counts, in buckets that don't overlap; None where there are none."""
+    """Decode token counts to non-overlapping counts; None if there are none."""
     if not is_object(wire):
         return None
     if (plain := _decode_plain(wire)) is not None:
@@ -79,10 +79,10 @@ def decode_usage(wire: Any) -> Usage | None:
 
 
 def _decode_plain(wire: dict[str, Any]) -> Usage | None:
-    """The usual object: counts that we would write so, and those of each modality.
+    """Decode the usual object: counts that we would encode the same way, and modality details.
 
-    None where there is more to it. `decode_usage` comes to the same in five times the time: it
-    writes the object to see what we would write otherwise, and makes the usage twice.
+    None if there is more to it. `decode_usage` gives the same result in five times the time: it
+    encodes the object to compare it, and creates the usage twice.
     """
     if _TOTAL not in wire or _PROMPT not in wire:
         return None
@@ -123,12 +123,12 @@ def _counted(counts: dict[str, int], extras: FrozenDict) -> Usage:
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
-    """The counts as the API has them; zeros are left out, as it does."""
+    """Encode token counts; zeros are omitted, as in the API."""
     usage = DETAILS.put(usage)
     beside = fields_of(usage.extras, NAME).get(_TOOL_USE)
     prompt = usage.total_input
     if type(beside) is int and 0 <= beside <= prompt:
-        prompt -= beside  # what the provider's own tools put in is told apart
+        prompt -= beside  # tokens from built-in tools are counted separately
     counts = {
         _PROMPT: prompt,
         "cachedContentTokenCount": usage.cache_read,
@@ -140,7 +140,7 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
     return with_overlay(body, usage.extras, NAME) if usage.extras else body
 
 
-# --- why an answer ended. `STOP` stands for tool calls too; what failed is told apart (W88)
+# --- finish reasons: `STOP` also means tool calls; failures are separate (W88)
 
 _STOP, _TOOL_CALLS, _OTHER = FinishReason.STOP, FinishReason.TOOL_CALLS, FinishReason.OTHER
 _REASONS = {
@@ -151,7 +151,7 @@ _REASONS = {
         (
             "SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY",
             "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION",
-            "MODEL_ARMOR",  # Vertex AI's own filter; recorded, not in the SDK
+            "MODEL_ARMOR",  # Vertex AI's filter; recorded, not in the SDK
         ),
         FinishReason.CONTENT_FILTER,
     ),
@@ -164,7 +164,7 @@ _REASONS = {
     ),
 }  # fmt: skip
 _NUMBERS = ("FINISH_REASON_UNSPECIFIED", "STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "OTHER")
-"""The same as numbers, which some clients' recordings hold."""
+"""Finish reasons by enum number, as found in some clients' recordings."""
 _FINISH_WORDS = {
     _STOP: "STOP",
     _TOOL_CALLS: "STOP",
@@ -175,11 +175,11 @@ _FINISH_WORDS = {
     FinishReason.MALFORMED_CALL: "MALFORMED_FUNCTION_CALL",
     FinishReason.PAUSE: "CONTINUATION",
 }
-_TOLD = frozenset({None, _OTHER, *_FINISH_WORDS})
+_SUPPORTED_FINISHES = frozenset({None, _OTHER, *_FINISH_WORDS})
 
 
-def decode_finish(wire: Any, calls: bool) -> tuple[FinishReason | None, str | None]:  # noqa: FBT001 - whether there are any
-    """The reason and the wire's own word for it."""
+def decode_finish(wire: Any, calls: bool) -> tuple[FinishReason | None, str | None]:  # noqa: FBT001 - a fact, not an option
+    """The finish reason and its original value."""
     if type(wire) is int and 0 <= wire < len(_NUMBERS):
         wire = _NUMBERS[wire]
     if type(wire) is not str:
@@ -189,7 +189,7 @@ def decode_finish(wire: Any, calls: bool) -> tuple[FinishReason | None, str | No
 
 
 def encode_finish(choice: Choice) -> str | None:
-    """The wire's word for why a choice ended: its own, where it is ours and still true."""
+    """Encode the finish reason of a choice: the original value if it still means the same."""
     finish, word = choice.finish, choice.finish_raw
     if word is not None and is_own(choice.message):
         expected, _ = decode_finish(word, has_calls(choice.message.parts))
@@ -199,12 +199,12 @@ def encode_finish(choice: Choice) -> str | None:
 
 
 def has_calls(parts: Iterable[AnyPart]) -> bool:
-    """Whether the model calls tools."""
+    """Whether there are client tool calls among the parts."""
     return ToolCall in map(type, parts)
 
 
 def is_own(message: Message) -> bool:
-    """Whether a message came from this dialect, or from nowhere."""
+    """Whether a message is from this dialect or of unknown origin."""
     return message.origin is None or message.origin.dialect == NAME
 
 
@@ -216,14 +216,14 @@ CANDIDATE_NAMES = snake_names(
 )
 _ASSISTANT = Role.ASSISTANT
 WITHOUT_CONTENT = "bare"
-"""The note that a candidate had no content at all: it was filtered, or its call malformed (W88)."""
+"""The note for a candidate without content: filtered, or a malformed call (W88)."""
 
 BLOCKED = "blocked"
-"""The note that there was no candidate at all: the prompt was blocked (W88)."""
+"""The note for a response without candidates: the prompt was blocked (W88)."""
 
 
 def decode_response(body: Body) -> Response:
-    """The response in a body; a blocked prompt is answered by an empty choice that says so."""
+    """Decode a response; for a blocked prompt, an empty choice with that finish reason is added."""
     kept = Overlay(NAME)
     wire = kept.renamed(dict(parsed(body, NAME)), HEAD_NAMES)
     response, usage = decode_head(wire), decode_usage(wire.get("usageMetadata"))
@@ -244,7 +244,7 @@ def decode_response(body: Body) -> Response:
 
 
 def decode_head(wire: dict[str, Any]) -> Response:
-    """What a response says beside its candidates and its cost."""
+    """Decode everything except candidates and usage."""
     return Response(
         model=text(wire.get("modelVersion")),
         id=text(wire.get("responseId")),
@@ -253,14 +253,14 @@ def decode_head(wire: dict[str, Any]) -> Response:
 
 
 def origin_of(response: Response) -> Origin:
-    """Where the parts of a response come from."""
+    """The origin of the parts of a response."""
     return Origin(dialect=NAME, model=response.model, response_id=response.id)
 
 
 def decode_blocked(wire: dict[str, Any], origin: Origin) -> Choice | None:
-    """The choice that a blocked prompt has in place of candidates; None where it was not.
+    """The choice for a blocked prompt, which has no candidates; None if it was not blocked.
 
-    It is no answer, but other dialects would take a response without any for an empty success.
+    In other dialects a response without choices would look like an empty success.
     """
     feedback = wire.get("promptFeedback", wire.get("prompt_feedback"))
     if not is_object(feedback):
@@ -275,7 +275,7 @@ def decode_blocked(wire: dict[str, Any], origin: Origin) -> Choice | None:
 
 
 def encode_response(response: Response) -> Encoded:
-    """The body for a response."""
+    """Encode a response."""
     writing = Writing()
     body = encode_head(response)
     candidates = []
@@ -293,7 +293,7 @@ def encode_response(response: Response) -> Encoded:
 
 
 def encode_head(response: Response) -> dict[str, Any]:
-    """As `decode_head`, the other way."""
+    """Encode everything except candidates and usage."""
     head: dict[str, Any] = {}
     if response.model is not None:
         head["modelVersion"] = response.model
@@ -308,27 +308,27 @@ def _decode_candidate(wire: Any, position: int, identity: Identity, origin: Orig
     if not is_object(wire):
         choice = decode_candidate({}, position, (_ASSISTANT, (), EMPTY), origin)
         return choice.replace(extras=with_guesses(choice.extras, NAME, [[[], {}, wire]]))
-    said: Content = (_ASSISTANT, (), EMPTY)
+    decoded: Content = (_ASSISTANT, (), EMPTY)
     if (content := wire.get("content")) is not None:
         index = wire.get("index")
         calls = CallIds(identity)
         calls.at(index if type(index) is int else position)
-        said = decode_content(content, _ASSISTANT, Reading(None, calls))
-    return decode_candidate(wire, position, said, origin)
+        decoded = decode_content(content, _ASSISTANT, Reading(None, calls))
+    return decode_candidate(wire, position, decoded, origin)
 
 
 def decode_candidate(
-    wire: dict[str, Any], position: int, said: Content, origin: Origin | None
+    wire: dict[str, Any], position: int, content: Content, origin: Origin | None
 ) -> Choice:
-    """The choice in a candidate, the content of which has been read."""
+    """Decode a candidate whose content is already decoded."""
     kept = Overlay(NAME)
     fields = kept.renamed(wire, CANDIDATE_NAMES)
     if fields.get("content") is None:
         kept.note(WITHOUT_CONTENT, True)  # noqa: FBT003 - the note's value
-    role, parts, extras = said
+    role, parts, extras = content
     reason = fields.get("finishReason")
     finish, word = decode_finish(reason, has_calls(parts))
-    if type(reason) is int and word is not None:  # the number of the word
+    if type(reason) is int and word is not None:  # the enum number
         kept.value(("finishReason",), word, reason)
         fields = {**fields, "finishReason": word}
     cited = decode_citations(fields, parts)
@@ -346,18 +346,20 @@ def _encode_candidate(choice: Choice, position: int, writing: Writing) -> dict[s
     body = encode_candidate_fields(choice)
     lose_logprobs(choice, position, writing)
     place = f"choices[{position}]"
-    is_untold = choice.finish not in _TOLD and encode_finish(choice) != choice.finish_raw
-    if is_untold and is_own(message):
-        writing.lose(f"{place}.finish", "this reason has no word here")
+    is_lost = (
+        choice.finish not in _SUPPORTED_FINISHES and encode_finish(choice) != choice.finish_raw
+    )
+    if is_lost and is_own(message):
+        writing.lose(f"{place}.finish", "this finish reason has no equivalent")
     if message.role is not _ASSISTANT:
-        writing.lose(f"{place}.message.role", "only the model answers")
+        writing.lose(f"{place}.message.role", "a response must be an assistant message")
     if message.parts or not note_of(choice.extras, NAME, WITHOUT_CONTENT):
         body["content"] = encode_content(message, position, writing)
     return with_overlay(body, choice.extras, NAME) if choice.extras else body
 
 
 def encode_candidate_fields(choice: Choice) -> dict[str, Any]:
-    """What a candidate says beside its content."""
+    """Encode the fields of a candidate except its content."""
     body: dict[str, Any] = {"index": choice.index}
     if (finish := encode_finish(choice)) is not None:
         body["finishReason"] = finish
@@ -370,14 +372,14 @@ def encode_candidate_fields(choice: Choice) -> dict[str, Any]:
 
 
 def lose_logprobs(choice: Choice, position: int, writing: Writing) -> None:
-    """Note that others' are left out, where their form is not known."""
+    """Report other dialects' log probabilities in an unknown format as lost."""
     if choice.logprobs is not None and not is_own(choice.message):
         for loss in lost(tokens_of(choice.logprobs), f"choices[{position}].logprobs"):
             writing.lose(loss.path, loss.reason)
 
 
 def decode_time(wire: Any) -> float | None:
-    """The moment that `createTime` names; None where it is no moment."""
+    """Decode `createTime`; None if it is not a valid time."""
     if type(wire) is not str:
         return None
     try:
@@ -387,9 +389,9 @@ def decode_time(wire: Any) -> float | None:
         return None
 
 
-@lru_cache(maxsize=256)  # a stream says it twice
+@lru_cache(maxsize=256)  # a stream repeats it
 def encode_time(created_at: float | None) -> str | None:
-    """A moment as `createTime` has it."""
+    """Encode a time as `createTime`."""
     if created_at is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Errors, as bodies and in the place of a chunk: Google's `{"error": {code, message, status}}`."""
+"""Errors as bodies and as stream chunks: Google's `{"error": {code, message, status}}`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.wire.stream_decoding import stream_error
 
 _TYPE = "type.googleapis.com/google.rpc."
 _SERVER = 500
-# The first name of a status is the one to say.
+# The first name of an HTTP status is the one that we send.
 _STATUSES = {
     "INVALID_ARGUMENT": 400,
     "FAILED_PRECONDITION": 400,
@@ -34,10 +34,10 @@ _STATUSES = {
     "UNAVAILABLE": 503,
     "DEADLINE_EXCEEDED": 504,
 }
-"""Google's names of what went wrong, and the HTTP status that each goes with."""
+"""HTTP status by Google's status name."""
 _STATUS_NAMES = {status: name for name, status in reversed(_STATUSES.items())}
 
-# Status, and the words that tell errors of one status apart.
+# Status, and the message prefix that distinguishes errors of one status.
 _FORMS: Forms[tuple[int, str]] = {
     errors.AuthenticationError: (401, ""),
     errors.PermissionDenied: (403, ""),
@@ -56,13 +56,13 @@ _FORMS: Forms[tuple[int, str]] = {
 
 
 def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """The status and the body to answer with; in mid-stream the body is the chunk."""
-    told = reported(error)
-    usual, words = form_of(told, _FORMS)
-    status = status_of(told, usual)
-    body: dict[str, Any] = {"code": status, "message": f"{words}{told.reason}"}
+    """The status and body for an error; mid-stream, the body is the chunk."""
+    failure = reported(error)
+    usual, words = form_of(failure, _FORMS)
+    status = status_of(failure, usual)
+    body: dict[str, Any] = {"code": status, "message": f"{words}{failure.reason}"}
     body["status"] = _name_of(status)
-    if details := _details(told):
+    if details := _details(failure):
         body["details"] = details
     return status, {"error": body}
 
@@ -81,13 +81,13 @@ def _details(error: ProviderError) -> list[dict[str, Any]]:
     return details
 
 
-# --- errors in mid-stream
+# --- mid-stream errors
 
-_ERRORS = range(400, 600)  # what HTTP calls errors
+_ERRORS = range(400, 600)  # HTTP error statuses
 
 
 def decode_stream_error(wire: Mapping[str, Any]) -> events.StreamError:
-    """The error that stands where a chunk was expected."""
+    """Decode an error sent in place of a chunk."""
     error = wire.get("error")
     fields = error if isinstance(error, dict) else {"message": error}
     name, status = fields.get("status"), fields.get("code")
@@ -95,7 +95,7 @@ def decode_stream_error(wire: Mapping[str, Any]) -> events.StreamError:
 
 
 def encode_stream_error(error: events.StreamError) -> dict[str, Any]:
-    """The chunk for an error. The SDK wants `error` to come first, and a number for its code."""
+    """Encode an error as a chunk. The SDK requires `error` first, and a number as its code."""
     name = error.code if error.code in _STATUSES else None
     status = error.status if error.status in _ERRORS else _STATUSES.get(name or "", _SERVER)
     if name is None:

@@ -1,4 +1,4 @@
-"""What clients of Gemini expect: `responseId` and `modelVersion`, and streams in their form."""
+"""Fields that Gemini clients expect in responses, and the form of their streams."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dragoman.wire.gemini.stream_encoder import StreamEncoder
 
 
 def complete(encoded: Encoded, _response: Response, front: Front) -> None:
-    """Fill in what a response lacks."""
+    """Fill in the fields that a response lacks."""
     for key, value in (("responseId", front.id), ("modelVersion", front.request.model)):
         if value and not encoded.body.get(key):
             encoded.body[key] = value
 
 
 def form_of(front: Front) -> Form:
-    """The form of the stream that the client asked for: without `alt=sse`, an array (W120)."""
+    """The requested form of the stream: without `alt=sse`, an array (W120)."""
     if front.path is None:
         return "sse"
     return "sse" if parse_qs(urlsplit(front.path).query).get("alt") == ["sse"] else "array"

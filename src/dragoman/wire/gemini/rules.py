@@ -1,4 +1,4 @@
-"""What `generateContent` refuses: rules for contents, their order and signatures, and the list."""
+"""Rules for requests to `generateContent`: contents, their order, signatures, the rulebook."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.wire.violations import Found, Placed, Rule, Rulebook
 
 _ROLES = ("user", "model", "function", None)
 _UNPAIRED = ("videoMetadata", "thoughtSignature")
-"""What may stand in a part by itself: recordings have the one, streams the other."""
+"""Fields that a part may have alone: recorded for the first, streamed for the second."""
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]*={0,2}", re.ASCII)
 
 
@@ -23,57 +23,57 @@ def shape_contents(view: View) -> Found:
     contents = view.body.get("contents")
     items = contents if isinstance(contents, (list, tuple)) else ()
     if contents is not None and not isinstance(contents, (list, tuple, Mapping)):
-        yield "contents", "contents must be a list"
+        yield "contents", "must be a list"
     for index, item in enumerate(items):
         if not isinstance(item, Mapping):
-            yield f"contents[{index}]", "a content must be an object"
+            yield f"contents[{index}]", "must be an object"
     for content in view.contents:
         parts = content.wire.get("parts")
         listed = parts if isinstance(parts, (list, tuple)) else ()
         if any(not isinstance(part, Mapping) for part in listed):
-            yield f"{content.path}.parts", "a part must be an object"
+            yield f"{content.path}.parts", "every part must be an object"
 
 
 def w75_there_are_contents(view: View) -> Found:
-    """At least one content; instructions alone are no request."""
+    """There is at least one content; a system instruction alone is not enough."""
     if not view.body.get("contents"):
-        yield "contents", "at least one content is needed"
+        yield "contents", "at least one content is required"
 
 
 def w75_roles_are_known(view: View) -> Found:
-    """Contents are the user's or the model's; instructions stand elsewhere."""
+    """The role of a content is user or model; instructions are in another field."""
     for content in view.contents:
         if content.wire.get("role") not in _ROLES:
-            yield f"{content.path}.role", "the role must be user or model"
+            yield f"{content.path}.role", "must be user or model"
 
 
 def w76_contents_have_parts(view: View) -> Found:
-    """No content is empty; a part may be a blank text, as recordings show."""
+    """Every content has a part; recordings show that it may be a blank text."""
     for content in view.contents:
         if not content.wire.get("parts"):
-            yield f"{content.path}.parts", "a content needs at least one part"
+            yield f"{content.path}.parts", "a content must have at least one part"
 
 
 def w76_parts_have_one_field(view: View) -> Found:
-    """A part has one data field."""
+    """A part has exactly one data field."""
     for content in view.contents:
         for path, part in content.parts:
             count = sum(is_set(part, name) for name in DATA)
             if count > 1:
                 yield path, "a part must not have more than one data field"
             elif not count and not any(is_set(part, name) for name in _UNPAIRED):
-                yield path, "a part needs a data field"
+                yield path, "a part must have a data field"
 
 
 def w77_no_call_comes_first(view: View) -> Found:
-    """A call follows what the user said, or a response."""
+    """A function call follows a user turn or a function response."""
     if view.turns and view.turns[0].role == "model":
         for path, _ in view.turns[0].calls[:1]:
-            yield path, "a function call must come after the user's turn"
+            yield path, "a function call must come after a user turn"
 
 
 def w78_responses_follow_calls(view: View) -> Found:
-    """A response stands in the turn right after the calls, unless the provider holds those."""
+    """A function response is in the turn after its calls, unless the provider stores those."""
     if view.has_hidden_context:
         return
     for before, turn in pairwise([Turn("user"), *view.turns]):
@@ -83,17 +83,20 @@ def w78_responses_follow_calls(view: View) -> Found:
 
 
 def w78_calls_are_answered(view: View) -> Found:
-    """There are as many responses as calls, in however many contents of one turn."""
+    """A turn has as many function responses as calls, in any number of contents."""
     for calls, answers in _rounds(view):
         if answers and len(answers) != len(calls):
-            yield calls[0][0], f"{len(calls)} calls need as many responses, not {len(answers)}"
+            yield (
+                calls[0][0],
+                f"{len(calls)} calls require as many responses, but there are {len(answers)}",
+            )
 
 
 def w78_calls_should_be_answered(view: View) -> Found:
-    """There are responses at all; plain words instead were seen to be taken."""
+    """Calls have responses; recordings show that text instead is accepted."""
     for calls, answers in _rounds(view):
         if not answers:
-            yield calls[0][0], "no response answers the calls"
+            yield calls[0][0], "the calls have no responses"
 
 
 def _rounds(view: View) -> Iterator[tuple[list[Placed], list[Placed]]]:
@@ -104,44 +107,44 @@ def _rounds(view: View) -> Iterator[tuple[list[Placed], list[Placed]]]:
 
 
 def w79_the_user_speaks_last(view: View) -> Found:
-    """The model's turn is not the last, where the target minds."""
+    """The last turn is the user's (depending on the target)."""
     if view.target.turns.prefill == "refused":
-        yield from _last_words(view)
+        yield from _ends_with_model(view)
 
 
 def w79_the_user_should_speak_last(view: View) -> Found:
-    """Nor without a model named: the newest ones mind, others were seen to take it."""
+    """The last turn should be the user's if the model is unknown: the newest models require it."""
     if view.target.turns.prefill == "uncertain":
-        yield from _last_words(view)
+        yield from _ends_with_model(view)
 
 
-def _last_words(view: View) -> Found:
+def _ends_with_model(view: View) -> Found:
     if view.turns and view.turns[-1].role == "model":
-        yield view.contents[-1].path, "the last content must be the user's"
+        yield view.contents[-1].path, "the last content must have the role user"
 
 
 def w83_calls_are_signed(view: View) -> Found:
-    """The first call of each step of the current turn is signed, where the target verifies it."""
+    """The first call of each step of the current turn is signed, if the target verifies it."""
     if not view.target.thinking.signs_calls:
         return
-    for turn in view.turns[_turn_under_way(view) :]:
+    for turn in view.turns[_current_turn(view) :]:
         for path, part in turn.calls[:1]:
             if not value_of(part, "thoughtSignature"):
-                yield path, "the first function call of a step must be signed"
+                yield path, "the first function call of a step must have its thoughtSignature"
 
 
 def w86_signatures_are_base64(view: View) -> Found:
-    """A signature is base64; whether it is right, only the provider can tell."""
+    """A signature is base64; only the provider can verify it."""
     for content in view.contents:
         for path, part in content.parts:
             key = spelled(part, "thoughtSignature")
             value = part.get(key)
             if value is not None and not (isinstance(value, str) and _BASE64.fullmatch(value)):
-                yield f"{path}.{key}", "a signature must be base64"
+                yield f"{path}.{key}", "must be base64"
 
 
-def _turn_under_way(view: View) -> int:
-    """The place of the last turn in which the user spoke."""
+def _current_turn(view: View) -> int:
+    """The index of the last turn with user content."""
     for index in range(len(view.turns) - 1, -1, -1):
         if any(map(_is_spoken, view.turns[index].contents)):
             return index
@@ -153,7 +156,7 @@ def _is_spoken(content: Content) -> bool:
 
 
 def shape_model_is_listed(view: View) -> Found:
-    """The model's maker lists it, where the target knows the list."""
+    """The model is in the provider's list, if the target has that list."""
     yield from unlisted_model(view.body, view.target)
 
 

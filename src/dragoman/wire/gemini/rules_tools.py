@@ -1,4 +1,4 @@
-"""What the API demands of function declarations, calls, responses, schemas and settings."""
+"""Rules for function declarations, calls, responses, schemas and settings."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _KEYWORDS = frozenset({
     "minProperties", "minimum", "nullable", "pattern", "properties", "propertyOrdering", "ref",
     "required", "title", "type",
 })  # fmt: skip
-"""The fields of the API's own form of schemas, as the SDK has them."""
-_REFERENCES = frozenset({"$ref", "$defs"})  # taken by now, by and large (W93)
+"""The keywords of the API's own schema format, according to the SDK."""
+_REFERENCES = frozenset({"$ref", "$defs"})  # now mostly accepted (W93)
 _BESIDE_REFERENCES = frozenset({"$ref", "ref", "$defs", "defs", "description", "default"})
 _MODES = ("MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED")
 _NAMING_MODES = ("ANY", "VALIDATED")
@@ -28,145 +28,148 @@ _MAX_TEMPERATURE = 2
 
 
 def shape_temperature(view: View) -> Found:
-    """The temperature goes from 0 to 2."""
+    """The temperature is from 0 to 2."""
     value = view.config.get("temperature")
     if value is not None and not (is_number(value) and 0 <= value <= _MAX_TEMPERATURE):
         yield f"{view.config_path}.temperature", "must be a number from 0 to 2"
 
 
 def shape_counts(view: View) -> Found:
-    """Limits are whole numbers; as in all its JSON, they may be texts."""
+    """Limits are integers; as elsewhere in Google's JSON, they may be strings."""
     for name in ("maxOutputTokens", "candidateCount", "topK"):
         value = value_of(view.config, name)
         is_text = isinstance(value, str) and value.isdecimal()
         if value is not None and not is_text and not is_whole(value):
             key = f"{view.config_path}.{spelled(view.config, name)}"
-            yield key, "must be a whole number"
+            yield key, "must be an integer"
 
 
 def shape_thinking(view: View) -> Found:
-    """Thinking has a budget or a level."""
+    """Thinking has a budget or a level, not both."""
     thinking = object_in(view.config, "thinkingConfig")
     if None not in (value_of(thinking, "thinkingBudget"), value_of(thinking, "thinkingLevel")):
         path = f"{view.config_path}.{spelled(view.config, 'thinkingConfig')}"
-        yield path, "a budget and a level exclude each other"
+        yield path, "a budget and a level can't be combined"
 
 
 def w89_names_are_plain(view: View) -> Found:
-    """Names begin with a letter or `_`, and go on with those, digits, `.`, `:` and `-`."""
+    """Names begin with a letter or `_`, followed by letters, digits, `_`, `.`, `:` and `-`."""
     for path, named in (*view.declarations, *view.calls(), *view.responses()):
         name = named.get("name")
         if isinstance(name, str) and not _NAME.fullmatch(name):
-            yield f"{path}.name", "up to 128 letters, digits, _ . : and -, a letter or _ first"
+            yield (
+                f"{path}.name",
+                "must have up to 128 letters, digits, _ . : and -, beginning with a letter or _",
+            )
 
 
 def w89_parameters_have_plain_names(view: View) -> Found:
-    """Parameters have letters, digits and `_` in their names; nobody has seen it refused."""
+    """Parameter names have letters, digits and `_`; no refusal has been recorded."""
     for path, schema in (*_schemas(view), *_json_schemas(view)):
         names = [name for node in subschemas(schema) for name in object_in(node, "properties")]
         if not all(map(_PARAMETER.fullmatch, names)):
-            yield path, "names of parameters have up to 64 letters, digits and _"
+            yield path, "parameter names can have up to 64 letters, digits and _"
 
 
 def w90_keywords_are_known(view: View) -> Found:
-    """The API's own form of schemas has few keywords; `parametersJsonSchema` takes the others."""
+    """The API's own schema format has few keywords; `parametersJsonSchema` accepts the others."""
     for path, node in _nodes(view):
         if any(camel_case(key) not in _KEYWORDS and key not in _REFERENCES for key in node):
-            yield path, "a keyword of JSON Schema that is not known here"
+            yield path, "unsupported JSON Schema keyword; use parametersJsonSchema"
 
 
 def w91_types_are_single(view: View) -> Found:
-    """A type is one word; null is said by `nullable`."""
+    """A type is a single name; null is expressed by `nullable`."""
     for path, node in _nodes(view):
         if isinstance(node.get("type"), (list, tuple)):
-            yield path, "there must be one type, and nullable"
+            yield path, "must be a single type; use nullable for null"
 
 
 def w92_any_of_stands_alone(view: View) -> Found:
-    """Nothing stands beside `anyOf`; not every model minds."""
+    """No other keywords are beside `anyOf`; only some models require it."""
     for path, node in _nodes(view):
         if value_of(node, "anyOf") is not None and len(node) > 1:
-            yield path, "some models take nothing beside anyOf"
+            yield path, "some models don't support other keywords beside anyOf"
 
 
 def w93_references_stand_alone(view: View) -> Found:
-    """Beside a reference there is a description or a default, no more."""
+    """Only a description and a default are beside a reference."""
     for path, node in _nodes(view):
         has_reference = "$ref" in node or "ref" in node
         if has_reference and not _BESIDE_REFERENCES.issuperset(node):
-            yield path, "beside a reference only description and default are taken"
+            yield path, "only description and default are supported beside a reference"
 
 
 def w93_there_is_one_schema(view: View) -> Found:
-    """Parameters are told in one form."""
+    """Parameters are given in only one format."""
     for path, declaration in view.declarations:
         if None not in (
             value_of(declaration, "parameters"),
             value_of(declaration, "parametersJsonSchema"),
         ):
-            yield path, "parameters and parametersJsonSchema exclude each other"
+            yield path, "parameters and parametersJsonSchema can't be combined"
 
 
 def w94_enums_hold_strings(view: View) -> Found:
-    """The values of an enum are texts, and not empty."""
+    """The values of an enum are non-empty strings."""
     for path, node in _nodes(view):
         values = node.get("enum")
         listed = values if isinstance(values, (list, tuple)) else ()
         if not all(isinstance(value, str) and value for value in listed):
-            yield path, "an enum has texts only, and no empty one"
+            yield path, "enum values must be non-empty strings"
 
 
 def w94_arrays_have_items(view: View) -> Found:
-    """An array says what is in it."""
+    """An array has `items`."""
     for path, node in _nodes(view):
         if word(node, "type").upper() == "ARRAY" and node.get("items") is None:
-            yield path, "an array needs items"
+            yield path, "an array must have items"
 
 
 def w97_json_or_tools(view: View) -> Found:
-    """Some models answer in JSON or call tools, not both."""
+    """Some models don't support JSON output together with tools."""
     mime = value_of(view.config, "responseMimeType")
     has_tools = view.declarations or view.server_tools
     if view.target.schemas.refuses_json_with_tools and has_tools and mime == "application/json":
         path = f"{view.config_path}.{spelled(view.config, 'responseMimeType')}"
-        yield path, "this model takes no tools with an answer in JSON"
+        yield path, "this model does not support tools together with JSON output"
 
 
 def w97_functions_or_server_tools(view: View) -> Found:
-    """Some models take functions or the provider's own tools, not both."""
+    """Some models don't support built-in tools together with functions."""
     if view.target.tools.refuses_mixed and view.declarations:
         for path in view.server_tools:
-            yield path, "this model takes no other tools beside functions"
+            yield path, "this model does not support built-in tools together with functions"
 
 
 def w99_modes_are_known(view: View) -> Found:
-    """The modes of function calling are few."""
+    """The mode of function calling is known."""
     mode = view.calling.get("mode")
     if mode is not None and not (isinstance(mode, str) and mode.upper() in _MODES):
-        yield f"{view.calling_path}.mode", "the mode must be AUTO, ANY, NONE or VALIDATED"
+        yield f"{view.calling_path}.mode", "must be AUTO, ANY, NONE or VALIDATED"
 
 
 def w99_names_go_with_their_modes(view: View) -> Found:
-    """Functions are named where one must be called, and they are declared."""
+    """Allowed functions are only listed in modes that support them, and are declared."""
     key = spelled(view.calling, "allowedFunctionNames")
     names = view.calling.get(key)
     if not isinstance(names, (list, tuple)) or not names:
         return
     declared = texts_in([declaration.get("name") for _, declaration in view.declarations])
     if word(view.calling, "mode").upper() not in _NAMING_MODES:
-        yield f"{view.calling_path}.{key}", "names go with the modes ANY and VALIDATED"
+        yield f"{view.calling_path}.{key}", "only supported with the modes ANY and VALIDATED"
     if not all(isinstance(name, str) and name in declared for name in names):
-        yield f"{view.calling_path}.{key}", "a function is named that is not declared"
+        yield f"{view.calling_path}.{key}", "contains a function that is not declared"
 
 
 def w99_choices_need_functions(view: View) -> Found:
-    """Function calling is not set up without functions; Vertex and newer models don't mind."""
+    """Function calling is only configured with functions; Vertex and newer models don't mind."""
     if view.calling and not view.declarations:
-        yield view.calling_path, "there are no functions that this is about"
+        yield view.calling_path, "function calling is configured, but no functions are declared"
 
 
 def _schemas(view: View) -> Iterator[tuple[str, object]]:
-    """The schemas in the API's own form."""
+    """The schemas in the API's own format."""
     for path, declaration in view.declarations:
         for name in ("parameters", "response"):
             yield f"{path}.{name}", declaration.get(name)
@@ -181,7 +184,7 @@ def _json_schemas(view: View) -> Iterator[tuple[str, object]]:
 
 
 def _nodes(view: View) -> Iterator[tuple[str, Object]]:
-    """Every schema in them, under the path of the whole."""
+    """All nested schemas, with the path of the outermost."""
     for path, schema in _schemas(view):
         for node in subschemas(schema):
             yield path, node
@@ -189,26 +192,26 @@ def _nodes(view: View) -> Iterator[tuple[str, Object]]:
                 yield from ((path, inner) for inner in subschemas(branch))
 
 
-# --- what the API demands of function calls and responses
+# --- rules for function calls and responses
 
 
 def w80_arguments_are_an_object(view: View) -> Found:
-    """The arguments of a call are an object, or not there."""
+    """The arguments of a call are an object, or missing."""
     for path, call in view.calls():
         args = call.get("args")
         if args is not None and not isinstance(args, Mapping):
-            yield f"{path}.args", "the arguments must be an object"
+            yield f"{path}.args", "must be an object"
 
 
 def w81_calls_and_responses_have_names(view: View) -> Found:
-    """Ids are optional, names are not."""
+    """Calls and responses have names; ids are optional."""
     for path, named in (*view.calls(), *view.responses()):
         if not isinstance(named.get("name"), str) or not named["name"]:
-            yield f"{path}.name", "the name of the function is needed"
+            yield f"{path}.name", "the function name is required"
 
 
 def w81_ids_are_echoed(view: View) -> Found:
-    """The id of a response is that of a call in the turn before it."""
+    """The id of a response is that of a call in the previous turn."""
     called: set[str] = set()
     for content in view.contents:
         ids = [object_in(part, "functionCall").get("id") for _, part in content.calls]
@@ -216,29 +219,32 @@ def w81_ids_are_echoed(view: View) -> Found:
         for path, part in content.responses:
             value = object_in(part, "functionResponse").get("id")
             if isinstance(value, str) and value not in called:
-                yield f"{path}.{spelled(part, 'functionResponse')}.id", "no call has this id"
+                yield (
+                    f"{path}.{spelled(part, 'functionResponse')}.id",
+                    "no call of the previous turn has this id",
+                )
 
 
 def w82_responses_are_objects(view: View) -> Found:
-    """What a function returned is an object."""
+    """The response of a function is an object."""
     for path, response in view.responses():
         if not isinstance(response.get("response"), Mapping):
-            yield f"{path}.response", "the response must be an object"
+            yield f"{path}.response", "must be an object"
 
 
 def w95_responses_hold_no_references(view: View) -> Found:
-    """Keys of a response are not taken for references, save for those to its own media."""
+    """A response has no keys that look like references, except to its own media."""
     for path, response in view.responses():
         if holds_references(response.get("response"), _media_names(response)):
-            yield f"{path}.response", "$ref and $defs are taken for references"
+            yield f"{path}.response", "$ref and $defs would be interpreted as references"
 
 
 def w96_responses_hold_no_media(view: View) -> Found:
-    """Older models know no media in responses."""
+    """Older models don't support media in responses."""
     if view.target.media.in_results is False:
         for path, response in view.responses():
             if objects_in(response, "parts"):
-                yield f"{path}.parts", "this model takes no media in a function response"
+                yield f"{path}.parts", "this model does not support media in a function response"
 
 
 def _media_names(response: Object) -> set[str]:

@@ -1,4 +1,4 @@
-"""A request's body as its rules look at it, in either spelling of its names."""
+"""The view of a request body that the rules work on, with camelCase or snake_case names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DATA = (
     "text", "inlineData", "fileData", "functionCall", "functionResponse", "executableCode",
     "codeExecutionResult", "toolCall", "toolResponse",
 )  # fmt: skip
-"""The fields of a part of which there is one (W76)."""
+"""The data fields, of which a part has exactly one (W76)."""
 
 
 @lru_cache(maxsize=256)
@@ -22,24 +22,24 @@ def _snake(name: str) -> str:
 
 
 def spelled(wire: Object, name: str) -> str:
-    """How an object spells a name."""
+    """The name of a field as the object spells it."""
     snake = _snake(name)
     return snake if name not in wire and snake in wire else name
 
 
 def value_of(wire: Object, name: str) -> object:
-    """A field's value, however its name is spelled."""
+    """The value of a field under either name."""
     return wire.get(spelled(wire, name))
 
 
 def object_in(wire: Object, name: str) -> Object:
-    """The object in a field; an empty one where there is none."""
+    """The object in a field; empty if there is none."""
     value = value_of(wire, name)
     return value if isinstance(value, Mapping) else {}
 
 
 def objects_in(wire: Object, name: str, path: str = "") -> list[Placed]:
-    """The objects in a field's list, or its only one, each with its path."""
+    """The objects in a field, which may be a list or a single object, with their paths."""
     key = spelled(wire, name)
     place = f"{path}.{key}" if path else key
     value = wire.get(key)
@@ -50,7 +50,7 @@ def objects_in(wire: Object, name: str, path: str = "") -> list[Placed]:
 
 
 class Content:
-    """A content of the conversation, with its parts."""
+    """A content with its parts."""
 
     __slots__ = ("calls", "parts", "path", "responses", "role", "wire")
 
@@ -69,7 +69,7 @@ def is_set(part: Object, name: str) -> bool:
 
 
 class Turn:
-    """Neighbouring contents of one role: the API merges them."""
+    """Consecutive contents of one role, which the API merges."""
 
     __slots__ = ("contents", "role")
 
@@ -89,7 +89,7 @@ class Turn:
 
 
 class View:
-    """A body with what is around it, and the lists in it."""
+    """A request body and the lists in it."""
 
     def __init__(self, body: Object, target: Target) -> None:
         self.body = body
@@ -104,7 +104,7 @@ class View:
 
     @property
     def has_hidden_context(self) -> bool:
-        """Whether the provider holds a part of the conversation that the body does not show."""
+        """Whether the provider stores a part of the conversation that is not in the body."""
         return any(value_of(self.body, name) for name in ("cachedContent", "continuationToken"))
 
     @property
@@ -137,7 +137,7 @@ class View:
 
     @cached_property
     def server_tools(self) -> list[str]:
-        """The paths of the tools that the provider has."""
+        """The paths of built-in tools."""
         return [
             path
             for path, tool in self.tools
@@ -150,7 +150,7 @@ class View:
             yield from (_inner(placed, "functionCall") for placed in content.calls)
 
     def responses(self) -> Iterator[Placed]:
-        """The function responses, likewise."""
+        """The function responses, each with the path of its object."""
         for content in self.contents:
             yield from (_inner(placed, "functionResponse") for placed in content.responses)
 

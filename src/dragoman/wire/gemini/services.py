@@ -1,4 +1,4 @@
-"""What Gemini has besides answers: embeddings, a list of models, counts and files."""
+"""Gemini's other endpoints: embeddings, models, token counting and files."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from dragoman.wire.services import (
 
 _KNOWN = frozenset({"name", "displayName", "inputTokenLimit"})
 _METHODS = ("generateContent", "countTokens")
-"""What clients may do with a model of which nobody says it; many look for it."""
-_USUAL_PAGE, _LONGEST_PAGE = 50, 1000
+"""Default methods of a model, which many clients look for."""
+_DEFAULT_PAGE_SIZE, _MAX_PAGE_SIZE = 50, 1000
 _WHOLE = ("generateContentRequest", "generate_content_request")
 _COUNTED = ("contents", "systemInstruction", "tools", "generationConfig")
 
@@ -48,7 +48,7 @@ _COUNTED = ("contents", "systemInstruction", "tools", "generationConfig")
 
 
 def decode_models(wire: Any) -> ModelPage:
-    """The models of a page; one without any is an empty object."""
+    """Decode a page of models; a page without any is an empty object."""
     rows = objects(wire, "models", NAME) if wire != {} else []
     following = wire.get("nextPageToken") if is_object(wire) else None
     return ModelPage(
@@ -82,13 +82,13 @@ def _row(model: ModelInfo) -> dict[str, Any]:
 def _losses(model: ModelInfo, path: str) -> list[Loss]:
     losses = list(foreign_losses(model.extras, NAME, f"{path}extras"))
     if model.created is not None:
-        losses.append(Loss(f"{path}created", "models have no times here"))
+        losses.append(Loss(f"{path}created", "model creation times are not supported"))
     return losses
 
 
 def encode_models(models: Sequence[ModelInfo], query: Mapping[str, str]) -> Encoded:
-    """The page that a client asks for."""
-    size = page_size(query, "pageSize", _USUAL_PAGE, _LONGEST_PAGE) or _USUAL_PAGE
+    """The requested page of models."""
+    size = page_size(query, "pageSize", _DEFAULT_PAGE_SIZE, _MAX_PAGE_SIZE) or _DEFAULT_PAGE_SIZE
     page = page_after(models, _decode_token(query.get("pageToken")), size)
     losses = [
         loss
@@ -102,11 +102,11 @@ def encode_models(models: Sequence[ModelInfo], query: Mapping[str, str]) -> Enco
 
 
 def _decode_token(token: str | None) -> str | None:
-    """The model behind which the page begins."""
+    """The model after which the page begins."""
     try:
         return urlsafe_b64decode(token).decode() if token else None
     except (binascii.Error, ValueError):
-        msg = "the pageToken is none of ours"
+        msg = "the pageToken is not valid"
     raise InvalidRequest(msg, status=400)
 
 
@@ -115,13 +115,13 @@ def _encode_token(model_id: str) -> str:
 
 
 def decode_model(wire: Any) -> ModelInfo:
-    """One model alone."""
+    """Decode a single model."""
     text_at(wire, "name", NAME)
     return _model(wire)
 
 
 def encode_model(model: ModelInfo) -> Encoded:
-    """One model alone."""
+    """Encode a single model."""
     return Encoded(_row(model), losses=tuple(_losses(model, "")))
 
 
@@ -131,8 +131,8 @@ def encode_model(model: ModelInfo) -> Encoded:
 def encode_count(body: Mapping[str, Any], model: str | None) -> dict[str, Any]:
     """The body of `countTokens`.
 
-    Google's own API takes instructions and tools in a whole request only, which names the model;
-    Vertex AI takes them as they are, and some of the other fields not at all.
+    Google's own API accepts instructions and tools only in a whole request, which includes the
+    model. Vertex AI accepts them directly, but refuses some other fields.
     """
     if model is None:
         return {key: body[key] for key in _COUNTED if key in body}
@@ -140,22 +140,22 @@ def encode_count(body: Mapping[str, Any], model: str | None) -> dict[str, Any]:
 
 
 def decode_count_request(wire: Mapping[str, Any], path: str | None) -> Counted:
-    """The request, out of its envelope where it has one."""
+    """Decode a token counting request, which may be wrapped in `generateContentRequest`."""
     found = [wire[key] for key in _WHOLE if key in wire]
     model = path_model(path)
     if found and (len(wire) > 1 or not is_object(found[0])):
-        refuse("a whole request, or the fields of one", "$", NAME)
+        refuse("a whole request or its fields, not both", "$", NAME)
     body = found[0] if found else wire
     return Counted(body, None if model is None else encode_path(model, stream=False))
 
 
 def decode_count(wire: Any) -> int:
-    """The tokens of the prompt, cached ones included. Where there are none, Google says nothing."""
+    """Decode the number of prompt tokens, including cached ones. Google omits a zero."""
     return 0 if wire == {} else number_at(wire, "totalTokens", NAME)
 
 
 def encode_count_response(tokens: int) -> dict[str, Any]:
-    """The same, for a client."""
+    """Encode the number of prompt tokens."""
     return {"totalTokens": tokens}
 
 
@@ -163,7 +163,7 @@ def encode_count_response(tokens: int) -> dict[str, Any]:
 
 
 def encode_upload_start(upload: ToUpload) -> Piece:
-    """The request that announces a file."""
+    """Encode the request that starts a file upload."""
     headers = {
         "X-Goog-Upload-Protocol": "resumable",
         "X-Goog-Upload-Command": "start",
@@ -174,7 +174,7 @@ def encode_upload_start(upload: ToUpload) -> Piece:
 
 
 def encode_upload(upload: ToUpload) -> Piece:
-    """The request that holds the file."""
+    """Encode the request with the content of the file."""
     headers = {
         "Content-Type": upload.mime,
         "X-Goog-Upload-Command": "upload, finalize",
@@ -184,7 +184,7 @@ def encode_upload(upload: ToUpload) -> Piece:
 
 
 def decode_upload(wire: Any) -> Uploaded:
-    """The file's id, and whether it can be used yet: films have to be looked at first."""
+    """Decode the id of an uploaded file, and whether it is ready: videos are processed first."""
     file = wire.get("file", wire) if is_object(wire) else wire
     state = file.get("state") if is_object(file) else None
     if state == "FAILED":
@@ -193,10 +193,10 @@ def decode_upload(wire: Any) -> Uploaded:
     return Uploaded(text_at(file, "name", NAME), is_ready=state in {None, "ACTIVE"})
 
 
-def file_place(address: str, file_id: str) -> str:
-    """Where a file is, given where it was uploaded to.
+def file_url(address: str, file_id: str) -> str:
+    """The URL of a file, given the upload URL.
 
-    >>> file_place("https://a.example/upload/v1beta/files", "files/x")
+    >>> file_url("https://a.example/upload/v1beta/files", "files/x")
     'https://a.example/v1beta/files/x'
     """
     folder = address.partition("?")[0].replace("/upload/", "/", 1)
@@ -209,6 +209,6 @@ SERVICES = Services(
     models=ListFormat(decode_models, _PAGES, decode_model, encode_models, encode_model),
     counts=CountFormat(encode_count, decode_count, decode_count_request, encode_count_response),
     uploads=UploadFormat(
-        encode_upload_start, decode_upload, encode_upload, "X-Goog-Upload-URL", file_place
+        encode_upload_start, decode_upload, encode_upload, "X-Goog-Upload-URL", file_url
     ),
 )

@@ -1,4 +1,4 @@
-"""Gemini's embeddings: one content in `embedContent`, several in `batchEmbedContents`."""
+"""Gemini's embeddings: `embedContent` for one content, `batchEmbedContents` for several."""
 
 from __future__ import annotations
 
@@ -38,41 +38,41 @@ from dragoman.wire.services import is_number, objects, optional, positive, refus
 
 _NAMES = snake_names("taskType", "outputDimensionality", "embedContentConfig")
 _CONFIG = "embedContentConfig"
-_OF_ONE = frozenset({"content", "title", "model"})
-"""What each request of a batch has of its own; the rest has to be the same in all."""
+_PER_REQUEST = frozenset({"content", "title", "model"})
+"""Fields that may differ between the requests of a batch; all others must be the same."""
 _SETTINGS = frozenset({"taskType", "outputDimensionality"})
 _SINGLE = "single"
 
 
-# --- a request
+# --- requests
 
 
-def encode_embeddings(asked: ToEmbed) -> Encoded:
-    """The body of `batchEmbedContents`: a request for each input."""
-    losses = list(embedding_losses(asked, NAME, ("task", "titles")))
-    shared: dict[str, Any] = {"model": f"models/{bare_model(asked.model)}"}
-    if asked.task is not None:
-        shared["taskType"] = asked.task
-    if asked.dimensions is not None:
-        shared["outputDimensionality"] = asked.dimensions
-    shared |= {**fields_of(asked.extras, NAME), **asked.extra}
+def encode_embeddings(request: ToEmbed) -> Encoded:
+    """The body of `batchEmbedContents`, with a request for each input."""
+    losses = list(embedding_losses(request, NAME, ("task", "titles")))
+    shared: dict[str, Any] = {"model": f"models/{bare_model(request.model)}"}
+    if request.task is not None:
+        shared["taskType"] = request.task
+    if request.dimensions is not None:
+        shared["outputDimensionality"] = request.dimensions
+    shared |= {**fields_of(request.extras, NAME), **request.extra}
     requests = [
         {**shared, **title, "content": {"parts": parts}}
-        for title, parts in zip(_titles(asked), _contents(asked, losses), strict=True)
+        for title, parts in zip(_titles(request), _contents(request, losses), strict=True)
     ]
     return Encoded({"requests": requests}, losses=tuple(losses))
 
 
-def _titles(asked: ToEmbed) -> list[dict[str, str]]:
-    titles = asked.titles or [None] * len(asked.inputs)
+def _titles(request: ToEmbed) -> list[dict[str, str]]:
+    titles = request.titles or [None] * len(request.inputs)
     return [{} if title is None else {"title": title} for title in titles]
 
 
-def _contents(asked: ToEmbed, losses: list[Loss]) -> list[list[Any]]:
+def _contents(request: ToEmbed, losses: list[Loss]) -> list[list[Any]]:
     """The parts of each input."""
     writing = Writing(TARGET)
     writing.place = "inputs[{}][{}]"
-    found = [_parts(given, place, writing) for place, given in enumerate(asked.inputs)]
+    found = [_parts(given, place, writing) for place, given in enumerate(request.inputs)]
     losses += writing.losses
     return found
 
@@ -82,30 +82,30 @@ def _parts(given: EmbeddingInput, place: int, writing: Writing) -> list[Any]:
         return [{"text": given}]
     parts = encode_parts(parts_of(given), place, writing)
     if not parts:
-        msg = "token ids, and what has no form here, can't be embedded by this model"
+        msg = "this model can't embed token ids or unsupported content"
         raise InvalidInputError(msg)
     return parts
 
 
 def decode_embedding_request(wire: Mapping[str, Any], path: str | None) -> ToEmbed:
-    """What a client asks to embed, in either form."""
+    """Decode an embedding request of either method."""
     if "requests" not in wire:
-        return _decode_alike([_config_lifted(_named(wire))], path, _SINGLE)
+        return _decode_uniform([_config_lifted(_named(wire))], path, _SINGLE)
     requests = wire["requests"]
     if not is_list(requests) or not requests or not all(map(is_object, requests)):
         refuse("a list of requests", "$.requests", NAME)
     if len(wire) > 1 and not wire.keys() <= {"requests", "model"}:
-        refuse("nothing but requests", "$", NAME)
-    return _decode_alike([_config_lifted(_named(request)) for request in requests], path, None)
+        refuse("only requests, without other fields", "$", NAME)
+    return _decode_uniform([_config_lifted(_named(request)) for request in requests], path, None)
 
 
 def _named(wire: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields as the API itself spells them."""
+    """The fields with the API's own names."""
     return {_NAMES.get(key, key): value for key, value in wire.items()}
 
 
 def _config_lifted(wire: dict[str, Any]) -> dict[str, Any]:
-    """Vertex AI has the settings in an object of their own."""
+    """Move Vertex AI's nested settings to the top level."""
     config = wire.get(_CONFIG)
     if not is_object(config):
         return wire
@@ -115,14 +115,14 @@ def _config_lifted(wire: dict[str, Any]) -> dict[str, Any]:
     return {**lifted, **rest, **({_CONFIG: named} if named else {})}
 
 
-def _decode_alike(
+def _decode_uniform(
     requests: Sequence[dict[str, Any]], path: str | None, form: str | None
 ) -> ToEmbed:
-    """Requests that differ in their contents and titles only."""
+    """Decode requests that differ only in contents and titles."""
     first = requests[0]
-    shared = {key: value for key, value in first.items() if key not in _OF_ONE}
+    shared = {key: value for key, value in first.items() if key not in _PER_REQUEST}
     for other in requests[1:]:
-        if {key: value for key, value in other.items() if key not in _OF_ONE} != shared:
+        if {key: value for key, value in other.items() if key not in _PER_REQUEST} != shared:
             msg = "all requests of a batch must have the same settings"
             raise InvalidRequest(msg, status=400)
     titles = [optional(request, "title", str, NAME) for request in requests]
@@ -139,18 +139,18 @@ def _decode_alike(
 
 
 def _model(requests: Sequence[Mapping[str, Any]], path: str | None) -> str:
-    """The one model, which the path or the requests name."""
+    """The model, from the path or the requests."""
     named = {optional(request, "model", str, NAME) for request in requests}
     models = {bare_model(name) for name in named if name}
     models |= {model} if (model := path_model(path)) else set()
     if len(models) == 1:
         return models.pop()
-    msg = "the path and the requests must name one model" if models else "no model is named"
+    msg = "the path and all requests must have the same model" if models else "no model is given"
     raise InvalidRequest(msg, status=400)
 
 
 def _decode_input(content: Any) -> EmbeddingInput:
-    """A content: a text, where it is nothing else."""
+    """Decode a content; a single text becomes a string."""
     parts = content.get("parts") if is_object(content) else None
     if is_object(parts):
         parts = [parts]
@@ -161,11 +161,11 @@ def _decode_input(content: Any) -> EmbeddingInput:
     return only.text if type(only) is Text and only == Text(only.text) else found
 
 
-# --- its answer
+# --- responses
 
 
 def decode_embeddings(wire: Any) -> Embedded:
-    """The embeddings in a body, in the order of the requests."""
+    """Decode embeddings, in the order of the requests."""
     rows = [wire["embedding"]] if _is_single(wire) else objects(wire, "embeddings", NAME)
     vectors = [
         vector_of(row.get("values"), f"$.embeddings[{place}].values", NAME)
@@ -180,11 +180,11 @@ def _is_single(wire: Any) -> bool:
     return is_object(wire) and "embeddings" not in wire and is_object(wire.get("embedding"))
 
 
-def encode_embedding_response(embedded: Embedded, asked: ToEmbed) -> Encoded:
-    """The embeddings for a client, in the form of its request."""
-    rows = [{"values": list(vector)} for vector in checked_vectors(embedded, asked)]
+def encode_embedding_response(embedded: Embedded, request: ToEmbed) -> Encoded:
+    """Encode embeddings for a client, in the format of its request."""
+    rows = [{"values": list(vector)} for vector in checked_vectors(embedded, request)]
     body: dict[str, Any] = {"embeddings": rows}
-    if asked.answer_form == _SINGLE:
+    if request.answer_form == _SINGLE:
         body = {"embedding": rows[0]}
     usage = embedded.usage
     if usage is not None:

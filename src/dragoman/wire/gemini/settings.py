@@ -1,4 +1,4 @@
-"""`generationConfig`: sampling, the form of the answer, and thinking."""
+"""Settings (`generationConfig`): sampling, output format and thinking."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dragoman.wire.settings_table import (
 
 
 def _count(value: Any) -> int | None:
-    """A count, which JSON writers may put down as 40.0; how it was written is compared later."""
+    """An integer, which may be written as 40.0; the original form is compared later."""
     return whole(int(value) if type(value) is float and value.is_integer() else value)
 
 
@@ -51,16 +51,16 @@ GENERATION_CONFIG = {
     **dict.fromkeys(_OUTPUT, "output"),
     "thinkingConfig": dict.fromkeys(_THINKING, "thinking"),
 }
-"""By the wire's field: the setting."""
+"""Request settings by wire field."""
 _LEVELS = frozenset({"minimal", "low", "medium", "high"})
 _JSON = "application/json"
 _JSON_NAMES = (_JSON, "APPLICATION_JSON")
-_DYNAMIC = -1  # as much as the model likes
+_DYNAMIC = -1  # the model decides
 _SWITCHES = {_DYNAMIC: True, 0: False}
 
 
 def decode_generation(wire: Any, kept: Overlay) -> dict[str, Any]:
-    """The request's fields for a `generationConfig`; what else it says is kept."""
+    """Decode `generationConfig` to request fields; unknown fields are kept."""
     if not is_object(wire):
         kept.fields["generationConfig"] = wire
         return {}
@@ -78,22 +78,22 @@ def decode_generation(wire: Any, kept: Overlay) -> dict[str, Any]:
 
 
 def encode_generation(request: Request, writing: Writing) -> dict[str, Any]:
-    """The `generationConfig` of a request; empty where it leaves everything open."""
+    """Encode `generationConfig`; empty if no settings are given."""
     thinking, output = request.thinking, request.output
     if thinking is not None and thinking.effort not in {None, "none", *_LEVELS}:
-        writing.lose("thinking.effort", "an effort that is not known here became high")
+        writing.lose("thinking.effort", "this effort is not supported; sent as high")
     if thinking is not None and thinking.summary is not None:
-        writing.lose("thinking.summary", "summaries are shown or not, and are of one kind")
+        writing.lose("thinking.summary", "summaries can only be shown or hidden")
     if output is not None:
         output = _fitted_output(output, writing)
     return _encode_settings(request.sampling, output, thinking)
 
 
 def _fitted_output(output: Output, writing: Writing) -> Output:
-    """The form of the answer with a schema that is taken here, if it has one."""
+    """The output format with its schema compiled for this dialect."""
     if output.schema is None:
         if output.format == "schema":
-            writing.lose("output", "there is no schema; any JSON is asked for")
+            writing.lose("output", "no schema is given; any JSON is requested")
         writing.schemas.lose_labels(output)
         return output
     schema: Mapping[str, Any] = output.schema
@@ -134,13 +134,13 @@ def _decode_output(config: dict[str, Any]) -> Output | None:
 
 
 def _decode_format(config: dict[str, Any]) -> Output | None:
-    """The form of the answer in Vertex's newest field for it, where it is about text alone."""
+    """Decode Vertex's newest field for the output format, if it only concerns text."""
     formats = config.get("responseFormat")
     only = formats[0] if is_list(formats) and len(formats) == 1 else None
-    said = only.get("text") if is_object(only) and len(only) == 1 else None
-    if not is_object(said) or any(name in config for name in _OUTPUT[:3]):
+    form = only.get("text") if is_object(only) and len(only) == 1 else None
+    if not is_object(form) or any(name in config for name in _OUTPUT[:3]):
         return None
-    mime, schema = said.get("mimeType"), said.get("schema")
+    mime, schema = form.get("mimeType"), form.get("schema")
     extras = with_note(EMPTY, NAME, "format", mime)
     if is_object(schema):
         found = Output(format="schema", schema=schema, extras=extras, origin=ORIGIN)
@@ -154,7 +154,7 @@ def _encode_output(output: Output) -> dict[str, Any]:
     mime = note_of(output.extras, NAME, "format")
     if isinstance(mime, str):
         is_json = output.format != "text"
-        if is_json is not (mime in _JSON_NAMES):  # it was changed
+        if is_json is not (mime in _JSON_NAMES):  # the format was changed
             mime = _JSON if is_json else "text/plain"
         schema = {} if output.schema is None else {"schema": output.schema}
         return {"responseFormat": [{"text": {"mimeType": mime, **schema}}]}
@@ -164,7 +164,7 @@ def _encode_output(output: Output) -> dict[str, Any]:
         return {"responseMimeType": _JSON}
     form, mime = note_of(output.extras, NAME, "openapi"), note_of(output.extras, NAME, "mime")
     wire: dict[str, Any] = {"responseMimeType": mime if isinstance(mime, str) else _JSON}
-    if mime == "":  # it had none
+    if mime == "":  # the original had none
         wire = {}
     if isinstance(form, str):
         return wire | {"responseSchema": encode_schema(output.schema, form)}

@@ -1,4 +1,4 @@
-"""Where Gemini's API has the settings that other APIs have as well."""
+"""Gemini's fields for settings that other dialects also have."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Streams, read: chunks become events.
+"""Stream decoder: chunks to canonical events.
 
-Each chunk is a response of its own, the parts of which come after those of the chunks before it.
-There is no end marker: a stream is complete when it ended and every candidate in it had said why
-it finished, or the prompt was blocked; one in the form of an array has its closing bracket too.
-A candidate may go on after its finish reason (recorded with code execution), and then needs
-another one.
+Each chunk is a response whose parts follow those of the chunks before. There is no end marker: a
+stream is complete if it ended after every candidate had a finish reason, or the prompt was
+blocked. In the form of an array it also needs its closing bracket. A candidate may continue after
+its finish reason (recorded with code execution), and then needs another one.
 """
 
 from __future__ import annotations
@@ -60,11 +59,11 @@ _NAMING = frozenset({"responseId", "modelVersion", "response_id", "model_version
 
 
 class StreamDecoder(FrameDecoder[str | bytes]):
-    """Reads chunks, whose candidates each have a decoder of their own.
+    """Decodes chunks, with a separate decoder for each candidate.
 
-    `response` is what the plain form would be: texts that came in pieces are whole, and what the
-    chunks repeat is said once. The parts come while they come; usage, finish and sources, which
-    every chunk may still change, when the stream is closed.
+    `response` equals the non-streamed response: texts are joined, and repeated fields occur once.
+    Parts are emitted as they come. Usage, finish reason and citations, which every chunk may still
+    change, are emitted when the stream is closed.
     """
 
     _dialect = NAME
@@ -79,10 +78,10 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         super().__init__(self._chunks)
         self._candidates: dict[int, CandidateDecoder] = {}
         self._identity = UNKNOWN_RESPONSE
-        self._head: dict[str, Any] = {}  # what is known beside candidates and usage
+        self._head: dict[str, Any] = {}  # fields other than candidates and usage
         self._repeated: dict[str, Any] | None = None
         self._has_started = self._has_news = False
-        self._usage: Any = None  # the last one
+        self._usage: Any = None  # the latest
 
     def _end(self) -> None:
         if self._has_news:
@@ -91,12 +90,12 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         for candidate in self._candidates.values():
             candidate.end()
         if not self._candidates:
-            self._tell_blocked()
+            self._emit_blocked()
         if self._is_done():
             self._emit(events.ResponseEnd())
 
-    def _tell_blocked(self) -> None:
-        """There are no candidates: the prompt was blocked, if the response says so (W88)."""
+    def _emit_blocked(self) -> None:
+        """Emit a blocked prompt, if there are no candidates and the response says so (W88)."""
         blocked = decode_blocked(self._head, Origin(dialect=NAME))
         if blocked is not None and blocked.finish is not None:
             self._emit(
@@ -107,7 +106,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         if self._folded.errors or not self._chunks.is_closed:
             return False
         if not self._candidates:
-            return self._folded.response.finish is not None  # the prompt was blocked
+            return self._folded.response.finish is not None  # then the prompt was blocked
         return all(candidate.is_finished for candidate in self._candidates.values())
 
     # --- chunks
@@ -131,7 +130,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         candidates = chunk.pop("candidates", None)
         usage = chunk.pop("usageMetadata", None)
         if usage is None and (usage := chunk.get("usage_metadata")) is not None:
-            chunk["usage_metadata"] = {}  # that it was spelled so
+            chunk["usage_metadata"] = {}  # records the spelling
         is_repeated = chunk == self._repeated
         if not is_repeated:
             self._repeated = chunk
@@ -147,7 +146,7 @@ class StreamDecoder(FrameDecoder[str | bytes]):
             self._emit(events.OpaqueEvent(NAME, {"candidates": candidates}))
 
     def _grown(self, wire: Any) -> Growth | None:
-        """What a chunk let grow, if its one candidate says nothing else."""
+        """The growth caused by a chunk, if its only candidate has nothing else."""
         index = wire.get("index", 0) if type(wire) is dict else None
         candidate = self._candidates.get(index) if type(index) is int else None
         delta = None if candidate is None else candidate.grown(wire)
@@ -159,14 +158,14 @@ class StreamDecoder(FrameDecoder[str | bytes]):
         self._usage = bytes(counts)
 
     def _settle_usage(self) -> None:
-        """Tell what it has cost: every chunk says it anew, and only the last one counts (W98)."""
+        """Emit the usage: every chunk repeats it, and only the last one counts (W98)."""
         usage, self._usage = self._usage, None
         usage = decode_usage(loads(usage) if type(usage) is bytes else usage)
         if usage is not None:
             self._emit(events.UsageUpdate(usage))
 
     def _take_head(self, chunk: dict[str, Any]) -> None:
-        """Learn what most chunks repeat: it is told once it has a name, and at the end."""
+        """Read the fields that most chunks repeat; emitted when named, and at the end."""
         before = len(_NAMING & self._head.keys()) if self._has_started else -1
         self._head.update({key: value for key, value in chunk.items() if value is not None})
         self._has_news = True
@@ -200,7 +199,7 @@ def _decode_start(head: dict[str, Any]) -> events.ResponseStart:
     wire = kept.renamed(head, HEAD_NAMES)
     known = decode_head(wire)
     kept.compare(wire, encode_head(known))
-    kept.fields.pop("usageMetadata", None)  # which only says how it was spelled
+    kept.fields.pop("usageMetadata", None)  # which only records the spelling
     return events.ResponseStart(
         id=known.id,
         model=known.model,
@@ -211,7 +210,7 @@ def _decode_start(head: dict[str, Any]) -> events.ResponseStart:
 
 
 def _parsed(raw: str | bytes) -> Any:
-    """The chunk in a frame, or an error in a list; or several, if a proxy ate blank lines."""
+    """Parse a frame: a chunk, an error in a list, or several if a proxy removed blank lines."""
     try:
         return loads(raw)
     except InvalidInputError:
@@ -228,17 +227,17 @@ _PLAIN = 2  # fields: role and parts
 _PLAIN_CONTENT = frozenset({"role", "parts"})
 _PLAIN_FIELDS = frozenset({"content", "index"})
 _PLAIN_END = {"finishReason", "index"}
-# What a choice is made of beside those; a candidate's other fields ride along as they are.
+# Other fields that are decoded to a choice; all remaining fields are kept unchanged.
 _CHOICE_FIELDS = frozenset({*CANDIDATE_NAMES, *CANDIDATE_NAMES.values()}) - _PLAIN_END
 _TEXT = Text("")
-_PCM = ("audio/l16", "audio/pcm")  # sound without a frame around it: pieces make a whole
+_PCM = ("audio/l16", "audio/pcm")  # raw audio, whose pieces can be concatenated
 
 
 class CandidateDecoder:
-    """Remembers what of a candidate is still growing.
+    """Tracks the growing parts of a candidate.
 
     A text is never joined with a neighbour that is signed, of another kind, or has other fields
-    (W85). An empty text without a signature says nothing and is no part.
+    (W85). An empty text without a signature is not a part.
     """
 
     def __init__(
@@ -251,44 +250,44 @@ class CandidateDecoder:
         self._emit_delta = emit_delta
         self._events = PartEvents(emit, number)
         self._metadata = Metadata()
-        self._content: dict[str, Any] | None = None  # but for its parts
-        self._parts: list[AnyPart] = []  # as they began, texts without their words
+        self._content: dict[str, Any] | None = None  # without its parts
+        self._parts: list[AnyPart] = []  # in their initial state, texts empty
         self._open: Text | Thinking | Audio | None = None
         self._call: GrowingCall | None = None
         self._has_grown = False
         self.is_finished = False
 
     def take(self, wire: dict[str, Any]) -> None:
-        """Read what one chunk says of the candidate."""
+        """Decode a chunk of the candidate."""
         self._has_grown = False
         if (content := wire.get("content")) is not None:
             self._take_content(content)
-        if self._metadata.learn(wire):
+        if self._metadata.update(wire):
             self.is_finished = True
         elif self._has_grown:
-            self.is_finished = False  # the model ran code and went on
+            self.is_finished = False  # the model ran code and continued
 
     def grown(self, wire: dict[str, Any]) -> PartDelta | None:
-        """What a chunk that was just taken would add, taken again: if it is a text, more of it."""
+        """The delta that the latest chunk would add if repeated, if it is only text."""
         content, part = wire.get("content"), self._open
         if not wire.keys() <= _PLAIN_FIELDS or self.is_finished or type(content) is not dict:
             return None
         parts = content.get("parts")
         if type(parts) is not list or len(parts) != 1 or content.keys() != _PLAIN_CONTENT:
             return None
-        said = parts[0]
-        text = said.get("text") if type(said) is dict and content["role"] == "model" else None
-        is_plain = type(part) is Text and part.extras is EMPTY and len(said or ()) == 1
-        is_thought = type(part) is Thinking and said == {"text": text, "thought": True}
+        latest = parts[0]
+        text = latest.get("text") if type(latest) is dict and content["role"] == "model" else None
+        is_plain = type(part) is Text and part.extras is EMPTY and len(latest or ()) == 1
+        is_thought = type(part) is Thinking and latest == {"text": text, "thought": True}
         if type(text) is not str or not text or not (is_plain or is_thought):
             return None
-        is_same = is_plain or decode_part(said, self.reading).extras == (part and part.extras)
+        is_same = is_plain or decode_part(latest, self.reading).extras == (part and part.extras)
         return PartDelta(self._index, text, choice=self._number) if is_same else None
 
     def end(self) -> None:
-        """The stream has ended: only now it is known that nothing comes after the finish."""
+        """End the candidate: only now it is certain that nothing follows the finish reason."""
         finish = self._plain_finish() or self._full_finish()
-        if not self.is_finished:  # what broke off is not stopped
+        if not self.is_finished:  # an interrupted part is not stopped
             self._settle_call()
             return
         self._stop()
@@ -303,14 +302,14 @@ class CandidateDecoder:
         known = self._content = {} if self._content is None else self._content
         parts = content.get("parts")
         if type(parts) is list and len(content) == _PLAIN and content.get("role") == "model":
-            known["role"] = "model"  # most say no more
+            known["role"] = "model"  # the most common case
         else:
             for key, value in content.items():
                 if key != "parts" and (value is not None or key not in known):
                     known[key] = value
             parts = _listed(parts)
         for part in parts:
-            # Most parts are this.
+            # Shortcut for the most common part.
             if type(part) is dict and len(part) == 1 and type(text := part.get("text")) is str:
                 self._grow_text(text)
             else:
@@ -327,7 +326,7 @@ class CandidateDecoder:
             if is_piece(call) and self._begin_call(wire, call):
                 return
             if not call and self._parts and isinstance(self._parts[-1], ToolCall):
-                return  # the end of a call that was whole already
+                return  # the end of a call that was already complete
         self._grow(decode_part(wire, self.reading))
 
     def _grow_text(self, text: str) -> None:
@@ -341,7 +340,7 @@ class CandidateDecoder:
             self._open_with(Text(text))
 
     def _grow(self, part: AnyPart) -> None:
-        """A part, or more of the one that is open."""
+        """Add a part, or extend the open one."""
         grown = self._open
         if isinstance(part, (Text, Thinking)) and part.signature is None:
             if grown is not None and type(grown) is type(part) and grown.extras == part.extras:
@@ -359,7 +358,7 @@ class CandidateDecoder:
 
     @property
     def _index(self) -> int:
-        """Of the part that began last."""
+        """The index of the latest part."""
         return self._events.count - 1
 
     def _more(self, delta: PartDelta) -> None:
@@ -378,7 +377,7 @@ class CandidateDecoder:
         self._events.start(part)
 
     def _stop(self) -> None:
-        """Nothing is added to the last part any more."""
+        """Stop the latest part."""
         if self._settle_call() or self._open is not None:
             self._open = None
             self._events.stop(self._index)
@@ -389,14 +388,14 @@ class CandidateDecoder:
         part = decode_part(call_head(wire), self.reading)
         if not isinstance(part, ToolCall):
             return False
-        # Until it is whole, its arguments can't be taken for any.
+        # Until it is complete, its arguments must not look complete.
         self._start(part.replace_unchecked(raw="{", input=None))
         self._call = GrowingCall()
         self._grow_call(self._call, call)
         return True
 
     def _settle_call(self) -> bool:
-        """Tell the arguments of the call that was growing, if there was one."""
+        """Emit the arguments of the growing call, if there is one."""
         call, self._call = self._call, None
         if call is not None and (rest := call.rest()):
             self._events.grow(self._index, rest)
@@ -411,9 +410,9 @@ class CandidateDecoder:
     # --- the end
 
     def _plain_finish(self) -> events.ChoiceFinish | None:
-        """That of most candidates, which have no sources; None where there is more to it.
+        """The finish event of candidates without citations, as most are; None if there is more.
 
-        `_full_finish` comes to the same, by way of a whole message and its choice.
+        `_full_finish` gives the same result by way of a whole message and its choice.
         """
         wire = self._metadata.fields
         word, index = wire.get("finishReason"), wire.get("index", self._number)
@@ -429,12 +428,12 @@ class CandidateDecoder:
         return events.ChoiceFinish(finish, word, self._number, None, kept.extras())
 
     def _full_finish(self) -> events.ChoiceFinish | None:
-        """As the plain form would have it; sources of the texts are told on the way."""
-        said = (_ASSISTANT, tuple(self._parts), self._content_extras())
+        """The finish event decoded like a whole response; also emits the citations of texts."""
+        content = (_ASSISTANT, tuple(self._parts), self._content_extras())
         wire = self._metadata.fields
         if self._content is not None:
             wire = {**wire, "content": self._content}
-        choice = decode_candidate(wire, self._number, said, None)
+        choice = decode_candidate(wire, self._number, content, None)
         message = choice.message
         for index, part in enumerate(message.parts):
             if isinstance(part, Text) and part.citations:

@@ -1,7 +1,7 @@
-"""The chunks of a stream: cut out of its bytes and written, and what they say in pieces.
+"""Chunks of a stream: parsing and writing them, and merging what comes in pieces.
 
-A chunk is a response of its own. Two things in it add up to something only together with the
-chunks before: the arguments of a call, and what is said of a candidate beside its content.
+A chunk is a response by itself. Two things are merged with those of earlier chunks: the arguments
+of a call, and the metadata of a candidate.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.stream_decoding import DONE
 
 Form = Literal["sse", "array"]
-"""With `alt=sse` in the address, events; without, an array (W120)."""
+"""Events with `alt=sse` in the URL, otherwise an array (W120)."""
 
-_BEFORE = b" \t\r\n\xef\xbb\xbf"  # blanks, and the byte order mark
-# Google's SDK cuts lines at these too, in the middle of a text; Google escapes them.
+_BEFORE = b" \t\r\n\xef\xbb\xbf"  # whitespace and the byte order mark
+# Google's SDK also splits lines at these, in the middle of a text; Google escapes them.
 _SEPARATORS = (
     (b"\xc2\x85", rb"\u0085"),
     (b"\xe2\x80\xa8", rb"\u2028"),
     (b"\xe2\x80\xa9", rb"\u2029"),
 )
-_END = b"\r\n\r\n"  # of an event, where Google itself writes it
-_NONE = b"\x00"  # which no JSON has
+_END = b"\r\n\r\n"  # the end of an event as sent by Google
+_NONE = b"\x00"  # never occurs in JSON
 _SSE = SseParser()
 
 
 class ChunkReader:
-    """Cuts a stream into the JSON of its chunks; the first byte tells the form."""
+    """Splits a stream into chunks; the first byte determines the form."""
 
     __slots__ = ("_array", "_events", "_has_begun", "_is_between")
 
@@ -43,28 +43,28 @@ class ChunkReader:
         self._array: JsonArrayParser | None = None
         self._events: SseParser | None = None
         self._has_begun = False
-        self._is_between = True  # events: nothing of the next one has come
+        self._is_between = True  # between two events
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing more has to come: an array needs its bracket, events need nothing."""
+        """Whether the stream may end here: an array needs its closing bracket, events nothing."""
         return self._array is None or self._array.is_whole
 
     @property
     def is_between(self) -> bool:
-        """Whether events have begun to come, and nothing of the next one has."""
+        """Whether the stream consists of events and is between two of them."""
         return self._has_begun and self._array is None and self._is_between
 
     def mark(self, data: bytes) -> bytes:
-        """The last bytes of an event; nothing to step by in an array."""
+        """The last bytes of an event; empty for an array."""
         return _NONE if self._array is not None else _SSE.mark(data)
 
     def body(self, frame: bytes) -> tuple[int, int] | None:
-        """Where the chunk of a whole event is."""
+        """The start and end of the chunk in a whole event."""
         return _SSE.body(frame)
 
     def feed(self, data: bytes) -> list[str | bytes]:
-        """The chunks that these bytes complete."""
+        """The chunks completed by these bytes."""
         if not self._has_begun:
             data = data.lstrip(_BEFORE)
             if not data:
@@ -75,7 +75,7 @@ class ChunkReader:
         return self._read_events(data) if self._array is None else [*self._array.feed(data)]
 
     def close(self) -> list[str | bytes]:
-        """The last chunk, if only its blank line is missing."""
+        """The last chunk, if only its final blank line is missing."""
         if self._events is None or self._is_between:
             return []
         return _data_of(self._events.close())
@@ -85,16 +85,16 @@ class ChunkReader:
             return found
         if self._events is None:
             self._events = SseParser()
-            self._events.feed(b"\n")  # the stream has begun: it has no byte order mark any more
+            self._events.feed(b"\n")  # a byte order mark can't follow any more
         self._is_between = data.endswith((b"\n\n", _END))
         return _data_of(self._events.feed(data))
 
 
 def _whole_events(data: bytes) -> list[str | bytes] | None:
-    """The chunks in events as Google sends them: whole ones, of one line; None where any is not.
+    """The chunks of complete one-line events, as Google sends them; None for any other.
 
-    `SseParser` comes to the same in three times the time: it has to look for all kinds of line
-    ends before it can cut at one.
+    `SseParser` gives the same result in three times the time, because it has to look for all
+    kinds of line ends.
     """
     *events, rest = data.split(_END)
     if rest or len(data) > MAX_FRAME:
@@ -114,14 +114,14 @@ def _data_of(events: list[SseEvent]) -> list[str | bytes]:
 
 
 def escape_separators(chunk: bytes) -> bytes:
-    """A chunk without the characters that are no line ends in JSON and are in other places."""
+    """Escape characters that are line ends for some clients but not in JSON."""
     for separator, escape in _SEPARATORS:
         chunk = chunk.replace(separator, escape)
     return chunk
 
 
 class ChunkWriter:
-    """Writes chunks one after the other, each ready to be sent at once."""
+    """Writes chunks in the form of the stream."""
 
     __slots__ = ("_before", "_form")
 
@@ -130,7 +130,7 @@ class ChunkWriter:
         self._before = b"["
 
     def write(self, chunk: bytes) -> bytes:
-        """One more chunk."""
+        """Encode a chunk."""
         if not chunk.isascii():
             chunk = escape_separators(chunk)
         if self._form == "sse":
@@ -139,14 +139,14 @@ class ChunkWriter:
         return before + chunk
 
     def end(self) -> bytes:
-        """What comes after the last one."""
+        """The bytes after the last chunk."""
         return b"" if self._form == "sse" else b"]"
 
 
-# --- calls whose arguments come in pieces, as Vertex AI streams them if asked to (W87)
+# --- streamed call arguments, optional in Vertex AI (W87)
 #
-# The first chunk names the function, the next ones hold `partialArgs`: a path into the arguments
-# and a value, a long text in several pieces. The last one does not say `willContinue`.
+# The first chunk has the function name, the next ones `partialArgs`: a path into the arguments
+# and a value; a long string comes in several pieces. The last one lacks `willContinue`.
 
 Container = dict[str, Any] | list[Any]
 _PIECEWISE = frozenset({"partialArgs", "partial_args", "willContinue", "will_continue"})
@@ -158,12 +158,12 @@ _STEP = re.compile(
     re.VERBOSE,
 )
 _NOWHERE = ""
-"""The name of a value that came without its path, where it does not go on from another."""
+"""The name of a value without a path that does not continue another."""
 _ESCAPED = re.compile(r"\\(.)")
 
 
 def call_in(wire: Any) -> dict[str, Any] | None:
-    """The function call of a part, if it is one."""
+    """The function call of a part, if it has one."""
     if not is_object(wire) or type(wire.get("text")) is str:
         return None
     call = wire.get("functionCall", wire.get("function_call"))
@@ -171,14 +171,14 @@ def call_in(wire: Any) -> dict[str, Any] | None:
 
 
 def is_piece(call: dict[str, Any]) -> bool:
-    """Whether more of the call comes, or some of its arguments."""
-    if _PIECEWISE.isdisjoint(call):  # nearly all are whole
+    """Whether a call is streamed: more follows, or it has partial arguments."""
+    if _PIECEWISE.isdisjoint(call):  # nearly all are complete
         return False
     return _continues(call) or is_list(call.get("partialArgs", call.get("partial_args")))
 
 
 def call_head(wire: dict[str, Any]) -> dict[str, Any]:
-    """The part of a call's first chunk, without what is said of its arguments."""
+    """The part in the first chunk of a call, without argument fields."""
     call = call_in(wire) or {}
     head = {key: value for key, value in call.items() if key not in _PIECES}
     rest = {
@@ -188,19 +188,19 @@ def call_head(wire: dict[str, Any]) -> dict[str, Any]:
 
 
 class GrowingCall:
-    """The arguments of a call between its first chunk and its last."""
+    """The arguments of a call that is still being streamed."""
 
     __slots__ = ("_args", "_path", "_place", "_texts", "is_whole")
 
     def __init__(self) -> None:
         self.is_whole = False
         self._args: dict[str, Any] = {}
-        self._path: str | None = None  # of a text that is not yet whole
+        self._path: str | None = None  # of an incomplete string
         self._place: tuple[Container, Any] = (self._args, "")
         self._texts: list[str] = []
 
     def grow(self, call: dict[str, Any]) -> None:
-        """Add what a chunk says of the arguments."""
+        """Add the argument pieces of a chunk."""
         args = call.get("args")
         if is_object(args):
             self._args.update(args)
@@ -210,7 +210,7 @@ class GrowingCall:
         self.is_whole = not _continues(call)
 
     def rest(self) -> str:
-        """The arguments as JSON, after the opening brace; not closed where they broke off."""
+        """The arguments as JSON after the opening brace; not closed if they were interrupted."""
         self._settle()
         written = dumps(self._args).decode()[1:]
         return written if self.is_whole else written[:-1]
@@ -237,14 +237,14 @@ class GrowingCall:
             container[step] = None if key.startswith("null") else piece[key]
 
     def _settle(self) -> None:
-        """Put a text in its place, once it is whole."""
+        """Store a string once it is complete."""
         if self._path is not None:
             container, step = self._place
             container[step] = "".join(self._texts)
             self._path, self._texts = None, []
 
     def _reach(self, path: str) -> tuple[Container, Any]:
-        """The object or list that a path ends in, made on the way, and the last step."""
+        """The container that a path leads to, created if missing, and the last step."""
         if path == _NOWHERE:
             return self._args, path
         steps = _steps(path)
@@ -262,7 +262,7 @@ class GrowingCall:
 
 
 def _held(container: Container, step: str | int) -> Any:
-    """What is there already; a list has room for one more."""
+    """The existing value at a step; a list may grow by one."""
     if isinstance(container, list) and type(step) is int and step <= len(container):
         if step == len(container):
             container.append(None)
@@ -273,7 +273,7 @@ def _held(container: Container, step: str | int) -> Any:
 
 
 def _steps(path: str) -> list[str | int]:
-    """The names and numbers in a path: `$.a.b[0]['c d']`."""
+    """The keys and indexes of a path: `$.a.b[0]['c d']`."""
     steps: list[str | int] = []
     position = 1
     while position < len(path) and (found := _STEP.match(path, position)):
@@ -294,37 +294,37 @@ def _continues(wire: dict[str, Any]) -> bool:
 
 
 def _malformed() -> WireError:
-    msg = "a piece of a call's arguments has no place in them"
+    msg = "a piece of a call's arguments has an invalid path"
     return WireError(msg, dialect=NAME, path="$.candidates.content.parts.functionCall.partialArgs")
 
 
-# --- what is said of a candidate beside its content
+# --- metadata of a candidate
 #
-# As recordings show, sources for grounding come whole, mostly at the end and before that as an
-# empty object; passages that are quoted come as they are found, and grow from chunk to chunk; log
-# probabilities are those of the chunk's own tokens. Of anything else the last word counts.
+# Recordings show: grounding sources are complete, mostly at the end, with empty objects before;
+# quoted passages come as they are found and grow from chunk to chunk; log probabilities are those
+# of the chunk's own tokens. For any other field the last value counts.
 
 Fields = dict[str, Any]
 _UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
 
 
 def _is_finish(fields: Fields) -> bool:
-    """Whether a chunk says why its candidate ended; the word for "not said" does not."""
+    """Whether a chunk has a finish reason other than "unspecified"."""
     finish, word = decode_finish(fields.get("finishReason", fields.get("finish_reason")), False)  # noqa: FBT003 - whether there are calls
     return finish is not None and word != _UNSPECIFIED
 
 
 class Metadata:
-    """The fields of a candidate, its content aside."""
+    """The merged fields of a candidate except its content."""
 
     __slots__ = ("_places", "fields")
 
     def __init__(self) -> None:
         self.fields: Fields = {}
-        self._places: dict[tuple[Any, ...], int] = {}  # of passages in their list
+        self._places: dict[tuple[Any, ...], int] = {}  # indexes of passages in their list
 
-    def learn(self, fields: Fields) -> bool:
-        """Add those of one more chunk; whether it says why the candidate ended."""
+    def update(self, fields: Fields) -> bool:
+        """Merge the fields of a chunk; returns whether it has the finish reason."""
         for key, value in fields.items():
             if key == "content":
                 continue
@@ -339,11 +339,11 @@ class Metadata:
         return _is_finish(fields)
 
     def replace(self, known: Fields, fields: Fields) -> None:
-        """Take the last word on each field that has one."""
+        """Replace fields by their latest values."""
         known.update({key: value for key, value in fields.items() if value or key not in known})
 
     def lengthen(self, known: Fields, fields: Fields) -> None:
-        """Go on with the lists."""
+        """Extend lists."""
         for key, value in fields.items():
             old = known.get(key)
             if is_list(old) and is_list(value):
@@ -352,7 +352,7 @@ class Metadata:
                 known[key] = value
 
     def find(self, known: Fields, fields: Fields) -> None:
-        """Add passages; one that begins where a known one does is the same, grown."""
+        """Merge passages; one with the same start as a known one replaces it."""
         for key, value in fields.items():
             listed = known.setdefault(key, [] if is_list(value) else value)
             if is_list(listed) and is_list(value):
@@ -370,7 +370,7 @@ class Metadata:
 
 
 def _place(source: Any) -> tuple[Any, ...]:
-    """Where a passage begins, and whose it is."""
+    """The key of a passage: its start and its source."""
     if not is_object(source):
         return ()
     start, uri = source.get("startIndex"), source.get("uri")

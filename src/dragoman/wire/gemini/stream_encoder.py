@@ -1,4 +1,4 @@
-"""Streams, written: events become chunks, each a response of its own, with what is new."""
+"""Stream encoder: canonical events to chunks, each a response with what is new."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _CHUNK = b'{"candidates":[{"content":{"parts":%b,"role":"model"}%b}]%b'
 
 
 class StreamEncoder(EventEncoder):
-    """Writes chunks as events come.
+    """Encodes events as chunks.
 
-    Why the candidates ended, and what it cost, is in the last chunk, which is written when the
-    response has come to its end and not before: clients take it for the end (G1).
+    Finish reasons and usage are in the last chunk, which is only written at the end of the
+    response, because clients take it for the end (G1).
     """
 
     _dialect = NAME
@@ -49,12 +49,12 @@ class StreamEncoder(EventEncoder):
         self._writing = Writing()
         super().__init__(self._writing)
         self._chunks = ChunkWriter(form)
-        self._tail = b"}"  # what each chunk ends with: model and id
+        self._tail = b"}"  # the end of each chunk: model and id
         self._candidates: dict[int, CandidateWriter] = {}
 
     # --- the response
 
-    def _started(self, event: events.ResponseStart) -> bytes:  # noqa: ARG002 - `_start` has it all
+    def _started(self, event: events.ResponseStart) -> bytes:  # noqa: ARG002 - it is in `_start`
         self._writing.origin = self._start.origin
         head = with_overlay(self._head(), self._start.extras, NAME)
         self._tail = b"," + dumps(head)[1:] if head else b"}"
@@ -66,13 +66,13 @@ class StreamEncoder(EventEncoder):
 
     def _end(self) -> bytes:
         if not self._candidates:
-            self._candidate(0)  # nobody said anything; but that it has ended
+            self._candidate(0)  # empty, but the end must be sent
         written = b"".join(
             [self._chunk(number, writer.rest()) for number, writer in self._candidates.items()]
         )
         body: dict[str, Any] = {}
         ordered = sorted(self._candidates.items())
-        if candidates := [w.verdict() for _, w in ordered if not w.is_blocked]:
+        if candidates := [w.final_candidate() for _, w in ordered if not w.is_blocked]:
             body["candidates"] = candidates
         if self._usage is not None:
             body["usageMetadata"] = encode_usage(self._usage)
@@ -113,7 +113,7 @@ class StreamEncoder(EventEncoder):
         return Flow(event, NO_BYTES, *kept) if kept else None
 
     def _around(self, number: int, form: Parts) -> Writer:
-        """What writes such parts, with a text in place of the mark."""
+        """A writer for such parts, with a text in place of the mark."""
         if not form:
             return NO_BYTES
         encode, encode_all = around_mark(self._chunk(number, form)) or NO_BYTES
@@ -137,21 +137,21 @@ class StreamEncoder(EventEncoder):
     def _chunk(self, number: int, parts: Parts) -> bytes:
         if not parts:
             return b""
-        # Vertex AI leaves out a zero; the last chunk has it, unless it came without.
+        # Vertex AI omits a zero; the last chunk has it, unless the original had none.
         index = b',"index":%d' % number if number else b""
         return self._chunks.write(_CHUNK % (dumps(parts), index, self._tail))
 
 
-# --- one candidate: what its parts and calls add, as parts of the wire
+# --- one candidate
 
 Parts = list[Any]
-"""Parts to send now; none, where more has to come first."""
+"""Encoded parts to send now; empty if more has to come first."""
 _CALL, _OTHER = make_call("", ""), Refusal("")
 _TEXTS = {("text",): "text", ("text", "thought"): "thought"}
 
 
 class _Streamed(SentPart):
-    """A part that is sent as it comes: a text, thinking, or sound."""
+    """A part that is sent as it comes: text, thinking, or audio."""
 
     __slots__ = ("citations", "is_plain", "place")
 
@@ -159,7 +159,7 @@ class _Streamed(SentPart):
 
     def __init__(self, number: int, part: Text | Thinking | Refusal | Audio) -> None:
         super().__init__(number, part)
-        self.place: int | None = None  # where a reader has its beginning
+        self.place: int | None = None  # its index as clients count parts
         self.pieces = [] if isinstance(part, Audio) else [part.text]
         self.citations: list[Citation] = []
         if isinstance(part, Text):
@@ -168,13 +168,13 @@ class _Streamed(SentPart):
         self.is_plain = NAME not in part.extras
 
     def cite(self, citations: tuple[Citation, ...]) -> None:
-        """More sources, which the last chunk tells."""
+        """Add citations, which are sent in the last chunk."""
         self.citations += citations
         self.cited = len(self.citations)
 
 
 class CandidateWriter:
-    """Sends texts at once, and keeps back calls and all else until they are whole."""
+    """Sends text at once, and holds back calls and other parts until they are complete."""
 
     def __init__(self, number: int, writing: Writing) -> None:
         self._number = number
@@ -182,10 +182,10 @@ class CandidateWriter:
         self._streamed: dict[int, _Streamed] = {}
         self._waiting: dict[int, tuple[int, MessageAccumulator]] = {}
         self._calls: MessageAccumulator | None = None
-        self._call_numbers: list[int] = []  # of those, in the message
+        self._call_numbers: list[int] = []  # their indexes in the message
         self._has_calls = self._may_settle = False
-        self._count = 0  # parts that have begun
-        self._places = 0  # parts as a reader has them, who joins texts that follow each other
+        self._count = 0  # started parts
+        self._places = 0  # parts as clients count them, joining consecutive texts
         self._latest: _Streamed | None = None
         self._last_kind: str | None = None
         self._finish: events.ChoiceFinish | None = None
@@ -193,7 +193,7 @@ class CandidateWriter:
     # --- parts
 
     def start(self, index: int, part: AnyPart) -> Parts:
-        """A part begins."""
+        """Start a part."""
         before = self._settled_calls()
         number = self._count
         self._count += 1
@@ -212,23 +212,23 @@ class CandidateWriter:
     def _start_text(self, index: int, number: int, part: Text | Thinking | Refusal) -> Parts:
         self._streamed[index] = streamed = _Streamed(number, part)
         is_own = not self._writing.is_foreign(part)
-        is_said = bool(part.text) or (is_own and bool(part.signature or part.extras))
+        has_content = bool(part.text) or (is_own and bool(part.signature or part.extras))
         is_sealed = isinstance(part, Thinking) and part.data is not None
-        if not is_said and not is_sealed and not isinstance(part, Refusal):
+        if not has_content and not is_sealed and not isinstance(part, Refusal):
             return []
-        written = self._encoded(part, number)  # or what is lost
-        return self._placed(written, streamed) if is_said else []
+        written = self._encoded(part, number)  # also reports losses
+        return self._placed(written, streamed) if has_content else []
 
     def _encoded(self, part: AnyPart, number: int) -> Parts:
-        self._go_to(number)
+        self._set_part(number)
         return encode_part(part, self._writing)
 
-    def _go_to(self, number: int) -> None:
-        """What is reported next is about that part."""
+    def _set_part(self, number: int) -> None:
+        """Set the current part, for reports."""
         self._writing.message, self._writing.part = self._number, number
 
     def _placed(self, written: Parts, streamed: _Streamed | None = None) -> Parts:
-        """The parts that are sent, counted as a reader does."""
+        """Count parts to send as clients do."""
         for part in written:
             kind = _TEXTS.get(tuple(part)) if type(part) is dict else None
             if kind is None or kind != self._last_kind:
@@ -240,20 +240,20 @@ class CandidateWriter:
         return written
 
     def grow(self, event: PartDelta) -> Parts:
-        """A part grows."""
+        """Add a delta to a part."""
         streamed = self._streamed.get(event.index)
         if streamed is None:
             if (waiting := self._waiting.get(event.index)) is not None:
                 waiting[1].add(event.replace(index=0, choice=0))
                 return []
-            before = self.start(event.index, Text(""))  # one that was never announced
+            before = self.start(event.index, Text(""))  # not announced
             return before + self.grow(event)
         return self._more(streamed, event)
 
     def flow_of(self, event: PartDelta) -> tuple[Parts | None, tuple[list[str], ...]]:
-        """What the next text of a part is sent as, with the mark in it, and where it is kept.
+        """The template for the next text of a part, with a mark, and the lists that collect it.
 
-        Nothing is sent of what waits until it is whole. None: not known.
+        The template is empty if nothing is sent until the part is complete, None if unknown.
         """
         streamed, waiting = self._streamed.get(event.index), self._waiting.get(event.index)
         if streamed is None:
@@ -267,11 +267,11 @@ class CandidateWriter:
         return [form], (streamed.pieces,)
 
     def pieces_of(self, event: ToolCallDelta) -> tuple[list[str], ...]:
-        """Where the arguments of a call wait."""
+        """The lists that collect the arguments of a call."""
         return () if self._calls is None else self._calls.texts_of(event)
 
     def stop(self, index: int, final: AnyPart | None) -> Parts:
-        """A part is whole; `final` may know more of it than was said."""
+        """Stop a part; `final` may have more than was sent."""
         streamed = self._streamed.get(index)
         if streamed is not None:
             return [] if final is None else self._rest(streamed, final)
@@ -295,7 +295,7 @@ class CandidateWriter:
         return [piece] if self._latest is streamed else self._placed([piece], streamed)
 
     def _piece(self, streamed: _Streamed, event: PartDelta) -> Parts:
-        """More of a part that has fields of its own, or of something else than text."""
+        """Encode more of a part that has other fields or is not text."""
         part = streamed.part
         changes: dict[str, Any] = {"signature": event.signature}
         if not isinstance(part, Audio):
@@ -304,19 +304,19 @@ class CandidateWriter:
             changes["data"] = event.data
         if not any(changes.values()):
             return []
-        if isinstance(part, Audio):  # what comes is inline, wherever it began
+        if isinstance(part, Audio):  # deltas are inline data, whatever the start was
             changes |= {"data": event.data or "", "url": None, "file_id": None}
         streamed.is_sealed = streamed.is_sealed or bool(event.signature)
         if isinstance(part, Text):
             changes["citations"] = ()
         piece = part.replace_unchecked(**changes)
         written = self._encoded(piece, streamed.number)
-        is_said = bool(event.text or event.data) or not self._writing.is_foreign(part)
-        return self._placed(written, streamed) if is_said else []
+        has_content = bool(event.text or event.data) or not self._writing.is_foreign(part)
+        return self._placed(written, streamed) if has_content else []
 
     def _rest(self, streamed: _Streamed, final: AnyPart) -> Parts:
-        """What the final form of a part adds to what was sent."""
-        self._go_to(streamed.number)
+        """The rest of a part's final form."""
+        self._set_part(streamed.number)
         rest = streamed.rest(final, self._writing.lose_here)
         if rest is None:
             return []
@@ -327,11 +327,13 @@ class CandidateWriter:
     # --- calls
 
     def call(self, event: ToolCallDelta) -> Parts:
-        """A piece of a call: calls grow side by side, so all wait for the end (W7, W87)."""
-        if self._calls is None and not event.name and self._has_calls:  # one that is sent already
+        """Add a piece of a call; calls may grow in parallel, so all wait for the end (W7, W87)."""
+        if (
+            self._calls is None and not event.name and self._has_calls
+        ):  # of a call that was already sent
             if event.arguments_delta:
                 place = f"choices[{self._number}].message.tool_calls"
-                self._writing.lose(place, "what came after a call was whole is left out")
+                self._writing.lose(place, "content added to a call after its end is left out")
             return []
         if self._calls is None:
             self._calls = MessageAccumulator()
@@ -344,11 +346,11 @@ class CandidateWriter:
         return []
 
     def _settled_calls(self) -> Parts:
-        """The calls that came before another part, if they are whole: so the order is kept."""
+        """The calls before another part, if they are complete, to keep the order."""
         if self._calls is None or not self._may_settle:
             return []
         calls = self._calls.response.choices[0].message.tool_calls
-        # Looked at once: what is not whole by now waits for the end.
+        # Checked only once: calls that are incomplete now wait for the end.
         self._may_settle = all(call.raw and call.has_valid_arguments for call in calls)
         return self._all_calls() if self._may_settle else []
 
@@ -364,23 +366,23 @@ class CandidateWriter:
     # --- the end
 
     def finish(self, event: events.ChoiceFinish) -> Parts:
-        """The candidate is done; why, is said at the very end."""
+        """Finish the candidate; the reason is sent in the last chunk."""
         self._finish = event
         return self.rest()
 
     def rest(self) -> Parts:
-        """All that still waits."""
+        """All parts that are still waiting."""
         written = [part for index in list(self._waiting) for part in self.stop(index, None)]
         return written + self._all_calls()
 
     @property
     def is_blocked(self) -> bool:
-        """Whether this is no candidate at all: the prompt was blocked."""
+        """Whether there is no candidate because the prompt was blocked."""
         event = self._finish
         return event is not None and not self._count and bool(note_of(event.extras, NAME, BLOCKED))
 
-    def verdict(self) -> dict[str, Any]:
-        """The candidate of the last chunk: why it ended, and its sources."""
+    def final_candidate(self) -> dict[str, Any]:
+        """The candidate of the last chunk, with finish reason and citations."""
         event = self._finish or events.ChoiceFinish(FinishReason.OTHER)
         message = make_message(
             Role.ASSISTANT, self._cited(), origin=self._writing.origin, extras=event.message_extras
@@ -391,20 +393,20 @@ class CandidateWriter:
         lose_logprobs(choice, self._number, self._writing)
         body = encode_candidate_fields(choice)
         if self._count or not note_of(choice.extras, NAME, WITHOUT_CONTENT):
-            # Clients look for parts in every chunk, and the API has an empty text there too.
+            # Clients expect parts in every chunk; the API also sends an empty text here.
             content = {"parts": [{"text": ""}], "role": "model"}
             body = {"content": with_overlay(content, message.extras, NAME), **body}
         return with_overlay(body, choice.extras, NAME)
 
     def _cited(self) -> tuple[AnyPart, ...]:
-        """The parts as far as the verdict has to know them, where a reader has them."""
+        """The parts with citations, at the indexes that clients count."""
         cited: dict[int, list[Citation]] = {}
         for streamed in self._streamed.values():
             if isinstance(streamed.part, Text) and streamed.place is not None:
                 cited.setdefault(streamed.place, []).extend(streamed.citations)
             elif streamed.citations:
-                self._go_to(streamed.number)
-                self._writing.lose_here("there is no text that they belong to", ".citations")
+                self._set_part(streamed.number)
+                self._writing.lose_here("citations without a text are left out", ".citations")
         other = _CALL if self._has_calls else _OTHER
         parts = [Text("", tuple(cited[n])) if n in cited else other for n in range(self._places)]
         return (*parts, other)

@@ -1,4 +1,4 @@
-"""Tool definitions, their schemas, and the choice among them (`toolConfig`)."""
+"""Tool definitions, their schemas, and tool choice (`toolConfig`)."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from dragoman.wire.settings_table import texts
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import is_odd_tool, odd_tool, payload_of
 
-# --- the API's two ways to write a schema: OpenAPI's (`parameters`) and JSON Schema itself
+# --- the API's two schema formats: OpenAPI (`parameters`) and JSON Schema
 #
-# The model holds JSON Schema. OpenAPI's differs in the case of types (`STRING`) and in `nullable`
-# (W91); where a schema can't be converted there and back, it is kept as it came.
+# Our model holds JSON Schema. OpenAPI differs in the case of types (`STRING`) and in `nullable`
+# (W91). A schema that does not survive the round trip is kept verbatim.
 
 Form = Literal["upper", "lower", "number", "verbatim"]
-"""How an OpenAPI schema was written: which case its types were in, by their numbers, or neither."""
+"""The form of an OpenAPI schema: types in upper or lower case, as enum numbers, or verbatim."""
 
-_IN_ORDER = ("string", "number", "integer", "boolean", "array", "object", "null")
-"""The types in the order of the API's own numbers for them, which begin with 1."""
-_TYPES = frozenset(_IN_ORDER)
+_TYPES_BY_NUMBER = ("string", "number", "integer", "boolean", "array", "object", "null")
+"""The types in the order of the API's enum numbers, which begin with 1."""
+_TYPES = frozenset(_TYPES_BY_NUMBER)
 _UPPER = {name.upper(): name for name in _TYPES}
-_NUMBERS = {name: number for number, name in enumerate(_IN_ORDER, 1)}
+_NUMBERS = {name: number for number, name in enumerate(_TYPES_BY_NUMBER, 1)}
 _TYPE_NAMES = {number: name for name, number in _NUMBERS.items()}
 _FORMS: tuple[Form, ...] = ("upper", "lower", "number")
 _JSON_SCHEMA = Profiles(GEMINI_JSON_SCHEMA, GEMINI_JSON_SCHEMA)
@@ -42,26 +42,26 @@ _PAIR = 2
 
 
 def is_own(holder: ToolDefinition | Output) -> bool:
-    """Whether a schema is spelled as this dialect does."""
+    """Whether a schema was decoded from this dialect."""
     origin = holder.origin
     is_ours = origin is not None and origin.dialect == NAME
     return is_ours or note_of(holder.extras, NAME, "openapi") is not None
 
 
 def profiles_of(target: Target, *, is_output: bool = False) -> Profiles:
-    """What is taken of a schema from elsewhere."""
+    """The schema profiles for other dialects' schemas."""
     if not target.schemas.takes_json_schema:
         return _OPENAPI
     return _OUTPUT if is_output else _JSON_SCHEMA
 
 
 OPENAPI = with_note(EMPTY, NAME, "openapi", "upper")
-"""The extras of a schema that is to be written in OpenAPI's form."""
+"""The extras of a schema to be encoded in OpenAPI format."""
 
 
 def decode_schema(wire: Mapping[str, Any]) -> tuple[FrozenDict, Form]:
-    """The JSON Schema that an OpenAPI schema stands for, and how to write that schema again."""
-    frozen = freeze_mapping(wire, "a schema")  # which also bounds its depth
+    """Convert an OpenAPI schema to JSON Schema; also returns its form."""
+    frozen = freeze_mapping(wire, "a schema")  # also limits its depth
     schema = freeze_mapping(_to_json_schema(frozen), "a schema")
     for form in _FORMS:
         if _to_openapi(schema, form) == frozen:
@@ -70,7 +70,7 @@ def decode_schema(wire: Mapping[str, Any]) -> tuple[FrozenDict, Form]:
 
 
 def encode_schema(schema: Mapping[str, Any], form: str) -> Mapping[str, Any]:
-    """The OpenAPI schema, written in that form."""
+    """Convert a JSON Schema to an OpenAPI schema in the given form."""
     return schema if form == "verbatim" else _to_openapi(schema, form)
 
 
@@ -108,7 +108,7 @@ def _written(kind: str, form: str) -> str | int:
 
 
 def _within(key: str, value: Any, convert: Callable[[Mapping[str, Any]], dict[str, Any]]) -> Any:
-    """A keyword's value with the schemas in it converted."""
+    """The value of a keyword with its nested schemas converted."""
     if key in _SCHEMAS and is_object(value):
         return convert(value)
     if key in _LISTS_OF_SCHEMAS and is_list(value):
@@ -118,19 +118,19 @@ def _within(key: str, value: Any, convert: Callable[[Mapping[str, Any]], dict[st
     return value
 
 
-# --- definitions
+# --- tool definitions
 
 _DECLARATIONS = "functionDeclarations"
-_MCP = "mcpServers"  # a list, of which each is a tool
+_MCP = "mcpServers"  # a list, each entry of which is a tool
 _NAMES = snake_names("parametersJsonSchema", "responseJsonSchema")
 
 _LAYOUT = "tools"
-"""The note that says how the tools were spread over the wire's objects, where that was not plain:
-for each object the name of its declarations and their `count`, its `servers` and the `rest`."""
+"""The note for an unusual grouping of tools into objects: for each object the name of its
+declarations field and their `count`, its `servers` and the `rest`."""
 
 
 def decode_tools(wire: Any, kept: Overlay) -> tuple[AnyTool, ...]:
-    """The tools of a request, in order; declarations before server tools within an object."""
+    """Decode the tools of a request; within an object, declarations precede built-in tools."""
     if is_object(wire):
         kept.single("tools")
         wire = [wire]
@@ -147,7 +147,7 @@ def decode_tools(wire: Any, kept: Overlay) -> tuple[AnyTool, ...]:
 def encode_tools(
     tools: Iterable[AnyTool], extras: Mapping[str, Any], writing: Writing
 ) -> list[dict[str, Any]]:
-    """The wire's tool objects; tools that only others have are left out and recorded."""
+    """Encode the tools of a request; other providers' built-in tools are left out."""
     usable = [
         _fitted(tool, index, writing)
         for index, tool in enumerate(tools)
@@ -165,17 +165,17 @@ def encode_tools(
 
 def _is_usable(tool: AnyTool, index: int, writing: Writing) -> bool:
     if isinstance(tool, ServerTool) and tool.dialect != NAME:
-        writing.lose(f"tools[{index}]", "a tool that only another provider runs")
+        writing.lose(f"tools[{index}]", "another provider's built-in tool is left out")
         return False
     if tool.cache is not None:
-        writing.lose(f"tools[{index}].cache", "tools have no breakpoints here")
+        writing.lose(f"tools[{index}].cache", "cache hints are not supported on tools")
     if isinstance(tool, ToolDefinition) and tool.strict and is_own(tool):
-        writing.lose(f"tools[{index}].strict", "a tool can't be made strict by itself here")
+        writing.lose(f"tools[{index}].strict", "strict mode is not supported for single tools")
     return True
 
 
 def _fitted(tool: AnyTool, index: int, writing: Writing) -> AnyTool:
-    """A tool from elsewhere with the schema that is taken here; others are as they came."""
+    """Another dialect's tool with its schema compiled for this dialect; own tools unchanged."""
     path = f"tools[{index}]"
     if isinstance(tool, ServerTool) or (is_own(tool) and tool.kind != "custom"):
         return tool
@@ -187,14 +187,14 @@ def _fitted(tool: AnyTool, index: int, writing: Writing) -> AnyTool:
         schema, _ = writing.schemas.tool(tool, path, profiles_of(writing.target))
     if writing.target.schemas.takes_json_schema:
         return tool.replace_unchecked(parameters=schema)
-    # "should be non-empty for OBJECT type": refused while there was no other form
+    # "should be non-empty for OBJECT type": refused in the older format
     parameters = schema if schema.get("properties") else None
     extras = with_note(tool.extras, NAME, "openapi", "upper")
     return tool.replace_unchecked(parameters=parameters, extras=extras)
 
 
 def _decode_tool(wire: Any, tools: list[AnyTool]) -> dict[str, Any]:
-    """Append what an object holds to the tools; returns its entry in the layout."""
+    """Decode a tool object into `tools`; returns its entry in the layout."""
     others = dict(wire) if is_object(wire) else {}
     key = _DECLARATIONS if _DECLARATIONS in others else "function_declarations"
     declared = others.pop(key) if is_list(others.get(key)) else None
@@ -212,7 +212,7 @@ def _decode_tool(wire: Any, tools: list[AnyTool]) -> dict[str, Any]:
 
 
 def _servers(name: str, value: Any) -> list[tuple[str, dict[str, Any]]]:
-    """The tools of Google's in a field: one, or as many as there are MCP servers."""
+    """The built-in tools in a field: one, or one for each MCP server."""
     if is_object(value):
         return [] if camel_case(name) == _MCP else [(name, value)]
     if camel_case(name) == _MCP and is_list(value) and all(map(is_object, value)):
@@ -225,7 +225,7 @@ def _is_declaration(wire: Any) -> bool:
 
 
 def _encode_tool(tools: list[AnyTool], entry: Mapping[str, Any]) -> Any:
-    """The object that holds these tools, laid out as the entry says."""
+    """Encode tools as one object, according to its layout entry."""
     if tools and isinstance(tools[0], ServerTool) and is_odd_tool(tools[0]):
         return payload_of(tools[0])
     rest = entry.get("rest")
@@ -244,7 +244,7 @@ def _encode_tool(tools: list[AnyTool], entry: Mapping[str, Any]) -> Any:
 
 
 def _groups(tools: list[AnyTool]) -> list[list[AnyTool]]:
-    """How we spread tools over objects: declarations that follow each other share one."""
+    """Our default grouping into objects: consecutive declarations share one."""
     groups: list[list[AnyTool]] = []
     for tool in tools:
         is_declaration = isinstance(tool, ToolDefinition)
@@ -261,7 +261,7 @@ def _entry_of(group: list[AnyTool]) -> dict[str, Any]:
 
 
 def _arranged(tools: list[AnyTool], layout: list[Any]) -> list[dict[str, Any]] | None:
-    """The tools in the layout they came in; None where they are no longer the same tools."""
+    """The tools in their original layout; None if the tools have changed."""
     written: list[dict[str, Any]] = []
     start = 0
     for entry in layout:
@@ -281,7 +281,7 @@ def _arranged(tools: list[AnyTool], layout: list[Any]) -> list[dict[str, Any]] |
 
 
 def _unplaced(layout: Any) -> dict[str, Any]:
-    """What nobody knows in the objects of a layout that holds no longer."""
+    """The unknown fields of a layout that no longer applies."""
     found = [entry.get("rest") for entry in layout if is_object(entry)] if is_list(layout) else []
     fields = [item for rest in found if is_object(rest) for item in rest.items()]
     return {key: value for key, value in fields if value is not None}
@@ -292,7 +292,7 @@ def _server_name(tool: AnyTool) -> str | None:
 
 
 def decode_declaration(wire: dict[str, Any]) -> ToolDefinition:
-    """A function declaration."""
+    """Decode a function declaration."""
     kept = Overlay(NAME)
     fields = kept.renamed(wire, _NAMES)
     name, description = fields["name"], fields.get("description")
@@ -314,7 +314,7 @@ def decode_declaration(wire: dict[str, Any]) -> ToolDefinition:
 
 
 def encode_declaration(tool: ToolDefinition, *, as_came: bool = True) -> dict[str, Any]:
-    """A function declaration; JSON Schema has its own field, which takes most of it (W93)."""
+    """Encode a function declaration; JSON Schema has a separate, more capable field (W93)."""
     body: dict[str, Any] = {"name": tool.name}
     if tool.description is not None:
         body["description"] = tool.description
@@ -327,15 +327,15 @@ def encode_declaration(tool: ToolDefinition, *, as_came: bool = True) -> dict[st
     return with_overlay(body, tool.extras, NAME) if as_came and tool.extras else body
 
 
-# --- which tools the model may or must call: `toolConfig`
+# --- tool choice: `toolConfig`
 
 _CONFIG_NAMES = snake_names("functionCallingConfig")
 _CALLING_NAMES = snake_names("allowedFunctionNames")
 TOOL_CONFIG = {
     "functionCallingConfig": {"mode": "tool_choice", "allowedFunctionNames": "tool_choice"}
 }
-"""By the wire's field: the setting."""
-# VALIDATED lets the model choose, and holds it to the schemas if it calls.
+"""Request fields by wire field."""
+# VALIDATED lets the model choose, and enforces the schemas of calls.
 _CHOICES: dict[str, Literal["auto", "none", "required"]] = {
     "AUTO": "auto",
     "VALIDATED": "auto",
@@ -346,7 +346,7 @@ _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY", "al
 
 
 def decode_choice(wire: Any, kept: Overlay) -> ToolChoice | None:
-    """The choice in a `toolConfig`; what else it says is kept."""
+    """Decode `toolConfig`; unknown fields are kept."""
     if not is_object(wire):
         kept.fields["toolConfig"] = wire
         return None
@@ -363,12 +363,12 @@ def decode_choice(wire: Any, kept: Overlay) -> ToolChoice | None:
 
 
 def encode_choice(choice: ToolChoice | None, writing: Writing | None = None) -> dict[str, Any]:
-    """The `toolConfig` for a choice; empty where there is none (W99)."""
+    """Encode `toolConfig`; empty if there is no choice (W99)."""
     if choice is None:
         return {}
     if writing is not None and choice.parallel is False:
-        writing.lose("tool_choice.parallel", "parallel calls can't be turned off here")
-    # Names go with ANY or VALIDATED only; the latter lets the model choose.
+        writing.lose("tool_choice.parallel", "parallel tool calls can't be turned off")
+    # Names are only allowed with ANY and VALIDATED; the latter lets the model choose.
     is_free = choice.mode == "allowed" and not choice.is_required
     calling: dict[str, Any] = {"mode": "VALIDATED" if is_free else _MODES[choice.mode]}
     if choice.mode in {"named", "allowed"}:

@@ -1,4 +1,4 @@
-"""Function calls, their responses, and calls of the provider's own tools."""
+"""Function calls, their responses, and calls of built-in tools."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_call, ma
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.gemini.content_media import decode_media, encode_media
 from dragoman.wire.gemini.dialect import NAME, ORIGIN, SIGNATURE, Writing, keep_fields, snake_names
-from dragoman.wire.gemini.tools_provider_calls import is_beside
+from dragoman.wire.gemini.tools_provider_calls import is_from_metadata
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.overlay import Overlay, with_overlay
 from dragoman.wire.reading import Reading
 from dragoman.wire.settings_table import text
 
 _FIELDS = frozenset({"name", "args", "id"})
-_WRAPPED = "arguments that are not a JSON object were wrapped in one"
+_WRAPPED = "arguments that are not a JSON object are wrapped in one"
 
 
 def decode_call(fields: dict[str, Any], kept: Overlay, reading: Reading) -> ToolCall | None:
-    """The call in a part; None where it is malformed."""
+    """Decode the function call in a part; None if it is malformed."""
     wire = fields["functionCall"]
     if not is_object(wire) or type(name := wire.get("name")) is not str:
         return None
@@ -47,7 +47,7 @@ def decode_call(fields: dict[str, Any], kept: Overlay, reading: Reading) -> Tool
     return make_call(
         call_id,
         name,
-        # Without arguments the model wrote nothing; the empty text says so (W80).
+        # Missing arguments are an empty text (W80).
         "" if args is None else None,
         args,
         wire_id=given_id,
@@ -58,7 +58,7 @@ def decode_call(fields: dict[str, Any], kept: Overlay, reading: Reading) -> Tool
 
 
 def encode_call(part: ToolCall, writing: Writing) -> dict[str, Any]:
-    """The part's field for a function call."""
+    """Encode a function call as the field of a part."""
     writing.add_call(part)
     call: dict[str, Any] = {"name": part.name}
     if (call_id := wire_id(part, writing)) is not None:
@@ -67,7 +67,7 @@ def encode_call(part: ToolCall, writing: Writing) -> dict[str, Any]:
     if arguments is None:
         call["args"] = {"input": part.raw}
         if part.kind != "custom":
-            # Something that is no object would poison the conversation for good (I6).
+            # Any value but an object would make the conversation unusable (I6).
             writing.repair_here("I6", "retyped", _WRAPPED)
     elif part.raw is None or not (part.raw == "" or part.raw.isspace()):
         call["args"] = arguments
@@ -75,7 +75,7 @@ def encode_call(part: ToolCall, writing: Writing) -> dict[str, Any]:
 
 
 def wire_id(call: ToolCall, writing: Writing) -> str | None:
-    """The id that a call has on the wire, where it has one: it may do without (W81)."""
+    """The id of a call on the wire; None if it has none, as ids are optional (W81)."""
     if not writing.target.ids.are_allowed:
         return None
     return call.id if isinstance(call.wire_id, UnsetType) else call.wire_id
@@ -83,32 +83,32 @@ def wire_id(call: ToolCall, writing: Writing) -> str | None:
 
 # --- function responses
 #
-# A response is an object (W82). What we say in one has a single key: `output` for the text or the
-# data of a result, `error` for those of a failure; and so we read it. Other objects are data.
+# A response is an object (W82). Ours have a single key: `output` for the text or data of a result,
+# `error` for those of a failure. Such objects are decoded the same way; any other is data.
 
 _PART_NAMES = snake_names("inlineData", "fileData", "mediaResolution")
 _RESPONSE_FIELDS = frozenset({"name", "response"})
 _NOTHING = {"output": ""}
-"""How we write a result that says nothing: there has to be an object (W76)."""
+"""The response for an empty result: an object is required (W76)."""
 _REFERENCES = frozenset({"$ref", "$defs"})
 _NO_NAME = "unknown"
-_NO_PLACE = "content that can't stand in a tool result here"
-_HOISTED = "a tool's media are shown behind the results here (W96)"
+_UNSUPPORTED = "this content is not supported in a tool result"
+_HOISTED = "media of a tool result are moved after the results (W96)"
 _NO_STATE = Reading(None, CallIds())
-"""For media within results, which hold neither signatures nor calls."""
+"""For media in results, which have neither signatures nor calls."""
 
 
-# --- wire → model
+# --- decoding
 
 
-class _Said(NamedTuple):
+class _ResponseContent(NamedTuple):
     text: str = ""
     data: Any = UNSET
     is_error: bool | None = None
 
 
 def decode_result(fields: dict[str, Any], kept: Overlay, reading: Reading) -> ToolResult | None:
-    """The result in a part; None where it is malformed."""
+    """Decode the function response in a part; None if it is malformed."""
     wire = fields["functionResponse"]
     if not is_object(wire) or type(name := wire.get("name")) is not str:
         return None
@@ -116,37 +116,37 @@ def decode_result(fields: dict[str, Any], kept: Overlay, reading: Reading) -> To
     if response is not None and not is_object(response):
         theirs, response = response, {"output": response}
         kept.value(("functionResponse", "response"), response, theirs)
-    call_id, ours = _decode_answered(wire, name, kept, reading)
+    call_id, ours = _decode_call_id(wire, name, kept, reading)
     if "response" not in wire:
         kept.absent(("functionResponse", "response"), _NOTHING)
     elif response is None:
         kept.value(("functionResponse", "response"), _NOTHING, None)
-    said = _decode_response(response)
+    content = _decode_response(response)
     media = tuple(map(_decode_part, parts)) if is_list(parts) else ()
     for key, value in wire.items():
-        is_said = (key == "parts" and media) or (key == "id" and ours is not None)
-        if key not in _RESPONSE_FIELDS and not is_said:
+        is_decoded = (key == "parts" and media) or (key == "id" and ours is not None)
+        if key not in _RESPONSE_FIELDS and not is_decoded:
             kept.fields.setdefault("functionResponse", {})[key] = value
     signature = keep_fields(kept, fields, "functionResponse")
     origin = None if signature is None else reading.origin
-    if media or holds_references(said.data):
-        origin = ORIGIN  # may go back as it came, and only here
+    if media or holds_references(content.data):
+        origin = ORIGIN  # restored unchanged, only in this dialect
     return make_result(
         call_id,
-        (*_told(said), *media) if media else said.text,
-        said.data,
+        (*_text_parts(content), *media) if media else content.text,
+        content.data,
         name,
-        said.is_error,
+        content.is_error,
         signature=signature,
         origin=origin,
         extras=kept.extras(),
     )
 
 
-def _decode_answered(
+def _decode_call_id(
     wire: dict[str, Any], name: str, kept: Overlay, reading: Reading
 ) -> tuple[str, str | None]:
-    """The id of the call that is answered, and the one that our encoder writes."""
+    """The id of the call, and the id that our encoder writes."""
     given = wire.get("id")
     call_id, ours = reading.calls.answer_named(name, text(given))
     if ours is not None:
@@ -157,25 +157,25 @@ def _decode_answered(
     return call_id, ours
 
 
-def _decode_response(response: dict[str, Any] | None) -> _Said:
+def _decode_response(response: dict[str, Any] | None) -> _ResponseContent:
     if response is None:
-        return _Said()
+        return _ResponseContent()
     is_error = True if response.get("error") is not None else None
     if len(response) == 1:
         ((key, value),) = response.items()
         if key == "output" or (key == "error" and is_error):
             if type(value) is str:
-                return _Said(value, UNSET, is_error)
+                return _ResponseContent(value, UNSET, is_error)
             if not is_object(value) or (key == "error" and value.get("error") is None):
-                return _Said("", value, is_error)
-    return _Said("", response, is_error)
+                return _ResponseContent("", value, is_error)
+    return _ResponseContent("", response, is_error)
 
 
-def _told(said: _Said) -> tuple[ResultPart, ...]:
-    """What is said beside media, for those who know no data."""
-    has_data = said.data is not UNSET and said.data != {}
-    told = dumps(said.data).decode("utf-8") if has_data else said.text
-    return (Text(told),) if told else ()
+def _text_parts(content: _ResponseContent) -> tuple[ResultPart, ...]:
+    """The text or data beside media, as text parts."""
+    has_data = content.data is not UNSET and content.data != {}
+    value = dumps(content.data).decode("utf-8") if has_data else content.text
+    return (Text(value),) if value else ()
 
 
 def _decode_part(wire: Any) -> ResultPart:
@@ -190,9 +190,9 @@ def _decode_part(wire: Any) -> ResultPart:
 
 
 def holds_references(data: Any, known: Container[str] = ()) -> bool:
-    """Whether there is a key in it, however deep, that the API takes for a reference (W95).
+    """Whether data has a key, at any depth, that the API interprets as a reference (W95).
 
-    References to what is `known` are meant.
+    References to `known` names are intended.
     """
     pending = [data]
     while pending:
@@ -207,16 +207,16 @@ def holds_references(data: Any, known: Container[str] = ()) -> bool:
     return False
 
 
-# --- model → wire
+# --- encoding
 
 
 def encode_result(part: ToolResult, writing: Writing) -> dict[str, Any]:
-    """The part's field for a function response."""
+    """Encode a function response as the field of a part."""
     call = writing.calls.get(part.call_id)
     name = part.tool_name
     if call is not None and (name is None or not writing.target.tools.accepts_name(name)):
         name = call.name
-    is_empty = name == "" and not writing.target.is_strict  # as it came
+    is_empty = name == "" and not writing.target.is_strict  # the original was empty
     body: dict[str, Any] = {
         "name": name if is_empty else name or _NO_NAME,
         "response": _encode_response(part),
@@ -227,17 +227,17 @@ def encode_result(part: ToolResult, writing: Writing) -> dict[str, Any]:
     if part.content.__class__ is not str and (inside := _encode_content(part, name, writing)):
         body["parts"] = inside
     if not name and not is_empty:
-        writing.lose_here("the name of the tool is not known")
+        writing.lose_here("the tool name is unknown")
     return {"functionResponse": body}
 
 
 def _encode_response(part: ToolResult) -> Any:
     data, content = part.data, part.content
     if data is UNSET:
-        told = content if isinstance(content, str) else part.text
-        return {"error" if part.is_error else "output": told}
+        value = content if isinstance(content, str) else part.text
+        return {"error" if part.is_error else "output": value}
     if holds_references(data) and not _is_from_here(part):
-        data = dumps(data).decode("utf-8")  # as text nobody looks for references in it (W95)
+        data = dumps(data).decode("utf-8")  # references in text are not interpreted (W95)
     if is_object(data):
         has_failed = data.get("error") is not None
         if part.is_error is None or part.is_error is has_failed:
@@ -246,7 +246,7 @@ def _encode_response(part: ToolResult) -> Any:
 
 
 def _encode_content(part: ToolResult, name: str | None, writing: Writing) -> list[Any]:
-    """The media that stand in the response; the others are put aside, to stand behind it (W96)."""
+    """Encode the media in a response; unsupported ones are kept to be sent after it (W96)."""
     is_inside = writing.target.media.in_results
     if is_inside is None:
         is_inside = _is_from_here(part)
@@ -258,9 +258,9 @@ def _encode_content(part: ToolResult, name: str | None, writing: Writing) -> lis
         writing.item = index
         body = _encode_part(item, is_inside=is_inside)
         if is_inside and getattr(item, "detail", None) not in {None, "auto"}:
-            writing.lose_here("a tool's media are looked at as they are")
+            writing.lose_here("image detail is not supported in a tool result")
         if not body:
-            writing.lose_here(_NO_PLACE)
+            writing.lose_here(_UNSUPPORTED)
         elif is_inside:
             inside += body
         else:
@@ -273,7 +273,7 @@ def _encode_content(part: ToolResult, name: str | None, writing: Writing) -> lis
 
 
 def _encode_part(part: str | ResultPart, *, is_inside: bool) -> list[Any]:
-    """The part of a function response, or of a content; nothing where it has no place."""
+    """Encode a part of a function response or content; empty if it is not supported."""
     if isinstance(part, Opaque):
         return [part.payload] if part.dialect == NAME else []
     if not isinstance(part, (Image, Audio, Video, File)):
@@ -282,7 +282,7 @@ def _encode_part(part: str | ResultPart, *, is_inside: bool) -> list[Any]:
     if body is None:
         return []
     if is_inside:
-        body.pop("mediaResolution", None)  # parts of a response have none
+        body.pop("mediaResolution", None)  # not supported in parts of a response
     return [with_overlay(body, part.extras, NAME)]
 
 
@@ -291,11 +291,11 @@ def _is_from_here(part: Part) -> bool:
 
 
 def in_call_order(written: list[Any], parts: tuple[Part, ...], writing: Writing) -> None:
-    """Put results that only their order tells apart into the order of their calls (W78)."""
+    """Sort results that are only distinguished by order into the order of their calls (W78)."""
     named: dict[str, list[int]] = {}
     for index, part in enumerate(parts):
         if type(part) is not ToolResult:
-            break  # behind the results, nothing is one
+            break  # results come first
         call = writing.calls.get(part.call_id)
         if call is not None and wire_id(call, writing) is None:
             named.setdefault(call.name, []).append(index)
@@ -306,46 +306,46 @@ def in_call_order(written: list[Any], parts: tuple[Part, ...], writing: Writing)
                 written[place] = body
 
 
-# --- calls of the provider's own tools: code execution, and the tools that Gemini 3 reports
+# --- calls of built-in tools: code execution, and the tools that Gemini 3 reports
 
 _OK = "OUTCOME_OK"
 _CODE = "code_execution"
-"""Our name for the tool whose parts don't name it; the others' names are in upper case."""
+"""Our name for the tool whose parts have no name; other tools' names are in upper case."""
 _NAMES = snake_names("toolType")
 _CONTENT = {"toolCall": "args", "toolResponse": "response"}
 _SERVER_PARTS = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
 
-Said = tuple[str, str | None, Any]
-"""The name of the tool, the id of the call, and the arguments or the result."""
+ServerPart = tuple[str, str | None, Any]
+"""Tool name, call id, and arguments or result."""
 
 
 def decode_server_part(
     fields: dict[str, Any], kept: Overlay, reading: Reading
 ) -> ServerToolCall | ServerToolResult | None:
-    """The call or the result of a server tool in a part; None where it is malformed."""
+    """Decode the call or result of a built-in tool in a part; None if it is malformed."""
     kind = next(kind for kind in _SERVER_PARTS if fields.get(kind) is not None)
     wire = fields[kind]
     if not is_object(wire):
         return None
-    said = _decode_tool(wire, kind, kept) if kind.startswith("tool") else _decode_code(wire)
-    if said is None:
+    decoded = _decode_tool(wire, kind, kept) if kind.startswith("tool") else _decode_code(wire)
+    if decoded is None:
         return None
     signature, origin = keep_fields(kept, fields, kind), reading.origin
     extras = kept.extras()
     if kind in {"executableCode", "toolCall"}:
-        return ServerToolCall(*said, signature=signature, origin=origin, extras=extras)
+        return ServerToolCall(*decoded, signature=signature, origin=origin, extras=extras)
     outcome = wire.get("outcome") if kind == "codeExecutionResult" else None
     is_error = outcome != _OK if type(outcome) is str else None
-    return ServerToolResult(*said, is_error, signature=signature, origin=origin, extras=extras)
+    return ServerToolResult(*decoded, is_error, signature=signature, origin=origin, extras=extras)
 
 
-def _decode_code(wire: dict[str, Any]) -> Said:
+def _decode_code(wire: dict[str, Any]) -> ServerPart:
     if type(wire.get("id")) is not str:
         return _CODE, None, wire
     return _CODE, wire["id"], {key: value for key, value in wire.items() if key != "id"}
 
 
-def _decode_tool(wire: dict[str, Any], kind: str, kept: Overlay) -> Said | None:
+def _decode_tool(wire: dict[str, Any], kind: str, kept: Overlay) -> ServerPart | None:
     wire = kept.renamed(wire, _NAMES, kind)
     key = _CONTENT[kind]
     name, call_id, content = wire.get("toolType"), text(wire.get("id")), wire.get(key)
@@ -360,12 +360,12 @@ def _decode_tool(wire: dict[str, Any], kind: str, kept: Overlay) -> Said | None:
 def encode_server_part(
     part: ServerToolCall | ServerToolResult, writing: Writing
 ) -> dict[str, Any] | None:
-    """The part's field for the call or the result of a server tool."""
+    """Encode the call or result of a built-in tool as the field of a part."""
     if writing.is_foreign(part):
-        writing.lose_here("another provider's own tools can't be replayed here")
+        writing.lose_here("another provider's built-in tools can't be replayed")
         return None
-    if is_beside(part):
-        return None  # what an answer's metadata say is no content, here or in any request
+    if is_from_metadata(part):
+        return None  # decoded from response metadata, so it is not content
     is_call = isinstance(part, ServerToolCall)
     if part.name == _CODE:
         kind = "executableCode" if is_call else "codeExecutionResult"

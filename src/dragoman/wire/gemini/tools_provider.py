@@ -1,4 +1,4 @@
-"""Google's own tools, and the kinds that they are of."""
+"""Google's built-in tools, mapped to our provider tool classes."""
 
 from __future__ import annotations
 
@@ -67,4 +67,4 @@ FORMS = (
         needs="url",
     ),
 )
-"""By kind: how it is written here. MCP servers stand in a list, see `tools`."""
+"""The wire formats of the provider tools that Google supports. For MCP servers see `tools`."""

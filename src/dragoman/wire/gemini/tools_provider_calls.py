@@ -1,7 +1,7 @@
-"""Calls of Google's own tools: what they ask and return, and how a client is shown others'.
+"""Calls of Google's built-in tools, and how other providers' are shown to clients.
 
-Code and its output are parts of a message, which anybody may write. Searches stand beside the
-message, in its metadata; Gemini 3 may report them as parts as well.
+Code and its output are parts of a message. Searches are in the metadata of the message; Gemini 3
+may also report them as parts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dragoman.wire.provider_calls import (
 from dragoman.wire.settings_table import text
 
 _NAME = "gemini"
-_HERE = Origin(dialect=_NAME)
+_ORIGIN = Origin(dialect=_NAME)
 _CODE = "code_execution"
 _OK, _FAILED = "OUTCOME_OK", "OUTCOME_FAILED"
 GROUNDING, URL_CONTEXT = "groundingMetadata", "urlContextMetadata"
@@ -45,7 +45,7 @@ _KINDS: dict[str, type[ProviderTool]] = {
 }
 
 
-# --- what they say
+# --- decoding
 
 
 def _read_call(part: ServerToolCall) -> ProviderCall | None:
@@ -61,19 +61,23 @@ def _read_call(part: ServerToolCall) -> ProviderCall | None:
     kind = _KINDS.get(part.name)
     if kind is None:
         return None
-    outcome = _read_result(ServerToolResult(part.name, content=given)) if _is_beside(part) else None
-    asked = strings(given.get("queries")) or strings(given.get("webSearchQueries"))
+    outcome = (
+        _read_result(ServerToolResult(part.name, content=given))
+        if _is_from_metadata(part)
+        else None
+    )
+    queries = strings(given.get("queries")) or strings(given.get("webSearchQueries"))
     urls = strings(given.get("urls")) or strings([w.get("retrievedUrl") for w in _pages(given)])
     return ProviderCall(
         kind,
-        asked,
+        queries,
         urls,
         outcome=outcome,
-        is_whole=_is_beside(part) or has_only(given, "queries", "urls"),
+        is_whole=_is_from_metadata(part) or has_only(given, "queries", "urls"),
     )
 
 
-def _is_beside(part: ServerToolCall | ServerToolResult) -> bool:
+def _is_from_metadata(part: ServerToolCall | ServerToolResult) -> bool:
     return part.name in (GROUNDING, URL_CONTEXT)
 
 
@@ -84,11 +88,11 @@ def _pages(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _read_result(part: ServerToolResult) -> ProviderResult | None:
     content, kind = arguments_in(part.content), _KINDS.get(part.name)
     if part.name == _CODE:
-        said = part.content if isinstance(part.content, str) else text(content.get("output"))
+        output = part.content if isinstance(part.content, str) else text(content.get("output"))
         is_whole = has_only(content, "outcome", "output")
         if part.is_error:
-            return ProviderResult(CodeExecution, failure=said or "", is_whole=is_whole)
-        return ProviderResult(CodeExecution, output=said, is_whole=is_whole)
+            return ProviderResult(CodeExecution, failure=output or "", is_whole=is_whole)
+        return ProviderResult(CodeExecution, output=output, is_whole=is_whole)
     if kind is None:
         return None
     if kind is WebFetch:
@@ -110,19 +114,21 @@ def _chunks(metadata: Mapping[str, Any]) -> Iterator[Source]:
             yield Source(url, title, text(place.get("text")))
 
 
-def _beside(extras: Mapping[str, Any], cited: Sequence[Citation]) -> tuple[AnyPart, ...]:
-    """The searches and the pages that the metadata of a candidate tell of.
+def _parts_from_metadata(
+    extras: Mapping[str, Any], cited: Sequence[Citation]
+) -> tuple[AnyPart, ...]:
+    """The searches and pages in the metadata of a candidate.
 
-    What the texts cite of the pages found is no longer among the metadata.
+    Pages that texts cite (`cited`) have been removed from the metadata.
     """
     ours = extras.get(_NAME)
     found: list[AnyPart] = []
     for name in (GROUNDING, URL_CONTEXT):
-        said = ours.get(name) if isinstance(ours, Mapping) else None
-        if not isinstance(said, Mapping):
+        metadata = ours.get(name) if isinstance(ours, Mapping) else None
+        if not isinstance(metadata, Mapping):
             continue
         keys = ("webSearchQueries", "groundingChunks", "urlMetadata")
-        given = {key: said[key] for key in keys if said.get(key)}
+        given = {key: metadata[key] for key in keys if metadata.get(key)}
         if not given.keys() & {"webSearchQueries", "urlMetadata"}:
             continue
         if name == GROUNDING and "groundingChunks" not in given and cited:
@@ -132,7 +138,7 @@ def _beside(extras: Mapping[str, Any], cited: Sequence[Citation]) -> tuple[AnyPa
     return tuple(found)
 
 
-# --- as a client is shown them
+# --- encoding for clients
 
 
 def _show_code(call: ProviderCall, _call_id: str) -> tuple[AnyPart, ...]:
@@ -140,21 +146,21 @@ def _show_code(call: ProviderCall, _call_id: str) -> tuple[AnyPart, ...]:
         return ()
     language = "PYTHON" if call.language == "python" else "LANGUAGE_UNSPECIFIED"
     given = {"language": language, "code": call.code}
-    return (ServerToolCall(_CODE, input=given, origin=_HERE),)
+    return (ServerToolCall(_CODE, input=given, origin=_ORIGIN),)
 
 
 def _show_run(result: ProviderResult, _call_id: str) -> tuple[AnyPart, ...]:
     failed = result.failure is not None or bool(result.return_code)
-    said = [each for each in (result.output, result.errors, result.failure) if each]
-    content = {"outcome": _FAILED if failed else _OK, "output": "\n".join(said)}
-    return (ServerToolResult(_CODE, None, content, failed, origin=_HERE),)
+    texts = [each for each in (result.output, result.errors, result.failure) if each]
+    content = {"outcome": _FAILED if failed else _OK, "output": "\n".join(texts)}
+    return (ServerToolResult(_CODE, None, content, failed, origin=_ORIGIN),)
 
 
 def _show_search(call: ProviderCall, call_id: str) -> tuple[AnyPart, ...]:
-    """As Gemini 3 reports a search itself."""
+    """In the format in which Gemini 3 reports its own searches."""
     name = _NAMES[call.kind]
     given = {"urls": list(call.urls)} if call.kind is WebFetch else {"queries": list(call.queries)}
-    made = ServerToolCall(name, call_id, given, origin=_HERE)
+    made = ServerToolCall(name, call_id, given, origin=_ORIGIN)
     return (made,) if call.outcome is None else (made, *_show_found(call.outcome, call_id))
 
 
@@ -166,7 +172,7 @@ def _show_found(result: ProviderResult, call_id: str) -> tuple[AnyPart, ...]:
     content: dict[str, Any] = {"results": found}
     if result.failure is not None:
         content = {"error": result.failure}
-    made = ServerToolResult(_NAMES[result.kind], call_id, content, origin=_HERE)
+    made = ServerToolResult(_NAMES[result.kind], call_id, content, origin=_ORIGIN)
     return (made,)
 
 
@@ -184,11 +190,11 @@ CALLS = CallForms(
     {CodeExecution: Shown(_show_code, _show_run), **dict.fromkeys(_NAMES, _SEARCH)},
     are_signed=True,
     accepted=frozenset({CodeExecution}),
-    beside=_beside,
+    beside=_parts_from_metadata,
 )
-"""Code, searches of the web and of files, and pages."""
+"""Code, web and file searches, and pages."""
 
 
-def is_beside(part: AnyPart) -> bool:
-    """Whether a part was told beside a message: requests have no place for it."""
-    return isinstance(part, ServerToolCall) and _is_beside(part)
+def is_from_metadata(part: AnyPart) -> bool:
+    """Whether a part was decoded from metadata, so that requests can't hold it."""
+    return isinstance(part, ServerToolCall) and _is_from_metadata(part)

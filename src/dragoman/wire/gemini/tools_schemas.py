@@ -1,4 +1,4 @@
-"""What Gemini takes of JSON Schema, and of OpenAPI's form of it."""
+"""Gemini's JSON Schema and OpenAPI schema dialects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ GEMINI_PARAMETERS = Profile(
     defines_required=True,
     refuses_empty_literal=True,
 )
-"""OpenAPI's subset (`parameters`, `responseSchema`): W90 to W94. Types are in lower case."""
+"""The OpenAPI subset (`parameters`, `responseSchema`): W90 to W94. Types are in lower case."""
 
 GEMINI_JSON_SCHEMA = Profile(
     name="gemini-json-schema",
@@ -39,8 +39,8 @@ GEMINI_JSON_SCHEMA = Profile(
     cycles="optional",
     reference_siblings=frozenset({"$id", "$anchor", "$defs", "$schema"}),
 )
-"""`parametersJsonSchema` and `responseJsonSchema`: what is beyond this list is not looked at, and
-`oneOf` is taken for `anyOf`."""
+"""`parametersJsonSchema` and `responseJsonSchema`: other keywords are ignored, and
+`oneOf` is treated as `anyOf`."""
 
 GEMINI_OUTPUT = replace(
     GEMINI_JSON_SCHEMA,

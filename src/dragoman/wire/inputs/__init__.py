@@ -1,1 +1,1 @@
-"""What people hand in as messages: texts, dicts of any dialect, objects of other libraries."""
+"""Reads user input as messages: texts, dicts of any dialect, objects of other libraries."""

@@ -1,4 +1,4 @@
-"""One thing that people hand in as a message, or as one of a list."""
+"""Reads one input item: a message, or an item of a list of messages."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from dragoman.wire.inputs.message_dialects import is_message, message_around
 from dragoman.wire.inputs.message_dicts import Slot
 from dragoman.wire.inputs.objects import peer_of, plain, read_object, read_peer_objects
 
-_TAKEN = (
-    "messages are texts, parts, Message objects, (role, text) pairs, dicts in a known shape, and"
+_SUPPORTED = (
+    "supported are texts, parts, Message objects, (role, text) pairs, dicts in a known shape, and"
     " the message objects of known libraries (docs/guides/import-conversations.md)"
 )
-_BY_TEXT = "from_input takes any object by its text"
-_ELSEWHERE = "docs/guides/import-conversations.md says what is read, and how to read the rest"
+_BY_TEXT = "from_input accepts any object and uses its text"
+_SEE_DOCS = "see docs/guides/import-conversations.md for what can be read, and how to read the rest"
 _BINARY = (bytes, bytearray, memoryview)
 
 
 def slots_of(item: Any) -> Iterable[Slot]:
-    """The messages in one item of a conversation, and the dicts that are still to be read."""
+    """The messages in one item of a conversation, and dicts that are still to be decoded."""
     kind = type(item)
     if issubclass(kind, Message):
         return (item,)
@@ -48,12 +48,12 @@ def slots_of(item: Any) -> Iterable[Slot]:
 
 
 def said(parts: tuple[Any, ...]) -> Message:
-    """A message of bare parts, by whoever can have said them."""
+    """A message of bare parts, with the role that fits them."""
     return make_message(role_of(parts), parts)
 
 
 def is_pair(item: Any) -> TypeGuard[tuple[str, str]]:
-    """Whether this is a role and a text, as LangChain takes them: `("human", "Hi")`."""
+    """Whether this is a pair of role and text, as in LangChain: `("human", "Hi")`."""
     if not (isinstance(item, tuple) and [type(piece) for piece in item] == [str, str]):
         return False
     with suppress(InvalidInputError):
@@ -66,7 +66,7 @@ def _slot_of(wire: dict[str, Any]) -> Slot:
     if is_message(wire):
         return wire
     if is_canonical(wire):
-        msg = "a whole document is not one message of a list; Messages.from_any reads it alone"
+        msg = "a list can't contain a canonical document; read it alone with Messages.from_any"
         raise InvalidInputError(msg)
     return _around([wire])
 
@@ -88,7 +88,7 @@ def content_of(items: Sequence[Any]) -> Slot:
 
 
 def _around(content: list[Any]) -> Slot:
-    """A message around content that stands alone: of a dialect, or our own."""
+    """A message around bare content, in a dialect's form or our own."""
     wire = message_around(content)
     if wire is not None:
         return wire
@@ -96,7 +96,7 @@ def _around(content: list[Any]) -> Slot:
         return said(parts_from(content))
     except InvalidInputError as error:
         problem = str(error)
-    msg = f"this is neither a message nor content ({problem}); {_ELSEWHERE}"
+    msg = f"this is neither a message nor message content ({problem}); {_SEE_DOCS}"
     raise InvalidInputError(msg)
 
 
@@ -104,7 +104,7 @@ def _around(content: list[Any]) -> Slot:
 
 
 def provided(item: Any) -> Iterable[Slot]:
-    """The messages of an object that knows them, or of a library that we know."""
+    """The messages of an object with `to_message` or `to_messages`, or of a known library."""
     if isinstance(item, (type, Response)):  # a class has the methods of its instances
         refuse(item)
     known = read_object(item)
@@ -113,11 +113,11 @@ def provided(item: Any) -> Iterable[Slot]:
         return [plain(each) if isinstance(each, dict) else each for each in found]
     if callable(getattr(type(item), "to_message", None)):
         message = item.to_message()
-        expect(message, Message, "what to_message() returns")
+        expect(message, Message, "the result of to_message()")
         return (message,)
     if callable(getattr(type(item), "to_messages", None)):
         messages: Messages = item.to_messages()
-        expect(messages, Messages, "what to_messages() returns")
+        expect(messages, Messages, "the result of to_messages()")
         return messages
     return refuse(item)
 
@@ -125,22 +125,22 @@ def provided(item: Any) -> Iterable[Slot]:
 def is_several(value: Any) -> TypeGuard[Iterable[Any]]:
     """Whether this is a sequence of items, or an iterator over them.
 
-    Arrays, files, sets and whatever else can be gone through are not taken for conversations.
+    Arrays, files, sets and other iterables are not taken for conversations.
     """
-    kind = type(value)  # a mock's `__class__` may be any other
+    kind = type(value)  # not `__class__`, which a mock may fake
     if issubclass(kind, (*_BINARY, str, IOBase)) or hasattr(kind, "read"):
         return False
     if callable(getattr(kind, "to_message", None)):
-        return False  # it stands for one, as `Content` does
+        return False  # it represents a single message, as `Content` does
     if issubclass(kind, (Sequence, ValuesView)):
         return True
     return issubclass(kind, Iterator) and iter(value) is value
 
 
 def refuse(value: Any) -> NoReturn:
-    """Raise for what is no message, by its type."""
+    """Raise for a value that is not a message, naming its type."""
     kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
-    msg = f"a message can't be made from {kind}{_hint(value)}; {_TAKEN}; {_BY_TEXT}"
+    msg = f"a message can't be made from {kind}{_hint(value)}; {_SUPPORTED}; {_BY_TEXT}"
     raise InvalidInputError(msg)
 
 
@@ -148,20 +148,20 @@ def _hint(value: Any) -> str:
     if isinstance(value, type):
         return ""
     if isinstance(value, _BINARY):
-        return " among other messages; media are an Image, Audio, Video or File"
+        return " among other messages; wrap media in an Image, Audio, Video or File"
     if isinstance(value, Response):
-        return "; its `message` is one"
-    with suppress(Exception):  # a property of an object that nobody knows
+        return "; use its `message`"
+    with suppress(Exception):  # a property of an unknown object may raise anything
         if isinstance(value.messages, Messages):
-            return "; its `messages` are some"
+            return "; use its `messages`"
     return ""
 
 
 def all_slots(items: Iterable[Any]) -> Iterator[Slot]:
-    """The messages and dicts of a list, one after the other: what is strange is found at once."""
+    """The messages and dicts of a list, in order; unreadable items raise immediately."""
     for peer, run in groupby(items, lambda item: peer_of(type(item))):
         if peer is None:
             for item in run:
                 yield from slots_of(item)
-        else:  # what one of them says about another counts: repeated instructions, results
+        else:  # such objects must be read together: instructions repeat, results refer to calls
             yield from read_peer_objects(list(run))

@@ -1,8 +1,8 @@
-"""Which dialect a message dict is in, by what only that dialect writes.
+"""Detects the dialect of message dicts, by what only that dialect writes.
 
 Our own shapes (`Message.from_dict`) are variations of OpenAI Chat's: flat tool calls, camelCase,
-texts among the content. A dict that has one of these is ours; `{"role": "user", "content": "Hi"}`
-is everybody's.
+texts among the content. A dict with one of these is ours; `{"role": "user", "content": "Hi"}` could
+be of any dialect.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from dragoman.wire.detection import Evidence, evidence
 from dragoman.wire.documents import has_typed_parts
 
 OWN = "own"
-"""One of the shapes of `Message.from_dict`."""
+"""Marks one of the shapes of `Message.from_dict`."""
 
-_COMMON_ROLES = frozenset({"system", "developer", "user", "assistant"})  # of several dialects
+_COMMON_ROLES = frozenset({"system", "developer", "user", "assistant"})  # in several dialects
 
-# What only our own shapes have: fields of a message, and kinds of content.
+# Message fields and content types that only our own shapes have.
 _CAMEL = frozenset({"toolCalls", "toolCallId", "toolName", "functionCall", "isError"})
 _RESULT = frozenset({"tool_name", "is_error", "data"})
 _PARTS = frozenset({"tool_call", "server_tool_call", "server_tool_result", "opaque", "audio",
@@ -32,7 +32,7 @@ _TEXT = 2  # a type and a text
 def dialects_of(dicts: Sequence[dict[str, Any]]) -> list[str]:
     """The dialect of each of these dicts, or `OWN`.
 
-    A dict that several dialects could have written goes with the dicts before it, or after it.
+    An ambiguous dict gets the dialect of the dicts before it, or after it.
     """
     known = evidence()
     found = [dialect_of(item, known) for item in dicts]
@@ -46,27 +46,27 @@ def dialects_of(dicts: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _is_nearby(name: str | None, known: Evidence) -> bool:
-    """Whether a dict of everybody's, which has `content`, can be of the dialect of this one."""
+    """Whether an ambiguous dict, which has `content`, can have the same dialect as this one."""
     return name is not None and name != OWN and known.form(name).content_field == "content"
 
 
 def _fits(item: Mapping[str, Any], name: str, known: Evidence) -> bool:
-    """Whether a dict that could be of several dialects can be of this one."""
+    """Whether an ambiguous dict can be of this dialect."""
     form = known.form(name)
-    if "type" in item:  # an item of a kind that we don't know
+    if "type" in item:  # an item of an unknown kind
         return bool(form.item_types)
     role = item.get("role")
     return not isinstance(role, str) or role in form.roles
 
 
 def _has_marks(item: Mapping[str, Any]) -> bool:
-    """Whether a text in the content has fields of a wire, such as `cache_control`."""
+    """Whether a text in the content has wire fields, such as `cache_control`."""
     texts = (part for part in _blocks(item) if part.get("type") == "text")
     return any(len(part) > _TEXT for part in texts)
 
 
 def dialect_of(item: dict[str, Any], known: Evidence | None = None) -> str | None:
-    """The dialect that a dict is in, or `OWN`; None where it could be of several."""
+    """The dialect of a dict, or `OWN`; None if it is ambiguous."""
     known = known or evidence()
     if "parts" in item and not _has_foreign_parts(item, known):
         return OWN
@@ -81,7 +81,7 @@ def dialect_of(item: dict[str, Any], known: Evidence | None = None) -> str | Non
 
 
 def _dialect_of_message(item: dict[str, Any], known: Evidence) -> str | None:
-    """As `dialect_of`, for a dict with a role and a content."""
+    """Like `dialect_of`, for a dict with a role and content."""
     owners = [name for part in _blocks(item) if (name := known.dialect_of_part(part)) is not None]
     others = [name for name in owners if name != known.like_ours]
     if others:
@@ -93,7 +93,7 @@ def _dialect_of_message(item: dict[str, Any], known: Evidence) -> str | None:
     if name is not None or known.like_ours is None:
         return name
     if role not in known.form(known.like_ours).roles:
-        return OWN  # by another name
+        return OWN  # an alias of a role
     return None if role in _COMMON_ROLES and not owners else known.like_ours
 
 
@@ -111,7 +111,7 @@ def _has_foreign_parts(item: Mapping[str, Any], known: Evidence) -> bool:
 
 
 def _is_told_by_a_field(part: Mapping[str, Any], known: Evidence) -> bool:
-    """Whether a part is known without a type, as Gemini's are, and pydantic-ai's."""
+    """Whether a part is recognised without a type, as Gemini's and pydantic-ai's are."""
     return "part_kind" in part or known.dialect_of_untyped_part(part) is not None
 
 
@@ -125,7 +125,7 @@ def _has_own_content(item: Mapping[str, Any], known: Evidence) -> bool:
 def _is_own_part(part: Any, known: Evidence) -> bool:
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str):
-        return True  # a text, a part, or a dict that is known by its field
+        return True  # a text, a part, or a dict recognised by its field
     field = known.shared_part_types.get(kind)
     return kind in _PARTS or (field is not None and field not in part)
 
@@ -142,7 +142,7 @@ def _has_own_fields(item: Mapping[str, Any]) -> bool:
 
 
 def _is_own_call(call: Any) -> bool:
-    """Whether a call is flat, carries a signature as our shapes do, or has no name."""
+    """Whether a call is flat, has a signature as in our shapes, or has no name."""
     if not isinstance(call, dict) or "name" in call or "signature" in call:
         return True
     return call.keys() <= {"id", "type"} or call.get("function") == {}
@@ -152,14 +152,14 @@ def _is_own_call(call: Any) -> bool:
 
 
 def is_part(wire: Mapping[str, Any]) -> bool:
-    """Whether a dict without a type is known by its fields to be a part of a message."""
+    """Whether a dict without a type is recognised by its fields as a part of a message."""
     known = evidence()
     like_ours = known.form(known.like_ours).part_types if known.like_ours else frozenset()
     return _is_told_by_a_field(wire, known) or "text" in wire or not like_ours.isdisjoint(wire)
 
 
 def message_around(content: list[Any]) -> dict[str, Any] | None:
-    """The message dict around bare blocks or parts of a dialect; None where they are our own."""
+    """The message dict around bare blocks or parts of a dialect; None if they are our own."""
     blocks = [part for part in content if isinstance(part, dict)]
     if not blocks or len(blocks) < len(content):
         return None
@@ -180,12 +180,12 @@ def _is_foreign_block(part: dict[str, Any], known: Evidence) -> bool:
 
 
 def is_message(wire: Mapping[str, Any]) -> bool:
-    """Whether a dict describes a message, or an item that stands for one."""
+    """Whether a dict describes a message, or an item that represents one."""
     return is_own_message(wire) or evidence().dialect_of_item(wire) is not None
 
 
 def dialect_of_part(part: Mapping[str, Any]) -> str | None:
-    """The dialect that a bare part is in; None where it may be our own."""
+    """The dialect of a bare part; None if it may be our own."""
     known = evidence()
     if "type" in part and _is_own_part(part, known):
         return None

@@ -1,8 +1,8 @@
-"""Message dicts, read by the dialect that wrote them.
+"""Decodes message dicts with the dialect that wrote them.
 
-Neighbours of one dialect are decoded together, as one request: results find their calls, and
-Responses' items become the messages that they are part of. Fields that the dialect does not have
-are the caller's own: they are kept as the fields and extras of our own shapes, and never sent.
+Adjacent dicts of one dialect are decoded together, as one request, so that results find their calls
+and Responses items become the messages that they are part of. Fields that the dialect doesn't have
+belong to the caller: they are kept as the fields and extras of our own shapes, and never sent.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from dragoman.wire.inputs.message_dialects import OWN, dialects_of
 from dragoman.wire.overlay import fields_of
 
 Slot = Message | dict[str, Any]
-"""One thing of a conversation: a message, or a dict that is still to be read."""
+"""One item of a conversation: a message, or a dict that is still to be decoded."""
 
 _OWN_FIELDS = ("id", "metadata", "_metadata", "created_at", "createdAt", "extras")
 _IDS = frozenset({"id", "call_id", "tool_call_id", "tool_use_id"})
 
 
 class Run(NamedTuple):
-    """Messages that were read together."""
+    """Messages that were decoded together."""
 
     messages: Sequence[Message]
     ids: frozenset[str] | None
-    """The ids that stood in the dicts; None where the messages are to stay as they are."""
+    """The ids in the dicts; None if the messages must not be changed."""
 
 
 def runs_of(slots: Sequence[Slot]) -> Iterator[Run]:
@@ -65,17 +65,17 @@ def _run(messages: Sequence[Message], wire: Iterable[dict[str, Any]]) -> Run:
 
 
 def uses_tools(messages: Sequence[Message]) -> bool:
-    """Whether there is a tool call or a result in one of these messages."""
+    """Whether any of these messages has a tool call or a result."""
     return any(isinstance(part, (ToolCall, ToolResult)) for m in messages for part in m.parts)
 
 
 def decoded(spoken: Dialect, body: dict[str, Any]) -> Request:
-    """The request in a body that somebody handed in."""
+    """The request in a body from user input."""
     try:
         return spoken.decode_request(body)
     except WireError as error:
         problem = str(error)
-    # Nobody sent this: the error is the caller's.
+    # This was not received from a peer, so the error is the caller's.
     msg = f"this can't be read as {spoken.name}: {problem}"
     raise InvalidInputError(msg)
 
@@ -86,7 +86,7 @@ def with_system(request: Request) -> list[Message]:
     return [*told, *request.messages]
 
 
-# --- one run
+# --- one run of dicts
 
 
 def _decoded_run(spoken: Dialect, wire: list[dict[str, Any]]) -> list[Message]:
@@ -96,7 +96,7 @@ def _decoded_run(spoken: Dialect, wire: list[dict[str, Any]]) -> list[Message]:
     items = [_with_role(_known_fields(item, form.fields), form) for item in wire]
     read = decoded(spoken, {spoken.messages_field: items}).messages
     if len(read) != len(wire):
-        msg = f"some of these messages say nothing in {spoken.name}"
+        msg = f"some of these messages are empty in {spoken.name}"
         raise InvalidInputError(msg)
     return [_completed(*pair, form.fields, spoken) for pair in zip(read, wire, strict=True)]
 
@@ -104,12 +104,12 @@ def _decoded_run(spoken: Dialect, wire: list[dict[str, Any]]) -> list[Message]:
 def _known_fields(item: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
     fields = {key: item[key] for key in item if key in known}
     if fields.get("name") == "":
-        del fields["name"]  # as our own shapes are read: nobody is called that
+        del fields["name"]  # as in our own shapes, an empty name means none
     return fields
 
 
 def _with_role(item: dict[str, Any], form: MessageForm) -> dict[str, Any]:
-    """The dict with the role that its dialect has for it, which may be missing in stored forms."""
+    """The dict with its dialect's role, which stored forms may omit."""
     if form.role_names is None:
         return item
     given = item.get("role")
@@ -119,7 +119,7 @@ def _with_role(item: dict[str, Any], form: MessageForm) -> dict[str, Any]:
 
 
 def _is_models(item: Mapping[str, Any], form: MessageForm) -> bool:
-    """Whether there is something in a message that only a model writes."""
+    """Whether a message has a part that only a model produces."""
     blocks = item.get(form.content_field)
     return any(
         block.get("type") in form.model_parts or not form.model_parts.isdisjoint(block)
@@ -147,17 +147,17 @@ def _completed(
 
 
 def _answered(spoken: Dialect, wire: Mapping[str, Any]) -> Message:
-    """The message of a response, with its usage and why it ended."""
+    """The message of a response, with its usage and finish reason."""
     try:
         return spoken.decode_response(dict(wire)).message
     except WireError as error:
         problem = str(error)
-    msg = f"this can't be read as a response of {spoken.name}: {problem}"
+    msg = f"this can't be read as a {spoken.name} response: {problem}"
     raise InvalidInputError(msg)
 
 
 def _ids_in(wire: Iterable[Any]) -> Iterator[str]:
-    """All texts that stand where calls and results have their ids."""
+    """All values of fields that hold ids of calls and results."""
     left = list(wire)
     while left:
         value = left.pop()
@@ -172,25 +172,25 @@ def _ids_in(wire: Iterable[Any]) -> Iterator[str]:
             left += value
 
 
-# --- calls and results of messages that were read separately
+# --- calls and results of messages that were decoded separately
 #
-# Each run of dicts is decoded for itself. Where its wire has no ids (W81, W103), the decoder makes
-# ids of its own, which may occur in another run as well, and results of a call in an earlier run
-# name no call at all.
+# Each run of dicts is decoded on its own. If its wire format has no ids (W81, W103), the decoder
+# makes its own, which may also occur in another run, and results of a call in an earlier run match
+# no call at all.
 
 
 def paired(runs: Sequence[Run]) -> list[Message]:
-    """The messages of all runs, their results with the ids of the calls that they answer."""
+    """The messages of all runs, with results matched to their calls."""
     return _Pairing(runs).messages
 
 
 class _Pairing:
-    """Goes through the runs of a conversation, in order."""
+    """Processes the runs of a conversation, in order."""
 
     def __init__(self, runs: Sequence[Run]) -> None:
         self.messages: list[Message] = []
         self._waiting = OpenCalls[str]()
-        """The calls of the last message that had some, as far as they have no result."""
+        """The calls without a result of the last message that had calls."""
         self._given = frozenset(
             call.id
             for run in runs
@@ -198,7 +198,7 @@ class _Pairing:
             for call in message.tool_calls
             if not _is_made(call, run)
         )
-        """The ids of calls that were handed in."""
+        """The ids of calls that were in the input."""
         self._taken = set(self._given)
         self._copies: Counter[str] = Counter()
         for run in runs:
@@ -232,19 +232,19 @@ class _Pairing:
         return part
 
     def _answered(self, result: ToolResult, run: Run, ids: dict[str, str]) -> str:
-        """The id of the call that a result answers: by its id, else by name and order."""
+        """The id of the call that a result belongs to: by id, otherwise by name and order."""
         if result.call_id in ids:
             return ids[result.call_id]
         if self._is_waiting(result.call_id):
             return result.call_id
         is_named = run.ids is None or result.call_id in run.ids
-        # A result with an id can only answer a call whose own id nobody has seen.
+        # A result with an id can only match a call whose id was made up.
         called = self._waiting.waiting(result.tool_name)
         found = next((call for call in called if not (is_named and call in self._given)), None)
         if found is not None:
             return found
         if not is_named and not result.call_id:
-            msg = "a tool message needs the id of the call it answers; no call stands before it"
+            msg = "a tool message needs the id of its call, since no call precedes it"
             raise InvalidInputError(msg)
         return result.call_id if is_named else self._free(result.call_id)
 
@@ -252,7 +252,7 @@ class _Pairing:
         return self._waiting.oldest((call_id,)) is not None
 
     def _free(self, id_: str) -> str:
-        """The id, or one made from it where it is taken."""
+        """The id, or a new one derived from it if it is taken."""
         free = id_
         while free in self._taken:
             self._copies[id_] += 1

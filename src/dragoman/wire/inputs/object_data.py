@@ -1,7 +1,7 @@
-"""Objects of other libraries as plain data: dicts, lists, texts and numbers.
+"""Converts objects of other libraries to plain data: dicts, lists, strings and numbers.
 
-Such objects are input like any other: an attribute may be of the wrong type, a method may raise,
-and a value may contain itself. Errors name the object's type and nothing else.
+Such objects are untrusted: an attribute may have the wrong type, a method may raise, and a value
+may contain itself. Errors name only the object's type.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ _MISSING = object()
 
 
 def refuse(value: object, problem: str) -> NoReturn:
-    """Raise for an object that can't be read, by its type."""
+    """Raise for an object that can't be read, naming its type."""
     msg = f"a {type(value).__name__} {problem}"
     raise InvalidInputError(msg)
 
 
 def dump_model(value: Any, **options: Any) -> Any:
-    """What a pydantic model's `model_dump` gives; raises `InvalidInputError` where it fails."""
+    """The result of a pydantic model's `model_dump`; raises `InvalidInputError` if it fails."""
     return guarded(value, lambda: value.model_dump(mode="python", warnings=False, **options))
 
 
 def guarded(value: object, read: Callable[[], Any]) -> Any:
-    """What `read` returns; whatever the object's own code raises becomes `InvalidInputError`."""
+    """Call `read`; anything that the object's own code raises becomes `InvalidInputError`."""
     try:
         return read()
     except DragomanError:
         raise
     except Exception as error:  # noqa: BLE001 - foreign code may raise anything, and quote content
         problem = f"can't be read ({type(error).__name__})"
-    # Outside the handler: the library's error may quote the content and must not be its context.
+    # Outside the handler: the library's error may quote content and must not become the context.
     refuse(value, problem)
 
 
 class Plain:
-    """Turns values into JSON values, and notes the places of those that are none.
+    """Converts values to JSON values, and records the paths of those that JSON can't represent.
 
-    `read_nested` turns an object inside the value into data of its own; None where it can't.
+    `read_nested` converts an object inside the value to data; returns None if it can't.
     """
 
     def __init__(self, owner: object, read_nested: Callable[[object], Any] | None = None) -> None:
         self._owner = owner
         self._read_nested = read_nested
         self.unreadable: list[str] = []
-        """Paths of what JSON can't carry; None stands there instead."""
+        """Paths of values that JSON can't represent; None is in their place."""
 
     def fallback(self, _value: object) -> None:
-        """What stands for a value that a serializer can't write: pydantic's `fallback`."""
+        """Record a value that a serializer can't write; for pydantic's `fallback`."""
         self.unreadable.append("")
 
     def read(self, value: Any, path: str = "", depth: int = 0) -> Any:
@@ -79,7 +79,7 @@ class Plain:
         found: dict[str, Any] = {}
         for key, item in guarded(self._owner, lambda: list(value.items())):
             if not isinstance(key, str):
-                self.unreadable.append(path)  # JSON has no such keys
+                self.unreadable.append(path)  # JSON keys must be strings
                 continue
             name = str.__str__(key)
             found[name] = self.read(item, f"{path}.{name}" if path else name, depth + 1)
@@ -104,8 +104,8 @@ class Plain:
 
 
 def _as_json(value: Any) -> Any:
-    """A scalar as a JSON value; `_MISSING` where there is none for it."""
-    if isinstance(value, (str, int)):  # a subclass of one
+    """A scalar as a JSON value; `_MISSING` if JSON can't represent it."""
+    if isinstance(value, (str, int)):  # or a subclass
         return str.__str__(value) if isinstance(value, str) else int(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else _MISSING
@@ -119,9 +119,9 @@ def _as_json(value: Any) -> Any:
 
 
 def plain(value: object, data: Any, read_nested: Callable[[object], Any] | None = None) -> Any:
-    """The data of an object as JSON; raises where JSON can't carry something in it."""
+    """The data of an object as JSON; raises if JSON can't represent something in it."""
     reading = Plain(value, read_nested)
     found = guarded(value, lambda: reading.read(data))
     if reading.unreadable:
-        refuse(value, "holds something that is neither text, number nor media")
+        refuse(value, "contains something that is neither text, number nor media")
     return found

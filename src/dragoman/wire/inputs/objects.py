@@ -1,7 +1,7 @@
-"""Message objects of other libraries, recognised by their classes and without importing any.
+"""Reads message objects of other libraries, recognised by class, without importing the libraries.
 
-A class is known by the module that it, or a class it is derived from, was defined in. What an
-object answers to is never asked: mocks and proxies answer to everything.
+A class is recognised by the module in which it, or a base class, was defined. Attributes of an
+object are never probed: mocks and proxies have all of them.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from dragoman.wire.inputs.sdk_objects import read_sdk_object
 from dragoman.wire.peers import langchain, pydantic_ai
 
 _PYDANTIC_AI = "pydantic_ai.messages"
-_DEEPEST = 2 * MAX_DEPTH  # of a request; what is in it may nest half as deep
-_MOST = 1_000_000  # values in one dict; shared references can make a small object look endless
+_MAX_DEPTH = 2 * MAX_DEPTH  # of a request; its content may nest half as deep
+_MAX_VALUES = 1_000_000  # values in one dict; shared references can make a small object look huge
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
 def read_object(
     value: object,
 ) -> dict[str, Any] | list[dict[str, Any]] | Message | list[Message] | None:
-    """What an object of a known library says; None for an object of none.
+    """Read an object of a known library; None if it is of no known library.
 
-    Objects of the vendors' SDKs become the wire's own dicts, to be decoded together with their
-    neighbours; whole responses and the messages of LangChain, pydantic-ai and LiteLLM become
-    messages. Raises `InvalidInputError`, naming the type, where the object can't be read.
+    Objects of the vendors' SDKs become wire dicts, to be decoded together with their neighbours;
+    whole responses and the messages of LangChain, pydantic-ai and LiteLLM become messages. Raises
+    `InvalidInputError`, naming the type, if the object can't be read.
     """
     if isinstance(value, type):
         return None
@@ -44,7 +44,7 @@ def read_object(
 
 
 def read_peer_object(value: object) -> Message | list[Message] | None:
-    """The message or messages in an object; None where it is neither library's."""
+    """The message or messages in an object; None if it is of neither library."""
     if peer_of(type(value)) is None:
         return None
     found = read_peer_objects([value])
@@ -52,7 +52,7 @@ def read_peer_object(value: object) -> Message | list[Message] | None:
 
 
 def read_peer_objects(values: Sequence[object]) -> list[Message]:
-    """The messages in objects that are all of one of the libraries."""
+    """The messages in objects of one library."""
     if not values:
         return []
     is_langchain = peer_of(type(values[0])) == "langchain"
@@ -64,7 +64,7 @@ def read_peer_objects(values: Sequence[object]) -> list[Message]:
 
 
 def peer_of(kind: type) -> str | None:
-    """Which of the libraries a class, or one that it is derived from, was defined in."""
+    """The library that a class, or one of its bases, was defined in."""
     for base in kind.__mro__:
         module: object = base.__module__
         if not isinstance(module, str):
@@ -77,7 +77,7 @@ def peer_of(kind: type) -> str | None:
 
 
 def langchain_dump(value: Any) -> dict[str, Any]:
-    """A LangChain message as it is dumped, with the places of what can't be."""
+    """The dump of a LangChain message, with the paths of values that can't be dumped."""
     reading = Plain(value)
     dump = guarded(value, lambda: reading.read(dump_model(value)))
     if not isinstance(dump, dict):
@@ -88,7 +88,7 @@ def langchain_dump(value: Any) -> dict[str, Any]:
 
 
 def pydantic_ai_dump(value: object) -> dict[str, Any]:
-    """A message of pydantic-ai as its own adapter dumps it: the library is there if it is."""
+    """The dump of a pydantic-ai message, made by its own adapter, which is loaded if it exists."""
     adapter = getattr(sys.modules.get(_PYDANTIC_AI), "ModelMessagesTypeAdapter", None)
     if adapter is None:
         refuse(value, "can't be read without pydantic-ai")
@@ -103,20 +103,20 @@ def pydantic_ai_dump(value: object) -> dict[str, Any]:
     return dump
 
 
-# --- mappings and sequences of any kind, with such objects in them
+# --- mappings and sequences of any kind, which may contain such objects
 
 
 def plain(value: Any) -> Any:
-    """A copy made of dicts, lists and JSON's scalars; parts and other values of ours stay.
+    """A copy made of dicts, lists and JSON scalars; parts and other values of ours are kept.
 
-    Objects of other libraries (`{"content": response.content}`) become the dicts that they stand
-    for. Raises for anything else, by its type, and for what holds itself.
+    Objects of other libraries (`{"content": response.content}`) become dicts. Raises for anything
+    else, naming its type, and for circular references.
     """
     return _Copier().copy(value, None)
 
 
 class _Copier:
-    """Copies one value, and knows where it is and how much it has seen."""
+    """Copies one value; tracks nesting, and the number of values seen."""
 
     __slots__ = ("_around", "_seen")
 
@@ -132,20 +132,20 @@ class _Copier:
         if issubclass(kind, (Mapping, list, tuple)):
             return self._copy_container(value)
         if issubclass(kind, str):
-            return str.__str__(value)  # a member of an enum, say: `{"role": Role.USER}`
+            return str.__str__(value)  # such as an enum member: `{"role": Role.USER}`
         if issubclass(kind, (int, float, Value)):
             return value
         if key == "data" and issubclass(kind, (bytes, bytearray, memoryview)):
-            return b64encode(value).decode("ascii")  # media, as google-genai's dicts hold them
+            return b64encode(value).decode("ascii")  # media, as in google-genai's dicts
         known = _known(value)
         if known is None:
-            msg = f"a message dict can't hold {_kind_name(value)}"
+            msg = f"a message dict can't contain {_kind_name(value)}"
             raise InvalidInputError(msg)
         return self._copy_container(known)
 
     def _copy_container(self, value: Any) -> Any:
-        if id(value) in self._around or len(self._around) > _DEEPEST or self._seen > _MOST:
-            msg = "the message holds itself, nests too deeply, or holds too many values"
+        if id(value) in self._around or len(self._around) > _MAX_DEPTH or self._seen > _MAX_VALUES:
+            msg = "the message contains itself, nests too deeply, or contains too many values"
             raise InvalidInputError(msg)
         self._around.append(id(value))
         if isinstance(value, Mapping):
@@ -159,21 +159,21 @@ class _Copier:
 def _name(key: Any) -> str:
     if isinstance(key, str):
         return str.__str__(key)
-    msg = f"the fields of a message dict are named by texts, not {_kind_name(key)}"
+    msg = f"the keys of a message dict must be strings, not {_kind_name(key)}"
     raise InvalidInputError(msg)
 
 
 def _known(value: Any) -> dict[str, Any] | list[dict[str, Any]] | None:
-    """A content block or a tool call of another library as a dict; None for anything else."""
+    """A content block or tool call of another library as a dict; None for anything else."""
     known = read_object(value)
     if isinstance(known, dict):
         return known
-    dump = getattr(type(value), "model_dump", None)  # pydantic's, as all SDKs' objects have it
+    dump = getattr(type(value), "model_dump", None)  # pydantic's, which all SDK objects have
     if known is not None or not callable(dump) or isinstance(value, type):
         return None
     try:
         dumped = dump(value, mode="json", by_alias=True, exclude_none=True)
-    except Exception:  # noqa: BLE001 - whatever it is: it may quote the values
+    except Exception:  # noqa: BLE001 - it may raise anything, and quote the values
         return None
     return dumped if isinstance(dumped, dict) else None
 

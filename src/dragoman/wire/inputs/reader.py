@@ -1,7 +1,7 @@
-"""The one reader of what people hand in as messages.
+"""The reader of user input: converts it to messages and requests.
 
-`Message.from_any`, `Messages.from_any` and everything built on them ask it for what the model
-can't read alone; models and agents ask it for requests and histories.
+`Message.from_any`, `Messages.from_any` and everything built on them use it for input that the model
+layer can't read itself; models and agents use it for requests and histories.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dragoman.wire.inputs.items import (
 from dragoman.wire.inputs.message_dicts import Slot, decoded, paired, runs_of, with_system
 from dragoman.wire.inputs.objects import plain
 
-_A_RESPONSE = "a response is no history; give the messages that led to it, and its own"
+_A_RESPONSE = "a response is not a history; pass the messages that led to it, and its own message"
 _DOCUMENT = re.compile(r'\s*\{\s*"dragoman"\s*:')
 _BINARY = (bytes, bytearray, memoryview)
 
@@ -45,7 +45,7 @@ class Reader:
     """Reads messages and conversations; see `dragoman.model.inputs`."""
 
     def message(self, value: object) -> Message:
-        """The one message that a value stands for; raises where it is none, or several."""
+        """The single message that a value represents; raises if it is none, or several."""
         if value is None:
             msg = "None is not a message"
             raise InvalidInputError(msg)
@@ -54,11 +54,11 @@ class Reader:
         messages = self.messages(value)
         if len(messages) == 1:
             return messages[0]
-        msg = f"this is {len(messages)} messages, not one; Messages.from_any reads several"
+        msg = f"expected one message, got {len(messages)}; use Messages.from_any for several"
         raise InvalidInputError(msg)
 
     def messages(self, value: object) -> Messages:
-        """The conversation that a value stands for."""
+        """The conversation that a value represents."""
         if value is None:
             msg = "None is not a conversation"
             raise InvalidInputError(msg)
@@ -73,7 +73,7 @@ class Reader:
         return Messages.wrapping(_read(slots_of(value)))
 
     def from_json(self, raw: JsonText) -> Messages:
-        """The conversation in JSON that is no document of ours."""
+        """The conversation in JSON that is not a canonical document."""
         return Messages.wrapping(_read_json(loads(raw), raw))
 
     def is_message(self, value: Mapping[str, Any]) -> bool:
@@ -81,7 +81,7 @@ class Reader:
         return message_dialects.is_message(dict(value))
 
     def dialect_of_part(self, value: Mapping[str, Any]) -> str | None:
-        """The dialect that a part of a message is in; None where it may be our own."""
+        """The dialect of a part of a message; None if it may be our own."""
         return message_dialects.dialect_of_part(value)
 
 
@@ -89,14 +89,14 @@ INPUT_READER = Reader()
 
 
 def read_history(value: object) -> Messages:
-    """The conversation to go on with. As `Messages.from_any`; a text may be a document of ours."""
+    """Like `Messages.from_any`, but a text may also be a canonical document."""
     if isinstance(value, str) and _DOCUMENT.match(value):
         return Messages.wrapping(_read_json(loads(value), value))
     return Messages.from_any(value)
 
 
 def read_request(value: object) -> Request:
-    """What a model is asked: a request, a request's body, or whatever `Messages.from_any` takes."""
+    """A request from a `Request`, a request body, or anything that `Messages.from_any` accepts."""
     if isinstance(value, Request):
         return value
     held: Request | Sequence[Message]
@@ -114,13 +114,13 @@ def read_request(value: object) -> Request:
 
 
 def _loaded(raw: bytes | bytearray | memoryview) -> tuple[Any, bytes]:
-    """The JSON in bytes that were handed in."""
+    """Parse bytes as JSON."""
     text = bytes(raw)
     try:
         return loads(text), text
     except InvalidInputError as error:
         problem = str(error)
-    msg = f"bytes are read as JSON, and {problem}; media are an Image, Audio, Video or File"
+    msg = f"bytes must be JSON: {problem}; wrap media in an Image, Audio, Video or File"
     raise InvalidInputError(msg)
 
 
@@ -130,12 +130,12 @@ def _read_json(wire: Any, raw: JsonText | None = None) -> list[Message]:
         return with_system(held) if isinstance(held, Request) else held
     if isinstance(wire, list):
         return _read(all_slots(wire))
-    msg = "the JSON of a conversation is an object, or an array of messages"
+    msg = "the JSON of a conversation must be an object, or an array of messages"
     raise InvalidInputError(msg)
 
 
 def _held_in(wire: dict[str, Any], raw: JsonText | None = None) -> Request | list[Message]:
-    """What is in a dict: a document of ours, a request's body, or one message."""
+    """The content of a dict: a canonical document, a request body, or one message."""
     if is_canonical(wire):
         return _document(wire, raw)
     if wire.keys() == {"messages"} and isinstance(wire["messages"], list):
@@ -152,7 +152,7 @@ def _document(wire: Mapping[str, Any], raw: JsonText | None) -> Request | list[M
 
 
 def _request_in(wire: dict[str, Any]) -> Request | None:
-    """The request that a body is; None where it is a message, or a part of one."""
+    """The request in a body; None if it is a message, or a part of one."""
     if message_dialects.is_message(wire) or isinstance(wire.get("type"), str):
         return None
     if evidence().message_fields.isdisjoint(wire) and message_dialects.is_part(wire):
@@ -166,7 +166,7 @@ def _request_in(wire: dict[str, Any]) -> Request | None:
 
 
 def _read(slots: Iterable[Slot]) -> list[Message]:
-    """The messages, with the dicts among them read and all results given to their calls."""
+    """Decode the dicts among the messages, and match all results to their calls."""
     given = list(slots)
     if all(isinstance(slot, Message) for slot in given):
         return cast("list[Message]", given)

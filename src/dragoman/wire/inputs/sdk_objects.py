@@ -1,8 +1,8 @@
-"""Objects of the vendors' SDKs, such as openai, anthropic, google-genai, groq and mistralai.
+"""Reads objects of the vendors' SDKs: openai, anthropic, google-genai, groq, mistralai and others.
 
-Each dialect says which modules define its objects (`Description.sdk_modules`). They are pydantic
-models of the wire's own JSON, so their dump is what the dialect reads. A whole response is decoded
-as one, which keeps its usage, finish reason, model and id.
+Each dialect declares which modules define its objects (`Description.sdk_modules`). They are
+pydantic models of the wire JSON, so their dump is what the dialect decodes. A whole response is
+decoded as one, which keeps its usage, finish reason, model and id.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from dragoman.wire.peers.litellm import with_thinking_blocks
 T = TypeVar("T")
 
 
-# How classes end that are pieces of a stream.
+# Suffixes of classes that are chunks of a stream.
 _PIECES = ("Chunk", "Delta", "Event", "StreamingChoices", "ModelResponseStream")
-# What the SDKs' parsing helpers add to the wire's objects: the same again, as the user's own type.
+# Fields that the SDKs' parsing helpers add: the same content, as the user's own type.
 _PARSED = frozenset({"parsed", "parsed_arguments", "parsed_output"})
-_GIVEN = frozenset({"input", "arguments"})  # of tools, which may have any names
+_GIVEN = frozenset({"input", "arguments"})  # of tools, whose fields may have any names
 
 
 class _Home(NamedTuple):
-    """Where an SDK defines a class."""
+    """The SDK module that defines a class."""
 
     dialect: Description
     module: SdkModule
@@ -38,7 +38,7 @@ class _Home(NamedTuple):
 
 
 def read_sdk_object(value: Any) -> dict[str, Any] | Message | None:
-    """An SDK's object in its wire form, or as a message where it is a whole response."""
+    """An SDK object in its wire form, or as a message if it is a whole response."""
     home = _home_of(type(value))
     wire = None if home is None else _wire(value, home)
     if home is None or wire is None:
@@ -51,20 +51,20 @@ def read_sdk_object(value: Any) -> dict[str, Any] | Message | None:
 
 
 def sdk_wire(value: object) -> tuple[str, dict[str, Any]] | None:
-    """The dialect of an SDK's object and its wire form, responses included."""
+    """The dialect of an SDK object and its wire form, responses included."""
     home = _home_of(type(value))
     wire = None if home is None else _wire(value, home)
     return None if home is None or wire is None else (home.dialect.name, wire)
 
 
 def nested_wire(value: object) -> dict[str, Any] | None:
-    """An SDK's object inside other data, such as a content block in a dict; None for others."""
+    """An SDK object inside other data, such as a content block in a dict; None for others."""
     found = sdk_wire(value)
     return None if found is None else found[1]
 
 
 def _home_of(kind: type) -> _Home | None:
-    """Where an SDK defines the class or the one it is derived from."""
+    """The SDK module that defines a class or one of its bases."""
     modules = evidence().sdk_modules
     for base in kind.__mro__:
         name: object = base.__module__
@@ -79,18 +79,18 @@ def _home_of(kind: type) -> _Home | None:
 
 
 def _wire(value: Any, home: _Home) -> dict[str, Any] | None:
-    """The wire's JSON; None for what is neither a message nor a part of one."""
+    """The wire JSON; None for an object that is neither a message nor a part of one."""
     module, kind = home.module, home.kind
     if module.classes is not None and kind not in module.classes:
         return None
     wire = _dump(value, module)
     if module.classes is None and kind.endswith(_PIECES) and not module.has_chunks:
-        refuse(value, "is a piece of a stream, not a message; hand in the whole answer")
+        refuse(value, "is a chunk of a stream, not a message; pass the complete response")
     wrapped = wire if module.wrap is None else module.wrap(kind, wire)
     is_whole = wrapped is not wire or not home.dialect.response_fields.isdisjoint(wire)
     if is_whole or module.classes is not None:
         return wrapped
-    for name in ("role", "type"):  # defaults that nobody set are not in the dump
+    for name in ("role", "type"):  # unset defaults are not in the dump
         default = getattr(value, name, None) if name not in wire else None
         if isinstance(default, str) and name in getattr(type(value), "model_fields", ()):
             wire[name] = default
@@ -101,7 +101,7 @@ def _dump(value: Any, module: SdkModule) -> dict[str, Any]:
     dumped = dump_model(value, by_alias=True, **{module.dump: True})
     wire = plain(value, _without_parsed(dumped, type(value)))
     if not isinstance(wire, dict):
-        refuse(value, "is not an object of JSON")
+        refuse(value, "is not a JSON object")
     return wire
 
 
@@ -125,11 +125,11 @@ def _pruned(dumped: Any) -> Any:
 
 
 def _answer(value: object, name: str, wire: dict[str, Any]) -> Message:
-    """The one message of a response."""
+    """The single message of a response."""
     response = decoded(value, lambda: dialect(name).decode_response(wire))
     if len(response.choices) != 1:
         count = len(response.choices)
-        refuse(value, f"holds {count} answers; hand in the message of the one to continue with")
+        refuse(value, f"has {count} choices; pass the message of the one to continue with")
     message = response.message
     if response.created_at is not None and message.created_at is None:
         message = message.replace(created_at=response.created_at)
@@ -144,7 +144,7 @@ def _litellm_message(value: object, name: str, wire: dict[str, Any]) -> Message:
 
 
 def decoded(value: object, decode: Callable[[], T]) -> T:
-    """What a dialect reads; what it refuses is the caller's to mend, and named by its type."""
+    """Run a decoder; what the dialect refuses is the caller's error, naming the type."""
     try:
         found = decode()
     except InvalidInputError:

@@ -1,1 +1,1 @@
-"""The fast lane: plain requests (`requests`) and streams that repeat (`templates`, `flows`)."""
+"""Fast lane: shortcuts for plain requests (`requests`) and streams (`templates`, `flows`)."""

@@ -1,10 +1,10 @@
-"""Pictures, sounds, files, texts with hints: known by all that is said of them but their data.
+"""Attachments (images, audio, files, texts with cache hints), identified by everything but data.
 
-A dialect's reader knows where the data stands. The rest of the part, with a sample in the place of
-the data, is its form. The skeleton of a conversation has all forms that occur, each with two
-samples, and the general path shows what becomes of them: the same with every other data. So no
-writer knows anything of media. What does depend on the data is its type, which its first bytes
-betray: each type has samples of its own. How they are written is learned in `showing`.
+A dialect's reader knows where the data is. The rest of the part, with a sample in place of the
+data, is its form. The skeleton of a conversation has all forms that occur, each with two samples,
+and the general path shows how they are translated: any other data is translated the same way. So
+writers don't handle media. The translation does depend on the media type, which the first bytes
+reveal: each type has its own samples. `attachment_templates` learns how forms are written.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ from dragoman.wire.lane.plain import (
     encode,
 )
 
-_MOST_FORMS = 8
-_MOST_OF_FORM = 1024
-_MOST_DATA = 4 * 1024 * 1024
-"""Below what any host is known to refuse."""
+_MAX_FORMS = 8
+_MAX_FORM_BYTES = 1024
+_MAX_DATA = 4 * 1024 * 1024
+"""Below the limit of any known host."""
 _BASE64 = (ascii_letters + digits + "+/").encode()
-_SNIFFED = 33
-"""So many bytes betray a type at the most; 44 characters."""
+_SNIFF_BYTES = 33
+"""Number of bytes that determine a media type; 44 characters in base64."""
 _LINKS = ("https://example.com/dragoman", "http://example.org/other?sample=1")
 _WORDS = ("A sample of a text.", "Other words, as long as they like.")
 Template = tuple[bytes, bytes] | str | None
-"""What stands before and behind the data, or words in its place, or nothing at all."""
+"""The bytes before and after the data, or a text in its place, or nothing at all."""
 Templates = Mapping[Form, Template]
 NO_TEMPLATES: Templates = {}
 
 
-# --- reading
+# --- decoding
 
 
 def inlined(data: str) -> str:
-    """A sample in the place of base64 data; raises where it is not in its usual form."""
+    """The sample for base64 data; raises if the data is not in the usual form."""
     end = data.find("=", -2)
     given = data if end < 0 else data[:end]
-    if len(data) % 4 or not given or len(data) > _MOST_DATA:
+    if len(data) % 4 or not given or len(data) > _MAX_DATA:
         raise NotPlain
     if end >= 0 and data[end:].strip("="):
         raise NotPlain
@@ -66,14 +66,14 @@ def inlined(data: str) -> str:
 
 
 def linked(url: str) -> str:
-    """A sample in the place of an address."""
+    """The sample for a URL."""
     if not url.startswith(("https://", "http://")):
         raise NotPlain
     return _LINKS[0]
 
 
 def addressed(url: str) -> tuple[str, str, str]:
-    """An address: what stands before the data, a sample of that, and the data."""
+    """Split a URL: what precedes the data, the sample for the data, and the data."""
     if url.startswith("data:"):
         before, found, data = url.partition(";base64,")
         if not found or "," in before:
@@ -83,15 +83,15 @@ def addressed(url: str) -> tuple[str, str, str]:
 
 
 def attachment(part: Struct, sample: str, data: str) -> Attachment:
-    """A part, in which the sample stands for the data."""
+    """An attachment made of a part that has the sample in place of the data."""
     spelled, sampled = encode(part), sample.encode()
-    if len(spelled) > _MOST_OF_FORM or spelled.count(sampled) != 1:
+    if len(spelled) > _MAX_FORM_BYTES or spelled.count(sampled) != 1:
         raise NotPlain
     return Attachment(Form(spelled, sampled), data)
 
 
 def worded(part: Any) -> Attachment:
-    """A text with more to it than its words, which are its data."""
+    """A text with further fields; the text itself is the data."""
     words, part.text = part.text, _WORDS[0]
     if not words or words.isspace():
         raise NotPlain
@@ -100,33 +100,33 @@ def worded(part: Any) -> Attachment:
 
 @cache
 def _samples(mime: str | None, *, is_url_safe: bool = False) -> tuple[str, str]:
-    """Two that are taken for data of a type, or of no type that anybody knows."""
-    opening = b64encode((opening_of(mime) or b"Text").ljust(_SNIFFED, b" ")).decode()
+    """Two samples that are recognised as a media type, or as none."""
+    opening = b64encode((opening_of(mime) or b"Text").ljust(_SNIFF_BYTES, b" ")).decode()
     ends = ("U2Ft-_xl", "T3Ro_-Ih") if is_url_safe else ("U2FtcGxl", "T3RoZXIh")
     return opening + ends[0], opening + ends[1]
 
 
-# --- what there is in a conversation
+# --- attachments in a conversation
 
 
 def forms_in(turns: Turns, marks: Marks) -> tuple[tuple[Form, ...], Marks]:
-    """The forms that occur, in order; and the marks, of which those of attachments tell them."""
+    """The forms that occur, sorted; and the marks, with those of attachments naming their form."""
     found = [part.form for part in attachments_in(turns)]
     forms = tuple(sorted(set(found)))
     kinds = {form: FIRST_FORM << number for number, form in enumerate(forms)}
-    if len(forms) > _MOST_FORMS:
+    if len(forms) > _MAX_FORMS:
         raise NotPlain
     each = iter(found)
     told: list[Mark] = []
     for kind, message, part in marks:
         told.append((kinds[next(each)] if kind == ATTACHED else kind, message, part))
     if next(each, None) is not None:
-        raise NotPlain  # some are where nobody has marked them
+        raise NotPlain  # an attachment where the reader has marked none
     return forms, told
 
 
 def attachments_in(turns: Turns) -> Iterator[Attachment]:
-    """All of them, in order."""
+    """All attachments, in order."""
     for turn in turns:
         for part in turn.content if type(turn.content) is list else ():
             if type(part) is Attachment:
@@ -134,7 +134,7 @@ def attachments_in(turns: Turns) -> Iterator[Attachment]:
 
 
 def sampled(form: Form, number: int) -> Attachment:
-    """An attachment for a skeleton."""
+    """A sample attachment for a skeleton."""
     sample = form.sample.decode()
     pair = _WORDS if sample in _WORDS else _LINKS
     if sample not in pair:
@@ -142,16 +142,16 @@ def sampled(form: Form, number: int) -> Attachment:
     return Attachment(form, pair[number])
 
 
-# --- writing
+# --- encoding
 
 
 def as_given(forms: tuple[Form, ...]) -> Templates:
-    """How the dialect has them that they came in."""
+    """Templates for writing attachments in the dialect they came in."""
     return {form: form.spelled.split(form.sample) for form in forms}  # type: ignore[misc]  # two
 
 
 def filled(turns: Turns, templates: Templates) -> Turns:
-    """Turns in which attachments are as they are written."""
+    """Turns with attachments replaced by their encoded form."""
     return [_filled(turn, templates) if has_attachments(turn) else turn for turn in turns]
 
 
@@ -166,7 +166,7 @@ def _filled(turn: Turn, templates: Templates) -> Any:
         elif template is not None:
             before, after = template
             if len(turn.content or ()) == 1 and part.form.sample == _WORDS[0].encode():
-                raise NotPlain  # a text, which may be written otherwise where it is alone
+                raise NotPlain  # a single text, which may be encoded differently
             content.append(Raw(b"".join((before, encode(part.data)[1:-1], after))))
     if not content:
         raise NotPlain
@@ -176,13 +176,13 @@ def _filled(turn: Turn, templates: Templates) -> Any:
 
 
 def has_attachments(turn: Turn) -> bool:
-    """Whether there are any in it."""
+    """Whether a turn has attachments."""
     content = turn.content
     return type(content) is list and any(type(part) is Attachment for part in content)
 
 
 def with_content(turn: Any, content: str | list[Any]) -> Any:
-    """The turn, saying this."""
+    """A copy of the turn with this content."""
     if isinstance(turn, Result):
         return type(turn)(turn.tool_call_id, content)
     return type(turn)(content)

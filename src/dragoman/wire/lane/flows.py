@@ -1,9 +1,9 @@
-"""Runs of deltas, written: the bytes around a text are made once, and put around each piece.
+"""Writes runs of deltas: the bytes around a text are made once and reused for each chunk.
 
-After a delta was written in the general way, an encoder may say how the next ones of the same part
-are written, if they are nothing but more text: its flow. An encoder around another one takes over
-the flow of that one, with the lists in which it keeps the texts itself. So a run passes through all
-of them with one check for each delta. Those that one read of a provider brings are written at once.
+After a delta was written in the general way, an encoder may return a flow: how to write the next
+deltas of the same part, if they only add text. A wrapping encoder takes over the flow of the inner
+one, with the lists in which it collects the texts itself. So a run passes through all encoders with
+one check per delta. The deltas of one network read are written at once.
 """
 
 from __future__ import annotations
@@ -24,29 +24,29 @@ Delta = PartDelta | ToolCallDelta
 Encode = Callable[[str], bytes]
 EncodeAll = Callable[[list[str]], bytes]
 encode_text: Encode = msgspec.json.Encoder().encode
-"""A text as JSON; raises for half a character, which the general way can write."""
+"""A text as JSON; raises for a lone surrogate, which the general path can write."""
 _encode_lines: EncodeAll = msgspec.json.Encoder().encode_lines
 MARK = "\x00the text\x00"
-"""What stands for a text in a frame that is made to find out what is around it."""
+"""Placeholder for the text in a frame that is made to find the bytes around it."""
 _WRITTEN_MARK = dumps(MARK)
 
 
 class Writer(NamedTuple):
-    """What writes pieces of a text. It raises what msgspec does, and has done nothing then."""
+    """Functions that write chunks of a text. If they raise, nothing was changed."""
 
     one: Encode
-    """The bytes to send for a piece."""
+    """The bytes to send for a chunk."""
     many: EncodeAll
-    """Those for several, one after the other."""
+    """The bytes to send for several chunks."""
 
 
 def lines_of(texts: list[str]) -> bytes:
-    """Texts as JSON, with line ends between them; there are no others."""
+    """Texts as JSON, separated by line breaks."""
     return _encode_lines(texts)[:-1]
 
 
 class Flow:
-    """How the next pieces of a part are written, which are only more of its text."""
+    """How to write the next chunks of a part, if they only add text."""
 
     __slots__ = ("choice", "encode", "encode_all", "index", "kept", "kind")
 
@@ -56,10 +56,10 @@ class Flow:
         self.choice = like.choice
         self.encode, self.encode_all = writer
         self.kept = kept
-        """Where the pieces are kept."""
+        """Lists that collect the chunks."""
 
     def beside(self, *kept: list[str]) -> Flow:
-        """The same, for an encoder that keeps the pieces as well."""
+        """The same flow, with further lists that collect the chunks."""
         made = Flow.__new__(Flow)
         made.kind, made.index, made.choice = self.kind, self.index, self.choice
         made.encode, made.encode_all = self.encode, self.encode_all
@@ -67,11 +67,11 @@ class Flow:
         return made
 
     def take(self, first: Event, rest: Iterator[Event]) -> tuple[list[str], Event | None]:
-        """The texts of the events that it is for, up to the first other one; that one as well."""
+        """The texts of the matching events, up to the first other event; and that event."""
         index, choice, texts = self.index, self.choice, list[str]()
         take, is_call = texts.append, self.kind is ToolCallDelta
         for event in chain((first,), rest):
-            if type(event) is PartDelta:  # as `is_for` and `is_plain` have it, without the calls
+            if type(event) is PartDelta:  # `is_for` and `is_plain`, inlined
                 text = event.text
                 if (
                     is_call
@@ -100,18 +100,18 @@ class Flow:
 
 
 class FlowingEncoder:
-    """An encoder that writes runs of plain deltas in a shorter way; `_feed` is the general one."""
+    """An encoder with a shortcut for runs of plain deltas; `_feed` is the general path."""
 
-    _run: tuple[Any, ...] | None = None  # the part of the event before, if that was a delta
+    _run: tuple[Any, ...] | None = None  # the part of the previous event, if that was a delta
     flow: Flow | None = None
-    """How the next plain delta of the part that grew last is written; None: in the general way."""
+    """How to write the next plain delta of the current part; None: in the general way."""
 
     def feed(self, event: Event) -> bytes:
-        """The bytes to send for an event; none, where more has to come first."""
+        """The bytes to send for an event; empty if more events are needed first."""
         flow = self.flow
         if flow is not None:
             text = None
-            if type(event) is PartDelta:  # as `is_for` and `is_plain` have it, without the calls
+            if type(event) is PartDelta:  # `is_for` and `is_plain`, inlined
                 if (
                     event.index == flow.index
                     and flow.kind is PartDelta
@@ -127,7 +127,7 @@ class FlowingEncoder:
             if text:
                 try:
                     written = flow.encode(text)
-                except UnicodeEncodeError:  # half a character
+                except UnicodeEncodeError:  # a lone surrogate
                     pass
                 else:
                     for kept in flow.kept:
@@ -142,14 +142,14 @@ class FlowingEncoder:
         return written
 
     def feed_all(self, events: Sequence[Event]) -> bytes:
-        """The bytes to send for several events: as `feed` for each of them, in less time.
+        """The bytes to send for several events: equivalent to `feed` for each, but faster.
 
-        What one read of a provider brings can be sent on in one piece.
+        The events of one network read can be sent in one write.
         """
         if len(events) <= 1:
             return self.feed(events[0]) if events else b""
         written: list[bytes] = []
-        is_own = type(self).feed is FlowingEncoder.feed  # else each event is to pass there
+        is_own = type(self).feed is FlowingEncoder.feed  # an overridden `feed` must see each event
         rest, place = iter(events), 0
         event = next(rest, None)
         while event is not None:
@@ -166,12 +166,12 @@ class FlowingEncoder:
         return b"".join(written)
 
     def _flown(self, events: Sequence[Event], texts: list[str]) -> bytes:
-        """Write events that the flow is for."""
+        """Write events that match the flow."""
         flow = self.flow
         if flow is not None and len(texts) > 1:
             try:
                 written = flow.encode_all(texts)
-            except UnicodeEncodeError:  # half a character
+            except UnicodeEncodeError:  # a lone surrogate
                 pass
             else:
                 for kept in flow.kept:
@@ -180,13 +180,13 @@ class FlowingEncoder:
         return b"".join([self.feed(event) for event in events])
 
     def _note_delta_of_run(self, event: Delta) -> None:
-        """Look for the flow once a second plain delta has come: many parts are short."""
+        """Create the flow at the second plain delta of a part: many parts are short."""
         run, self._run = self._run, (type(event), event.index, event.choice)
         if run == self._run and is_plain(event) and switch.is_on():
             self.flow = self._flow_after(event)
 
     def close(self) -> bytes:
-        """The last bytes; those of an error, if the events ended early (G1)."""
+        """The last bytes; an error if the events ended early (G1)."""
         self.flow = None
         return self._close()
 
@@ -198,13 +198,13 @@ class FlowingEncoder:
         """The last bytes."""
         raise NotImplementedError
 
-    def _flow_after(self, event: Delta) -> Flow | None:  # noqa: ARG002 - derived ones need it
-        """How the next one like it is written, now that this one was."""
+    def _flow_after(self, event: Delta) -> Flow | None:  # noqa: ARG002 - for subclasses
+        """How to write deltas like the one just written."""
         return None
 
 
 def is_plain(event: Event) -> TypeGuard[Delta]:
-    """Whether an event is only more of a text."""
+    """Whether an event only adds text."""
     if type(event) is PartDelta:
         return bool(event.text) and event.extras is EMPTY and event.citations == () and (
             event.signature is None and event.data is None
@@ -213,19 +213,19 @@ def is_plain(event: Event) -> TypeGuard[Delta]:
 
 
 def _plain_text(event: ToolCallDelta) -> str | None:
-    """The arguments in a piece of a call that has nothing else."""
+    """The arguments in a chunk of a call that has nothing else."""
     has_more = event.id or event.name or event.signature or event.extras is not EMPTY
     return None if has_more or event.kind != "function" else event.arguments_delta
 
 
 def inner_flow(encoder: Any, event: Delta) -> Flow | None:
-    """The flow of an encoder inside, if it is about the part of an event that it was just fed."""
+    """The flow of an inner encoder, if it is for the part of the event it was just fed."""
     flow: Flow | None = getattr(encoder, "flow", None)
     return flow if flow is not None and flow.is_for(event) else None
 
 
 def around(before: bytes, after: bytes) -> Writer:
-    """What writes a text as JSON, between these bytes."""
+    """A writer of JSON texts between these bytes."""
     between = after + before
 
     def encode(text: str) -> bytes:
@@ -238,7 +238,7 @@ def around(before: bytes, after: bytes) -> Writer:
 
 
 def around_mark(frame: bytes, count: int = 1) -> Writer | None:
-    """The same, from a frame that has the mark where the text is to be, so many times."""
+    """A writer made from a frame with the placeholder in it, `count` times."""
     before, *between = frame.rsplit(_WRITTEN_MARK, count)
     if len(between) != count:
         return None
@@ -259,4 +259,4 @@ def _no_bytes(_text: Any) -> bytes:
 
 
 NO_BYTES = Writer(_no_bytes, _no_bytes)
-"""What is sent of a part that is written once it is whole."""
+"""For parts that are written only when complete."""

@@ -1,8 +1,8 @@
-"""Everything of a request but its conversation, translated once by the general path.
+"""Heads: everything of a request but its conversation, translated once by the general path.
 
-A head is found by its exact bytes, and made from a skeleton of the conversation (`skeleton`): what
-the general path makes of the skeleton must be what the target's plain writer makes of it, or the
-head is noted as one that has no lane.
+A head is looked up by its exact bytes, and made from a skeleton of the conversation (`skeleton`):
+the general path's translation of the skeleton must equal the plain writer's, otherwise the head is
+recorded as one that can't use the lane.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from dragoman.wire.context import Context
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.fitting.cache_hints import hints_of
 from dragoman.wire.flags import IdFlags
-from dragoman.wire.lane.adapting import renamed_marks, vouched_marks, with_renamed_ids
+from dragoman.wire.lane.attachment_templates import learned
 from dragoman.wire.lane.attachments import (
     NO_TEMPLATES,
     Templates,
     as_given,
     filled,
 )
+from dragoman.wire.lane.call_adjustments import renamed_marks, vouched_marks, with_renamed_ids
 from dragoman.wire.lane.labels import NO_LABELS, Labels, fare_alike, with_others, with_samples
 from dragoman.wire.lane.plain import (
     ATTACHED,
@@ -52,28 +53,27 @@ from dragoman.wire.lane.plain import (
     loads,
 )
 from dragoman.wire.lane.reports import Reports, reports_of
-from dragoman.wire.lane.showing import learned
 from dragoman.wire.lane.skeleton import messages_in, skeleton
 from dragoman.wire.lane.survey import surveyed
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.target import Target
 
-_MARK = b"\0"  # no JSON has one: it would be escaped
+_MARK = b"\0"  # never occurs in JSON, where it would be escaped
 
 
 class Translated(NamedTuple):
-    """What the general path makes of a body."""
+    """The general path's translation of a body."""
 
     request: Request
     encoded: Encoded
     target: Target
     is_named: bool
-    """Whether the target is known: else nothing of its own dialect is touched."""
+    """Whether the target is known; if not, content in its own dialect is not changed."""
 
 
 General = Callable[[bytes], Translated]
 Leading = Turns | Sequence[Raw]
-"""What stands before a plain conversation: instructions, or items as they came (`beginnings`)."""
+"""What precedes a plain conversation: instructions, or raw items (`plain_endings`)."""
 
 
 _SAMPLE = 256
@@ -81,7 +81,7 @@ _Sample = bytes | tuple[int, bytes, bytes, bytes]
 
 
 def sample_of(fields: bytes) -> _Sample:
-    """What to look a head up by: to hash 100 KB of tools would take as long as all the rest."""
+    """The lookup key of a head: hashing 100 KB of tools would take as long as everything else."""
     if len(fields) < _SAMPLE * 4:
         return fields
     middle = len(fields) // 2
@@ -93,13 +93,13 @@ class Given(Struct, gc=False):
 
     fields: dict[str, Raw]
     known: bytes
-    """The fields as bytes: a head is found by them."""
+    """The fields as bytes, by which a head is found."""
     sample: _Sample
     labels: Labels
 
 
 def given_in(fields: dict[str, Raw], lane: Lane) -> Given:
-    """The fields, with what they are found by; samples stand in the place of labels."""
+    """The fields with their lookup key; labels are replaced with samples."""
     is_labelled = not lane.labels.isdisjoint(fields)
     labels = with_samples(fields, lane.labels) if is_labelled else NO_LABELS
     known = encode(fields)
@@ -108,11 +108,11 @@ def given_in(fields: dict[str, Raw], lane: Lane) -> Given:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """What decides a translation besides the body."""
+    """What determines a translation besides the body."""
 
     source: Lane
     key: object
-    """Equal to nothing else: stands for the dialect, the target and the options."""
+    """A unique object for the dialect, the target and the options."""
     repair: bool
     general: General
     """Translates any body with the same head."""
@@ -122,16 +122,16 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """The translated head, and what it asks of a conversation."""
+    """A translated head, and its conditions for a conversation."""
 
     before: bytes
-    """What stands before the list of the conversation's items, or before its first item."""
+    """The bytes before the list of the conversation's items, or before its first item."""
     is_begun: bool
-    """Whether instructions stand first in that list."""
+    """Whether that list begins with instructions."""
     is_text: bool
-    """Whether there is no list, but the only text of the conversation."""
+    """Whether the conversation is a single text instead of a list."""
     after: bytes
-    """What stands behind it."""
+    """The bytes after it."""
     path: str | None
     headers: Mapping[str, str]
     losses: Reports[Loss]
@@ -139,31 +139,31 @@ class Head:
     context: Context
     lane: Lane
     passes: bool
-    """Whether the conversation stays as it came."""
+    """Whether the conversation is passed on unchanged."""
     is_named: bool
     """Whether the target is known."""
     ids: IdFlags
-    """What ids of calls the target takes."""
+    """The target's requirements for call ids."""
     reads_arguments: bool
-    """Whether the target has to read the arguments of calls, and nobody else does."""
+    """Whether the target parses arguments of calls, and the writer doesn't check them."""
     functions: frozenset[str]
-    """The functions that go under their own names."""
+    """The functions that keep their names."""
     attachments: Templates
-    """How they are written."""
+    """How attachments are written."""
     first: int
-    """The number of messages before those that it was made for."""
+    """The number of messages before those that the lane writes."""
     used_ids: frozenset[str]
-    """Those of calls and results before them."""
+    """The ids of calls and results in those messages."""
     vouch: Callable[[list[Any]], None] | None = None
-    """`Lane.vouch`, where the target demands it."""
+    """`Lane.vouch`, if the target requires it."""
 
     @property
     def size(self) -> int:
-        """In bytes, about."""
+        """Approximate size in bytes."""
         return len(self.before) + len(self.after)
 
 
-def made_head(
+def build_head(
     given: Given,
     leading: Leading,
     shape: int,
@@ -171,16 +171,16 @@ def made_head(
     functions: Sequence[str],
     asked: Asked,
 ) -> Head | None:
-    """The head of a request; None where the conversation has to take the general path.
+    """Make the head of a request; None if its conversations must take the general path.
 
-    The functions are those that the skeleton calls.
+    `functions` are those that the skeleton calls.
     """
     source = asked.source
     turns, names, marks = skeleton(shape, functions, forms, groups_results=source.groups_results)
     called = frozenset(names.values())
     kinds = {kind for kind, _, _ in marks if kind < FIRST_FORM}
     if len(called) < len(functions) or kinds != {kind for kind in MARKS if shape & kind}:
-        return None  # nobody knows what becomes of all of it, and what is reported
+        return None  # the skeleton can't show everything that the shape stands for
     try:
         before = _items(leading, source)
         items = _given(turns, names, marks, forms, source)
@@ -198,7 +198,7 @@ def made_head(
             passing = _head(done, lane, read, marks, first, called, passes=True)
             if passing is not None or shape & SPELLED_OTHERWISE:
                 return passing
-        if source.has_places:  # the ids of calls that came without one are known only now
+        if source.has_places:  # ids of calls without one are derived, and known only now
             turns = source.read(Raw(encode(read)))[0]
             _, names, instructions = surveyed(turns)
             turns = turns[len(instructions) :]
@@ -216,12 +216,12 @@ def made_head(
         marks = vouched_marks(turns, marks, first, groups=source.groups_results)
         made = _head(done, lane, loads(encode(written)), marks, first, called, templates)
         return None if made is None else replace(made, vouch=lane.vouch)
-    except Exception:  # noqa: BLE001 - whatever is wrong, the general path says it of the body itself
+    except Exception:  # noqa: BLE001 - the general path will report it for the body itself
         return None
 
 
 def _done(given: Given, said: dict[str, Any], asked: Asked) -> Translated:
-    """What the general path makes of it; raises where that depends on labels."""
+    """The general path's translation; raises if it depends on labels."""
     done = asked.general(encode({**given.fields, **said}))
     if given.labels:
         other = asked.general(encode({**with_others(given.fields, given.labels), **said}))
@@ -231,7 +231,7 @@ def _done(given: Given, said: dict[str, Any], asked: Asked) -> Translated:
 
 
 def called_first(names: Names, given: Given) -> Sequence[str]:
-    """A function to show calls with: the first one that is called, if possible a declared one."""
+    """A function for the skeleton's calls: the first one called, preferably a declared one."""
     declared = bytes(given.fields.get("tools", b""))
     for name in names.values():
         if encode(name) in declared:
@@ -240,7 +240,7 @@ def called_first(names: Names, given: Given) -> Sequence[str]:
 
 
 def _items(leading: Leading, source: Lane) -> Sequence[Any]:
-    """What stands before the conversation, as the source's dialect has it."""
+    """What precedes the conversation, in the source's dialect."""
     if leading and isinstance(leading[0], Raw):
         return leading
     items: list[Any] = loads(encode(source.write(list(leading), {})))  # type: ignore[arg-type]
@@ -250,19 +250,19 @@ def _items(leading: Leading, source: Lane) -> Sequence[Any]:
 def _given(
     turns: Turns, names: Names, marks: Marks, forms: tuple[Form, ...], source: Lane
 ) -> list[Any]:
-    """A skeleton as the source's dialect has it, with all that there is besides."""
+    """A skeleton in the source's dialect, including what the marks stand for."""
     written = source.write(filled(turns, as_given(forms)) if forms else turns, names)
     items: list[Any] = loads(encode(written))
     for mark in marks:
-        if mark[0] < FIRST_FORM:  # those behind are written
+        if mark[0] < FIRST_FORM:  # the others are already written
             source.mark(items, mark)
     if marks and _places(source.read(Raw(encode(items)))[1]) != _places(marks):
-        raise NotPlain  # what stands there is not what was to be shown
+        raise NotPlain  # the skeleton doesn't read back as intended
     return items
 
 
 def _places(marks: Marks) -> list[Mark]:
-    """Marks in order, of which nobody need know in which part something is only spelled."""
+    """Sorted marks; spelling differences are reduced to their message."""
     return sorted(
         (ATTACHED if kind >= FIRST_FORM else kind, number, 0 if kind & SPELLED else part)
         for kind, number, part in marks
@@ -271,17 +271,17 @@ def _places(marks: Marks) -> list[Mark]:
 
 
 def _has_such_ids(names: Names, first: int, shape: int, done: Translated) -> bool:
-    """Whether the ids in a skeleton are new ones, and refused if they are to be."""
+    """Whether the ids in a skeleton are unused, and refused if they should be."""
     is_refused = not any(map(done.target.ids.accepts, names)) if shape & REFUSED else True
     return is_refused and _used_ids(done.request.messages[:first]).isdisjoint(names)
 
 
 def _may_pass(shape: int, forms: tuple[Form, ...], marks: Marks, done: Translated) -> bool:
-    """Whether the skeleton shows what becomes of every conversation of its shape."""
+    """Whether the skeleton is representative of every conversation of its shape."""
     most = done.target.cache.max_hints
     if most and any(b"cache" in form.spelled for form in forms):
         return False
-    if shape & CACHED and most:  # it matters how many: all are taken of as many, or more
+    if shape & CACHED and most:  # the number of hints matters
         hints = hints_in(shape)
         shown = sum(bool(kind & CACHED) for kind, _, _ in marks)
         if hints is None or hints > shown or len(list(hints_of(done.request))) > most:
@@ -314,7 +314,7 @@ def _head(
     aliased = frozenset(encoded.context.names.values())
     functions, others = _declared(done.request)
     if called & others:
-        return None  # what is said in such a call matters
+        return None  # calls of such tools are translated by content
     return Head(
         before + (encode(first)[:-1] + b"," if first else b""),
         bool(first),
@@ -338,7 +338,7 @@ def _head(
 
 
 def _declared(request: Request) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of functions, and of tools of other kinds."""
+    """The names of functions, and of other kinds of tools."""
     names: tuple[list[str], list[str]] = ([], [])
     for tool in request.tools:
         is_function = isinstance(tool, ToolDefinition) and tool.kind == "function"
@@ -347,7 +347,7 @@ def _declared(request: Request) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _used_ids(messages: Sequence[Message]) -> frozenset[str]:
-    """The ids of calls, and of results that may have none."""
+    """The ids of calls, and of results even without a call."""
     return frozenset(
         part.id if isinstance(part, ToolCall) else part.call_id
         for message in messages
@@ -357,7 +357,7 @@ def _used_ids(messages: Sequence[Message]) -> frozenset[str]:
 
 
 def _shared(context: Context) -> Context:
-    """A context that many requests have in common: nobody changes what is in it."""
+    """An immutable context, to be shared by many requests."""
     return Context(
         FrozenDict(context.names),
         calls=FrozenDict(context.calls),
@@ -370,7 +370,7 @@ def _shared(context: Context) -> Context:
 
 
 def _first(written: Any, items: list[Any]) -> list[Any] | None:
-    """What stands before the items in what was written; None where they are not there."""
+    """What precedes the items in the encoded list; None if the items are not at its end."""
     if not isinstance(written, list):
         return None
     return written[: -len(items)] if written[-len(items) :] == items else None
@@ -383,11 +383,11 @@ class _Kept:
     head: Head | None
     size: int
     was_used: bool = False
-    """Since it was kept, or since it was last spared."""
+    """Whether it was used since it was added or last spared from eviction."""
 
 
 class Heads:
-    """Heads that were used of late, bounded in number and bytes. Safe to share among threads."""
+    """A cache of heads, bounded in number and bytes. Thread-safe."""
 
     def __init__(
         self, max_heads: int = 256, max_bytes: int = 16 * 1024 * 1024, max_seen: int = 4096
@@ -405,11 +405,11 @@ class Heads:
 
     @property
     def size(self) -> int:
-        """How many bytes are held, keys included."""
+        """The number of bytes held, keys included."""
         return self._size
 
     def find(self, key: Hashable, fields: bytes, leading: bytes = b"") -> tuple[Head | None, bool]:
-        """The head of these very bytes, None where it has no lane; and whether it is known."""
+        """The head of exactly these bytes (None: it has no lane), and whether it is known."""
         kept = self._heads.get(key)
         if kept is None or kept.fields != fields or kept.leading != leading:
             return None, False
@@ -417,7 +417,7 @@ class Heads:
         return kept.head, True
 
     def was_seen(self, key: Hashable) -> bool:
-        """Whether this was asked for before: what comes once is not worth a look."""
+        """Whether this key was looked up before: single requests are not worth a head."""
         hashed = hash(key)
         if hashed in self._seen:
             return True
@@ -428,8 +428,8 @@ class Heads:
         return False
 
     def keep(self, key: Hashable, fields: bytes, head: Head | None, leading: bytes = b"") -> None:
-        """Remember a head, or that there is none; the oldest make room for it."""
-        size = 2 * (len(fields) + len(leading))  # the key holds some of it, too
+        """Cache a head, or that there is none; evicts the oldest."""
+        size = 2 * (len(fields) + len(leading))  # the key holds a part of it too
         size += 0 if head is None else head.size
         if size > self._max_bytes // 4:
             return
@@ -441,7 +441,7 @@ class Heads:
                 self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        """One that was used since goes behind the others once: many new heads leave it alone."""
+        """Evict the oldest head; one that was used since is moved to the end once instead."""
         key = next(iter(self._heads))
         kept = self._heads.pop(key)
         if kept.was_used:
@@ -451,7 +451,7 @@ class Heads:
             self._size -= kept.size
 
     def clear(self) -> None:
-        """Forget them all."""
+        """Remove all heads."""
         with self._lock:
             self._heads.clear()
             self._seen.clear()

@@ -1,8 +1,8 @@
-"""Labels: fields that tell who asks, or which cache to look in, and nothing else.
+"""Labels: fields that identify the user or select a cache, and nothing else.
 
-Each user has another one, so that a head with one in it would never come again. A sample stands in
-the place of a plain label, and the head is found with that. What becomes of the label is what
-becomes of two samples on the general path, which have to fare alike: it goes on somewhere, or not.
+Each user has a different one, so a head that contained it would never be reused. A sample replaces
+a plain label, and the head is looked up with that. The general path must treat two different
+samples alike: then the real label is inserted where the sample was, or left out as it was.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from msgspec import Raw
 from dragoman.wire.encoded import Encoded
 
 Labels = tuple[tuple[str, bytes, bytes], ...]
-"""Their fields, the samples, and the labels that these stand for, as JSON."""
+"""Field, sample, and the actual label as JSON, for each label."""
 NO_LABELS: Labels = ()
 _PLAIN = re.compile(rb'"(?!dragoman-label)[A-Za-z0-9_-]{1,64}"')
 _SAMPLE, _OTHER = b'"dragoman-label-%d"', b'"%064d"'
-"""The first is no label: it would be taken for a sample."""
+"""The first is excluded as an actual label: it would be taken for a sample."""
 
 
 def with_samples(fields: dict[str, Raw], names: Iterable[str]) -> Labels:
-    """Put samples in the place of those labels, if all of them are plain and no two are alike."""
+    """Replace labels with samples, if all are plain and distinct."""
     found = {name: bytes(fields[name]) for name in sorted(names) if name in fields}
     if len(set(found.values())) < len(found) or not all(map(_PLAIN.fullmatch, found.values())):
         return NO_LABELS
@@ -36,13 +36,13 @@ def with_samples(fields: dict[str, Raw], names: Iterable[str]) -> Labels:
 
 
 def with_others(fields: Mapping[str, Raw], labels: Labels) -> dict[str, Raw]:
-    """The fields, with other samples."""
+    """The fields with the other samples."""
     others = {name: Raw(_OTHER % number) for number, (name, _, _) in enumerate(labels)}
     return {**fields, **others}
 
 
 def fare_alike(made: Encoded, other: Encoded, labels: Labels) -> bool:
-    """Whether nothing but the labels differs in what became of both kinds of samples."""
+    """Whether the translations with both kinds of samples differ only in the labels."""
     raw = made.to_bytes()
     for number, (_, sample, _) in enumerate(labels):
         raw = raw.replace(sample, _OTHER % number)
@@ -59,7 +59,7 @@ def _rest(encoded: Encoded) -> tuple[Any, ...]:
 
 
 def labelled(head: bytes, labels: Labels) -> bytes:
-    """The bytes of a head, with the labels themselves."""
+    """The bytes of a head, with the actual labels inserted."""
     for _, sample, value in labels:
         head = head.replace(sample, value)
     return head

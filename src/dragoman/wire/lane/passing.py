@@ -1,8 +1,8 @@
-"""What a stream says of itself while it passes: its usage, found without decoding the rest.
+"""Reads usage and other metadata from a stream that is passed through, without decoding the rest.
 
-A stream that goes to the client in the dialect in which it came needs no translation. Of its bytes
-only those frames are decoded that tell what it cost, who answered and why it ended; each dialect's
-decoder says how to recognise them, in `PASSING`.
+A stream that goes to the client in the dialect in which it came needs no translation. Only frames
+with usage, model, and finish reason are decoded; each dialect's decoder declares how to recognise
+them in `PASSING`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LONGEST_END = 3  # bytes
 
 
 class PassingStream:
-    """Finds the usage in a stream whose bytes pass, cut anywhere; raises for none of them.
+    """Finds the usage in a stream that is passed through, split anywhere; never raises.
 
     >>> passing = PassingStream("anthropic")
     >>> passing.feed(b'data: {"type":"message_delta","usage":{"output_tokens":3}}')
@@ -38,18 +38,18 @@ class PassingStream:
         self._decoder: Any = speaker.stream_decoder()
         self._passing: Passing | None = getattr(self._decoder, "PASSING", None)
         self._searches, self._telling, self._repeated = _compiled(self._passing)
-        self._rest = bytearray()  # of the frame that is under way
+        self._rest = bytearray()  # of the incomplete frame
         self._last: bytes | None = None
         self._has_begun = self._is_over = False
 
     @property
     def usage(self) -> Usage | None:
-        """What it has cost; all of it is known after `close`."""
+        """The usage so far; complete after `close`."""
         return self.response.usage
 
     @property
     def model(self) -> str | None:
-        """The model that answered."""
+        """The model that responded."""
         return self.response.model
 
     @property
@@ -59,22 +59,22 @@ class PassingStream:
 
     @property
     def finish(self) -> FinishReason | None:
-        """Why the first choice ended, if it has."""
+        """The finish reason of the first choice, if it has finished."""
         return self.response.finish
 
     @property
     def is_complete(self) -> bool:
-        """Whether the provider said that it is done; known after `close`."""
+        """Whether the provider signalled the end; known after `close`."""
         return bool(self._decoder.is_complete)
 
     @property
     def response(self) -> Response:
-        """What was decoded: all but the content."""
+        """The decoded response, without its content."""
         response: Response = self._decoder.response
         return response
 
     def feed(self, data: bytes) -> None:
-        """Look at some bytes that pass."""
+        """Process bytes that are passed through."""
         passing = self._passing
         if self._is_over:
             return
@@ -82,7 +82,7 @@ class PassingStream:
             self._read(data)
             return
         rest = self._rest
-        if not rest and data.endswith(passing.marks):  # most pieces are whole frames
+        if not rest and data.endswith(passing.marks):  # the usual case: whole frames
             self._look(data, passing)
             return
         seen = max(0, len(rest) - _LONGEST_END)
@@ -96,19 +96,19 @@ class PassingStream:
             self._is_over = True
 
     def close(self) -> None:
-        """The stream has ended."""
+        """Process the end of the stream."""
         if not self._is_over and self._passing is not None:
             self._look(bytes(self._rest), self._passing)
             self._read_last()
         self._is_over = True
-        with suppress(DragomanError):  # whoever reads the stream itself will see
+        with suppress(DragomanError):  # reported by whoever reads the stream itself
             self._decoder.close()
 
     def _look(self, whole: bytes, passing: Passing) -> None:
-        """Decode those of these frames that tell something."""
+        """Decode the frames with metadata."""
         done = 0
         if not self._has_begun and whole.strip():
-            self._has_begun = True  # the first frame says who answers
+            self._has_begun = True  # the first frame has id and model
             _, done = _frame(whole, 0, 0, passing)
             self._read(whole[:done])
         is_telling = False
@@ -124,7 +124,7 @@ class PassingStream:
         self._note_last(whole, done, len(whole), passing)
 
     def _note_last(self, whole: bytes, start: int, end: int, passing: Passing) -> None:
-        """Keep the last of the frames that say the same again and again."""
+        """Keep the last of the repeated frames."""
         place = None
         for found in self._repeated.finditer(whole, start, end) if self._repeated else ():
             place = found.start()
@@ -140,14 +140,14 @@ class PassingStream:
         try:
             self._decoder.feed(frames)
         except DragomanError:
-            self._is_over = True  # it is no such stream
+            self._is_over = True  # not a stream of this dialect
 
 
 @cache
 def _compiled(passing: Passing | None) -> tuple[Searches, re.Pattern[bytes], Any]:
-    """The patterns: each of those that tell something, all of them, and what is repeated.
+    """The patterns: each on its own, all of them combined, and that of repeated frames.
 
-    One by one they are searched for in a tenth of the time that it takes for all at once.
+    Searching for each on its own takes a tenth of the time of the combined pattern.
     """
     telling, repeated = ((), None) if passing is None else passing[:2]
     searches = tuple([re.compile(each).search for each in telling])
@@ -155,13 +155,13 @@ def _compiled(passing: Passing | None) -> tuple[Searches, re.Pattern[bytes], Any
 
 
 def _last_end(data: bytearray, start: int, passing: Passing) -> int:
-    """Where the last whole frame ends; 0 where there is none."""
+    """The position where the last whole frame ends; 0 if there is none."""
     ends = [(data.rfind(mark, start), len(mark)) for mark in passing.marks]
     return max([at + size for at, size in ends if at >= 0], default=0)
 
 
 def _frame(whole: bytes, done: int, place: int, passing: Passing) -> tuple[int, int]:
-    """Where the frame begins and ends that has this place in it; not before `done`."""
+    """The span of the frame around a position; not before `done`."""
     starts = [(whole.rfind(mark, done, place), len(mark)) for mark in passing.marks]
     start = max([at + size for at, size in starts if at >= 0], default=done)
     end = passing.end.search(whole, place)

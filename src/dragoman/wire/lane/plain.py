@@ -1,7 +1,8 @@
-"""The plain form of a conversation: texts, calls of functions, and their results.
+"""The plain form of a conversation: texts, function calls, and their results.
 
-It has the shape of Chat's messages, so that these are read into it directly. Whatever has another
-field, or a value of another type, is not plain: reading raises, and the general path takes over.
+It has the structure of Chat's messages, so that these are decoded into it directly. Anything with
+another field, or a value of another type, is not plain: decoding raises, and the general path takes
+over.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class NotPlain(Exception):  # noqa: N818 - no error: the general path takes over
     """The conversation has something that only the general path can translate."""
 
     number: int | None = None
-    """Of the turn that has it, where that is known."""
+    """The index of the turn that has it, if known."""
 
 
 class Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
@@ -33,25 +34,25 @@ class Text(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=
 
 
 class _Impossible(Struct, tag_field="type", tag="impossible", gc=False):  # pragma: no mutate
-    """Nothing is this. In a union the tag has to be there; a type alone does without it."""
+    """Never matches. A union makes the tag mandatory; a single type would not."""
 
     never: Annotated[int, Meta(gt=0, lt=0)]
 
 
 class Form(NamedTuple):
-    """All that is said of a picture, a sound or a file, but for its data."""
+    """Everything about an image, audio or file except its data."""
 
     spelled: bytes
-    """The part, with the sample for data."""
+    """The part, with the sample in place of the data."""
     sample: bytes
 
 
 class Attachment(Struct, gc=False):
-    """A picture, a sound or a file among texts."""
+    """An image, audio or file among texts."""
 
     form: Form
     data: str
-    """Base64, or an address."""
+    """Base64 data, or a URL."""
 
 
 if TYPE_CHECKING:
@@ -59,18 +60,18 @@ if TYPE_CHECKING:
     Contents = list[Text | Attachment]
 else:
     Texts = list[Text | _Impossible]
-    Contents = Texts  # what has more to it is read by types of the dialect's own
+    Contents = Texts  # other parts are decoded by types of the dialect
 
 
 class Function(Struct, forbid_unknown_fields=True, gc=False):
-    """What is called: the arguments are JSON, as text."""
+    """A function's name, and its arguments as JSON text."""
 
     name: str
     arguments: str
 
 
 class Call(Struct, forbid_unknown_fields=True, gc=False):
-    """A call of a function."""
+    """A function call."""
 
     id: str
     type: Literal["function"]
@@ -84,23 +85,23 @@ class System(Struct, tag_field="role", tag="system", forbid_unknown_fields=True,
 
 
 class Developer(Struct, tag_field="role", tag="developer", forbid_unknown_fields=True, gc=False):
-    """Instructions, of the application's developer."""
+    """Instructions by the application's developer."""
 
     content: str | Texts
 
 
 class User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
-    """What a user says."""
+    """A user message."""
 
     content: str | Contents
 
 
 class UserBesideResults(User, tag="user", gc=False):
-    """What a user says in the same message as the results before it."""
+    """User content in the same message as the results before it."""
 
 
 class Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
-    """What the model said, and what it called."""
+    """An assistant message: text and calls."""
 
     content: Annotated[str, Meta(min_length=1)] | Texts | UnsetType | None = UNSET
     tool_calls: list[Call] | UnsetType = UNSET
@@ -122,38 +123,38 @@ Turns = list[Turn]
 Names = dict[str, str]
 """The names of the functions, by the ids of their calls."""
 
-# What a conversation may have besides, which writers leave out. What is reported of it is learned
-# from the general path. These are bits of its shape, above those of `survey`.
+# Further content of a conversation, which writers leave out. What the general path reports about it
+# is learned. These are bits of the shape, above those of `survey`.
 THINKING_BEFORE_TEXT = 1 << 16
 THINKING_BEFORE_CALLS = 1 << 17
 SIGNED_TEXT = 1 << 18
-"""A text of the model's that its provider has signed."""
+"""A model's text with its provider's signature."""
 SIGNED_CALL = 1 << 19
 CACHED_USER = 1 << 20
-"""A hint for the prompt cache on what a user says."""
+"""A prompt cache hint on a user message."""
 CACHED_ANSWER = 1 << 21
 CACHED_CALL = 1 << 22
 CACHED_RESULT = 1 << 23
 EMPTY_BEFORE_CALLS = 1 << 24
-"""An empty text of the model's before its calls."""
+"""An empty text before the model's calls."""
 FAILED_RESULT = 1 << 25
 NAMED_RESULT = 1 << 26
-"""A result in a message that names its function."""
+"""A result in a message that has the function's name."""
 PREFIX = 1 << 27
-"""Chat's word on answers that the model is to go on with, which says no."""
+"""Chat's `prefix` field on assistant messages, with the value false."""
 SPELLED_USER = 1 << 28
-"""A field that says nothing to other dialects, such as an item's id."""
+"""A field that other dialects ignore, such as an item's id."""
 SPELLED_ANSWER = 1 << 29
 SPELLED_CALL = 1 << 30
 SPELLED_RESULT = 1 << 31
 SUMMARY_BEFORE_TEXT = 1 << 32
-"""Thinking of which a summary is told beside what its provider has sealed."""
+"""Encrypted thinking with a readable summary."""
 SUMMARY_BEFORE_CALLS = 1 << 33
 STORED_BEFORE_TEXT = 1 << 34
-"""Thinking that its provider has kept: there is nothing but an id."""
+"""Thinking that the provider stores: only an id."""
 STORED_BEFORE_CALLS = 1 << 35
 STORED_SUMMARY_BEFORE_TEXT = 1 << 36
-"""Thinking that its provider has kept, of which a summary is told."""
+"""Thinking that the provider stores, with a readable summary."""
 STORED_SUMMARY_BEFORE_CALLS = 1 << 37
 BEFORE_TEXT = (
     THINKING_BEFORE_TEXT | SUMMARY_BEFORE_TEXT | STORED_BEFORE_TEXT | STORED_SUMMARY_BEFORE_TEXT
@@ -165,33 +166,33 @@ THINKING = BEFORE_TEXT | BEFORE_CALLS
 SPELLED = SPELLED_USER | SPELLED_ANSWER | SPELLED_CALL | SPELLED_RESULT
 CACHED = CACHED_USER | CACHED_ANSWER | CACHED_CALL | CACHED_RESULT
 NAMED_USER = 1 << 40
-"""A message that names the user."""
+"""A user message with a name."""
 HINTED_USER = 1 << 41
-"""A message of a user's with a cache hint on the whole of it, which only Chat's routers know."""
+"""A user message with a cache hint on the whole message, as only Chat routers have it."""
 UNSIGNED_CALL = 1 << 46
-"""A call that nobody has signed, where others are: some targets see it."""
+"""An unsigned call where others are signed: some targets check."""
 SPELLED_OTHERWISE = 1 << 47
-"""The names of all fields: they stay so within the dialect, which its writer knows nothing of."""
+"""Other spellings of field names, kept within the dialect and unknown to its writer."""
 UNSHOWN = UNSIGNED_CALL | SPELLED_OTHERWISE
-"""What no skeleton has."""
+"""What no skeleton contains."""
 MARKS = tuple(1 << bit for bit in (*range(16, 38), 40, 41))
 ATTACHED = 1 << 39
-"""A picture, a sound or a file. What is known by then is which one it is (`FIRST_FORM`)."""
+"""An image, audio or file; replaced by its form's bit (`FIRST_FORM`) once that is known."""
 FIRST_FORM = 1 << 48
-"""The first of the forms that occur; the others follow. No shape has these: see `hints_in`."""
+"""The first of the forms that occur; the others follow. Not part of shapes: see `hints_in`."""
 RENAMED = 1 << 56
-"""A call or a result that gets another id. No reader knows that: it is the target that decides."""
+"""A call or result that gets another id. Decided by the target, not by a reader."""
 REFUSED = 1 << 57
-"""Of a shape: the target refuses the ids of all calls, which are all of this form."""
+"""In a shape: the target refuses all call ids, and all have the same form."""
 LONG_IDS = 1 << 58
 ODD_IDS = 1 << 59
 VOUCHED = 1 << 60
-"""A message of calls that gets a word in the place of a signature, as the target demands."""
+"""A message with calls that gets a placeholder for a signature, which the target requires."""
 ABOUT_MESSAGES = NAMED_RESULT | PREFIX | NAMED_USER | HINTED_USER | VOUCHED
-"""Those of which something is reported for the whole message."""
+"""Marks that are reported for the whole message."""
 
 Mark = tuple[int, int, int]
-"""What there is, and where: the numbers of the message and of the part."""
+"""The kind of content, and the indices of its message and part."""
 Marks = Sequence[Mark]
 
 
@@ -199,7 +200,7 @@ _HINTS, _MOST_HINTS = 48, 15
 
 
 def with_marks(shape: int, marks: Marks) -> int:
-    """The shape of a conversation that has these, and how many of them are cache hints."""
+    """The shape of a conversation with these marks, including the number of cache hints."""
     hints = 0
     for kind, _, _ in marks:
         if kind < FIRST_FORM:
@@ -209,56 +210,56 @@ def with_marks(shape: int, marks: Marks) -> int:
 
 
 def hints_in(shape: int) -> int | None:
-    """How many cache hints there are in a conversation of this shape; None: nobody knows."""
+    """The number of cache hints in a conversation of this shape; None if unknown."""
     hints = shape >> _HINTS & _MOST_HINTS
     return hints if hints < _MOST_HINTS else None
 
 
 class Summary(NamedTuple):
-    """What an answer says of itself, without its content."""
+    """The metadata of a response, without its content."""
 
     model: str | None
     usage: Usage | None
     id: str | None = None
     tier: str | None = None
-    """The service tier, where it is not the standard one."""
+    """The service tier, if it is not the standard one."""
 
 
 class Lane(Struct, frozen=True, eq=False):
-    """How a dialect reads and writes plain conversations."""
+    """How a dialect decodes and encodes plain conversations."""
 
     field: str
-    """The field of a body that has the conversation."""
+    """The body field that has the conversation."""
     read: Callable[[Raw], tuple[Turns, Marks]]
-    """Raises `NotPlain`, or msgspec's errors, where it is not plain."""
+    """Raises `NotPlain`, or msgspec's errors, if it is not plain."""
     write: Callable[[Turns, Names], list[Any]]
-    """The items of the list that stands there; raises `NotPlain`."""
+    """The items of the list in that field; raises `NotPlain`."""
     mark: Callable[[list[Any], Mark], None]
-    """Given what is written, as JSON: puts in what a mark stands for, thinking first."""
+    """Inserts what a mark stands for into the written JSON; marks of thinking come first."""
     groups_results: bool = False
     """Whether all results of a turn are in one message."""
     takes_text: bool = False
-    """Whether a text may stand in the place of the list."""
+    """Whether a text may replace the list."""
     shows_calls: bool = False
-    """Whether its clients may have been shown what other providers have called."""
+    """Whether its clients may have been shown calls of other providers."""
     reads_arguments: bool = False
-    """Whether its writer reads the arguments of calls, and so raises where they are none."""
+    """Whether its writer parses the arguments of calls, and so raises if they are invalid."""
     has_places: bool = False
-    """Whether what a message means may depend on its place: ids that are derived from it."""
+    """Whether the meaning of a message may depend on its position, as with derived ids."""
     labels: frozenset[str] = frozenset()
-    """Fields of a body that only tell requests apart: who asks, which cache to look in."""
+    """Body fields that only identify requests: the user, the cache key."""
     vouch: Callable[[list[Any]], None] | None = None
-    """Puts words for signatures into what `write` has made, where some targets demand them."""
+    """Inserts placeholders for signatures into what `write` made, for targets that require them."""
     summary: Callable[[bytes], Summary | None] | None = None
-    """What a whole answer says of itself; None where it has to be read in full."""
+    """Reads the metadata of a non-streamed response; None if it must be decoded in full."""
 
 
 DEEP = 2 * MAX_DEPTH
-"""So many characters may nest too deeply for the model."""
+"""Texts with more characters may nest too deeply for the model."""
 
 
 def check_depth(text: str) -> None:
-    """Raise where JSON text may nest too deeply for the model."""
+    """Raise if JSON text may nest too deeply for the model."""
     if text.count("{") + text.count("[") > MAX_DEPTH:
         raise NotPlain
 
@@ -267,7 +268,7 @@ def arguments_of(call: Call) -> dict[str, Any]:
     """The arguments as an object."""
     try:
         found = loads(call.function.arguments)
-    except Exception:  # noqa: BLE001 - whatever it is, the general path knows what to do
+    except Exception:  # noqa: BLE001 - the general path handles any invalid arguments
         raise NotPlain from None
     if type(found) is not dict:
         raise NotPlain
@@ -275,5 +276,5 @@ def arguments_of(call: Call) -> dict[str, Any]:
 
 
 def text_or_texts(texts: list[str]) -> str | list[Text]:
-    """The content of a message that says these texts."""
+    """The content of a message with these texts."""
     return texts[0] if len(texts) == 1 else [Text(text) for text in texts]

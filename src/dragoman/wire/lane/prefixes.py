@@ -1,8 +1,7 @@
-"""Conversations that were translated before: one that has grown by a turn costs the turn.
+"""Remembers translated conversations, so that one that has grown costs only the new turns.
 
-Nothing is remembered unless somebody asks for it (`remember_conversations`): what is said in them
-stays in memory, up to a number of bytes. A beginning is found by its exact bytes, behind the same
-head and for the same target.
+This is off unless enabled with `remember_conversations`, since content stays in memory, up to a
+number of bytes. A known beginning is found by its exact bytes, with the same head and target.
 """
 
 from __future__ import annotations
@@ -22,34 +21,34 @@ from dragoman.wire.lane.plain import Lane, Marks, Names, NotPlain, Turns
 from dragoman.wire.lane.survey import ENDINGS, surveyed_more
 
 _elements = Decoder(list[Raw]).decode
-_OPENING = 256
-"""By so many bytes of its beginning a conversation is looked up."""
-_ALIKE = 8
-"""So many conversations that begin alike are kept."""
+_KEY_BYTES = 256
+"""The number of leading bytes by which a conversation is looked up."""
+_MAX_ALIKE = 8
+"""Maximum number of conversations with the same beginning."""
 
 
 class Known(NamedTuple):
-    """A conversation up to some point, and what became of it."""
+    """A conversation up to some point, and its translation."""
 
     raw: bytes
-    """As it came, without the end of the list."""
+    """As received, without the closing bracket of the list."""
     items: bytes
-    """As it was written, the whole list."""
+    """As written, the whole list."""
     shape: int
-    """All but how it ended."""
+    """Everything but how it ends."""
     names: Names
     leading: Turns
     marks: Marks
     turns: int
-    """How many turns it has."""
+    """The number of turns."""
 
     @property
     def size(self) -> int:
-        """In bytes, about."""
+        """Approximate size in bytes."""
         return len(self.raw) + len(self.items) + 100 * (len(self.names) + len(self.marks))
 
     def messages(self, lane: Lane) -> int:
-        """How many messages it has."""
+        """The number of messages."""
         return len(_elements(self.raw + b"]")) if lane.groups_results else self.turns
 
 
@@ -57,7 +56,7 @@ _Key = tuple[Hashable, Hashable, bytes]
 
 
 class Conversations:
-    """Those that were used last, bounded in bytes. Safe to share among threads."""
+    """The most recently used conversations, bounded in bytes. Thread-safe."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -67,12 +66,12 @@ class Conversations:
 
     @property
     def size(self) -> int:
-        """How many bytes are held."""
+        """The number of bytes held."""
         return self._size
 
     def find(self, asked: Hashable, fields: bytes, raw: bytes) -> Known | None:
-        """The longest beginning of a conversation that is known, behind the same head."""
-        key = (asked, sample_of(fields), raw[:_OPENING])
+        """The longest known beginning of a conversation, with the same head."""
+        key = (asked, sample_of(fields), raw[:_KEY_BYTES])
         with self._lock:
             kept = self._kept.get(key)
             if kept is None or kept[0] != fields:
@@ -83,10 +82,10 @@ class Conversations:
         return max(found, key=lambda each: len(each.raw), default=None)
 
     def keep(self, asked: Hashable, fields: bytes, known: Known, grown: Known | None) -> None:
-        """Remember a conversation, in the place of the one that it has grown out of."""
-        if known.size + len(fields) > self._max_bytes // 2 or len(known.raw) < _OPENING:
+        """Remember a conversation, replacing the one that it has grown from."""
+        if known.size + len(fields) > self._max_bytes // 2 or len(known.raw) < _KEY_BYTES:
             return
-        key = (asked, sample_of(fields), known.raw[:_OPENING])
+        key = (asked, sample_of(fields), known.raw[:_KEY_BYTES])
         with self._lock:
             held, alike = self._kept.pop(key, (fields, []))
             if held != fields:
@@ -95,7 +94,7 @@ class Conversations:
             if not alike:
                 self._size += len(fields)
             left = [each for each in alike if each is not grown and each.raw != known.raw]
-            left = [known, *left][:_ALIKE]
+            left = [known, *left][:_MAX_ALIKE]
             self._size += sum(each.size for each in left) - sum(each.size for each in alike)
             self._kept[key] = (held, left)
             while self._size > self._max_bytes:
@@ -104,27 +103,27 @@ class Conversations:
 
 
 class Growth(NamedTuple):
-    """What a conversation has grown by since it was known."""
+    """What was added to a known conversation."""
 
     before: Known
     turns: Turns
     shape: int
-    """Of all of it."""
+    """Of the whole conversation."""
     names: Names
-    """Of all of it."""
+    """Of the whole conversation."""
     fresh: Names
-    """Those that are new."""
+    """Only the new ones."""
     marks: Marks
 
     def known(self, raw: bytes, items: bytes) -> Known:
-        """The whole, to be remembered: the list as it came, and its items."""
+        """The whole conversation to remember, given the list as received and as written."""
         count = self.before.turns + len(self.turns)
         shape = self.shape & ~ENDINGS
         return Known(raw, items, shape, self.names, self.before.leading, self.marks, count)
 
 
 def growth(raw: bytes, before: Known, lane: Lane) -> Growth | None:
-    """What a conversation has grown by; None where it has not, or not by answers."""
+    """What was added to a conversation; None if nothing was, or not starting with a response."""
     more = raw[len(before.raw) :].lstrip()
     if not more.startswith(b","):
         return None
@@ -147,20 +146,20 @@ class _Memory:
 
 
 def remember_conversations(max_bytes: int = 64 * 1024 * 1024) -> None:
-    """Keep plain conversations that are translated in this process, up to so many bytes.
+    """Remember plain conversations that this process translates, up to a number of bytes.
 
-    One that comes again with more behind it is translated from there on: for a gateway, whose
-    clients send the whole conversation each time.
+    When a conversation comes again with further messages, only these are translated. Useful for a
+    gateway, whose clients send the whole conversation each time.
     """
     expect(max_bytes, int, "max_bytes")
     _Memory.conversations = Conversations(max_bytes)
 
 
 def forget_conversations() -> None:
-    """Keep none any longer, and let go of those that were kept."""
+    """Stop remembering conversations, and free those in memory."""
     _Memory.conversations = None
 
 
 def conversations() -> Conversations | None:
-    """Those that are kept; None: nobody asked for it."""
+    """The remembered conversations; None if this is off."""
     return _Memory.conversations

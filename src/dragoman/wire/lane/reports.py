@@ -1,8 +1,8 @@
-"""What is reported of a conversation that has more to it than is written: learned, then repeated.
+"""Learns which losses and repairs the general path reports, and repeats them for plain requests.
 
-The general path is shown a skeleton in which everything occurs twice (`skeleton.skeleton`). What it
-reports of each is what it reports of all of its kind; and the order in which it does so shows how
-many passes it makes over the conversation.
+The general path translates a skeleton in which everything occurs twice (`skeleton.skeleton`). What
+it reports about one is what it reports about all of that kind; the order of reports shows how many
+passes it makes over the conversation.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _PLACE = re.compile(r"messages\[(\d+)\](?:\.parts\[(\d+)\])?")
 
 
 class _Report(NamedTuple, Generic[N]):
-    """What is said of one thing."""
+    """A report about one thing."""
 
     note: N
     has_part: bool
     rest: str
-    """Of its path, behind the place."""
+    """The path after the message and part."""
 
     def at(self, message: int, part: int) -> N:
         place = f"messages[{message}].parts[{part}]" if self.has_part else f"messages[{message}]"
@@ -36,20 +36,20 @@ class _Report(NamedTuple, Generic[N]):
 
 
 class _Pass(NamedTuple, Generic[N]):
-    """What is said in one pass over the conversation: first of the request, then by kind."""
+    """The reports of one pass over the conversation: those about the request, then by kind."""
 
     fixed: tuple[N, ...]
     by_kind: dict[int, tuple[_Report[N], ...]]
 
 
 class Reports(Struct, Generic[N], frozen=True, eq=False):
-    """What is said of all."""
+    """All reports about a conversation."""
 
     fixed: tuple[N, ...]
     passes: tuple[_Pass[N], ...] = ()
 
     def of(self, marks: Marks) -> tuple[N, ...]:
-        """What is said of a conversation that has these."""
+        """The reports for a conversation with these marks."""
         if not self.passes or not marks:
             return self.fixed
         notes: list[N] = []
@@ -61,7 +61,7 @@ class Reports(Struct, Generic[N], frozen=True, eq=False):
 
 
 def reports_of(notes: Sequence[N], marks: Marks, leading: int) -> Reports[N] | None:
-    """What notes say of a skeleton, of which these are the marks; None where it can't be told."""
+    """Learn from the notes on a skeleton with these marks; None if they follow no clear pattern."""
     try:
         runs = list(_runs(notes, marks, leading))
         if len(runs) == 1 and not runs[0][1]:
@@ -78,7 +78,7 @@ _Found = tuple[Mark, _Report[N]]
 def _runs(
     notes: Sequence[N], marks: Marks, leading: int
 ) -> Iterator[tuple[list[N], list[_Found[N]]]]:
-    """Notes of the request, and those of the conversation that follow, as long as they go on."""
+    """Split the notes into passes: those on the request, then those on the conversation."""
     kinds = _kinds(mark for mark in marks if mark[0] != RENAMED)
     renamed = {(message, part) for kind, message, part in marks if kind == RENAMED}
     fixed: list[N] = []
@@ -97,7 +97,7 @@ def _runs(
         is_of_id = isinstance(note, Repair) and note.rule == RENAMED_IDS
         kind = RENAMED if is_of_id and (message, part) in renamed else kinds.get((message, part))
         if kind is None or note.path.startswith(".content[", place.end()):
-            raise NotPlain  # of the latter, not which one it is
+            raise NotPlain  # for content of results, the item would be unknown
         if found and (message, part) < found[-1][0][1:]:
             yield fixed, found
             fixed, found = [], []
@@ -107,7 +107,7 @@ def _runs(
 
 
 def _kinds(marks: Iterable[Mark]) -> dict[tuple[int, int], int | None]:
-    """What is where; None where there are two things in one place."""
+    """The kind of mark by position; None if a position has two."""
     kinds: dict[tuple[int, int], int | None] = {}
     for kind, message, part in marks:
         place = (message, -1 if kind & ABOUT_MESSAGES else part)
@@ -116,7 +116,7 @@ def _kinds(marks: Iterable[Mark]) -> dict[tuple[int, int], int | None]:
 
 
 def _pass(fixed: list[N], found: list[_Found[N]], marks: Marks) -> _Pass[N]:
-    """The pass in which these notes were made; raises where not all of a kind fare alike."""
+    """The pass that made these notes; raises if marks of one kind differ."""
     by_mark: dict[Mark, list[_Report[N]]] = {}
     for mark, report in found:
         by_mark.setdefault(mark, []).append(report)
@@ -125,7 +125,7 @@ def _pass(fixed: list[N], found: list[_Found[N]], marks: Marks) -> _Pass[N]:
         place = (kind, message, -1 if kind & ABOUT_MESSAGES else part)
         reports = tuple(by_mark.get(place, ()))
         if reports and kind & SPELLED:
-            raise NotPlain  # it was to say nothing
+            raise NotPlain  # spelling must not be reported
         said = [report.at(0, 0) for report in reports]
         if kind in by_kind and [report.at(0, 0) for report in by_kind[kind]] != said:
             raise NotPlain

@@ -1,10 +1,10 @@
-"""Plain requests from bytes to bytes, at the speed of JSON.
+"""Translates plain requests from bytes to bytes, at the speed of JSON parsing.
 
-The general path (decode, fit, encode) is the truth. The lane gives the same bytes, losses, repairs
-and context for requests whose conversation is plain (`plain`, `survey`), and nothing for all
-others, which then take the general path, whole. Each dialect has one reader and one writer of
-plain conversations (its `lane` module); everything but the conversation is translated by the
-general path once and then found by its bytes (`heads`).
+The general path (decode, fit, encode) is the reference. The lane gives the same bytes, losses,
+repairs and context for requests whose conversation is plain (`plain`, `survey`), and None for all
+others, which then take the general path. Each dialect has one reader and one writer of plain
+conversations (its `lane` module); everything but the conversation is translated by the general path
+once and then found by its bytes (`heads`).
 """
 
 from __future__ import annotations
@@ -18,27 +18,26 @@ from msgspec import Raw
 
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.envelope import PREFIX, is_signing
-from dragoman.wire.lane.adapting import (
+from dragoman.wire.lane.attachments import filled, forms_in
+from dragoman.wire.lane.backoff import Backoff
+from dragoman.wire.lane.call_adjustments import (
     refused_form,
     renamed_marks,
     vouched_marks,
     with_renamed_ids,
 )
-from dragoman.wire.lane.attachments import filled, forms_in
-from dragoman.wire.lane.beginnings import Odd, plain_ending
 from dragoman.wire.lane.heads import (
     Asked,
     Given,
     Head,
     Heads,
     Leading,
+    build_head,
     called_first,
     given_in,
-    made_head,
     sample_of,
 )
 from dragoman.wire.lane.labels import Labels, labelled
-from dragoman.wire.lane.patience import Patience
 from dragoman.wire.lane.plain import (
     Form,
     Lane,
@@ -50,32 +49,33 @@ from dragoman.wire.lane.plain import (
     encode,
     with_marks,
 )
+from dragoman.wire.lane.plain_endings import Odd, plain_ending
 from dragoman.wire.lane.prefixes import Conversations, Known, conversations, growth
 from dragoman.wire.lane.survey import ATTACHMENTS, BEHIND, ENDINGS, OPENINGS, surveyed
 from dragoman.wire.lane.switch import is_on
 from dragoman.wire.shown_calls import MARK
 
 HEADS = Heads()
-PATIENCE = Patience()
-"""Those of this process."""
+BACKOFF = Backoff()
+"""The caches of this process."""
 LONG = 8 * 1024
-"""From so many bytes on, a conversation takes the lane though its head is new."""
+"""From this many bytes on, a conversation takes the lane even if its head is new."""
 Forms = tuple[Form, ...]
 PASSING = -1
-"""In the place of a shape: whatever it is."""
+"""In place of a shape: matches any."""
 _split = msgspec.json.Decoder(dict[str, Raw]).decode
 _ENVELOPE, _COUNTERPART = PREFIX.encode(), MARK.encode()
 _ESCAPED = re.compile(rb"\\u00[2-7]")
-"""A character of ASCII that nobody has to escape."""
+"""An escaped ASCII character that needs no escape."""
 _elements = msgspec.json.Decoder(list[Raw]).decode
 _TRIES = 8
 _OPENING = 256
-"""By so many bytes a conversation is known to have come before."""
+"""The number of leading bytes that identify a conversation seen before."""
 _ODD = (NotPlain, msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
 def translated(body: Any, asked: Asked) -> Encoded | None:
-    """The request in another dialect; None where it has to take the general path."""
+    """The request in another dialect; None if it must take the general path."""
     if type(body) is not bytes or not is_on():
         return None
     try:
@@ -87,14 +87,14 @@ def translated(body: Any, asked: Asked) -> Encoded | None:
     try:
         if not asked.repair and (passed := _passed(body, given, raw, asked)) is not None:
             return passed
-        if _ends_odd(raw, asked.source) if len(raw) >= LONG else PATIENCE.is_over(given.sample):
+        if _ends_odd(raw, asked.source) if len(raw) >= LONG else BACKOFF.should_skip(given.sample):
             return None
         made = _of_conversation(given, raw, asked)
     except _ODD:
-        PATIENCE.note_odd(given.sample)
+        BACKOFF.record_failure(given.sample)
         return None
     if made is not None:
-        PATIENCE.note_plain(given.sample)
+        BACKOFF.record_success(given.sample)
     return made
 
 
@@ -109,16 +109,16 @@ def _of_conversation(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
 
 
 def _translated_ending(given: Given, raw: Raw, asked: Asked, odd: Odd) -> Encoded | None:
-    """As `_translated`, of a conversation that is plain only from some message on.
+    """Like `_translated`, for a conversation that is plain only from some message on.
 
-    What stands before is worth a head only where it comes again.
+    The part before is only worth a head if it comes again.
     """
     opening = bytes(memoryview(raw)[:_OPENING])
     if len(opening) < LONG and not HEADS.was_seen((given.sample, opening)):
         raise NotPlain
     beginning, ending, turns, marks, (shape, names, _) = plain_ending(raw, asked.source, odd)
     if _is_ours(b",".join(beginning), asked.source):
-        return None  # what it says when it is opened may depend on more than its bytes
+        return None  # the meaning of an envelope may depend on more than its bytes
     forms: Forms = ()
     if shape & ATTACHMENTS:
         forms, marks = forms_in(turns, marks)
@@ -137,9 +137,9 @@ def _translated_ending(given: Given, raw: Raw, asked: Asked, odd: Odd) -> Encode
 
 
 def _ends_odd(raw: Raw, lane: Lane) -> bool:
-    """Whether the last message of a long conversation can't be plain: the others need not be read.
+    """Whether the last message of a long conversation can't be plain, so that reading is pointless.
 
-    It begins behind one of the last `},`, where that leaves one whole value; else nobody knows.
+    It begins after one of the last `},`, if the rest is one whole value; else it is unknown.
     """
     end = bytes(memoryview(raw)[-LONG:])
     place = len(end)
@@ -162,7 +162,7 @@ def _is_odd(raw: Raw, lane: Lane) -> bool:
     except msgspec.ValidationError:
         return True
     except _ODD:
-        pass  # it may be so only because it stands alone
+        pass  # perhaps only because it is alone
     return False
 
 
@@ -199,7 +199,7 @@ def _translated(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
 def _translated_growth(
     given: Given, raw: bytes, asked: Asked, kept: Conversations
 ) -> Encoded | None:
-    """As `_translated`, of a conversation that is remembered, or of which the beginning is."""
+    """Like `_translated`, for a conversation that is remembered, or whose beginning is."""
     before = kept.find(asked.key, given.known, raw)
     grown = None if before is None else growth(raw, before, asked.source)
     if before is None or grown is None:
@@ -242,7 +242,7 @@ def _head(
     asked: Asked,
     length: int,
 ) -> Head | None:
-    """The head of a request whose conversation has this shape; None where it has no lane."""
+    """The head of a request whose conversation has this shape; None if it can't use the lane."""
     before = encode(leading) if leading else b""
     led = sample_of(before) if leading else b""
     key: tuple[Hashable, ...] = (given.sample, led, shape, forms, asked.key)
@@ -250,15 +250,15 @@ def _head(
     if not is_known:
         if length < LONG and not HEADS.was_seen(key):
             return None
-        head = made_head(given, leading, shape, forms, called_first(names, given), asked)
+        head = build_head(given, leading, shape, forms, called_first(names, given), asked)
         HEADS.keep(key, given.known, head, before)
     if head is None or not names or head.functions.issuperset(names.values()):
         return head
-    functions = tuple(sorted(set(names.values())))  # some are not declared
+    functions = tuple(sorted(set(names.values())))  # some are undeclared
     key = (*key, functions)
     head, is_known = HEADS.find(key, given.known, before)
     if not is_known:
-        head = made_head(given, leading, shape, forms, functions, asked)
+        head = build_head(given, leading, shape, forms, functions, asked)
         HEADS.keep(key, given.known, head, before)
     return head
 
@@ -268,7 +268,7 @@ def _written(turns: Turns, leading: Turns, names: Names, head: Head) -> bytes:
     if head.attachments:
         said = filled(said, head.attachments)
         if head.lane.takes_text and len(said) == 1 and type(said[0].content) is str:
-            raise NotPlain  # a text, which may be written otherwise where it is alone
+            raise NotPlain  # a single text, which may be encoded differently
     if head.is_text:
         return encode(said[0].content)
     items = head.lane.write(said, names)
@@ -278,16 +278,16 @@ def _written(turns: Turns, leading: Turns, names: Names, head: Head) -> bytes:
 
 
 def _passed(body: bytes, given: Given, raw: Raw, asked: Asked) -> Encoded | None:
-    """What stays in its dialect, for a host that nobody knows: the conversation as it came.
+    """Pass a conversation on unchanged, within its dialect and for an unknown host.
 
-    Nothing of it is looked at: numbers that no float can hold, and values that nest deeper than the
-    model allows, are passed on as well. So is an envelope that somebody has hidden by escapes,
-    unless they are signed.
+    Its content is not inspected: numbers that no float can hold, and values that nest deeper than
+    the model allows, are passed on too. So is an envelope hidden by escapes, unless envelopes are
+    signed.
     """
     key = (given.sample, PASSING, asked.key)
     head, is_known = HEADS.find(key, given.known)
     if not is_known:
-        head = made_head(given, [], 0, (), (), asked)
+        head = build_head(given, [], 0, (), (), asked)
         HEADS.keep(key, given.known, head)
     if head is None or not head.passes or head.is_named:
         return None
@@ -297,31 +297,31 @@ def _passed(body: bytes, given: Given, raw: Raw, asked: Asked) -> Encoded | None
     if _is_ours(body, asked.source):
         return None
     if not body.isascii():
-        body.decode()  # raises where it is no text
+        body.decode()  # raises if it is not UTF-8
     return _encoded(memoryview(raw), head, (), given.labels)
 
 
 def _is_ours(body: bytes, lane: Lane) -> bool:
-    """Whether there may be something in it that a front has written: that has to be opened."""
+    """Whether it may contain something that a front has written, which must be opened."""
     if _ENVELOPE in body or (lane.shows_calls and _COUNTERPART in body):
         return True
     return is_signing() and _ESCAPED.search(body) is not None
 
 
 def _takes_ids(names: Names, head: Head) -> bool:
-    """Whether the target takes the ids of the calls as they are."""
+    """Whether the target accepts the call ids as they are."""
     return head.ids.accepts_all(names) and head.used_ids.isdisjoint(names)
 
 
 def _check_arguments(turns: Turns) -> None:
-    """Raise where the arguments of some call are no object."""
+    """Raise if the arguments of a call are not an object."""
     for turn in turns:
         for call in getattr(turn, "tool_calls", None) or ():
             arguments_of(call)
 
 
 def _encoded(items: bytes | memoryview, head: Head, marks: Marks, labels: Labels) -> Encoded:
-    """What is sent, with a head of its own: what is shared is never given away to be changed."""
+    """Assemble the result, with copies of everything mutable in the shared head."""
     if head.is_begun:
         items = items[1:]
     headers = head.headers

@@ -1,7 +1,7 @@
-"""The smallest conversation of a shape, with everything in it that the shape says.
+"""Skeletons: the smallest conversation of a shape, with everything that the shape stands for.
 
-The general path translates it once for each head: that shows what becomes of every conversation of
-the shape, and what is reported of it (`heads`, `reports`).
+The general path translates it once for each head: this shows how every conversation of the shape is
+translated, and what is reported (`heads`, `reports`).
 """
 
 from __future__ import annotations
@@ -81,11 +81,10 @@ _NOT_SPELLED = sum(MARKS) & ~SPELLED
 def skeleton(
     shape: int, functions: Sequence[str], forms: tuple[Form, ...] = (), *, groups_results: bool
 ) -> tuple[Turns, Names, list[Mark]]:
-    """The smallest conversation of a shape, whose calls are of these functions; names; and marks.
+    """The smallest conversation of a shape, with calls of these functions; names; and marks.
 
-    Where there are marks, all that they stand for is there twice, at the beginning and at the end:
-    what is reported may depend on that. What is only spelled otherwise stands between them, so
-    that nothing else is where it is.
+    Everything marked occurs twice, at the beginning and at the end, as reports may depend on that.
+    Mere spelling differences are in between, so that nothing else is at their position.
     """
     made = _Skeleton(shape, functions, forms)
     marked = [mark for mark in MARKS if shape & mark]
@@ -105,11 +104,11 @@ class _Skeleton:
         self.names: Names = {}
         self._functions = cycle(functions or ("",))
         self._blocks: list[int] = []
-        """Where they begin."""
+        """The indices of their first turns."""
         self._answer: str | list[Text] = [Text("3"), Text("4")] if shape & ANSWER_LISTS else "3"
 
     def add_opening(self) -> None:
-        """What stands before the first user."""
+        """Add what precedes the first user message."""
         if self.shape & ONLY_ROUNDS:
             return
         if self.shape & CALLS_FIRST:
@@ -119,7 +118,7 @@ class _Skeleton:
             self.turns.append(Assistant(self._answer))
 
     def add_block(self, *, is_last: bool) -> None:
-        """Something of everything that there is."""
+        """Add one of everything in the shape."""
         shape, turns = self.shape, self.turns
         self._blocks.append(len(turns))
         if shape & ONLY_ROUNDS:
@@ -136,20 +135,20 @@ class _Skeleton:
         if shape & CALLS:
             self._add_rounds(is_last=is_last)
         elif not is_last and not shape & USERS_IN_A_ROW:
-            turns.pop()  # the next block begins with a user
+            turns.pop()  # the next block begins with a user message
 
     def _user_list(self) -> Contents:
         return self._list(USER_ATTACHMENTS)
 
     def _list(self, attached: int) -> Contents:
-        """Texts, and all there is among them."""
+        """Texts, with all attachments between them."""
         parts: Contents = [Text("1"), Text("2")]
         for form in self._forms if self.shape & attached else ():
             parts += [sampled(form, 0), Text("3"), sampled(form, 1), Text("4")]
         return parts
 
     def _add_rounds(self, *, is_last: bool) -> None:
-        """Calls, with all that follows results anywhere, and at the end what follows them there."""
+        """Add calls with everything that may follow results and, in the last block, the ending."""
         shape, turns = self.shape, self.turns
         beside = self._user_list() if shape & LISTS_BESIDE_RESULTS else "7"
         if shape & USER_BESIDE_RESULTS and not shape & ENDS_WITH_USER_BESIDE_RESULTS:
@@ -175,7 +174,7 @@ class _Skeleton:
             turns += [Assistant("9"), User("0")]
 
     def _add_round(self, kind: type[Result] | None = None, result: str | Contents = "0") -> None:
-        """Calls and their results, which have failed if any have."""
+        """Add calls and their results, failed ones if the shape has such."""
         first = len(self.names)
         ids = [_id(first + n, self.shape) for n in range(2 if self.shape & SEVERAL_CALLS else 1)]
         self.names.update(zip(ids, self._functions, strict=False))
@@ -185,7 +184,7 @@ class _Skeleton:
         self.turns += [Assistant(said, calls), *(kind(called, result) for called in ids)]
 
     def marks(self, kinds: list[int], *, groups_results: bool) -> list[Mark]:
-        """What there is, in the first turn that can have it and in the last one."""
+        """The marks, for the first and the last turn that can have each."""
         chosen: dict[int, list[int]] = {}
         is_mixed = len(self._blocks) > 2  # noqa: PLR2004 - see `skeleton`
         for kind in kinds:
@@ -207,7 +206,7 @@ class _Skeleton:
         return marks
 
     def _attached(self, turn: Turn) -> Iterator[tuple[int, int]]:
-        """Which attachments there are in a turn, and in which parts of its message."""
+        """The attachments in a turn: their kinds, and the indices of their parts."""
         for place, part in enumerate(turn.content if type(turn.content) is list else ()):
             if type(part) is Attachment:
                 is_result = isinstance(turn, Result)
@@ -215,7 +214,7 @@ class _Skeleton:
 
 
 def _id(number: int, shape: int) -> str:
-    """An id that every target takes, or one of a form that some refuse."""
+    """An id that every target accepts, or one of a form that some refuse."""
     if not shape & REFUSED:
         return f"lane{number:05}"
     return f"l{'.' if shape & ODD_IDS else ''}{number:05}{'x' * 64 if shape & LONG_IDS else ''}"
@@ -236,7 +235,7 @@ def _may_have(turn: Turn, kind: int) -> bool:
 
 
 def _part(turn: Turn, kind: int, having: Sequence[int]) -> int:
-    """The number of the part that it is about, given what else the message has."""
+    """The index of the part that a mark is about, given the message's other marks."""
     if not isinstance(turn, Assistant):
         return 0
     thoughts = [each for each in having if each & THINKING]
@@ -250,12 +249,12 @@ def _part(turn: Turn, kind: int, having: Sequence[int]) -> int:
 
 
 def messages_in(turns: Turns, *, groups_results: bool) -> int:
-    """How many messages a skeleton has."""
+    """The number of messages in a skeleton."""
     return places_of(turns, groups_results=groups_results)[-1][0] + 1
 
 
 def places_of(turns: Turns, *, groups_results: bool) -> list[tuple[int, int]]:
-    """The number of the message that each turn is in, and of its first part there."""
+    """The message index of each turn, and the index of its first part there."""
     places: list[tuple[int, int]] = []
     message, part = -1, 0
     for turn in turns:

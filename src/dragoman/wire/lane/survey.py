@@ -1,9 +1,9 @@
-"""One look at a conversation: whether any target takes it as it is, and what there is in it.
+"""Surveys a conversation in one pass: whether any target accepts it as it is, and its content.
 
-What fitting would have to do anything about is not plain: blank texts, calls without a result,
-results out of order, ids used twice, instructions amid the conversation, an answer to be gone on
-with. What may matter to some targets only is noted in the shape, of which `skeleton` makes the
-smallest conversation: the general path shows what becomes of that.
+Whatever fitting would have to repair is not plain: blank texts, calls without a result, results out
+of order, duplicate ids, instructions within the conversation, a prefill. What may matter to some
+targets only is recorded in the shape, from which `skeleton` makes the smallest such conversation;
+the general path shows how that is translated.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from dragoman.wire.lane.plain import (
     check_depth,
 )
 
-# What there is in a conversation.
+# The content of a conversation.
 CALLS = 1
 SEVERAL_CALLS = 2
 """In one turn."""
 TEXT_BEFORE_CALLS = 4
 ANSWERS = 8
-"""Texts of the model, without calls."""
+"""Assistant messages without calls."""
 ANSWERS_IN_A_ROW = 16
 USERS_IN_A_ROW = 32
 USER_AFTER_RESULTS = 64
 USER_BESIDE_RESULTS = 128
 ENDS_WITH_RESULTS = 256
 USER_LISTS = 512
-"""Of several texts."""
+"""Messages of several texts."""
 ANSWER_LISTS = 1024
 USER_ATTACHMENTS = 2048
 RESULT_LISTS = 4096
@@ -54,30 +54,30 @@ LISTS_BESIDE_RESULTS = 8192
 ENDS_WITH_USER_AFTER_RESULTS = 16384
 ENDS_WITH_USER_BESIDE_RESULTS = 32768
 
-RESULT_ATTACHMENTS = 1 << 38  # those between are marks, and so are those up to 41
+RESULT_ATTACHMENTS = 1 << 38  # the bits in between, and those up to 41, are marks
 ANSWER_FIRST = 1 << 42
-"""It begins with the model."""
+"""It begins with an assistant message."""
 CALLS_FIRST = 1 << 43
-"""It begins with calls of the model's."""
+"""It begins with calls."""
 ONLY_ROUNDS = 1 << 44
-"""There are calls and results, and no user says anything."""
+"""It has calls and results, but no user message."""
 
 ATTACHMENTS = USER_ATTACHMENTS | RESULT_ATTACHMENTS
 BEHIND = 1 << 45
-"""Something stands before it that stays as it came."""
+"""It follows a part of the conversation that the lane doesn't translate."""
 
 OPENINGS = ANSWER_FIRST | CALLS_FIRST | ONLY_ROUNDS
 ENDINGS = ENDS_WITH_RESULTS | ENDS_WITH_USER_AFTER_RESULTS | ENDS_WITH_USER_BESIDE_RESULTS
 
 
 Survey = tuple[int, Names, Turns]
-"""The shape of a conversation, the functions that it calls, and the instructions before it."""
+"""The shape of a conversation, its functions by call id, and the instructions before it."""
 
 
 def surveyed(turns: Turns) -> Survey:
-    """What there is in a conversation.
+    """Survey a conversation.
 
-    Raises `NotPlain`. A list of one text becomes that text.
+    Raises `NotPlain`. A list of a single text is replaced by that text.
     """
     leading: Turns = []
     said = turns
@@ -99,9 +99,9 @@ def surveyed(turns: Turns) -> Survey:
 
 
 def surveyed_more(turns: Turns, names: Names) -> int:
-    """The shape of what a conversation has grown by, beginning with the model's answer.
+    """The shape of what was added to a conversation, which must begin with an assistant message.
 
-    `names` has the functions that were called before, and learns those that are called now.
+    `names` has the functions called before, and is extended.
     """
     if not turns or type(turns[0]) is not Assistant:
         raise NotPlain
@@ -109,10 +109,10 @@ def surveyed_more(turns: Turns, names: Names) -> int:
 
 
 def _opening(turns: Turns, shape: int) -> int:
-    """How a conversation begins that the model begins."""
+    """How a conversation begins that doesn't begin with a user message."""
     first, *others = turns
     if type(first) is not Assistant or type(others[0]) is Assistant:
-        raise NotPlain  # what is said in a row may be joined, and then begin otherwise
+        raise NotPlain  # consecutive messages may be merged, which changes the beginning
     opening = CALLS_FIRST if first.tool_calls else ANSWER_FIRST
     if any(isinstance(turn, User) for turn in others):
         return opening
@@ -127,7 +127,7 @@ def _leading(turns: Turns) -> Turns:
         if not isinstance(turn, (System, Developer)):
             break
         if type(turn) is System or type(turn) is Developer:
-            _settle(turn)  # else it stays as it came: nobody but the general path writes it
+            _settle(turn)  # otherwise it stays as received: only the general path encodes it
         leading.append(turn)
     return leading
 
@@ -135,9 +135,9 @@ def _leading(turns: Turns) -> Turns:
 def _shape(turns: Iterator[Any], names: Names) -> int:  # noqa: C901, PLR0912 - one pass, for speed
     shape = 0
     waiting: list[str] = []
-    """The ids of calls whose results are to come, the next one last."""
+    """The ids of calls whose results must follow, the next one last."""
     ending = 0
-    """How a user spoke after results, if the model has said nothing since."""
+    """How a user message followed results, if no assistant message came since."""
     before: type[Turn] | None = None
     for turn in turns:
         kind, content = type(turn), turn.content
@@ -189,13 +189,13 @@ def _shape(turns: Iterator[Any], names: Names) -> int:  # noqa: C901, PLR0912 - 
 
 
 def _called(calls: list[Call], names: Names) -> list[str]:
-    """The ids of calls, the first one last; their functions are noted."""
+    """The ids of calls, the first one last; adds their functions to `names`."""
     ids: list[str] = []
     for call in calls:
         called, function = call.id, call.function
         arguments = function.arguments
         if not called or called in names or not arguments or arguments[0] != "{":
-            raise NotPlain  # among others blank arguments, which stand for none
+            raise NotPlain  # blank arguments, for instance, which mean none
         if len(arguments) > DEEP:
             check_depth(arguments)
         names[called] = function.name
@@ -208,7 +208,7 @@ def _called(calls: list[Call], names: Names) -> list[str]:
 
 
 def _of_result(turn: Result) -> int:
-    """What there is in a result that may be a list."""
+    """The shape of a result whose content may be a list."""
     if type(_settle(turn)) is not list:
         return 0
     if type(turn) is FailedResult:
@@ -219,7 +219,7 @@ def _of_result(turn: Result) -> int:
 
 
 def _settle(turn: Turn) -> str | list[Any]:
-    """The content, its list of one text as that text; raises where a text is blank."""
+    """The content, with a list of a single text replaced by that text; raises for blank texts."""
     content = turn.content
     if type(content) is str:
         if not content or content.isspace():
@@ -237,7 +237,7 @@ def _settle(turn: Turn) -> str | list[Any]:
 
 
 def _of_list(turn: Turn) -> int:
-    """What there is in the list that a user says."""
+    """The shape of a user message whose content is a list."""
     shape = USER_LISTS
     if any(type(each) is Attachment for each in turn.content or ()):
         shape |= USER_ATTACHMENTS

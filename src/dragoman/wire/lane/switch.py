@@ -1,4 +1,4 @@
-"""Whether the fast lane is used: it is, unless `DRAGOMAN_LANE=0` or `off` says otherwise."""
+"""The switch for the fast lane: on, unless `DRAGOMAN_LANE` is `0` or `off`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class _Switch:
-    """One for the process; for debugging and for tests."""
+    """Process-wide state, for debugging and tests."""
 
     is_on = os.environ.get("DRAGOMAN_LANE", "").strip().lower() not in ("0", "off")
 
@@ -20,14 +20,14 @@ def is_on() -> bool:
 
 @contextmanager
 def off() -> Generator[None, None, None]:
-    """Everything goes the general way within the block; what was begun before stays as it is."""
+    """Use the general path within the block; streams that have begun are not affected."""
     with _turned(to=False):
         yield
 
 
 @contextmanager
 def on() -> Generator[None, None, None]:
-    """The lane is used within the block, whatever the environment says."""
+    """Use the lane within the block, whatever the environment says."""
     with _turned(to=True):
         yield
 

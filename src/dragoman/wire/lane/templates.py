@@ -1,9 +1,9 @@
-"""Frames of a stream that repeat: read once in the general way, then compared as bytes.
+"""Templates for repetitive stream frames: the first is decoded, the next are compared as bytes.
 
-In a run of deltas the frames differ in a text, and in fields that mean nothing beyond the frame
-(a number, padding, a time). From a frame that did nothing but let a part grow, a template is made:
-the bytes around the text. A frame that has the same bytes, and a JSON string between them, says
-the same with another text. Anything else is read in the general way.
+In a run of deltas the frames differ in a text, and in fields without meaning beyond the frame (a
+number, padding, a time). A frame that only extended a part becomes a template: the bytes around the
+text. A frame with the same bytes, and a JSON string between them, means the same with another text.
+Anything else is decoded in the general way.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dragoman.model.jsontext import loads
 from dragoman.model.tools import ToolCallDelta
 from dragoman.model.value import shallow_copy
 from dragoman.wire.framing import MAX_FRAME
-from dragoman.wire.lane.columns import TEXT, Columns
+from dragoman.wire.lane.frame_columns import TEXT, Columns
 
 Delta = PartDelta | ToolCallDelta
 Path = tuple[str | int, ...]
@@ -32,7 +32,7 @@ Span = tuple[int, int]
 Match = Callable[[bytes, int], "re.Match[bytes] | None"]
 
 _text_in = msgspec.json.Decoder(str).decode
-_FEW, _MANY = 16, 8  # frames; most recorded runs are about ten
+_RUN_BEFORE_BATCH, _MIN_BATCH = 16, 8  # frames; most recorded runs are about ten
 _BACKSLASH = 0x5C
 _STRING = rb'"[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*"'
 _INTEGER = rb"(?:0|[1-9][0-9]{0,14}+)"
@@ -43,24 +43,24 @@ _COUNTS = rb"\{[^{}\\]*(?:\{[^{}\\]*\}[^{}\\]*)*\}"
 
 
 class Growth(NamedTuple):
-    """What a frame says that lets one part grow and changes nothing else, however often it comes.
+    """Describes a frame that extends one part and has no other effect, however often it comes.
 
-    That is for the dialect's decoder to know: the next frame with the same bytes but for the text
-    must say the same event with that text.
+    The dialect's decoder must guarantee this: the next frame with the same bytes except for the
+    text must mean the same event with that text.
     """
 
     delta: Delta
-    """What it said, or would say if it came again."""
+    """The event it caused, or would cause if it came again."""
     path: Path
-    """Where in the frame its text is."""
+    """The path of its text in the frame."""
     mirrors: tuple[Path, ...] = ()
-    """Where the same text is once more."""
+    """The paths of repetitions of the text."""
     kept: tuple[list[str], ...] = ()
-    """Where the decoder keeps the texts, beside the response so far."""
+    """Lists in which the decoder collects the texts, besides the accumulated response."""
     counts: str | None = None
-    """A field with an object whose numbers change from frame to frame; the last one counts."""
+    """A field with an object of numbers that change from frame to frame; the last one counts."""
     noise: Noises = None
-    """Fields at the top of the frame that mean nothing in it, beside those of the dialect."""
+    """Meaningless top-level fields of the frame, besides those of the dialect."""
 
     @property
     def field(self) -> str:
@@ -69,50 +69,50 @@ class Growth(NamedTuple):
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """What is the same in the frame after it, if that is another one of the run."""
+        """What must be equal in the next frame of the run."""
         return type(self.delta), self.delta.index, self.delta.choice, self.path, self.mirrors
 
 
-# --- what may stand between the bytes that are fixed
+# --- variable parts of frames
 
 
 class Noise(NamedTuple):
-    """A field of frames that means nothing beyond them."""
+    """A field of frames that has no meaning beyond them."""
 
     value: bytes
-    """What it looks like: a pattern."""
+    """The pattern of its value."""
     match: Match
 
     @staticmethod
     def of(value: bytes) -> Noise:
-        """One that looks so."""
+        """Create one from a pattern."""
         return Noise(value, re.compile(value).match)
 
 
 Noises = Mapping[str, Noise] | None
-"""Those of a dialect, by their names at the top of a frame; None: no frame is a repetition."""
+"""A dialect's meaningless top-level fields, by name; None: templates are not used."""
 INTEGER = Noise.of(_INTEGER)
 ASCII_TEXT = Noise.of(rb'"[ !#-\[\]-~]*"')  # ASCII without escapes
 BLANKS = Noise.of(rb"[ \t]*")
-"""What some servers pad frames with, before their last brace."""
+"""Padding that some servers add before the last brace of a frame."""
 _MIRROR = Noise.of(b"")
 
 
 class _Hole(NamedTuple):
-    """A place in a frame where its bytes may differ."""
+    """A position in a frame where bytes may differ."""
 
     start: int
     end: int
     path: Path
     noise: Noise | None
-    """None where the text is."""
+    """None for the text itself."""
 
 
 # --- templates
 
 
 class Template:
-    """Frames that differ in one text."""
+    """Decodes frames that differ in one text."""
 
     __slots__ = ("_after", "_before", "_columns", "_counts", "_delta", "_field", "_frame", "_head",
                  "_holes", "_kept", "_many", "_tail", "counts")  # fmt: skip
@@ -131,7 +131,7 @@ class Template:
         head = frame[: holes[0].start]
         steps = [(None if noise is None or noise is _MIRROR else noise.match, literal)
                  for (*_, noise), literal in zip(holes, fixed, strict=True)]  # fmt: skip
-        # The quotes of the text are fixed as well.
+        # The quotes of the text are fixed too.
         self._head = head if place else head + b'"'
         self._before = steps[:place]
         if place:
@@ -140,9 +140,9 @@ class Template:
         self._tail = b'"' + fixed[place]
         self._after = steps[place + 1 :]
         self._frame, self._holes = frame, holes
-        self._columns: Columns | None = None  # made when there are many frames
-        # How many bytes are worth a look at many frames at once; none where they have counts.
-        self._many = _MANY * len(frame) if counts is None else MAX_FRAME
+        self._columns: Columns | None = None  # created when there are many frames
+        # The number of bytes from which batches pay off; none if the frames have counts.
+        self._many = _MIN_BATCH * len(frame) if counts is None else MAX_FRAME
         self._counts = None if counts is None else counts.match
         self.counts: bytes | None = None
         """The counts of the last frame."""
@@ -151,20 +151,20 @@ class Template:
         self._kept = kept
 
     def run(self, data: bytes, position: int, told: list[Event]) -> int:
-        """Read the frames from there on; returns where the first one is that is none of these."""
+        """Decode matching frames from there on; returns the position of the first other frame."""
         if len(data) - position <= self._many:
-            return self._run_one_by_one(data, position, told, len(data))
-        # Most runs are short: the way of the many is taken once there were some.
+            return self._run_singly(data, position, told, len(data))
+        # Most runs are short: batches are used only after some frames.
         while True:
             count = len(told)
-            position = self._run_one_by_one(data, position, told, _FEW)
-            if len(told) - count < _FEW:
+            position = self._run_singly(data, position, told, _RUN_BEFORE_BATCH)
+            if len(told) - count < _RUN_BEFORE_BATCH:
                 return position
-            end = self._run_many(data, position, told)
+            end = self._run_batch(data, position, told)
             while end > position:
-                position, end = end, self._run_many(data, end, told)
+                position, end = end, self._run_batch(data, end, told)
 
-    def _run_one_by_one(self, data: bytes, position: int, told: list[Event], most: int) -> int:
+    def _run_singly(self, data: bytes, position: int, told: list[Event], most: int) -> int:
         head, size, tail, after = self._head, len(self._head), self._tail, self._after
         delta, field, before, texts = self._delta, self._field, self._before, list[str]()
         while data.startswith(head, position) and len(texts) < most:
@@ -179,14 +179,14 @@ class Template:
             end = data.find(b'"', start) if start >= 0 else -1
             if end > start and data[end - 1] == _BACKSLASH:
                 end = _end_of_string(data, start)
-            if end <= start or not data.startswith(tail, end):  # an empty text may say more
+            if end <= start or not data.startswith(tail, end):  # an empty text may mean more
                 break
             written = data[start - 1 : end + 1]
             end += len(tail)
             try:
                 text = _text_in(written)
             except (msgspec.DecodeError, UnicodeError):
-                break  # half a character, say
+                break  # such as a lone surrogate
             if after and (end := self._rest(data, end, written)) < 0:
                 break
             made = shallow_copy(delta)
@@ -197,8 +197,8 @@ class Template:
         self._keep(texts)
         return position
 
-    def _run_many(self, data: bytes, position: int, told: list[Event]) -> int:
-        """Read many frames at once; whatever is not like them is left, and may be more of them."""
+    def _run_batch(self, data: bytes, position: int, told: list[Event]) -> int:
+        """Decode a batch of frames; what follows it is left, and may match as well."""
         if self._columns is None:
             self._columns = _columns_of(self._frame, self._holes)
         texts, end = self._columns.texts(data, position)
@@ -209,12 +209,12 @@ class Template:
         return end
 
     def _keep(self, texts: list[str]) -> None:
-        """Whatever holds the texts is fed once for all of a run."""
+        """Add the texts of a run to the lists that collect them."""
         for kept in self._kept:
             kept.extend(texts)
 
     def _rest(self, data: bytes, position: int, written: bytes) -> int:
-        """Where the frame ends whose text was there; below zero where it is another one."""
+        """The end of the frame after its text; negative if the frame doesn't match."""
         counts = None
         for match, literal in self._after:
             if match is None:
@@ -232,7 +232,7 @@ class Template:
 
 
 def _columns_of(frame: bytes, holes: list[_Hole]) -> Columns:
-    """How frames like this one are taken apart; the quotes around texts are in all of them."""
+    """How to split frames like this one; the quotes around texts are fixed."""
     fixed, values, end = list[bytes](), list[bytes | None](), 0
     for hole in holes:
         is_text = hole.noise is None or hole.noise is _MIRROR
@@ -243,7 +243,7 @@ def _columns_of(frame: bytes, holes: list[_Hole]) -> Columns:
 
 
 def _end_of_string(data: bytes, start: int) -> int:
-    """Where a string ends that has a quote in it; below zero where it does not."""
+    """The end of a string that contains a quote; negative if it has none."""
     found = _REST_OF_STRING.match(data, start)
     return -1 if found is None else found.end()
 
@@ -251,14 +251,14 @@ def _end_of_string(data: bytes, start: int) -> int:
 def template_of(
     frame: bytes, body: Span, growth: Growth, noise: Noises, texts: tuple[list[str], ...]
 ) -> Template | None:
-    """The template of a frame, whose JSON is there; None where there can't be one.
+    """The template of a frame whose JSON is at `body`; None if there can't be one.
 
-    `texts` is where the response so far has the texts.
+    `texts` are the lists in which the accumulated response has the texts.
 
-    Whether the bytes found are those of the text is tried out: with another text in their place,
-    the JSON must say that text where the decoder looks, and all else as before.
+    The text's position is verified: with another text there, the JSON must have that text where
+    the decoder reads it, and everything else as before.
     """
-    frame = bytes(frame)  # or it was a bytearray
+    frame = bytes(frame)  # it may be a bytearray
     start, end = body
     counts = None
     holes: list[_Hole] = []
@@ -267,7 +267,7 @@ def template_of(
         if len(spans) != 1:
             return None
         holes.append(_Hole(*spans[0], path, _MIRROR))
-    # Whichever of the texts comes first is the one that is read.
+    # The first occurrence of the text is the one that is decoded.
     holes.sort()
     holes[0] = _Hole(*holes[0][:3], None)
     for key, each in (*(noise or {}).items(), *(growth.noise or {}).items()):
@@ -300,7 +300,7 @@ def _field_like(key: str, value: bytes) -> re.Pattern[bytes]:
 
 
 def _counts_like(counts: bytes) -> Noise | None:
-    """The same counts with other numbers."""
+    """A pattern for the same counts with other numbers."""
     found = list(_COUNT.finditer(counts))
     edges = [0, *(edge for each in found for edge in each.span(2)), len(counts)]
     fixed = [re.escape(counts[edges[n] : edges[n + 1]]) for n in range(0, len(edges), 2)]
@@ -308,7 +308,7 @@ def _counts_like(counts: bytes) -> Noise | None:
 
 
 def _is_as_read(frame: bytes, body: Span, holes: list[_Hole]) -> bool:
-    """Whether other values in the holes change just what is read there."""
+    """Whether other values at these positions change only what is read there."""
     last, whole = body
     pieces: list[bytes] = []
     try:
@@ -324,7 +324,7 @@ def _is_as_read(frame: bytes, body: Span, holes: list[_Hole]) -> bool:
 
 
 def _other(value: bytes) -> bytes:
-    """Another value that looks like it, and is the one that `_change` makes of it."""
+    """A different value of the same form: the same one that `_change` makes."""
     if value[:1] == b'"':
         return value[:-1] + b'+"'
     if value[:1] == b"{":
@@ -333,7 +333,7 @@ def _other(value: bytes) -> bytes:
 
 
 def _change(read: Any, path: Path) -> None:
-    """Put another value where one is."""
+    """Change the value at a path."""
     *outer, last = path
     for step in outer:
         read = read[step]
@@ -344,6 +344,6 @@ def _changed(value: Any) -> Any:
     if type(value) is dict:
         return {key: _changed(one) if type(one) in (int, dict, list) else one
                 for key, one in value.items()}  # fmt: skip
-    if type(value) is list:  # not the numbers in it: they have no names
+    if type(value) is list:  # numbers directly in it are not changed: they have no names
         return [_changed(one) if type(one) is dict else one for one in value]
     return value + "+" if type(value) is str else value + 1

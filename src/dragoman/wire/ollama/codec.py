@@ -1,4 +1,4 @@
-"""The dialect: its functions in one object."""
+"""The `ollama` codec: the functions of this dialect in one object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What messages hold: assistants' texts and calls, pictures, tools' results."""
+"""Message content: assistant text and tool calls, media, and tool results."""
 
 from __future__ import annotations
 
@@ -14,57 +14,57 @@ from dragoman.model.parts import Opaque, Refusal, ServerToolCall, ServerToolResu
 from dragoman.model.roles import Role
 from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_result
 from dragoman.wire.json_values import is_list
-from dragoman.wire.ollama.dialect import NAME, OWN, OllamaReading, OllamaWriting, is_own
+from dragoman.wire.ollama.dialect import NAME, ORIGIN, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.tools import decode_call, encode_call
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 
-# --- media: raw base64 in the `images` of a message, of whatever role (W105)
+# --- media: raw base64 in the `images` of a message of any role (W105)
 #
-# The server looks at the first bytes and takes sound (wav, mp3) there as well.
+# The server sniffs the first bytes and also accepts audio (wav, mp3) in `images`.
 
-_SOUNDS = frozenset({"audio/wav", "audio/mpeg"})
-_UNSEEN = "neither files nor films can be sent here"
-_UNKNOWN = "what only another dialect understands is left out"
+_AUDIO_TYPES = frozenset({"audio/wav", "audio/mpeg"})
+_UNSUPPORTED_MEDIA = "files and videos are not supported"
+_FOREIGN_PART = "a part that only another dialect understands is left out"
 _FROM_URL_SAFE = str.maketrans("-_", "+/", "\r\n")
 
 
 def decode_images(wire: Any) -> list[Image | Audio] | None:
-    """The media in `images`; None where they are malformed, and stay in the extras."""
+    """The media in `images`, or None if malformed (then the field stays in the extras)."""
     if not is_list(wire) or not wire or not all(isinstance(item, str) for item in wire):
         return None
     return [_decode_image(item) for item in wire]
 
 
 def _decode_image(text: str) -> Image | Audio:
-    if text.startswith("data:"):  # refused by the server; what was meant is clear
+    if text.startswith("data:"):  # the server refuses it, but the meaning is clear
         mime, data = split_data_url(text)
         if data and text.endswith(data):
             return Image(
                 data=data, mime=mime, extras=overlay_of({"type": text[: -len(data)]}, (), NAME)
             )
     if text.startswith(("http://", "https://")):
-        return Image(url=text, origin=OWN)
+        return Image(url=text, origin=ORIGIN)
     mime = sniff_base64(text)
-    return Audio(data=text, mime=mime) if mime in _SOUNDS else Image(data=text, mime=mime)
+    return Audio(data=text, mime=mime) if mime in _AUDIO_TYPES else Image(data=text, mime=mime)
 
 
 def encode_image(part: AnyPart, writing: OllamaWriting) -> str | None:
-    """The base64 of a picture or a sound; None, and a loss, where it can't be sent."""
-    is_lenient = not writing.target.is_strict  # what came here goes back as it came
-    if is_lenient and (text := _as_it_came(part)) is not None:
+    """The base64 data of an image or audio part, or None with a loss if it can't be sent."""
+    is_lenient = not writing.target.is_strict  # then values of this dialect round-trip unchanged
+    if is_lenient and (text := _original_image(part)) is not None:
         return text
     problem = _problem(part)
     if problem is not None or not isinstance(part, Media) or part.data is None:
-        writing.lose_here(problem or _UNKNOWN)
+        writing.lose_here(problem or _FOREIGN_PART)
         return None
     writing.lose_unsupported(part)
     if part.detail is not None:
-        writing.lose_here("how closely to look at an image can't be said", ".detail")
-    return _standard(part.data)
+        writing.lose_here("image detail is not supported", ".detail")
+    return _standard_base64(part.data)
 
 
-def _as_it_came(part: AnyPart) -> str | None:
-    """What stood in `images`, of a part that came in this dialect."""
+def _original_image(part: AnyPart) -> str | None:
+    """The original value in `images` of a part that was decoded from this dialect."""
     if not isinstance(part, (Image, Audio)) or part.data is None:
         return part.url if isinstance(part, Image) and is_own(part.origin) else None
     prefix = fields_of(part.extras, NAME).get("type")
@@ -72,23 +72,23 @@ def _as_it_came(part: AnyPart) -> str | None:
 
 
 def _problem(part: AnyPart) -> str | None:
-    """Why a part can't stand among the images."""
+    """The reason a part can't be sent in `images`, or None."""
     if not isinstance(part, (Image, Audio)):
-        return _UNSEEN if isinstance(part, Media) else _UNKNOWN
+        return _UNSUPPORTED_MEDIA if isinstance(part, Media) else _FOREIGN_PART
     if part.data is None:
-        return "media can be sent inline only (W105)"
-    if isinstance(part, Audio) and not _is_heard(part, part.data):
-        return "only wav and mp3 can be heard here"
+        return "media must be sent inline, not by URL or file id (W105)"
+    if isinstance(part, Audio) and not _is_supported_audio(part, part.data):
+        return "only wav and mp3 audio is supported"
     return None
 
 
-def _is_heard(part: Audio, data: str) -> bool:
-    """Whether the server knows the sound, by its bytes or at least by its name."""
-    return sniff_base64(data) in _SOUNDS or part.format in ("wav", "mp3")
+def _is_supported_audio(part: Audio, data: str) -> bool:
+    """Whether the server supports the audio format, judged by its bytes or declared format."""
+    return sniff_base64(data) in _AUDIO_TYPES or part.format in ("wav", "mp3")
 
 
-def _standard(data: str) -> str:
-    """Base64 as the server's decoder takes it: the standard alphabet, and padded."""
+def _standard_base64(data: str) -> str:
+    """Base64 in the standard alphabet with padding, as the server's decoder requires."""
     if "-" in data or "_" in data:
         data = data.translate(_FROM_URL_SAFE)
     missing = -len(data) % 4
@@ -101,9 +101,9 @@ _ASSISTANT = Role.ASSISTANT
 
 
 def decode_assistant(wire: dict[str, Any], reading: OllamaReading) -> Message:
-    """An assistant message; `reading.origin` says where it came from.
+    """Decode an assistant message whose origin is `reading.origin`.
 
-    The empty content of a message that has something else to say is no text.
+    Empty content does not become a text part.
     """
     reading.calls.begin_step()
     known, written = set[str](), dict[str, Any]()
@@ -126,7 +126,7 @@ def decode_assistant(wire: dict[str, Any], reading: OllamaReading) -> Message:
 def note_written(
     key: str, ours: Any, wire: Mapping[str, Any], known: set[str], written: dict[str, Any]
 ) -> None:
-    """Note what an encoder writes in a field: it is known where the wire has the same."""
+    """Record the value our encoder writes for a field: known if the wire has the same value."""
     if wire.get(key) == ours:
         known.add(key)
     else:
@@ -134,17 +134,17 @@ def note_written(
 
 
 def extras_of(wire: dict[str, Any], known: set[str], written: dict[str, Any]) -> FrozenDict:
-    """What of a message would not come back by itself: of most, nothing.
+    """The extras of a message: what our encoder would not reproduce. Usually empty.
 
-    `known` are fields that the message has. `overlay_of` would find out by itself; so, a
-    conversation of 200 messages is read in 7 % less time.
+    `known` holds the decoded fields. `overlay_of` would give the same result; this shortcut
+    makes decoding a conversation of 200 messages 7 % faster.
     """
     is_known = not written and len(known) == len(wire)
     return EMPTY if is_known else overlay_of(wire, known, NAME, written)
 
 
 def decode_text(wire: dict[str, Any], known: set[str], written: dict[str, Any]) -> str:
-    """The content of a message; without one, what an encoder writes there is noted."""
+    """The content of a message; if missing, the value our encoder writes is recorded."""
     content = wire.get("content")
     if isinstance(content, str):
         known.add("content")
@@ -164,16 +164,16 @@ def decode_media(wire: dict[str, Any], known: set[str]) -> list[Image | Audio]:
 def encode_assistant(
     message: Message, writing: OllamaWriting, numbers: Iterable[int] | None = None
 ) -> dict[str, Any] | None:
-    """An assistant message; None where nothing of it could be said.
+    """Encode an assistant message; None if none of its parts could be sent.
 
-    `numbers` are those of its parts, where they are pieces of a longer message.
+    `numbers` are the indexes of its parts if they belong to a longer message.
     """
     writing.origin = message.origin
     fields = _Fields()
     for number, part in zip(numbers or count(), message.parts, strict=False):
         writing.part = number
-        _PLACES.get(type(part), _put_image)(part, fields, writing)
-    # Pieces of one utterance, as `Message.text` has it.
+        _PUT_PART.get(type(part), _put_image)(part, fields, writing)
+    # Joined without a separator, as in `Message.text`.
     body: dict[str, Any] = {"role": "assistant", "content": "".join(fields.texts)}
     if fields.thinking:
         body["thinking"] = "".join(fields.thinking)
@@ -182,12 +182,12 @@ def encode_assistant(
     if fields.calls:
         body["tool_calls"] = fields.calls
     writing.lose_name(message)
-    is_said = len(body) > 2 or fields.texts or not message.parts  # noqa: PLR2004 - role and content
-    return with_overlay(body, message.extras, NAME) if is_said else None
+    has_content = len(body) > 2 or fields.texts or not message.parts  # noqa: PLR2004 - role and content
+    return with_overlay(body, message.extras, NAME) if has_content else None
 
 
 class _Fields:
-    """What the parts of a message give, by the field that it stands in."""
+    """Collects encoded parts by the message field they go into."""
 
     __slots__ = ("calls", "images", "texts", "thinking")
 
@@ -202,7 +202,7 @@ def _put_text(part: Text, fields: _Fields, writing: OllamaWriting) -> None:
     fields.texts.append(part.text)
     writing.lose_unsupported(part)
     if part.citations:
-        writing.lose_here("there are no citations here", ".citations")
+        writing.lose_here("citations are not supported", ".citations")
 
 
 def _put_refusal(part: Refusal, fields: _Fields, writing: OllamaWriting) -> None:
@@ -211,17 +211,17 @@ def _put_refusal(part: Refusal, fields: _Fields, writing: OllamaWriting) -> None
 
 
 def _put_thinking(part: Thinking, fields: _Fields, writing: OllamaWriting) -> None:
-    """Thinking is plain text here, and goes back to who made it (W106).
+    """Thinking is plain text, sent back only to the provider that produced it (W106).
 
-    A response may show what can be read of anybody's.
+    A response may show readable thinking of any provider.
     """
     is_sealed = part.signature is not None or part.data is not None
     is_shown = writing.is_response and part.text
     if (is_sealed or writing.is_foreign(part)) and not is_shown:
-        writing.lose_here("another provider's thinking can't be replayed here")
+        writing.lose_here("another provider's thinking can't be replayed")
         return
     if is_sealed:
-        writing.lose_here("another provider's seal has no place here", ".signature")
+        writing.lose_here("another provider's signature is left out", ".signature")
     if part.text:
         if fields.thinking and not writing.is_own(part):
             fields.thinking.append("\n")
@@ -235,24 +235,24 @@ def _put_call(part: ToolCall, fields: _Fields, writing: OllamaWriting) -> None:
 
 
 def _put_server_tool(_part: AnyPart, _fields: _Fields, writing: OllamaWriting) -> None:
-    writing.lose_here("another provider's own tools can't be replayed here")
+    writing.lose_here("another provider's built-in tools can't be replayed")
 
 
 def _put_opaque(part: Opaque, fields: _Fields, writing: OllamaWriting) -> None:
     if part.dialect == NAME:
-        fields.calls.append(part.payload)  # nothing else is opaque here
+        fields.calls.append(part.payload)  # only calls become opaque parts in this dialect
     else:
-        writing.lose_here(_UNKNOWN)
+        writing.lose_here(_FOREIGN_PART)
 
 
 def _put_image(part: AnyPart, fields: _Fields, writing: OllamaWriting) -> None:
     if writing.is_response and not writing.is_own(part):
-        writing.lose_here("an answer holds no media here")  # the official client fails on them
+        writing.lose_here("a response can't hold media")  # the official client fails on them
     elif (image := encode_image(part, writing)) is not None:
         fields.images.append(image)
 
 
-_PLACES: dict[type, Callable[[Any, _Fields, OllamaWriting], None]] = {
+_PUT_PART: dict[type, Callable[[Any, _Fields, OllamaWriting], None]] = {
     Text: _put_text,
     Refusal: _put_refusal,
     Thinking: _put_thinking,
@@ -263,13 +263,13 @@ _PLACES: dict[type, Callable[[Any, _Fields, OllamaWriting], None]] = {
 }
 
 
-# --- tool results: messages of role `tool`, which name their tool and, of late, their call (W103)
+# --- tool results: messages with role `tool` that name their tool and, lately, their call (W103)
 
 _TOOL = Role.TOOL
 
 
 def decode_result(wire: dict[str, Any], reading: OllamaReading) -> Message:
-    """A message with the result of one call."""
+    """Decode a tool message, which holds the result of one call."""
     known, written = set[str](), dict[str, Any]()
     note_written("role", "tool", wire, known, written)
     text = decode_text(wire, known, written)
@@ -283,7 +283,7 @@ def decode_result(wire: dict[str, Any], reading: OllamaReading) -> Message:
         written["tool_name"] = reading.names[call_id]
     if wire_id is not None and wire_id == ours:
         known.add("tool_call_id")
-    elif ours:  # an empty one is not written
+    elif ours:  # an empty id is not written
         written["tool_call_id"] = ours
     images = decode_media(wire, known)
     parts: tuple[ResultPart, ...] = (Text(text), *images) if text else tuple(images)
@@ -294,11 +294,11 @@ def decode_result(wire: dict[str, Any], reading: OllamaReading) -> Message:
 
 
 def encode_result(result: ToolResult, writing: OllamaWriting) -> dict[str, Any]:
-    """The message for a result. The server shows the pictures of every message to the model."""
+    """The tool message for a result. The server passes images of any message to the model."""
     body: dict[str, Any] = {"role": "tool", "content": ""}
     content = result.content
     if isinstance(content, str):
-        body["content"] = content or result.text  # data as JSON, where there is no text
+        body["content"] = content or result.text  # structured data as JSON if there is no text
     else:
         body |= encode_texts_and_images(enumerate(content), writing, "item")
         writing.item = None
@@ -309,18 +309,20 @@ def encode_result(result: ToolResult, writing: OllamaWriting) -> dict[str, Any]:
     if call_id:
         body["tool_call_id"] = call_id
     if result.is_error:
-        writing.lose_here("a failed call can only be told by its text here", ".is_error")
+        writing.lose_here(
+            "the error flag of a result is not supported; only its text is sent", ".is_error"
+        )
     writing.lose_unsupported(result)
     return with_overlay(body, result.extras, NAME)
 
 
-# --- what anybody but the model says: texts on lines of their own, and media beside them
+# --- content of all other roles: texts joined by newlines, and media in `images`
 
 
 def encode_texts_and_images(
     parts: Iterable[tuple[int, AnyPart]], writing: OllamaWriting, position: str = "part"
 ) -> dict[str, Any]:
-    """The fields of a message for these parts, by their numbers; none where nothing is said."""
+    """The `content` and `images` fields for numbered parts; empty if nothing could be sent."""
     texts: list[str] = []
     images: list[str] = []
     for number, part in parts:

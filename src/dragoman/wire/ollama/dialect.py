@@ -1,4 +1,4 @@
-"""What is particular to Ollama: its own server, and the state of a body read or written."""
+"""The `ollama` dialect: its description and default target, and the state of a codec run."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
 
 NAME = "ollama"
-OWN = Origin(dialect=NAME)
-"""The origin of what stood in a request, whose server nobody knows."""
+ORIGIN = Origin(dialect=NAME)
+"""The origin of parts decoded from a request, whose server is unknown."""
 EFFORTS = ("low", "medium", "high", "max")
-"""What `think` may be besides true and false (W106)."""
+"""Values of `think` other than true and false (W106)."""
 
 
 def is_own(origin: Origin | None) -> bool:
-    """Whether something came from this dialect."""
-    return origin is OWN or (origin is not None and origin.dialect == NAME)
+    """Whether an origin is this dialect."""
+    return origin is ORIGIN or (origin is not None and origin.dialect == NAME)
 
 
 def _is_own(message: Wire) -> bool:
-    """Whether a message thinks in plain text, has bare images, or arguments that are no text."""
+    """Whether a message has plain-text thinking, bare base64 images, or object arguments."""
     if isinstance(message.get("thinking"), str):
         return True
     images, calls = message.get("images"), message.get("tool_calls")
@@ -64,7 +64,7 @@ DESCRIPTION = Description(
     answer_field="message",
     order=10,
     paths=("/api/chat",),
-    # Its messages and tools are those of OpenAI Chat, but for little.
+    # Its messages and tools are nearly those of OpenAI Chat.
     certain_fields=frozenset({"options", "keep_alive", "format", "think", "done", "done_reason",
                               "eval_count"}),
     possible_response_fields=frozenset({"message", "done"}),
@@ -86,7 +86,7 @@ DESCRIPTION = Description(
 )  # fmt: skip
 
 
-# --- ollama's own server
+# --- the default target: Ollama's own server
 
 _ANY_LENGTH = 1_000_000
 
@@ -100,7 +100,7 @@ TARGET = Target(
     ),
     ids=IdFlags(max_length=_ANY_LENGTH),
     tools=ToolFlags(
-        name_pattern=r"[\s\S]*",  # neither ids nor names are looked at
+        name_pattern=r"[\s\S]*",  # neither ids nor names are validated
         max_name_length=_ANY_LENGTH,
         takes_parallel_choice=False,
     ),
@@ -123,47 +123,49 @@ TARGET = Target(
 )  # fmt: skip
 
 
-# --- the state of a body that is being read, and of one that is written
+# --- the state of decoding and encoding one body
 
 
 class OllamaReading(Reading):
-    """It knows the tools of calls, too: a result may name its tool or its call (W103)."""
+    """Also tracks the tool names of calls: a result may name its tool or its call (W103)."""
 
     __slots__ = ("names",)
 
     def __init__(self, origin: Origin | None, calls: CallIds) -> None:
         super().__init__(origin, calls)
         self.names: dict[str, str] = {}
-        """The names of the tools, by the ids of their calls."""
+        """Tool names by call id."""
 
 
 class OllamaWriting(Writing):
-    """It knows the tools of calls, too: a result names both (W103)."""
+    """Also tracks the tool names of calls: a result names both its tool and its call (W103)."""
 
     __slots__ = ("names",)
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
         self.names: dict[str, str] = {}
-        """The names of the tools, by the ids of their calls."""
+        """Tool names by call id."""
 
     @classmethod
     def of_response(cls, finish: FinishReason | None = None) -> Self:
-        """For an answer that ended like this."""
+        """The state for a response with this finish reason."""
         writing = cls(TARGET)
         writing.place, writing.is_response = "choices[0].message.parts[{1}]", True
         writing.is_cut_off = finish is not None and finish.is_cut_off
         return writing
 
     def lose_unsupported(self, part: Part) -> None:
-        """Note what a part carries besides its content: there is no place for it."""
+        """Report the cache hint and the signature of a part as lost: neither is supported."""
         if part.cache is not None:
-            self.lose_here("the server decides itself what it keeps of a prompt", ".cache")
+            self.lose_here(
+                "cache hints are not supported: the server caches prompts by itself", ".cache"
+            )
         if part.signature is not None:
-            self.lose_here("another provider's seal has no place here", ".signature")
+            self.lose_here("another provider's signature is left out", ".signature")
 
     def lose_name(self, message: Message) -> None:
-        """Note the name of the message that is being written."""
+        """Report the name of the current message as lost, if it has one."""
         if message.name is not None:
             path = self.place.rpartition(".")[0].format(self.message)
-            self.lose(f"{path}.name", "messages carry no names here")
+            self.lose(f"{path}.name", "message names are not supported")

@@ -1,4 +1,4 @@
-"""Plain conversations: messages of one text, calls, and results that name their call."""
+"""Fast path for plain conversations: text messages, calls, and results that name their call."""
 
 from __future__ import annotations
 
@@ -44,43 +44,49 @@ class _Call(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     type: Literal["function"] | UnsetType = UNSET
 
 
-class _GivenCall(Struct, forbid_unknown_fields=True, gc=False):
-    """As `_Call`, as clients send it: most have no ids (W103)."""
+class _ReceivedCall(Struct, forbid_unknown_fields=True, gc=False):
+    """Like `_Call`, as received from clients: most have no ids (W103)."""
 
     function: _Function
     id: str | UnsetType = UNSET
     type: Literal["function"] | UnsetType = UNSET
 
 
-class _FromModel(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
+class _AssistantMessage(
+    Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False
+):
     content: str = ""
     tool_calls: list[_Call] | UnsetType = UNSET
 
 
-class _Answer(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
-    """As `_FromModel`, as clients send it."""
+class _ReceivedAssistantMessage(
+    Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False
+):
+    """Like `_AssistantMessage`, as received from clients."""
 
     content: str = ""
-    tool_calls: list[_GivenCall] | UnsetType = UNSET
+    tool_calls: list[_ReceivedCall] | UnsetType = UNSET
     thinking: str | UnsetType = UNSET
 
 
-class _Spoken(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
+class _UserMessage(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
     content: str
     images: list[str] | UnsetType = UNSET
 
 
-class _Instruction(Struct, tag_field="role", tag="system", forbid_unknown_fields=True, gc=False):
+class _SystemMessage(Struct, tag_field="role", tag="system", forbid_unknown_fields=True, gc=False):
     content: str
 
 
-class _Result(Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, gc=False):
+class _ToolMessage(Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, gc=False):
     content: str
     tool_name: str
     tool_call_id: str | UnsetType = UNSET
 
 
-_decode = Decoder(list[_Spoken | _Answer | _Result | _Instruction]).decode
+_decode = Decoder(
+    list[_UserMessage | _ReceivedAssistantMessage | _ToolMessage | _SystemMessage]
+).decode
 
 
 def _read(raw: Raw) -> tuple[Turns, Marks]:
@@ -90,13 +96,13 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
     messages: list[Any] = _decode(raw)
     for number, message in enumerate(messages):
         kind = type(message)
-        if kind is _Spoken:
+        if kind is _UserMessage:
             if message.images is not UNSET:
-                raise NotPlain  # what they are is not said
+                raise NotPlain  # their type is not stated
             turns.append(User(message.content))
-        elif kind is _Instruction:
+        elif kind is _SystemMessage:
             turns.append(System(message.content))
-        elif kind is _Result:
+        elif kind is _ToolMessage:
             given = message.tool_call_id or None
             called, known = calls.answer_named(message.tool_name, given)
             if names.get(called) != message.tool_name or known != given:
@@ -107,14 +113,14 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
         else:
             calls.begin_step()
             calls.at(number)
-            turns.append(_read_answer(message, calls, names, number, marks))
+            turns.append(_read_assistant(message, calls, names, number, marks))
     if calls.has_clashed:
         raise NotPlain
     return turns, marks
 
 
-def _read_answer(
-    message: _Answer, ids: CallIds, names: Names, number: int, marks: list[Mark]
+def _read_assistant(
+    message: _ReceivedAssistantMessage, ids: CallIds, names: Names, number: int, marks: list[Mark]
 ) -> Assistant:
     calls: list[Call] = []
     is_spelled = False
@@ -141,30 +147,32 @@ def _write(turns: list[Any], names: Names) -> list[Any]:
         kind = type(turn)
         if kind is Result or kind is FailedResult:
             called = turn.tool_call_id
-            items.append(_Result(turn.content, names[called], called))
+            items.append(_ToolMessage(turn.content, names[called], called))
         elif kind is Assistant:
             calls = turn.tool_calls
             text = turn.content if type(turn.content) is str else _text(turn, "")
-            items.append(_FromModel(text, UNSET if calls is UNSET else _written(calls)))
+            items.append(_AssistantMessage(text, UNSET if calls is UNSET else _write_calls(calls)))
         elif kind is System:
-            items.append(_Instruction(_text(turn, "\n")))
+            items.append(_SystemMessage(_text(turn, "\n")))
         else:
             content = turn.content
-            items.append(_Spoken(content) if type(content) is str else _written_list(content))
+            items.append(
+                _UserMessage(content) if type(content) is str else _write_user_list(content)
+            )
     return items
 
 
-def _written(calls: list[Call]) -> list[_Call]:
+def _write_calls(calls: list[Call]) -> list[_Call]:
     return [_Call(c.id, _Function(c.function.name, arguments_of(c))) for c in calls]
 
 
-def _written_list(content: Any) -> _Spoken:
-    """Texts as one, pictures beside it."""
+def _write_user_list(content: Any) -> _UserMessage:
+    """Texts joined into one, images beside it."""
     texts = [each.text for each in content if type(each) is Text]
-    pictures = [each for each in content if type(each) is not Text]
+    images = [each for each in content if type(each) is not Text]
     if not texts:
         raise NotPlain
-    return _Spoken("\n".join(texts), pictures or UNSET)
+    return _UserMessage("\n".join(texts), images or UNSET)
 
 
 def _text(turn: Turn, joint: str) -> str:

@@ -1,4 +1,4 @@
-"""Requests to `/api/chat`, and the messages that they hold."""
+"""Requests to `/api/chat` and their messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dragoman.wire.ollama.content import (
     extras_of,
     note_written,
 )
-from dragoman.wire.ollama.dialect import NAME, OWN, TARGET, OllamaReading, OllamaWriting
+from dragoman.wire.ollama.dialect import NAME, ORIGIN, TARGET, OllamaReading, OllamaWriting
 from dragoman.wire.ollama.settings import (
     SAMPLING,
     decode_output,
@@ -42,11 +42,11 @@ from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.target import Target
 from dragoman.wire.tolerance import Form, readable_message, with_original
 
-# --- the messages of a conversation: a role, one text, and pictures beside it
+# --- messages: a role, one text, and images beside it
 #
-# What others have in several parts is flattened (W105): an assistant's texts are pieces of one
-# utterance and are joined as they are, others' are separate items and stand on lines of their own;
-# media go to `images`, in their order.
+# Messages of several parts are flattened (W105): an assistant's texts are pieces of one
+# utterance and are joined without a separator; other roles' texts are separate items and are
+# joined by newlines. Media go to `images`, in order.
 
 _ASSISTANT, _TOOL, _USER = Role.ASSISTANT, Role.TOOL, Role.USER
 _ROLES = {
@@ -54,29 +54,29 @@ _ROLES = {
     "system": Role.SYSTEM,
     "assistant": _ASSISTANT,
     "tool": _TOOL,
-    "developer": Role.DEVELOPER,  # unknown to the server, which hands it to the model's template
+    "developer": Role.DEVELOPER,  # unknown to the server, which passes it to the model's template
 }
 FORM = Form(NAME, {word: word for word in _ROLES}, kinds=(str, type(None)))
-"""What is read here as a message."""
+"""The shape of messages in this dialect."""
 _PLAIN = {"user": _USER, "system": Role.SYSTEM, "assistant": _ASSISTANT}
 _WRITTEN = {
     _USER: "user",
     Role.SYSTEM: "system",
     Role.DEVELOPER: "system",
     _ASSISTANT: "assistant",
-    _TOOL: "user",  # what is in a tool's message and no result is said by the user
+    _TOOL: "user",  # parts of a tool message that are not results are sent as the user's
 }
 
 
 def decode_messages(wire: list[Any]) -> tuple[Message, ...]:
-    """One message for each of the wire's."""
-    return decode_calls(lambda calls: _decode_all(wire, OllamaReading(OWN, calls)))
+    """Decode messages one to one."""
+    return decode_calls(lambda calls: _decode_all(wire, OllamaReading(ORIGIN, calls)))
 
 
 def _decode_all(wire: list[Any], reading: OllamaReading) -> tuple[Message, ...]:
     messages: list[Message] = []
     for index, item in enumerate(wire):
-        # A role and a text: most messages are this.
+        # Shortcut for a role and a text, which is what most messages are.
         if type(item) is dict and len(item) == 2 and type(item.get("content")) is str:  # noqa: PLR2004
             role = _PLAIN.get(word) if type(word := item.get("role")) is str else None
             if role is _ASSISTANT:
@@ -102,31 +102,31 @@ def _decode_message(wire: Any, reading: OllamaReading) -> Message:
 
 
 def _readable_role(wire: Any) -> Role | None:
-    """The role of a message that has one of the known ones, and a text or nothing to say."""
+    """The role of a message if it is known and the content is a text or missing; else None."""
     word = wire.get("role") if type(wire) is dict else None
     if type(word) is not str or type(wire.get("content")) not in FORM.kinds:
         return None
-    return _ROLES.get(word.lower())  # as the server reads it
+    return _ROLES.get(word.lower())  # case-insensitive, as on the server
 
 
 def _decode_user_or_system(wire: dict[str, Any], role: Role) -> Message:
-    """A message of a user or the system."""
+    """Decode a user or system message."""
     known, written = set[str](), dict[str, Any]()
     note_written("role", _WRITTEN[role], wire, known, written)
     text = decode_text(wire, known, written)
     images = decode_media(wire, known)
-    is_said = text or ("content" in known and not images)
-    parts = (Text(text), *images) if is_said else tuple(images)
+    has_text = text or ("content" in known and not images)
+    parts = (Text(text), *images) if has_text else tuple(images)
     return make_message(role, parts, extras=extras_of(wire, known, written))
 
 
 def encode_messages(request: Request, writing: OllamaWriting) -> list[dict[str, Any]]:
-    """The wire's messages; a system prompt from outside the list goes first."""
+    """Encode the messages of a request, the system prompt first."""
     written: list[dict[str, Any]] = []
     if request.system:
         place, writing.place = writing.place, "system[{1}]"
-        if said := encode_texts_and_images(enumerate(request.system), writing):
-            written.append({"role": "system", **said})
+        if fields := encode_texts_and_images(enumerate(request.system), writing):
+            written.append({"role": "system", **fields})
         writing.place = place
     for index, message in enumerate(request.messages):
         writing.message = index
@@ -141,9 +141,9 @@ def encode_messages(request: Request, writing: OllamaWriting) -> list[dict[str, 
 
 
 def _encode_plain(message: Message) -> dict[str, Any] | None:
-    """The message that most are, a text and nothing else; None where there is more.
+    """Encode a message that is only a text, as most are; None if there is more to it.
 
-    Without this, writing a plain conversation takes a third longer.
+    Without this shortcut, encoding a plain conversation takes a third longer.
     """
     only = message.parts[0] if len(message.parts) == 1 else None
     if type(only) is not Text or message.extras is not EMPTY or message.name is not None:
@@ -154,7 +154,7 @@ def _encode_plain(message: Message) -> dict[str, Any] | None:
 
 
 def _encode_others(message: Message, writing: OllamaWriting) -> list[dict[str, Any]]:
-    """Messages of anybody but the model: each result in one of its own, and before the rest."""
+    """Encode a non-assistant message: one message for each result, then one for the rest."""
     written: list[dict[str, Any]] = []
     rest: list[tuple[int, AnyPart]] = []
     for index, part in enumerate(message.parts):
@@ -166,9 +166,9 @@ def _encode_others(message: Message, writing: OllamaWriting) -> list[dict[str, A
     if message.role is not _TOOL:
         writing.lose_name(message)
     if rest or not message.parts:
-        said = encode_texts_and_images(rest, writing)
-        if said or not written:
-            body = {"role": _WRITTEN[message.role], "content": "", **said}
+        fields = encode_texts_and_images(rest, writing)
+        if fields or not written:
+            body = {"role": _WRITTEN[message.role], "content": "", **fields}
             written.append(with_overlay(body, message.extras, NAME))
     elif len(written) == 1 and message.extras is not EMPTY:
         return [spelled(written[0], message.extras, NAME)]
@@ -178,7 +178,7 @@ def _encode_others(message: Message, writing: OllamaWriting) -> list[dict[str, A
 # --- whole requests
 
 PATH = "/api/chat"
-"""Where requests go: the server's `/v1` speaks OpenAI Chat, and many a body would do for both."""
+"""The endpoint of requests. The server's `/v1` speaks OpenAI Chat, with similar bodies."""
 
 
 _PLACES: Places = {
@@ -192,7 +192,7 @@ _PLACES: Places = {
 
 
 def decode_request(wire: Mapping[str, Any]) -> Request:
-    """The request in a body; one without messages loads the model, or unloads it."""
+    """Decode a request body; a request without messages loads or unloads the model."""
     if wire.get("messages") is not None:
         want(wire, "messages", list, NAME, "$")
     known, written = set[str](), dict[str, Any]()
@@ -205,7 +205,7 @@ def decode_request(wire: Mapping[str, Any]) -> Request:
         messages, written["messages"] = [], []
     if isinstance(stream, bool):
         known.add("stream")
-    else:  # W101: who says nothing gets a stream
+    else:  # W101: streaming is the default
         stream = written["stream"] = True
     output = decode_output(wire.get("format"))
     if output is not None:
@@ -232,7 +232,7 @@ def decode_request(wire: Mapping[str, Any]) -> Request:
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
-    """The body to send for a request. Elsewhere a request that says nothing gets no stream."""
+    """Encode a request. `stream` is always written: the default differs from other dialects."""
     writing = OllamaWriting(target)
     body: dict[str, Any] = {} if request.model is None else {"model": request.model}
     body["messages"] = encode_messages(request, writing)

@@ -1,4 +1,4 @@
-"""What Ollama's server would refuse: arguments of calls that are a text (W102)."""
+"""Repairs for Ollama only: call arguments sent as a JSON string become an object (W102)."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from dragoman.wire.overlay import overlay_keys, spelled, without_spelling
 from dragoman.wire.target import Target
 
 _OWN_EXTRAS = overlay_keys(NAME)
-_TEXT = "arguments that were a text are sent as an object"
+_REASON = "arguments given as a JSON string are sent as an object"
 
 
 def with_object_arguments(request: Request, _target: Target, notes: list[Note]) -> Request:
-    """With objects for arguments that came as a text, which many a client writes."""
+    """Replace arguments given as a JSON string, as many clients send them, by objects."""
 
     def as_object(part: AnyPart, path: str) -> AnyPart:
         if type(part) is not ToolCall or not _has_own_extras(part) or not _is_text(part):
             return part
-        notes.append(Repair(path, "W102", "retyped", _TEXT))
+        notes.append(Repair(path, "W102", "retyped", _REASON))
         return part.replace_unchecked(extras=without_spelling(part.extras, NAME))
 
     messages = with_changed_parts(request.messages, as_object)
@@ -30,12 +30,12 @@ def with_object_arguments(request: Request, _target: Target, notes: list[Note]) 
 
 
 def _has_own_extras(call: ToolCall) -> bool:
-    """Whether there may be anything of how this dialect spelled a call."""
+    """Whether the extras of a call may record its original form in this dialect."""
     return bool(call.extras) and not _OWN_EXTRAS.isdisjoint(call.extras)
 
 
 def _is_text(call: ToolCall) -> bool:
-    """Whether the arguments would go back as the text that they came as."""
+    """Whether the arguments would be sent as a string, as they were received."""
     body = spelled({"function": {"arguments": arguments_of(call)}}, call.extras, NAME)
     return isinstance(body["function"].get("arguments"), str)
 
@@ -45,4 +45,4 @@ def _concerns(seen: Contents, target: Target) -> bool:
 
 
 STEPS = (Step(with_object_arguments, ("is_strict",), _concerns),)
-"""What fitting sees to for this dialect alone."""
+"""Fitting steps for this dialect only."""

@@ -1,4 +1,4 @@
-"""Responses of `/api/chat`: answers, token counts, times, reasons to stop, and errors."""
+"""Responses of `/api/chat`: messages, token counts, times, finish reasons, and errors."""
 
 from __future__ import annotations
 
@@ -31,25 +31,27 @@ from dragoman.wire.times import encode_time
 from dragoman.wire.tolerance import readable_answer, with_original
 from dragoman.wire.writing import Writing
 
-# --- token counts, and the durations beside them
+# --- token counts and durations
 
-_PROMPT, _ANSWER = "prompt_eval_count", "eval_count"
-METRICS = ("total_duration", "load_duration", _PROMPT, "prompt_eval_duration", _ANSWER,
+_INPUT_COUNT, _OUTPUT_COUNT = "prompt_eval_count", "eval_count"
+METRICS = ("total_duration", "load_duration", _INPUT_COUNT, "prompt_eval_duration", _OUTPUT_COUNT,
            "eval_duration")  # fmt: skip
 
 
 def decode_usage(wire: Mapping[str, Any], known: set[str]) -> Usage | None:
-    """The counts of a response; None where it has none.
+    """Decode the token counts of a response; None if it has none.
 
-    A server that has cached all of a prompt leaves its count out, and so do we what is zero.
+    The server omits the count of a fully cached prompt; likewise we omit zero counts.
     """
-    prompt, answer = _count(wire, _PROMPT), _count(wire, _ANSWER)
+    prompt, answer = _count(wire, _INPUT_COUNT), _count(wire, _OUTPUT_COUNT)
     if prompt is None and answer is None:
         return None
     left = {
         key: wire[key]
         for key in METRICS
-        if key in wire and not (key == _PROMPT and prompt) and not (key == _ANSWER and answer)
+        if key in wire
+        and not (key == _INPUT_COUNT and prompt)
+        and not (key == _OUTPUT_COUNT and answer)
     }
     known.update(key for key in METRICS if key in wire)
     extras = freeze_mapping({NAME: left} if left else {}, "the wire")
@@ -57,8 +59,8 @@ def decode_usage(wire: Mapping[str, Any], known: set[str]) -> Usage | None:
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
-    """The counts, in the order in which the server writes them."""
-    counts = {_PROMPT: usage.total_input, _ANSWER: usage.total_output}
+    """Encode token counts and durations, in the order used by the server."""
+    counts = {_INPUT_COUNT: usage.total_input, _OUTPUT_COUNT: usage.total_output}
     body = {**fields_of(usage.extras, NAME)}
     body.update((key, count) for key, count in counts.items() if count)
     return {key: body[key] for key in (*METRICS, *body) if key in body}
@@ -69,7 +71,7 @@ def _count(wire: Mapping[str, Any], key: str) -> int | None:
     return value if is_integer(value) and value >= 0 else None
 
 
-# --- why the model stopped: there is no word for calls, and none for most other reasons (W104)
+# --- finish reasons: there is none for tool calls, nor for most other reasons (W104)
 
 _STOP, _LENGTH, _CALLS = FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CALLS
 _REASONS = {"stop": _STOP, "length": _LENGTH}
@@ -82,7 +84,7 @@ _WORDS = {
 
 
 def decode_finish(raw: object, *, is_done: bool, has_calls: bool) -> FinishReason | None:
-    """The reason behind a `done_reason`; older servers give none. `load` is no answer at all."""
+    """Decode a `done_reason`. Older servers send none; `load` means no content was generated."""
     if not isinstance(raw, str) or not raw:
         raw = "stop" if is_done else ""
     found = _REASONS.get(raw, FinishReason.OTHER) if raw else None
@@ -97,7 +99,7 @@ def encode_finish(
     *,
     is_ours: bool,
 ) -> str | None:
-    """The `done_reason`: the wire's own word where it still holds."""
+    """Encode a `done_reason`: the original value if it still means the same."""
     if is_ours and raw is not None:
         read = decode_finish(raw, is_done=True, has_calls=finish is _CALLS)
         if read is finish:
@@ -105,35 +107,35 @@ def encode_finish(
     if finish is None:
         return None if is_ours else "stop"
     if finish not in _WORDS:
-        writing.lose(f"{path}.finish", "this reason has no word here")
+        writing.lose(f"{path}.finish", "this finish reason has no equivalent")
     return _WORDS.get(finish, "stop")
 
 
-# --- times as Go writes them: RFC 3339, down to nanoseconds
+# --- times as formatted by Go: RFC 3339 with nanoseconds
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def decode_time(text: object) -> float | None:
-    """Seconds since 1970; None where it is no time."""
+    """Seconds since 1970, or None if it is not a valid time."""
     if not isinstance(text, str):
         return None
     try:
         found = datetime.fromisoformat(text)
         return (found - _EPOCH).total_seconds()
-    except (ValueError, TypeError, OverflowError):  # the latter two: no zone, or out of range
+    except (ValueError, TypeError, OverflowError):  # the latter two: no time zone, or out of range
         return None
 
 
 # --- whole responses
 
-NOTHING: Mapping[str, Any] = {"role": "assistant", "content": ""}
-"""The message that says nothing."""
+EMPTY_MESSAGE: Mapping[str, Any] = {"role": "assistant", "content": ""}
+"""A message without content."""
 _ASSISTANT = Role.ASSISTANT
 
 
 def decode_response(wire: Mapping[str, Any]) -> Response:
-    """The response in a body."""
+    """Decode a response body."""
     message = want(wire, "message", dict, NAME, "$")
     known, written = {"message"}, dict[str, Any]()
     model, created = wire.get("model"), decode_time(wire.get("created_at"))
@@ -141,19 +143,19 @@ def decode_response(wire: Mapping[str, Any]) -> Response:
         known.add("model")
     else:
         model, written["model"] = None, ""
-    # A number can't tell the time as finely as it was written.
+    # A float is less precise than the nanoseconds on the wire.
     note_written("created_at", encode_time(created), wire, known, written)
     usage = decode_usage(wire, known)
     calls = CallIds(response_identity(None, created, model))
     choice = _decode_choice(wire, message, OllamaReading(None, calls), known, written)
-    said = replace(
+    assistant = replace(
         choice.message,
         origin=Origin(dialect=NAME, model=model),
         usage=usage and usage.counts,
         finish=choice.finish,
     )
     return Response(
-        choices=(replace(choice, message=said),),
+        choices=(replace(choice, message=assistant),),
         usage=usage,
         model=model,
         created_at=created,
@@ -169,12 +171,12 @@ def _decode_choice(
     written: dict[str, Any],
 ) -> Choice:
     if type(message.get("content")) in FORM.kinds:
-        said = decode_assistant(message, reading)
+        decoded = decode_assistant(message, reading)
     else:
         made, guesses = readable_answer(message, FORM)
-        said = with_original(decode_assistant(made, reading), NAME, guesses)
+        decoded = with_original(decode_assistant(made, reading), NAME, guesses)
     is_done, raw, logprobs = wire.get("done"), wire.get("done_reason"), wire.get("logprobs")
-    finish = decode_finish(raw, is_done=is_done is True, has_calls=bool(said.tool_calls))
+    finish = decode_finish(raw, is_done=is_done is True, has_calls=bool(decoded.tool_calls))
     if is_done is True:
         known.add("done")
     else:
@@ -186,18 +188,20 @@ def _decode_choice(
         written["done_reason"] = "stop"
     if is_list(logprobs):
         known.add("logprobs")
-    return Choice(0, said, finish, raw, logprobs if is_list(logprobs) else None)
+    return Choice(0, decoded, finish, raw, logprobs if is_list(logprobs) else None)
 
 
 def encode_response(response: Response) -> Encoded:
-    """The body to answer with for a response."""
+    """Encode a response."""
     choice = response.choices[0] if response.choices else None
     finish = None if choice is None else choice.finish
     writing = OllamaWriting.of_response(finish)
     body: dict[str, Any] = {
         "model": response.model or "",
         "created_at": encode_time(response.created_at),
-        "message": dict(NOTHING) if choice is None else _encode_message(choice.message, writing),
+        "message": dict(EMPTY_MESSAGE)
+        if choice is None
+        else _encode_message(choice.message, writing),
         "done": True,
     }
     if choice is not None:
@@ -205,22 +209,22 @@ def encode_response(response: Response) -> Encoded:
     if response.usage is not None:
         body |= encode_usage(response.usage)
     for index in range(1, len(response.choices)):
-        writing.lose(f"choices[{index}]", "there is one choice only")
+        writing.lose(f"choices[{index}]", "only one choice is supported")
     if response.id is not None:
-        writing.lose("id", "responses have no ids here")
+        writing.lose("id", "response ids are not supported")
     return Encoded(with_overlay(body, response.extras, NAME), losses=tuple(writing.losses),
                    repairs=tuple(writing.repairs))  # fmt: skip
 
 
 def _encode_message(message: Message, writing: OllamaWriting) -> dict[str, Any]:
     if message.role is not _ASSISTANT:
-        writing.lose("choices[0].message.role", "only an assistant answers")
+        writing.lose("choices[0].message.role", "a response must be an assistant message")
     body = encode_assistant(message, writing)
-    return dict(NOTHING) if body is None else body
+    return dict(EMPTY_MESSAGE) if body is None else body
 
 
 def encode_end(choice: Choice | ChoiceFinish, writing: Writing, *, is_ours: bool) -> dict[str, Any]:
-    """What is said at the end of a choice, or by its `ChoiceFinish`."""
+    """The fields that end a choice, from the choice or its `ChoiceFinish` event."""
     path = "choices[0]"
     body: dict[str, Any] = {}
     reason = encode_finish(choice.finish, choice.finish_raw, writing, path, is_ours=is_ours)
@@ -238,10 +242,10 @@ def encode_end(choice: Choice | ChoiceFinish, writing: Writing, *, is_ours: bool
     return body
 
 
-# --- errors: a text, in a body with a status or in a line of a stream
+# --- errors: a message, in a body with a status or in a line of a stream
 
-# Status, and words by which the class is known where the status leaves it open: the server's own,
-# where it has any, for a body has no codes.
+# Status, and message prefix where the status alone does not identify the error class (bodies
+# have no error codes). The prefix is the server's own wording if there is one.
 _FORMS: Forms[tuple[int, str]] = {
     errors.AuthenticationError: (401, "unauthorized"),
     errors.PermissionDenied: (403, ""),
@@ -257,8 +261,8 @@ _FORMS: Forms[tuple[int, str]] = {
 
 
 def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """The status and the body to answer with; in mid-stream the body is the line."""
-    told = reported(error)
-    usual, words = form_of(told, _FORMS)
-    text = f"{words}: {told.reason}" if words else told.reason
-    return status_of(told, usual), {"error": text}
+    """The status and body for an error; mid-stream, the body is sent as a line."""
+    failure = reported(error)
+    usual, words = form_of(failure, _FORMS)
+    text = f"{words}: {failure.reason}" if words else failure.reason
+    return status_of(failure, usual), {"error": text}

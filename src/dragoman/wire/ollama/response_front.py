@@ -1,4 +1,4 @@
-"""What clients of Ollama expect: the time of each line, and how long the answer took."""
+"""Fields that Ollama clients expect in responses: timestamps and durations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NANOSECONDS = 1_000_000_000
 
 
 def durations(front: Front, first: float) -> dict[str, int]:
-    """How long it took, in nanoseconds; `first` is when the answer began, seconds after."""
+    """Durations in nanoseconds; `first` is the time to the first output, in seconds."""
     total = int(front.elapsed * _NANOSECONDS)
     prompt = min(total, int(first * _NANOSECONDS))
     return {
@@ -27,7 +27,7 @@ def durations(front: Front, first: float) -> dict[str, int]:
 
 
 def complete(encoded: Encoded, response: Response, front: Front) -> None:
-    """Fill in what a response lacks."""
+    """Fill in the fields that a response lacks."""
     body = encoded.body
     if not body.get("model"):
         body["model"] = front.request.model or ""
@@ -39,7 +39,7 @@ def complete(encoded: Encoded, response: Response, front: Front) -> None:
 
 
 class FrontStreamEncoder(StreamEncoder):
-    """Writes a stream whose last line says how long it took."""
+    """Writes a stream whose last line has durations."""
 
     def __init__(self, front: Front) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class FrontStreamEncoder(StreamEncoder):
         return super().feed(event)
 
     def _last(self) -> dict[str, Any]:
-        """What the last line has besides."""
+        """Additional fields of the last line."""
         is_own = self._front.is_own(self._start.origin)
         return {} if is_own else durations(self._front, self._first or 0.0)
 

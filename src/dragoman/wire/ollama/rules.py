@@ -1,7 +1,7 @@
-"""What Ollama would refuse in a request, or silently ignore.
+"""Rules for Ollama requests: what the server would refuse or silently ignore.
 
-The server reads bodies into types: what does not fit them fails the whole request, what they do
-not have is ignored without a word.
+The server parses bodies into typed structs: a value of the wrong type fails the whole request,
+an unknown field is silently ignored.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from dragoman.wire.violations import (
     word,
 )
 
-# --- A request's body as its rules look at it
+# --- the view of a request body that the rules work on
 
 
 class Round(NamedTuple):
-    """An assistant's calls and the tool messages right after them."""
+    """A message's calls and the tool messages right after it."""
 
     calls: list[Placed]
     results: list[Placed]
 
 
 class View:
-    """A body, and the lists in it."""
+    """A request body and the lists in it."""
 
     def __init__(self, body: Object, target: Target | None = None) -> None:
         self.body = body
@@ -47,7 +47,7 @@ class View:
 
     @cached_property
     def calls(self) -> list[Placed]:
-        """The functions that were called."""
+        """The functions of all calls."""
         return [
             (f"{place}.function", field(call, "function"))
             for path, message in self.messages
@@ -56,7 +56,7 @@ class View:
 
     @cached_property
     def rounds(self) -> list[Round]:
-        """Each message that is no tool message, and the tool messages that follow it."""
+        """Each non-tool message with the tool messages that follow it."""
         rounds = [Round([], [])]
         for path, message in self.messages:
             if message.get("role") == "tool":
@@ -66,33 +66,33 @@ class View:
         return rounds
 
     def functions(self) -> Iterator[Placed]:
-        """The functions that are declared."""
+        """The declared functions."""
         for path, tool in listed(self.body, "tools"):
             yield f"{path}.function", field(tool, "function")
 
 
-# --- what Ollama demands of `options` and `format`
+# --- rules for `options` and `format`
 
 _NUMBERS = (
     "draft_num_predict", "frequency_penalty", "main_gpu", "min_p", "num_batch", "num_ctx",
     "num_gpu", "num_keep", "num_predict", "num_thread", "presence_penalty", "repeat_last_n",
     "repeat_penalty", "seed", "temperature", "top_k", "top_p", "typical_p",
 )  # fmt: skip
-# Other dialects' words for what is an option here; at the top of a body they are ignored as well.
-_ELSEWHERE = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+# Other dialects' names for an option; the server ignores them in `options` and at the top level.
+_FOREIGN_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 def w107_the_window_is_an_option(view: View) -> Found:
-    """The size of the window is set in the options.
+    """The context window size is set in `options`.
 
-    Elsewhere it is ignored, and the front of a long conversation dropped without a word.
+    Elsewhere it is ignored, and the start of a long conversation is silently dropped.
     """
     if view.body.get("num_ctx") is not None:
-        yield "num_ctx", "it is ignored here: it belongs into options"
+        yield "num_ctx", "ignored at the top level; set it in options"
 
 
 def w108_options_are_of_their_types(view: View) -> Found:
-    """Options are an object of numbers, yes or no, and a list of texts to stop at."""
+    """`options` is an object of numbers, booleans, and a list of stop strings."""
     options = view.body.get("options")
     if options is not None and not isinstance(options, Mapping):
         yield "options", "must be an object"
@@ -106,21 +106,21 @@ def w108_options_are_of_their_types(view: View) -> Found:
     stop = view.options.get("stop")
     is_list = isinstance(stop, (list, tuple)) and all(isinstance(text, str) for text in stop)
     if stop is not None and not is_list:
-        yield "options.stop", "must be a list of texts"
+        yield "options.stop", "must be a list of strings"
 
 
 def w108_sampling_is_in_the_options(view: View) -> Found:
-    """Sampling settings stand in the options; at the top of a body they are ignored."""
-    for key in (*_NUMBERS, "stop", *_ELSEWHERE):
+    """Sampling settings belong in `options`; at the top level they are ignored."""
+    for key in (*_NUMBERS, "stop", *_FOREIGN_LIMITS):
         if key != "num_ctx" and view.body.get(key) is not None:
-            yield key, "it is ignored here: it belongs into options"
-    for key in _ELSEWHERE:
+            yield key, "ignored at the top level; set it in options"
+    for key in _FOREIGN_LIMITS:
         if view.options.get(key) is not None:
-            yield f"options.{key}", "it is ignored here: num_predict is meant"
+            yield f"options.{key}", "ignored; use num_predict"
 
 
 def w108_formats_are_json_or_a_schema(view: View) -> Found:
-    """The form of the answer is `json` or a schema."""
+    """`format` is `json` or a JSON schema."""
     form = view.body.get("format")
     if form is not None and form not in ("", "json") and not isinstance(form, Mapping):
         yield "format", 'must be "json" or a JSON schema'
@@ -136,91 +136,91 @@ _MAX_LOGPROBS = 20
 
 
 def shape_messages(view: View) -> Found:
-    """Messages are a list, and each has a role; without any the model is only loaded."""
+    """`messages` is a list of objects with a role; without messages the model is only loaded."""
     messages = view.body.get("messages")
     if messages is not None and not isinstance(messages, (list, tuple)):
-        yield "messages", "messages must be a list"
+        yield "messages", "must be a list"
         return
     for index, message in enumerate(messages or ()):
         if not isinstance(message, Mapping):
-            yield f"messages[{index}]", "a message must be an object"
+            yield f"messages[{index}]", "must be an object"
         elif not isinstance(role := message.get("role"), str) or role.lower() not in ROLES:
-            yield f"messages[{index}].role", f"the role must be one of {', '.join(ROLES)}"
+            yield f"messages[{index}].role", f"must be one of {', '.join(ROLES)}"
 
 
 def shape_model(view: View) -> Found:
-    """The model is a name."""
+    """The model is a string."""
     yield from wrong_model(view.body)
 
 
 def shape_model_is_named(view: View) -> Found:
-    """And there is one."""
+    """A model is given."""
     yield from missing_model(view.body, view.target or TARGET)
 
 
 def shape_texts(view: View) -> Found:
-    """Fields that hold texts hold texts."""
+    """Text fields are strings."""
     for path, message in view.messages:
         for key in _TEXTS:
             if not isinstance(message.get(key, ""), (str, type(None))):
-                yield f"{path}.{key}", "must be a text"
+                yield f"{path}.{key}", "must be a string"
 
 
 def shape_tools(view: View) -> Found:
-    """Tools have names, and schemas that the server's types can hold."""
+    """Tools have names, and schemas that the server can parse."""
     tools = view.body.get("tools")
     if tools is not None and not isinstance(tools, (list, tuple)):
-        yield "tools", "tools must be a list"
+        yield "tools", "must be a list"
     for path, function in view.functions():
         if not isinstance(function.get("name"), str):
-            yield f"{path}.name", "a function needs a name"
+            yield f"{path}.name", "a function must have a name"
         parameters = function.get("parameters")
         if parameters is not None and not isinstance(parameters, Mapping):
             yield f"{path}.parameters", "must be an object"
         elif parameters is not None and not _is_readable(parameters):
-            yield f"{path}.parameters", "the server's types can't hold this schema"
+            yield f"{path}.parameters", "the server can't parse this schema"
 
 
 def shape_keep_alive(view: View) -> Found:
-    """How long to keep the model is a number of seconds, or a duration such as 5m."""
+    """`keep_alive` is a number of seconds, or a duration such as 5m."""
     value = view.body.get("keep_alive")
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         return
     if not isinstance(value, str) or not _DURATION.fullmatch(value):
-        yield "keep_alive", "must be a number, or a duration with its unit"
+        yield "keep_alive", "must be a number of seconds, or a duration with a unit, such as 5m"
 
 
 def limit_logprobs(view: View) -> Found:
-    """There are at most 20 alternatives to a token."""
+    """`top_logprobs` is at most 20."""
     value = view.body.get("top_logprobs")
     if value is not None and not (type(value) is int and 0 <= value <= _MAX_LOGPROBS):
         yield "top_logprobs", f"must be an integer from 0 to {_MAX_LOGPROBS}"
 
 
 def w101_stream_is_yes_or_no(view: View) -> Found:
-    """Streaming is on or off; without a word it is on."""
+    """`stream` is a boolean; the default is true."""
     if not isinstance(view.body.get("stream"), (bool, type(None))):
         yield "stream", "must be true or false"
 
 
 def w102_arguments_are_objects(view: View) -> Found:
-    """The arguments of a call are an object, not its text."""
+    """The arguments of a call are an object, not a JSON string."""
     for path, function in view.calls:
         arguments = function.get("arguments")
         if arguments is not None and not isinstance(arguments, Mapping):
-            yield f"{path}.arguments", "the arguments must be an object"
+            yield f"{path}.arguments", "must be an object, not a JSON string"
 
 
 def w103_results_name_their_tool(view: View) -> Found:
-    """A tool message says which tool, or which call, it is of."""
+    """A tool message names its tool or its call."""
     for round_ in view.rounds:
         for path, message in round_.results:
             if not (message.get("tool_name") or message.get("tool_call_id")):
-                yield path, "neither tool_name nor tool_call_id tells what it answers"
+                yield path, "a tool message must have tool_name or tool_call_id"
 
 
 def w103_results_are_in_order(view: View) -> Found:
-    """The results of one tool stand in the order of its calls: older servers know names only."""
+    """Results of one tool are in the order of its calls: older servers match by name only."""
     for round_ in view.rounds:
         calls = {
             word(call, "id"): (place, word(field(call, "function"), "name"))
@@ -233,19 +233,22 @@ def w103_results_are_in_order(view: View) -> Found:
                 continue
             place, name = calls[call_id]
             if place < latest.get(name, place):
-                yield f"{path}.tool_call_id", "an earlier call of this tool is answered later"
+                yield (
+                    f"{path}.tool_call_id",
+                    "results of the same tool must be in the order of its calls",
+                )
             latest[name] = place
 
 
 def w105_content_is_one_text(view: View) -> Found:
-    """The content of a message is a text, never a list of parts."""
+    """The content of a message is a string, never a list of parts."""
     for path, message in view.messages:
         if not isinstance(message.get("content"), (str, type(None))):
-            yield f"{path}.content", "the content must be a text: pictures go to images"
+            yield f"{path}.content", "must be a string; put images in the images field"
 
 
 def w105_images_are_base64(view: View) -> Found:
-    """Pictures are plain base64: no address, no data URL."""
+    """Images are plain base64: no URL, no data URL."""
     for path, message in view.messages:
         images = message.get("images")
         if images is not None and not isinstance(images, (list, tuple)):
@@ -253,11 +256,11 @@ def w105_images_are_base64(view: View) -> Found:
             continue
         for index, image in enumerate(images or ()):
             if not isinstance(image, str) or not _is_base64(image):
-                yield f"{path}.images[{index}]", "must be base64 alone: no address, no data URL"
+                yield f"{path}.images[{index}]", "must be plain base64, not a URL or data URL"
 
 
 def w106_thinking_is_known(view: View) -> Found:
-    """Whether to think is true, false, or how hard."""
+    """`think` is a boolean or an effort."""
     think = view.body.get("think")
     if think is not None and not isinstance(think, bool) and think not in EFFORTS:
         yield "think", f"must be true, false, or one of {', '.join(EFFORTS)}"
@@ -269,7 +272,7 @@ def _is_base64(text: str) -> bool:
 
 
 def _is_readable(parameters: Mapping[str, Any]) -> bool:
-    """Whether every schema in it is an object with keywords of the right types."""
+    """Whether every schema in the parameters is an object whose keywords have valid types."""
     if not isinstance(parameters.get("type", ""), (str, type(None))):
         return False
     pending: list[object] = [parameters]
@@ -289,19 +292,19 @@ def _is_readable(parameters: Mapping[str, Any]) -> bool:
 
 
 def _is_of_type(key: str, value: object) -> bool:
-    """Whether a keyword has a value that the server can read."""
+    """Whether the server can parse the value of a keyword."""
     if value is None:
         return True
     if key == "type":
-        return isinstance(value, str) or _are_texts(value)
+        return isinstance(value, str) or _are_strings(value)
     if key == "required":
-        return _are_texts(value)
+        return _are_strings(value)
     if key == "description":
         return isinstance(value, str)
     return key != "enum" or isinstance(value, (list, tuple))
 
 
-def _are_texts(value: object) -> bool:
+def _are_strings(value: object) -> bool:
     return isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value)
 
 

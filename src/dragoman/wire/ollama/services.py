@@ -1,4 +1,4 @@
-"""What Ollama has besides chats: embeddings, and the models that are there, or are loaded."""
+"""Ollama's other endpoints: embeddings, and lists of installed and running models."""
 
 from __future__ import annotations
 
@@ -43,23 +43,23 @@ _COUNT = "prompt_eval_count"
 _DETAILS = {"parent_model": "", "format": "", "family": "", "families": None,
             "parameter_size": "", "quantization_level": ""}  # fmt: skip
 _ROW = {"size": 0, "digest": ""}
-"""What is told of a model of which nobody knows it: clients' types require it."""
+"""Placeholders for unknown fields of a model that clients' types require."""
 
-# --- embeddings: `/api/embed`, and `/api/embeddings` of older clients
+# --- embeddings: `/api/embed`, and `/api/embeddings` for older clients
 
 
-def encode_embeddings(asked: ToEmbed) -> Encoded:
+def encode_embeddings(request: ToEmbed) -> Encoded:
     """The body of `/api/embed`."""
-    losses = list(embedding_losses(asked, _NAME, ()))
-    body: dict[str, Any] = {"model": asked.model, "input": plain_texts(asked, losses)}
-    if asked.dimensions is not None:
-        body["dimensions"] = asked.dimensions
-    body |= {**fields_of(asked.extras, _NAME), **asked.extra}
+    losses = list(embedding_losses(request, _NAME, ()))
+    body: dict[str, Any] = {"model": request.model, "input": plain_texts(request, losses)}
+    if request.dimensions is not None:
+        body["dimensions"] = request.dimensions
+    body |= {**fields_of(request.extras, _NAME), **request.extra}
     return Encoded(body, losses=tuple(losses))
 
 
 def decode_embedding_request(wire: Mapping[str, Any], path: str | None) -> ToEmbed:
-    """What a client asks to embed; nothing at all just loads the model."""
+    """Decode an embedding request; one without input just loads the model."""
     if _is_legacy(wire, path):
         prompt = optional(wire, "prompt", str, _NAME)
         key, inputs, form = "prompt", [prompt] if prompt else [], _LEGACY
@@ -84,12 +84,12 @@ def _is_legacy(wire: Mapping[str, Any], path: str | None) -> bool:
 
 
 def decode_embeddings(wire: Any) -> Embedded:
-    """The embeddings in a body, in the order of the texts."""
+    """Decode embeddings, in the order of the inputs."""
     rows = wire.get("embeddings") if is_object(wire) else None
     if is_object(wire) and "embeddings" not in wire and "embedding" in wire:
         rows = [wire["embedding"]]
     if not isinstance(rows, list):
-        rows = [rows]  # what is no list is no vector either, and reported as such
+        rows = [rows]  # `vector_of` then reports it as an invalid vector
     paths = (f"$.embeddings[{place}]" for place in range(len(rows)))
     vectors = [vector_of(row, path, _NAME) for row, path in zip(rows, paths, strict=True)]
     tokens, model = wire.get(_COUNT), wire.get("model")
@@ -97,24 +97,24 @@ def decode_embeddings(wire: Any) -> Embedded:
     return Embedded(vectors, usage, model if isinstance(model, str) else None)
 
 
-def encode_embedding_response(embedded: Embedded, asked: ToEmbed) -> Encoded:
-    """The embeddings for a client, in the form of its request."""
-    rows = [list(vector) for vector in checked_vectors(embedded, asked)]
+def encode_embedding_response(embedded: Embedded, request: ToEmbed) -> Encoded:
+    """Encode embeddings for a client, in the format of its request."""
+    rows = [list(vector) for vector in checked_vectors(embedded, request)]
     usage = embedded.usage
-    if asked.answer_form == _LEGACY:
-        lost = () if usage is None else (Loss("usage", "there are no counts here"),)
+    if request.answer_form == _LEGACY:
+        lost = () if usage is None else (Loss("usage", "token counts are not supported"),)
         return Encoded({"embedding": rows[0] if rows else []}, losses=lost)
-    body: dict[str, Any] = {"model": embedded.model or asked.model, "embeddings": rows}
+    body: dict[str, Any] = {"model": embedded.model or request.model, "embeddings": rows}
     if usage is not None:
         body[_COUNT] = usage.total_input
     return Encoded(body)
 
 
-# --- models: those that are there, one of them, and those that are loaded
+# --- models: the installed ones, a single one, and the running ones
 
 
 def decode_models(wire: Any) -> ModelPage:
-    """The models that are there."""
+    """Decode the list of installed models."""
     named = [(row.get("model") or row.get("name"), row) for row in objects(wire, "models", _NAME)]
     return ModelPage([_model(name, row) for name, row in named if isinstance(name, str)])
 
@@ -126,13 +126,13 @@ def _model(name: str, row: dict[str, Any]) -> ModelInfo:
         name,
         None,
         window if is_number(window) else None,
-        decode_time(row.get("modified_at")) or None,  # 1970: not known
+        decode_time(row.get("modified_at")) or None,  # 1970 means unknown
         overlay_of(row, _KNOWN, _NAME),
     )
 
 
 def encode_models(models: Sequence[ModelInfo], _query: Mapping[str, str]) -> Encoded:
-    """The body of `/api/tags`: there are no pages."""
+    """The body of `/api/tags`, which has no pages."""
     return _encode_list(models, _row)
 
 
@@ -171,11 +171,11 @@ def _details(model: ModelInfo) -> dict[str, Any]:
 def _losses(model: ModelInfo, path: str) -> Iterator[Loss]:
     yield from foreign_losses(model.extras, _NAME, f"{path}extras")
     if model.name is not None and model.name != model.id:
-        yield Loss(f"{path}name", "models have no names besides their ids here")
+        yield Loss(f"{path}name", "model names that differ from the id are not supported")
 
 
 def decode_name(wire: Mapping[str, Any]) -> str:
-    """The model that a client asks about in `/api/show`; older ones call it `name`."""
+    """The model in a request to `/api/show`; older clients send it as `name`."""
     key = "name" if optional(wire, "model", str, _NAME) in {None, ""} else "model"
     return text_at(wire, key, _NAME)
 
@@ -189,8 +189,8 @@ def encode_model(model: ModelInfo) -> Encoded:
         info[f"{family}.{_WINDOW}"] = model.context_window
     usual = {"modelfile": "", "parameters": "", "template": "", "model_info": info,
              "capabilities": ["completion"]}  # fmt: skip
-    told = {"details": _details(model), "modified_at": encode_time(model.created)}
-    body = {**usual, **fields_of(model.extras, _NAME), **told}
+    described = {"details": _details(model), "modified_at": encode_time(model.created)}
+    body = {**usual, **fields_of(model.extras, _NAME), **described}
     return Encoded(body, losses=tuple(_losses(model, "")))
 
 

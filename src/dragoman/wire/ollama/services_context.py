@@ -1,7 +1,7 @@
-"""The `context` of `/api/generate`: a conversation so far, in numbers that a client sends back.
+"""The `context` of `/api/generate`: the conversation so far, as numbers the client sends back.
 
-Ollama's own are the tokens of the conversation, which no other model can read. Ours hold its texts:
-a header, the number of bytes, and compressed JSON, three bytes in each number.
+Ollama's own contexts hold tokens, which no other model can read. Ours hold texts: a header, the
+number of bytes, and compressed JSON, packed three bytes to a number.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.jsontext import dumps, loads
 from dragoman.wire.json_values import is_list
 
-_HEADER = (14132746, 1)  # ours, and the version; hardly two tokens that follow each other
+_HEADER = (14132746, 1)  # magic number and version; unlikely as two consecutive tokens
 _BYTES = 3
-_LARGEST = 16 * 1024 * 1024
-"""The longest conversation, in bytes: clients can write a context too."""
+_MAX_BYTES = 16 * 1024 * 1024
+"""Maximum size of a decompressed conversation: a client can forge a context."""
 _ROLES = frozenset({"system", "user", "assistant"})
 Turns = Sequence[tuple[str, str]]
-"""Who said what."""
+"""Pairs of role and text."""
 
 
 def encode_context(turns: Turns) -> list[int]:
-    """The numbers for a conversation; none for one that is too long.
+    """Encode a conversation; empty if it is too long.
 
     >>> decode_context(encode_context([("user", "Hi"), ("assistant", "Hello")]))
     [('user', 'Hi'), ('assistant', 'Hello')]
     """
     text = dumps([list(turn) for turn in turns])
-    if len(text) > _LARGEST:
+    if len(text) > _MAX_BYTES:
         return []
     data = zlib.compress(text, 1)
     padded = data + bytes(-len(data) % _BYTES)
@@ -42,16 +42,16 @@ def encode_context(turns: Turns) -> list[int]:
 
 
 def decode_context(wire: Any) -> list[tuple[str, str]] | None:
-    """The conversation in a context; None where it is none of ours."""
+    """Decode a conversation; None if the context is not ours."""
     if not is_list(wire) or tuple(wire[:2]) != _HEADER or {*map(type, wire)} != {int}:
         return None
     length, *numbers = wire[2:] or [0]
-    if len(numbers) > _LARGEST or not all(0 <= number < 2**24 for number in numbers):
+    if len(numbers) > _MAX_BYTES or not all(0 <= number < 2**24 for number in numbers):
         return None
     data = b"".join([number.to_bytes(_BYTES, "big") for number in numbers])
     reader = zlib.decompressobj()
     try:
-        turns = loads(reader.decompress(data[: max(length, 0)], _LARGEST))
+        turns = loads(reader.decompress(data[: max(length, 0)], _MAX_BYTES))
     except (zlib.error, InvalidInputError):
         return None
     if not is_list(turns) or not all(map(_is_turn, turns)):

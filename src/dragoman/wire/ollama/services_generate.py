@@ -1,4 +1,4 @@
-"""Ollama's `/api/generate`: a prompt, not a chat, and answers in fields of their own."""
+"""Ollama's `/api/generate`: a prompt instead of messages, and its own response fields."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from dragoman.wire.services import optional, refuse
 from dragoman.wire.times import encode_time
 
 OWN = "ollama-generate"
-"""Under which extras keep what only `/api/generate` has: any target reports it as lost."""
+"""The extras key for fields that only `/api/generate` has; every target reports them as lost."""
 _MESSAGE = ("prompt", "system", "images")
 _ONLY_HERE = frozenset({"suffix", "template", "raw", "context", "width", "height", "steps",
                         "messages", "tools"})  # fmt: skip
 _SAID = frozenset({"role", "content", "thinking", "tool_calls", "images"})
-_TEXT_ONLY = "there is no place for it in a generated text"
+_TEXT_ONLY = "not supported by /api/generate, which returns text only"
 
 
 def decode_request(speaker: Dialect, body: Body) -> Request:
-    """The request that a body means: its prompt is what the user says.
+    """Decode a request, with the prompt as a user message.
 
-    A `context` of ours is what was said before it. What no chat has (a suffix, a template of one's
-    own, a context of Ollama's tokens) is kept in the extras.
+    A `context` made by us becomes the earlier messages. Fields without a chat equivalent (a
+    suffix, a custom template, a context of Ollama's tokens) are kept in the extras.
     """
     wire = parsed(body, NAME)
     special = {key: wire[key] for key in wire if key in _ONLY_HERE and wire[key]}
@@ -56,7 +56,7 @@ def _messages(wire: Mapping[str, Any], earlier: Turns) -> list[dict[str, Any]]:
     prompt, system = (optional(wire, key, str, NAME) for key in ("prompt", "system"))
     images = wire.get("images")
     if images is not None and not (is_list(images) and all(type(one) is str for one in images)):
-        refuse("a list of texts", "$.images", NAME)
+        refuse("a list of strings", "$.images", NAME)
     messages: list[dict[str, Any]] = []
     if system:
         messages.append({"role": "system", "content": system})
@@ -68,35 +68,35 @@ def _messages(wire: Mapping[str, Any], earlier: Turns) -> list[dict[str, Any]]:
     return messages
 
 
-def encode_said(message: Mapping[str, Any], lose: Callable[[Loss], None]) -> dict[str, Any]:
-    """The fields that hold what a message of `/api/chat` says."""
-    said: dict[str, Any] = {"response": message.get("content") or ""}
+def generate_fields(message: Mapping[str, Any], lose: Callable[[Loss], None]) -> dict[str, Any]:
+    """The `/api/generate` fields for a message of `/api/chat`."""
+    fields: dict[str, Any] = {"response": message.get("content") or ""}
     for key in ("thinking", "tool_calls"):
         if message.get(key):
-            said[key] = message[key]
+            fields[key] = message[key]
     images = message.get("images")
     if is_list(images) and images:
-        said["image"] = images[0]
+        fields["image"] = images[0]
         for _ in images[1:]:
-            lose(Loss("choices[0].message.parts", "there is one picture only"))
+            lose(Loss("choices[0].message.parts", "only one image is supported"))
     if not _SAID.issuperset(message):
         lose(Loss("choices[0].message.extras", _TEXT_ONLY))
-    return said
+    return fields
 
 
 def complete(encoded: Encoded, response: Response, front: Front) -> None:
-    """Turn the complete answer of a chat into that of a prompt."""
+    """Convert the completed response of `/api/chat` to that of `/api/generate`."""
     complete_chat(encoded, response, front)
     lost: list[Loss] = []
     body: dict[str, Any] = {}
     for key, value in encoded.body.items():
-        body |= encode_said(value, lost.append) if key == "message" else {key: value}
+        body |= generate_fields(value, lost.append) if key == "message" else {key: value}
     encoded.body = {**_context(front, body["response"]), **body}
     encoded.losses += tuple(dict.fromkeys(lost))
 
 
 def _context(front: Front, answer: str) -> dict[str, Any]:
-    """What the client sends back to go on from here; who asked for a raw text gets none."""
+    """The `context` for continuing the conversation; none for a raw prompt."""
     request = front.request
     if fields_of(request.extras, OWN).get("raw"):
         return {}
@@ -110,30 +110,30 @@ class GenerateStreamEncoder(FrontStreamEncoder):
 
     def __init__(self, front: Front) -> None:
         super().__init__(front)
-        self._answer: list[str] = []
+        self._text_pieces: list[str] = []
 
-    def _said(self, message: dict[str, Any]) -> dict[str, Any]:
-        said = encode_said(message, lambda loss: self._lose(loss.path, loss.reason))
-        self._answer.append(said["response"])
-        return said
+    def _message_fields(self, message: dict[str, Any]) -> dict[str, Any]:
+        fields = generate_fields(message, lambda loss: self._lose(loss.path, loss.reason))
+        self._text_pieces.append(fields["response"])
+        return fields
 
     def _part_flow(self, event: PartDelta) -> None:
-        """None: every piece is kept for the context."""
+        """None, since every piece must be kept for the context."""
 
-    def _opaque_event(self, event: OpaqueEvent) -> bytes:  # noqa: ARG002 - whatever it is
-        """An event that nobody knows is a chat's."""
-        self._lose("events", "an event that has no place here is left out")
+    def _opaque_event(self, event: OpaqueEvent) -> bytes:  # noqa: ARG002 - dropped whatever it is
+        """Drop an unknown event: it belongs to `/api/chat`."""
+        self._lose("events", "an unsupported event is left out")
         return b""
 
     def _last(self) -> dict[str, Any]:
-        return {**super()._last(), **_context(self._front, "".join(self._answer))}
+        return {**super()._last(), **_context(self._front, "".join(self._text_pieces))}
 
 
 _FORM = FRONT_FORM._replace(complete=complete, stream_encoder=GenerateStreamEncoder)
 
 
 class GenerateFront(PromptFront):
-    """Answers a request of `/api/generate`."""
+    """Encodes the responses to a request of `/api/generate`."""
 
     def __init__(
         self,
@@ -143,10 +143,10 @@ class GenerateFront(PromptFront):
         path: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """For the body that came."""
+        """Decode the request body."""
         wire = parsed(body, NAME)
         self.is_load = not (wire.get("prompt") or wire.get("images"))
-        """Whether there is nothing to answer: the client wants the model to be loaded."""
+        """Whether there is nothing to generate: the client only wants to load the model."""
         self._is_unload = wire.get("keep_alive") in (0, "0", "0s")
         super().__init__(speaker, [decode_request(speaker, wire)], path=path, clock=clock)
 
@@ -154,7 +154,7 @@ class GenerateFront(PromptFront):
         return _FORM
 
     def loaded(self) -> Encoded:
-        """The answer where the model was only to be loaded, or unloaded."""
+        """The response to a request that only loads or unloads the model."""
         body = {
             "model": self.request.model or "",
             "created_at": encode_time(self.began),

@@ -1,4 +1,4 @@
-"""How the answer should be made: `options`, its `format`, and whether to `think`."""
+"""Settings: sampling (`options`), output format (`format`) and thinking (`think`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.model.requests import Output, Sampling, ThinkingConfig
 from dragoman.wire.json_values import is_object
-from dragoman.wire.ollama.dialect import EFFORTS, OWN
+from dragoman.wire.ollama.dialect import EFFORTS, ORIGIN
 from dragoman.wire.settings_table import (
     Setting,
     decode_settings,
@@ -24,7 +24,7 @@ from dragoman.wire.writing import Writing
 
 
 def _count(value: Any) -> int | None:
-    """Zero and less have meanings of their own here: no limit, all tokens."""
+    """A positive integer. Zero and negative values mean something else: no limit, all tokens."""
     return found if (found := whole(value)) and found > 0 else None
 
 
@@ -46,12 +46,12 @@ SAMPLING = {
     "options": {key: f"sampling.{name}" for key, name, _ in _OPTIONS},
     **{key: f"sampling.{name}" for key, name, _ in _BESIDE_OPTIONS},
 }
-"""By the wire's field: the setting."""
+"""Request settings by wire field."""
 _NAMES = {key: name for key, name, _ in _OPTIONS}
 
 
 def decode_sampling(wire: Mapping[str, Any], known: set[str]) -> tuple[Sampling, dict[str, Any]]:
-    """The sampling fields, and the options that are left over."""
+    """Decode the sampling settings; also returns the remaining options."""
     options = wire.get("options")
     options = options if is_object(options) else {}
     read = decode_settings(options, _OPTIONS) if options else {}
@@ -62,26 +62,26 @@ def decode_sampling(wire: Mapping[str, Any], known: set[str]) -> tuple[Sampling,
 
 
 def encode_sampling(sampling: Sampling, body: dict[str, Any], writing: Writing) -> None:
-    """Write the sampling fields."""
+    """Encode the sampling settings."""
     if options := encode_settings(sampling, _OPTIONS):
         body["options"] = options
     body |= encode_settings(sampling, _BESIDE_OPTIONS)
     if sampling.choices is not None and sampling.choices > 1:
-        writing.lose("sampling.choices", "there is one choice only")
+        writing.lose("sampling.choices", "only one choice is supported")
 
 
-# --- the form of the answer
+# --- output format
 
 
 def decode_output(wire: Any) -> Output | None:
-    """The form of the answer in `format`; None where it is free, or unknown."""
+    """Decode `format`; None if it is missing or unknown."""
     if wire == "json":
         return Output(format="json")
-    return Output(format="schema", schema=wire, origin=OWN) if is_object(wire) else None
+    return Output(format="schema", schema=wire, origin=ORIGIN) if is_object(wire) else None
 
 
 def encode_output(output: Output, body: dict[str, Any], writing: Writing) -> None:
-    """Write the `format`: free text needs none."""
+    """Encode `format`; plain text needs none."""
     if output.format == "text":
         return
     if output.format == "schema" and output.schema is not None:
@@ -89,34 +89,34 @@ def encode_output(output: Output, body: dict[str, Any], writing: Writing) -> Non
         return
     body["format"] = "json"
     if output.format == "schema":
-        writing.lose("output", "there is no schema; any JSON is asked for")
+        writing.lose("output", "no schema is given; any JSON is requested")
     writing.schemas.lose_labels(output)
 
 
-# --- whether to think, and how hard: W106
+# --- thinking: W106
 
 _NEAREST = {"minimal": "low", "xhigh": "max"}
 
 
 def decode_thinking_config(wire: Any) -> ThinkingConfig | None:
-    """Whether to think, or how hard; None where nothing is said, or nothing that is known."""
+    """Decode `think`; None if it is missing or unknown."""
     if isinstance(wire, bool):
         return ThinkingConfig(enabled=wire)
     return ThinkingConfig(effort=wire) if isinstance(wire, str) and wire in EFFORTS else None
 
 
 def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing: Writing) -> None:
-    """Write `think`: a model may be told to, or how hard, and no more."""
+    """Encode `think`, which is a boolean or an effort."""
     effort = config.effort
     if config.enabled is False or effort == "none":
         body["think"] = False
     elif effort is not None and (level := _NEAREST.get(effort, effort)) in EFFORTS:
         body["think"] = level
         if level != effort:
-            writing.lose("thinking.effort", "sent as the nearest effort there is")
+            writing.lose("thinking.effort", "sent as the nearest supported effort")
     elif config.enabled or config.budget is not None or effort is not None:
         body["think"] = True
         if effort is not None:
-            writing.lose("thinking.effort", "there is no such effort here")
-    reason = "only whether to think, or how hard, can be told here"
+            writing.lose("thinking.effort", "this effort is not supported")
+    reason = "thinking can only be switched on or off or given an effort"
     lose_settings(config, ("budget", "visible", "summary"), writing, "thinking", reason)

@@ -1,4 +1,4 @@
-"""Where Ollama has the settings that some servers of other dialects have as well."""
+"""Ollama's fields for settings that servers of other dialects also have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams of `/api/chat`: lines of JSON (W101)."""
+"""Streams of `/api/chat`: newline-delimited JSON (W101)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from dragoman.wire.lane.templates import ASCII_TEXT, Growth, Noises
 from dragoman.wire.ollama.content import decode_images, encode_assistant, note_written
 from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.response import (
+    EMPTY_MESSAGE,
     METRICS,
-    NOTHING,
     decode_finish,
     decode_time,
     decode_usage,
@@ -49,15 +49,15 @@ from dragoman.wire.tolerance import plain_text
 _KNOWN = frozenset({"model", "created_at", "message", "done", "done_reason", "logprobs", *METRICS})
 _READ = frozenset({"role", "content", "thinking", "tool_calls"})
 _PLAIN = frozenset({"model", "created_at", "message", "done"})
-_FAILED = "the model failed while it answered"
+_FAILED = "the model failed during its response"
 _MESSAGE = "choices[0].message"
 
 
 class StreamDecoder(FrameDecoder[bytes]):
-    """Reads lines, each with a piece of the one message.
+    """Decodes lines, each with a piece of the message.
 
-    The stream is complete when a line said `done`. Thinking ends where the text begins, the text
-    with the stream. Each line has a time of its own; the first one's is the response's.
+    The stream is complete after a line with `done`. Thinking ends when the text begins, the text
+    ends with the stream. Each line has its own time; that of the first is the response's.
     """
 
     _dialect = NAME
@@ -80,7 +80,7 @@ class StreamDecoder(FrameDecoder[bytes]):
         self._is_over = False
 
     def _in_order(self, parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
-        """Thinking first, joined where it came in several pieces, then text, media and calls."""
+        """Thinking first, joined if it came in several parts, then text, media and calls."""
         if self._parts.count < 2:  # noqa: PLR2004 - nothing could be out of order
             return parts
         thinking = [part for part in parts if isinstance(part, Thinking)]
@@ -117,7 +117,7 @@ class StreamDecoder(FrameDecoder[bytes]):
             self._growth = self._grown(message)
 
     def _grown(self, message: dict[str, Any]) -> Growth | None:
-        """What a line let grow, if it was a piece of one text."""
+        """The growth of a part, if the line was only a piece of one text."""
         content, thinking = message.get("content"), message.get("thinking")
         if message.get("tool_calls"):
             return None
@@ -144,7 +144,7 @@ class StreamDecoder(FrameDecoder[bytes]):
         self._reading.calls.identity = response_identity(None, created, model)
 
     def _take_error(self, chunk: dict[str, Any]) -> None:
-        """An error in mid-stream, which ends it (G1)."""
+        """Decode a mid-stream error, which ends the stream (G1)."""
         self._end()
         extras = freeze_mapping({NAME: chunk}, "the wire")
         self._emit(stream_error(chunk["error"], None, chunk.get("status"), extras))
@@ -195,7 +195,7 @@ class StreamDecoder(FrameDecoder[bytes]):
         self._end()
         start, unknown = self._start, self._unknown
         usage = decode_usage(chunk, set())
-        if usage is None:  # then durations are nobody's but the answer's own
+        if usage is None:  # then durations belong to the response itself
             unknown |= {key: chunk[key] for key in METRICS if key in chunk}
         if start is not None and not unknown.items() <= fields_of(start.extras, NAME).items():
             self._emit(start.replace(extras={**start.extras, NAME: unknown}))
@@ -211,10 +211,10 @@ class StreamDecoder(FrameDecoder[bytes]):
 
 
 class StreamEncoder(EventEncoder):
-    """Writes events as lines, text and thinking as they come.
+    """Encodes events as lines; text and thinking are written as they come.
 
-    Calls are whole here (W104), so they wait for the end. What it cost stands in the last line,
-    with the reason for the end.
+    Calls can only be sent whole (W104), so they wait for the end. The last line has the token
+    counts and the finish reason.
     """
 
     _dialect = NAME
@@ -225,19 +225,19 @@ class StreamEncoder(EventEncoder):
         super().__init__(self._writing)
         self._head: dict[str, Any] = {"model": "", "created_at": encode_time(None)}
         self._parts: dict[int, SentPart] = {}
-        self._count = 0  # the parts so far
+        self._count = 0  # parts so far
         self._thinking: int | None = None
         self._calls = MessageAccumulator()
         self._call_numbers: list[int] = []
 
     def _started(self, event: events.ResponseStart) -> bytes:
-        """Nothing to send yet: what every line begins with."""
+        """Keep the fields that every line begins with; nothing is sent yet."""
         start = self._start
         self._calls.add(event)
         head = {"model": start.model or "", "created_at": encode_time(start.created_at)}
         self._head = with_overlay(head, start.extras, NAME)
         if start.id is not None:
-            self._lose("id", "responses have no ids here")
+            self._lose("id", "response ids are not supported")
         return b""
 
     def _part_start(self, event: events.PartStart) -> bytes:
@@ -277,12 +277,12 @@ class StreamEncoder(EventEncoder):
         if sent is None or isinstance(part, ToolCall):
             kept = self._calls.texts_of(event)
             return Flow(event, NO_BYTES, *kept) if kept else None
-        said: dict[str, Any] = {"role": "assistant", "content": MARK}
+        message: dict[str, Any] = {"role": "assistant", "content": MARK}
         if type(part) is Thinking and self._thinking == sent.number:
-            said = {"role": "assistant", "content": "", "thinking": MARK}
+            message = {"role": "assistant", "content": "", "thinking": MARK}
         elif type(part) is not Text:
             return None
-        encode = around_mark(self._message(said))
+        encode = around_mark(self._message(message))
         return None if encode is None else Flow(event, encode, sent.pieces)
 
     def _call_flow(self, event: ToolCallDelta) -> Flow | None:
@@ -290,7 +290,7 @@ class StreamEncoder(EventEncoder):
         return Flow(event, NO_BYTES, *kept) if kept else None
 
     def _part_stop(self, event: events.PartStop) -> bytes:
-        """The end of a part, and all of it where nothing of it was seen before."""
+        """End a part; write all of it if it was not announced before."""
         sent, final = self._parts.get(event.index), event.part
         if sent is None:
             return b"" if final is None else self._part_start(events.PartStart(event.index, final))
@@ -302,7 +302,7 @@ class StreamEncoder(EventEncoder):
         return self._more(sent, sent.rest(final, lambda why: self._lose(path, why)))
 
     def _more(self, sent: SentPart, piece: Text | Thinking | Refusal | None) -> bytes:
-        """What a part has grown by; a refusal that has not grown is not told again."""
+        """Write the growth of a part, if any; a refusal that has not grown is not repeated."""
         if piece is None or (isinstance(piece, Refusal) and not piece.text):
             return b""
         return self._piece(sent, piece)
@@ -324,22 +324,22 @@ class StreamEncoder(EventEncoder):
         return _line(payload)
 
     def _end(self) -> bytes:
-        """The last line: why it ended, and what it cost."""
+        """The last line, with the finish reason and the token counts."""
         written = self._write_calls()
-        self._settle_thinking()
+        self._report_thinking()
         finish = self._finish or events.ChoiceFinish(FinishReason.STOP)
         is_ours = is_own(self._start.origin)
-        message = dict(NOTHING)
+        message = dict(EMPTY_MESSAGE)
         if is_ours:
             message = with_overlay(message, finish.message_extras, NAME)
-        body = {**self._head, **self._said(message), "done": True}
+        body = {**self._head, **self._message_fields(message), "done": True}
         body |= encode_end(finish, self._writing, is_ours=is_ours)
         if self._usage is not None:
             body |= encode_usage(self._usage)
         return written + _line({**self._last(), **body})
 
     def _last(self) -> dict[str, Any]:
-        """What the last line has besides, where somebody knows."""
+        """Additional fields of the last line."""
         return {}
 
     # --- lines
@@ -350,8 +350,8 @@ class StreamEncoder(EventEncoder):
         self._writing.is_cut_off = self._finish is not None and self._finish.finish.is_cut_off
         return self._written(self._calls.message.tool_calls, self._call_numbers)
 
-    def _settle_thinking(self) -> None:
-        """Report thinking that was not shown: that is known at the end, when all has come."""
+    def _report_thinking(self) -> None:
+        """Report losses of thinking: what was shown of it is known only at the end."""
         for sent in self._parts.values():
             part = sent.part
             if isinstance(part, Thinking) and (sent.is_sealed or not any(sent.pieces)):
@@ -360,7 +360,7 @@ class StreamEncoder(EventEncoder):
                 self._written((whole,), [sent.number])
 
     def _piece(self, sent: SentPart, part: AnyPart) -> bytes:
-        """A piece of a part; another provider's thinking parts stand on lines of their own."""
+        """Write a piece of a part; thinking parts of other providers are separated by newlines."""
         sent.note(part)
         if isinstance(part, Text):
             if part.citations or part.cache or part.signature:
@@ -383,16 +383,16 @@ class StreamEncoder(EventEncoder):
         return self._message({"role": "assistant", "content": "", "thinking": text})
 
     def _written(self, parts: tuple[AnyPart, ...], numbers: list[int]) -> bytes:
-        """Parts as a message of their own would have them; `numbers` are theirs in the answer."""
+        """Encode parts as a separate message; `numbers` are their indexes in the response."""
         message = make_message(Role.ASSISTANT, parts, origin=self._start.origin)
         body = encode_assistant(message, self._writing, numbers)
         return b"" if body is None else self._message(body)
 
     def _message(self, message: dict[str, Any]) -> bytes:
-        return _line({**self._head, **self._said(message), "done": False})
+        return _line({**self._head, **self._message_fields(message), "done": False})
 
-    def _said(self, message: dict[str, Any]) -> dict[str, Any]:
-        """The fields of a line that hold a message; `/api/generate` has others."""
+    def _message_fields(self, message: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a line that hold a message; `/api/generate` overrides this."""
         return {"message": message}
 
 

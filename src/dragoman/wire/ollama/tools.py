@@ -1,4 +1,4 @@
-"""Definitions of tools, and their calls: whole, the arguments an object (W102)."""
+"""Tool definitions and tool calls. Calls are whole, with an object as arguments (W102)."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from dragoman.model.tools import (
 from dragoman.wire.fitting.tools import NOT_AN_OBJECT, is_forced
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.known_tools import KnownTools
-from dragoman.wire.ollama.dialect import NAME, OWN, OllamaReading, OllamaWriting, is_own
+from dragoman.wire.ollama.dialect import NAME, ORIGIN, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.overlay import Overlay, overlay_of, with_overlay
 from dragoman.wire.schemas import Profile, Profiles
 from dragoman.wire.text_tools import TEXT_ARGUMENT
 from dragoman.wire.tolerance import odd_tool, payload_of
 from dragoman.wire.writing import Writing
 
-# --- tool calls: whole, their arguments an object (W102)
+# --- tool calls
 
-_CUT_OFF = "a call that was cut off before its arguments were complete is left out"
+_CUT_OFF = "a call truncated before its arguments were complete is left out"
 
 
 def decode_call(wire: Any, reading: OllamaReading) -> AnyPart:
-    """One of `tool_calls`; what is malformed is carried whole."""
+    """Decode one of `tool_calls`; a malformed one becomes an opaque part."""
     function = wire.get("function") if is_object(wire) else None
     if not is_object(function) or type(name := function.get("name")) is not str:
         return Opaque(NAME, wire, origin=reading.origin)
@@ -46,19 +46,21 @@ def decode_call(wire: Any, reading: OllamaReading) -> AnyPart:
     has_id = type(wire_id) is str
     call_id, own_id = reading.calls.add_named_call(name, wire_id if has_id else None, arguments)
     reading.names[call_id] = name
-    origin = None if own_id is UNSET else reading.origin  # else nobody knew whose id that was
-    extras = _kept(wire, function, has_id=has_id)
-    if isinstance(arguments, str):  # refused by the server, and written by many a client (W102)
+    origin = None if own_id is UNSET else reading.origin  # whose id it is must be known
+    extras = _call_extras(wire, function, has_id=has_id)
+    if isinstance(arguments, str):  # refused by the server, but sent by many clients (W102)
         call = make_call(call_id, name, arguments, wire_id=own_id, origin=origin)
-        return call.replace_unchecked(extras=_spelled(arguments, arguments_of(call), extras))
+        return call.replace_unchecked(
+            extras=_with_original_arguments(arguments, arguments_of(call), extras)
+        )
     if arguments is None and "arguments" in function:
-        extras = _spelled(None, EMPTY, extras)
+        extras = _with_original_arguments(None, EMPTY, extras)
     given = EMPTY if arguments is None else arguments
     return make_call(call_id, name, None, given, wire_id=own_id, origin=origin, extras=extras)
 
 
 def arguments_of(call: ToolCall) -> Mapping[str, Any]:
-    """The arguments as an object; a text that is none stands in one."""
+    """The arguments as an object; text that is not a JSON object is wrapped in one."""
     return _object_for(call, call.object_arguments())
 
 
@@ -66,19 +68,23 @@ def _object_for(call: ToolCall, arguments: Mapping[str, Any] | None) -> Mapping[
     return {TEXT_ARGUMENT: call.raw_arguments} if arguments is None else arguments
 
 
-def _spelled(theirs: Any, ours: Mapping[str, Any], extras: Mapping[str, Any]) -> FrozenDict:
-    """The extras with how the arguments were written."""
+def _with_original_arguments(
+    theirs: Any, ours: Mapping[str, Any], extras: Mapping[str, Any]
+) -> FrozenDict:
+    """The extras plus the original form of the arguments."""
     wire, written = ({"function": {"arguments": given}} for given in (theirs, ours))
     return freeze_mapping({**extras, **overlay_of(wire, (), NAME, written)})
 
 
-def _kept(wire: dict[str, Any], function: dict[str, Any], *, has_id: bool) -> Mapping[str, Any]:
+def _call_extras(
+    wire: dict[str, Any], function: dict[str, Any], *, has_id: bool
+) -> Mapping[str, Any]:
     if len(function) == 2 and len(wire) == 1 + has_id and "arguments" in function:  # noqa: PLR2004 - with the name
         return EMPTY
     index = function.get("index")
     is_plain = len(function) == 3 and len(wire) == 2 and "arguments" in function  # noqa: PLR2004
-    if is_plain and has_id and type(index) is int:  # as the server writes it
-        return _numbered(index)
+    if is_plain and has_id and type(index) is int:  # as the server sends it
+        return _index_extras(index)
     known = {"id", "function"} if has_id else {"function"}
     inner = {key: value for key, value in function.items() if key not in ("name", "arguments")}
     outer = {key: value for key, value in wire.items() if key not in known}
@@ -91,13 +97,13 @@ def _kept(wire: dict[str, Any], function: dict[str, Any], *, has_id: bool) -> Ma
 
 
 @lru_cache(maxsize=64)
-def _numbered(index: int) -> Mapping[str, Any]:
-    """The extras of a call that has a number in its turn: nearly all have a small one."""
+def _index_extras(index: int) -> Mapping[str, Any]:
+    """The extras of a call with an index in its turn. Cached: nearly all indexes are small."""
     return freeze_mapping({NAME: {"function": {"index": index}}}, "the wire")
 
 
 def encode_call(call: ToolCall, writing: OllamaWriting, number: int) -> dict[str, Any] | None:
-    """One of `tool_calls`; None, and a loss, where it was cut off: a client would run it (I7)."""
+    """Encode a call; None with a loss if it was truncated, or a client would run it (I7)."""
     writing.lose_unsupported(call)
     wire_id = _encode_id(call, writing)
     arguments = call.object_arguments()
@@ -119,9 +125,9 @@ def encode_call(call: ToolCall, writing: OllamaWriting, number: int) -> dict[str
 
 
 def _encode_id(call: ToolCall, writing: OllamaWriting) -> str | None:
-    """The id of a call on the wire, which its result has as well.
+    """The id of a call on the wire, also used by its result.
 
-    An older server gives none: its own calls go back without (W103).
+    Older servers assign none: their calls are sent back without (W103).
     """
     wire_id = call.wire_id
     found = call.id if isinstance(wire_id, UnsetType) or not writing.is_own(call) else wire_id
@@ -130,7 +136,7 @@ def _encode_id(call: ToolCall, writing: OllamaWriting) -> str | None:
     return found
 
 
-# --- definitions
+# --- tool definitions
 
 OLLAMA = Profile(
     name="ollama",
@@ -138,13 +144,13 @@ OLLAMA = Profile(
     refused_at_root=frozenset({"anyOf", "enum"}),
     cycles="cut",
 )
-"""Tools for Ollama: its server reads them into types, and what those lack never reaches a model."""
+"""The server parses tools into typed structs; unknown keywords never reach the model."""
 _PROFILES = Profiles(OLLAMA, OLLAMA)
 _KINDS = {"name": str, "description": str, "parameters": dict}
 
 
 def decode_tools(wire: Any, known: set[str]) -> tuple[AnyTool, ...]:
-    """The tools of a request; an empty list stays in the extras."""
+    """Decode the tools of a request; an empty list stays in the extras."""
     if not is_list(wire) or not wire:
         return ()
     known.add("tools")
@@ -164,30 +170,33 @@ def _decode_tool(wire: Any) -> AnyTool:
     if inner := {key: value for key, value in function.items() if key not in fields}:
         outer["function"] = inner
     extras = overlay_of(outer, (), NAME, {"type": "function"})
-    return make_definition(**fields, origin=OWN, extras=extras)
+    return make_definition(**fields, origin=ORIGIN, extras=extras)
 
 
 _known = KnownTools(_decode_tool)
 
 
 def encode_tools(request: Request, writing: Writing) -> list[Any]:
-    """The tools to send: those that may be called."""
+    """Encode the tools that may be called."""
     choice = request.tool_choice
     if choice is not None:
-        _note_choice(choice, writing)
+        _report_choice(choice, writing)
     written: list[Any] = []
     for index, tool in enumerate(request.tools):
         path = f"tools[{index}]"
         if choice is not None and not _is_permitted(tool, choice):
-            writing.lose(path, "a tool that must not be called can only be left out here")
+            writing.lose(path, "a tool that must not be called is left out")
         elif isinstance(tool, ToolDefinition):
             written.append(_encode_tool(tool, writing, path))
         elif tool.dialect == NAME:
             written.append(payload_of(tool))
             if tool.cache is not None:
-                writing.lose(f"{path}.cache", "the server decides itself what it keeps of a prompt")
+                writing.lose(
+                    f"{path}.cache",
+                    "cache hints are not supported: the server caches prompts by itself",
+                )
         else:
-            writing.lose(path, "a tool that only another provider runs")
+            writing.lose(path, "another provider's built-in tool is left out")
     return written
 
 
@@ -197,11 +206,11 @@ def _is_permitted(tool: AnyTool, choice: ToolChoice) -> bool:
     return choice.mode != "allowed" or tool.name in choice.names
 
 
-def _note_choice(choice: ToolChoice, writing: Writing) -> None:
+def _report_choice(choice: ToolChoice, writing: Writing) -> None:
     if is_forced(choice):
-        writing.lose("tool_choice", "a model can't be made to call a tool here")
+        writing.lose("tool_choice", "forcing a tool call is not supported")
     if choice.parallel is not None:
-        writing.lose("tool_choice.parallel", "how many calls a turn may have can't be said")
+        writing.lose("tool_choice.parallel", "parallel tool calls can't be switched on or off")
 
 
 def _encode_tool(tool: ToolDefinition, writing: Writing, path: str) -> dict[str, Any]:
@@ -213,15 +222,17 @@ def _encode_tool(tool: ToolDefinition, writing: Writing, path: str) -> dict[str,
             function["parameters"] = tool.parameters
     else:
         function["parameters"] = parameters = _encode_parameters(tool, writing, path)
-        said = parameters.get("description")
-        if said is not None and said != tool.description:
-            # The server's type of parameters has no place for it.
+        inner = parameters.get("description")
+        if inner is not None and inner != tool.description:
+            # The server's type for parameters has no description.
             known = "" if tool.description is None else f"{tool.description}\n\n"
-            function["description"] = known + said
+            function["description"] = known + inner
         if tool.strict:
-            writing.lose(f"{path}.strict", "nobody holds the model to the schema here")
+            writing.lose(f"{path}.strict", "strict tools are not supported")
     if tool.cache is not None:
-        writing.lose(f"{path}.cache", "the server decides itself what it keeps of a prompt")
+        writing.lose(
+            f"{path}.cache", "cache hints are not supported: the server caches prompts by itself"
+        )
     return with_overlay({"type": "function", "function": function}, tool.extras, NAME)
 
 

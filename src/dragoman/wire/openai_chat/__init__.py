@@ -1,1 +1,1 @@
-"""OpenAI's Chat Completions, and what the many servers that speak it have added."""
+"""OpenAI's Chat Completions API, with the extensions of other servers that speak it."""

@@ -1,4 +1,4 @@
-"""The dialect: its functions in one object."""
+"""The `openai-chat` codec: the functions of this dialect in one object."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _stream_encoder = on_use(f"{_HOME}.stream_encoder", "StreamEncoder")
 
 
 class OpenAIChat(Codec):
-    """The dialect, with what its streams leave open."""
+    """The codec, with options for details in which servers' streams differ."""
 
     def stream_decoder(
         self, context: Context | None = None, *, ends_with_done: bool = True
     ) -> AnyDecoder:
-        """Reads a stream; some servers never send its `[DONE]`, as the context knows, or you."""
+        """A stream decoder. Servers that never send `[DONE]` need `ends_with_done=False`."""
         known = context or NOTHING
         is_expected = ends_with_done and known.ends_with_done
         return restoring(_stream_decoder(ends_with_done=is_expected), known)
@@ -37,25 +37,25 @@ class OpenAIChat(Codec):
     def stream_encoder(
         self, context: Context | None = None, *, include_usage: bool = False
     ) -> AnyEncoder:
-        """Writes a stream, with the usage if the client asked for it (W9), as the context knows."""
+        """A stream encoder, with the usage if the client requested it (W9)."""
         request = None if context is None else context.request
-        is_asked = include_usage or (request is not None and asks_for_usage(request))
-        return self._sealing(_stream_encoder(include_usage=is_asked))
+        is_requested = include_usage or (request is not None and asks_for_usage(request))
+        return self._sealing(_stream_encoder(include_usage=is_requested))
 
     def asking_for_usage(
         self, request: Request, target: Target, *, always: bool = False
     ) -> Request:
-        """The request with W9's option, unless it speaks of that itself, or the host refuses.
+        """The request with `include_usage` (W9), unless it already sets it or the host refuses it.
 
-        With `always` it is asked for even where the request says not to.
+        With `always`, usage is requested even if the request turns it off.
         """
         own = request.extras.get(self.name, EMPTY)
         if not target.fields.accepts(_OPTIONS, target.fields.in_request):
             return request
-        said = own.get(_OPTIONS)
+        given = own.get(_OPTIONS)
         if _OPTIONS in own and not always:
             return request
-        options = {**(said if isinstance(said, Mapping) else EMPTY), "include_usage": True}
+        options = {**(given if isinstance(given, Mapping) else EMPTY), "include_usage": True}
         extras = {**own, _OPTIONS: options}
         return request.replace(extras={**request.extras, self.name: extras})
 

@@ -1,4 +1,4 @@
-"""The parts of a message's content: text, media, citations and cache hints."""
+"""Message content: text, media, citations and cache hints."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dragoman.wire.target import Target
 from dragoman.wire.tolerance import bare_text
 from dragoman.wire.writing import Writing
 
-# --- cache hints on parts and tools: OpenAI's breakpoints, and Anthropic's form for routers (C4)
+# --- cache hints on parts and tools: OpenAI's breakpoints, and Anthropic's format in routers (C4)
 
 _SPELLINGS = {
     "cache_control": ("type", "ephemeral"),
@@ -34,7 +34,7 @@ _SPELLINGS = {
 
 
 def decode_cache(wire: dict[str, Any]) -> tuple[CacheHint | None, str]:
-    """The hint in an object and the field that holds it; None and empty where there is none."""
+    """Decode the cache hint of an object; also returns its field, or an empty string."""
     for field, (key, value) in _SPELLINGS.items():
         hint = wire.get(field)
         if is_object(hint) and hint.get(key) == value:
@@ -47,7 +47,7 @@ def decode_cache(wire: dict[str, Any]) -> tuple[CacheHint | None, str]:
 def encode_cache(
     body: dict[str, Any], item: Part | ToolDefinition, writing: Writing, path: str
 ) -> None:
-    """Write a hint as it was spelled; hints of other dialects are left writing."""
+    """Write a hint in its original field; hints of other dialects are left out."""
     if item.cache is None:
         return
     words = words_of(item.extras, NAME)
@@ -57,24 +57,24 @@ def encode_cache(
     if field is None and isinstance(item, Part) and is_own(item.origin):
         field = "prompt_cache_breakpoint"
     if field is None:
-        writing.lose(f"{path}.cache", "prompt caching is automatic; the hint is left out")
+        writing.lose(f"{path}.cache", "cache hints are not supported: prompt caching is automatic")
         return
     key, value = _SPELLINGS[field]
     body[field] = {key: value} if item.cache.ttl is None else {key: value, "ttl": item.cache.ttl}
 
 
-# --- images, sound, film and files in a message's content
+# --- images, audio, video and files
 
 _FLAT = ("flat", "document_url")
-"""The spellings of Mistral's."""
-_SOUND = ("data", "format")
+"""Overlay words for Mistral's formats."""
+_AUDIO_FIELDS = ("data", "format")
 _ADDRESSES = ("http:", "https:", "gs:", "s3:", "file:")
 
 
 def decode_address(url: str) -> dict[str, Any]:
-    """The fields of media at an address: a base64 data URL is inline data.
+    """The `Media` fields for a URL: a base64 data URL becomes inline data.
 
-    The mime type is whatever stands before `;base64`, so that writing gives the same address.
+    The MIME type is everything before `;base64`, so that encoding restores the same URL.
     """
     if url.startswith("data:"):
         head, comma, data = url.partition(",")
@@ -84,7 +84,7 @@ def decode_address(url: str) -> dict[str, Any]:
 
 
 def encode_address(part: Media) -> str | None:
-    """The address of media, or their data as one; None for an uploaded file."""
+    """The URL of media, or a data URL; None for an uploaded file."""
     if part.data is None:
         return part.url
     return f"data:;base64,{part.data}" if part.mime == "" else part.data_url
@@ -93,7 +93,7 @@ def encode_address(part: Media) -> str | None:
 def _extras(
     wire: dict[str, Any], key: str, known: Collection[str], words: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """The fields of a part that every kind of media shares: its cache hint, and its extras."""
+    """The `Part` fields that all media share: cache hint and extras."""
     inner = wire[key]
     if len(wire) == 2 and len(inner) == len(known) and not words:  # noqa: PLR2004 - nothing else
         return {}
@@ -107,9 +107,9 @@ def _extras(
 
 
 def decode_image(wire: dict[str, Any], _origin: Origin | None) -> AnyPart | None:
-    """An `image_url` part; None where it is malformed."""
+    """Decode an `image_url` part; None if it is malformed."""
     source = wire.get("image_url")
-    if isinstance(source, str):  # Mistral takes the bare address
+    if isinstance(source, str):  # Mistral accepts a bare URL
         return Image(**decode_address(source), **_extras(wire, "image_url", (), ("flat",)))
     if not is_object(source) or not isinstance(url := source.get("url"), str):
         return None
@@ -121,7 +121,7 @@ def decode_image(wire: dict[str, Any], _origin: Origin | None) -> AnyPart | None
 
 
 def decode_images(wire: Any, origin: Origin | None) -> list[AnyPart]:
-    """The pictures beside an answer, in `images`; none where there is anything else."""
+    """Decode the `images` of a response; empty unless all of them are well-formed."""
     shown = decode_parts(wire, origin) if is_list(wire) else []
     if not all(isinstance(part, Image) for part in shown):
         return []
@@ -131,7 +131,7 @@ def decode_images(wire: Any, origin: Origin | None) -> list[AnyPart]:
 
 
 def encode_image(part: Image) -> dict[str, Any] | None:
-    """The `image_url` part; None for an uploaded image, which has no place here."""
+    """Encode an `image_url` part; None for an uploaded image, which is not supported."""
     url = encode_address(part)
     if url is None:
         return None
@@ -142,9 +142,9 @@ def encode_image(part: Image) -> dict[str, Any] | None:
 
 
 def decode_audio(wire: dict[str, Any], origin: Origin | None) -> AnyPart | None:
-    """An `input_audio` part; None where it is malformed."""
+    """Decode an `input_audio` part; None if it is malformed."""
     source = wire.get("input_audio")
-    if isinstance(source, str):  # Mistral takes base64 or an address
+    if isinstance(source, str):  # Mistral accepts base64 or a URL
         extras = _extras(wire, "input_audio", (), ("flat",))
         if source.startswith(_ADDRESSES):
             return Audio(url=source, origin=origin, **extras)
@@ -154,7 +154,7 @@ def decode_audio(wire: dict[str, Any], origin: Origin | None) -> AnyPart | None:
     form = source.get("format")
     if not isinstance(form, str):
         return Audio(data=data, **_extras(wire, "input_audio", ("data",), ("-format",)))
-    part = Audio(data=data, mime=audio_mime(form), **_extras(wire, "input_audio", _SOUND))
+    part = Audio(data=data, mime=audio_mime(form), **_extras(wire, "input_audio", _AUDIO_FIELDS))
     if part.format == form:
         return part
     theirs = with_guesses(part.extras, NAME, [[["input_audio", "format"], part.format, form]])
@@ -162,7 +162,7 @@ def decode_audio(wire: dict[str, Any], origin: Origin | None) -> AnyPart | None:
 
 
 def encode_audio(part: Audio, words: Collection[Any], *, is_own: bool) -> dict[str, Any] | None:
-    """The `input_audio` part; an address goes only where it came from."""
+    """Encode an `input_audio` part; a URL is only sent back to this dialect."""
     if part.url is not None and is_own and "flat" not in words:
         return {"type": "audio_url", "audio_url": {"url": part.url}}
     if "audio_url" in words:
@@ -180,7 +180,7 @@ def encode_audio(part: Audio, words: Collection[Any], *, is_own: bool) -> dict[s
 def _decode_address_part(
     wire: dict[str, Any], origin: Origin | None, kind: type[Audio | Video], words: tuple[str, ...]
 ) -> AnyPart | None:
-    """An `audio_url` part, as vLLM takes it, or a `video_url` part (OpenRouter, vLLM, Qwen)."""
+    """Decode an `audio_url` part (vLLM) or a `video_url` part (OpenRouter, vLLM, Qwen)."""
     key = wire["type"]
     source = wire.get(key)
     if not is_object(source) or not isinstance(url := source.get("url"), str):
@@ -189,13 +189,13 @@ def _decode_address_part(
 
 
 def encode_video(part: Video, *, is_own: bool) -> dict[str, Any] | None:
-    """The `video_url` part; OpenAI itself takes no video, so only where one came from."""
+    """Encode a `video_url` part; only sent back to this dialect, as OpenAI has no video."""
     url = encode_address(part) if is_own else None
     return None if url is None else {"type": "video_url", "video_url": {"url": url}}
 
 
 def decode_file(wire: dict[str, Any], origin: Origin | None) -> AnyPart | None:
-    """A `file` part; None where it is malformed."""
+    """Decode a `file` part; None if it is malformed."""
     source = wire.get("file")
     if not is_object(source):
         return None
@@ -216,7 +216,7 @@ def decode_file(wire: dict[str, Any], origin: Origin | None) -> AnyPart | None:
 
 
 def decode_document(wire: dict[str, Any], origin: Origin | None) -> AnyPart | None:
-    """A `document_url` part, as Mistral takes it."""
+    """Decode a `document_url` part (Mistral)."""
     url, name = wire.get("document_url"), wire.get("document_name")
     if not isinstance(url, str):
         return None
@@ -228,11 +228,11 @@ def decode_document(wire: dict[str, Any], origin: Origin | None) -> AnyPart | No
 
 
 def encode_file(part: File, words: Collection[Any], *, is_own: bool) -> dict[str, Any] | None:
-    """The `file` part; an address goes only where it came from, or where documents have one."""
+    """Encode a `file` part; a URL is only sent back to this dialect, or as `document_url`."""
     if part.url is not None and not is_own and "document_url" not in words:
         return None
     if words == _FLAT and part.file_id is not None:
-        return None  # uploaded elsewhere
+        return None  # uploaded to another provider
     address = encode_address(part)
     if "document_url" in words and address is not None:
         named = {} if part.name is None else {"document_name": part.name}
@@ -247,9 +247,9 @@ def encode_file(part: File, words: Collection[Any], *, is_own: bool) -> dict[str
 
 
 def encode_media(part: Media, target: Target, *, is_own: bool) -> dict[str, Any] | None:
-    """The part for any media; None for what has no place here.
+    """Encode any media part; None if it is not supported.
 
-    Spellings of other hosts are kept for a target of which nobody knows what it takes.
+    Formats of other hosts are kept if it is unknown what the target accepts.
     """
     words: Collection[Any] = _FLAT if target.media.is_flat else ()
     if target.media.kinds is None:
@@ -275,11 +275,11 @@ def _text(value: Any) -> str | None:
 
 
 def decode_parts(items: list[Any], origin: Origin | None) -> list[AnyPart]:
-    """The parts of a content list. What is unknown or malformed is carried whole."""
+    """Decode a content list; unknown and malformed items become opaque parts."""
     parts: list[AnyPart] = []
     for item in items:
         if is_object(item) and item.get("type") == "text" and isinstance(item.get("text"), str):
-            # Most parts are this, with nothing else.
+            # Shortcut for the most common part, a text without other fields.
             parts.append(Text(item["text"]) if len(item) == 2 else _decode_text(item, origin))  # noqa: PLR2004
         elif is_object(item) and item.get("type") == "thinking":
             parts.extend(decode_thinking(item, origin) or [Opaque(NAME, item, origin=origin)])
@@ -289,7 +289,7 @@ def decode_parts(items: list[Any], origin: Origin | None) -> list[AnyPart]:
 
 
 def decode_part(item: Any, origin: Origin | None) -> AnyPart:
-    """A part that is neither text nor thinking."""
+    """Decode a part that is neither text nor thinking."""
     if isinstance(item, str):
         return bare_text(item, {"type": "text", "text": item}, NAME)
     kind = item.get("type") if is_object(item) else None
@@ -299,7 +299,7 @@ def decode_part(item: Any, origin: Origin | None) -> AnyPart:
 
 
 def encode_part(part: AnyPart, writing: ChatWriting) -> list[Any]:
-    """The content part, in a list; empty, and a loss, for what has no place in content."""
+    """Encode a content part, as a list; empty with a loss if it is not supported."""
     if type(part) is Text:
         return [_encode_text(part, writing)]
     if isinstance(part, Opaque) and part.dialect == NAME:
@@ -318,14 +318,14 @@ def encode_part(part: AnyPart, writing: ChatWriting) -> list[Any]:
 
 
 def is_bare(part: Text) -> bool:
-    """Whether there is nothing beside the text."""
+    """Whether a text has no other fields."""
     return part.extras is EMPTY and part.cache is None and not part.citations
 
 
 def lose_citations(part: AnyPart, writing: ChatWriting) -> None:
-    """Note the citations of a text that is not the model's."""
+    """Report the citations of a non-assistant text as lost."""
     if type(part) is Text and part.citations:
-        writing.lose_here("only the model cites here", ".citations")
+        writing.lose_here("citations are only supported in assistant messages", ".citations")
 
 
 def _decode_text(item: dict[str, Any], origin: Origin | None) -> Text:
@@ -351,10 +351,10 @@ def _decode_refusal(item: dict[str, Any], _origin: Origin | None) -> AnyPart | N
 
 
 def encode_content(items: list[Any]) -> str | list[Any]:
-    """Content as the wire has it: one plain text is a string (the normal form)."""
+    """Encode content in its normal form: a single plain text is a string."""
     if len(items) == 1:
         only = items[0]
-        # An opaque payload is frozen and stays as it is, whatever it looks like.
+        # An opaque payload is frozen, not a dict, and stays unchanged even if it looks like a text.
         if type(only) is dict and len(only) == 2 and only.get("type") == "text":  # noqa: PLR2004
             text: str = only["text"]
             return text
@@ -380,7 +380,7 @@ _PLACES = {"start_index": "start", "end_index": "end"}
 
 
 def decode_annotations(wire: Any) -> tuple[Citation, ...]:
-    """The citations in `annotations`; none where something else is there as well."""
+    """Decode `annotations`; empty unless all of them are well-formed."""
     if not is_list(wire) or not all(map(is_object, wire)):
         return ()
     return tuple([_decode_annotation(annotation) for annotation in wire])
@@ -406,14 +406,14 @@ def _decode_annotation(wire: dict[str, Any]) -> Citation:
     return Citation(kind=kind, **fields, extras=extras_of(left, NAME))
 
 
-def is_said_whole(citation: Citation) -> bool:
-    """Whether the wire has all of a citation's fields: it has those of one kind only."""
+def is_fully_supported(citation: Citation) -> bool:
+    """Whether an annotation can hold all fields of a citation."""
     others = (*_TEXTS.values(), *_PLACES.values())
     return citation.kind == _URL or all(getattr(citation, name) is None for name in others)
 
 
 def encode_annotation(citation: Citation, *, is_own: bool) -> dict[str, Any] | None:
-    """An annotation; None for a citation that is neither ours nor of an address."""
+    """Encode an annotation; None for a citation of another dialect without a URL."""
     if is_own and citation.kind != _URL:
         return with_overlay({"type": citation.kind} if citation.kind else {}, citation.extras, NAME)
     if citation.url is None and not is_own:
@@ -421,6 +421,6 @@ def encode_annotation(citation: Citation, *, is_own: bool) -> dict[str, Any] | N
     names = {**_TEXTS, **_PLACES}
     found = {key: getattr(citation, name) for key, name in names.items()}
     source = {key: value for key, value in found.items() if value is not None}
-    if not is_own:  # the SDKs' type demands the places
+    if not is_own:  # the SDKs' types require the positions
         source = {"start_index": 0, "end_index": 0, "title": "", **source}
     return with_overlay({"type": _URL, _URL: source}, citation.extras, NAME)

@@ -1,8 +1,8 @@
-"""Thinking on assistant messages: OpenAI's own API shows none, other servers differ.
+"""Thinking in assistant messages. OpenAI's own API has none; other servers differ.
 
 `reasoning_content` (DeepSeek, Kimi, Z.ai), `reasoning` (Groq, OpenRouter, vLLM: W115),
-`reasoning_details` with signatures and sealed data (OpenRouter), `thinking` parts in the content
-(Mistral). Words note which it was.
+`reasoning_details` with signatures and encrypted data (OpenRouter), `thinking` parts in the
+content (Mistral). Overlay words record which field it was.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.openai_chat.dialect import DETAILS, NAME, SHOWN
 from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, with_word, words_of
 
-SEALED_THINKING = "sealed thinking has no place here"
+SEALED_THINKING = "signed or encrypted thinking is not supported in this field"
 NOT_WRITTEN = "-reasoning"
-"""The word for thinking of no words that a host would refuse (W110)."""
+"""The overlay word for empty thinking that a host would refuse (W110)."""
 TEXT_FIELDS = ("reasoning_content", "reasoning")
 _TEXT_WORDS = (*TEXT_FIELDS, NOT_WRITTEN)
 
@@ -28,12 +28,12 @@ DETAIL_TYPES: dict[str, tuple[_Form, str]] = {
     "reasoning.summary": ("summary", "summary"),
     "reasoning.encrypted": ("redacted", "data"),
 }
-"""By type of detail: the form of the thinking, and the field that holds its content."""
+"""By detail type: the form of the thinking, and the field that holds its content."""
 _TYPES = {form: kind for kind, (form, _) in DETAIL_TYPES.items()}
 
 
 def decode_reasoning(wire: dict[str, Any], origin: Origin | None, used: set[str]) -> list[Thinking]:
-    """The thinking in a message's own fields; the fields it takes are added to `used`."""
+    """Decode thinking in message fields; adds the decoded fields to `used`."""
     field = next((key for key in TEXT_FIELDS if isinstance(wire.get(key), str)), None)
     details = _decode_details(wire.get(DETAILS), origin)
     text = wire[field] if field else None
@@ -44,7 +44,9 @@ def decode_reasoning(wire: dict[str, Any], origin: Origin | None, used: set[str]
             used.add(field)
             details[0] = with_copy_in(details[0], field)
         return details
-    if any(map(is_sealed, details)):  # by us: what the client was shown beside them is the same
+    if any(
+        map(is_sealed, details)
+    ):  # sealed by us: the text field shown to the client repeats them
         used.update((DETAILS, *([] if field is None else [field])))
         return details
     if field is None:
@@ -52,24 +54,24 @@ def decode_reasoning(wire: dict[str, Any], origin: Origin | None, used: set[str]
     used.add(field)
     thought = Thinking(wire[field], origin=origin, extras=extras_of({}, NAME, text_words(field)))
     other = TEXT_FIELDS[1 - TEXT_FIELDS.index(field)]
-    if wire.get(other) == text:  # some servers write both
+    if wire.get(other) == text:  # some servers send both
         used.add(other)
         thought = with_copy_in(thought, other)
     return [thought]
 
 
 def text_words(field: str) -> tuple[str, ...]:
-    """The words of thinking that stands in this field."""
+    """The overlay words of thinking in a field."""
     return () if field == "reasoning_content" else (field,)
 
 
 def encode_reasoning(parts: list[Thinking], body: dict[str, Any]) -> None:
-    """Write thinking into a message's own fields."""
+    """Write thinking to message fields."""
     details: list[Thinking] = []
     texts: dict[str, list[str]] = {}
     for part in parts:
         words = words_of(part.extras, NAME)
-        # A field holds one text: without a word, what is one of many is a detail.
+        # A field holds one text: one of several parts becomes a detail unless it has a field word.
         is_one_of_many = len(parts) > 1 and not any(word in words for word in _TEXT_WORDS)
         if DETAILS in words or is_sealed_thinking(part) or is_one_of_many:
             details.append(part)
@@ -92,17 +94,17 @@ def encode_reasoning(parts: list[Thinking], body: dict[str, Any]) -> None:
 
 
 def is_sealed_thinking(part: Thinking) -> bool:
-    """Whether there is something to it that only a detail has a place for."""
+    """Whether thinking has a signature or data, which only a detail can hold."""
     return part.data is not None or part.signature is not None
 
 
 def with_copy_in(part: Thinking, field: str) -> Thinking:
-    """A detail whose text stands in a field of the message as well."""
+    """A detail whose text is repeated in a message field."""
     return part.replace(extras=with_word(part.extras, NAME, f"={field}"))
 
 
 def _decode_details(details: Any, origin: Origin | None) -> list[Thinking]:
-    """A part for each detail; none where one of them is malformed, and all stay in the extras."""
+    """Decode `reasoning_details`; empty if any is malformed (then all stay in the extras)."""
     if not is_list(details):
         return []
     parts = [decode_detail(detail, origin) for detail in details]
@@ -110,7 +112,7 @@ def _decode_details(details: Any, origin: Origin | None) -> list[Thinking]:
 
 
 def decode_detail(wire: Any, origin: Origin | None) -> Thinking | None:
-    """One of `reasoning_details`; None where it is malformed."""
+    """Decode one of `reasoning_details`; None if it is malformed."""
     kind = wire.get("type") if is_object(wire) else None
     if not is_object(wire) or not isinstance(kind, str) or kind not in DETAIL_TYPES:
         return None
@@ -132,7 +134,7 @@ def decode_detail(wire: Any, origin: Origin | None) -> Thinking | None:
 
 
 def _pieces(part: Thinking) -> Iterator[Thinking]:
-    """What is a detail each: a detail is readable or sealed, never both."""
+    """Split a part into details: a detail is readable or encrypted, never both."""
     if part.data is None or not part.text:
         yield part
     else:
@@ -155,7 +157,7 @@ def _encode_detail(part: Thinking) -> dict[str, Any]:
 
 
 def decode_thinking(wire: dict[str, Any], origin: Origin | None) -> list[Thinking] | None:
-    """Mistral's `thinking` part, one for each of its texts; None where it is malformed."""
+    """Decode Mistral's `thinking` part, one for each of its texts; None if it is malformed."""
     pieces = wire.get("thinking")
     if not is_list(pieces) or not pieces:
         return None
@@ -173,7 +175,7 @@ def decode_thinking(wire: dict[str, Any], origin: Origin | None) -> list[Thinkin
 
 
 def encode_thinking(part: Thinking, content: list[dict[str, Any]]) -> None:
-    """Write a `thinking` part into the content, or its text into the one before."""
+    """Add a `thinking` part to the content, or its text to the previous one."""
     piece = {"type": "text", "text": part.text}
     if content and "more" in words_of(part.extras, NAME) and is_list(content[-1].get("thinking")):
         content[-1]["thinking"].append(piece)

@@ -1,10 +1,10 @@
-"""Chat's description: its name, how it is recognised, OpenAI's own deployment, and its state.
+"""The `openai-chat` dialect: its description and default target, and encoder state.
 
-One canonical value often has several spellings here: thinking as `reasoning` or
-`reasoning_content`, a cap as `max_tokens` or `max_completion_tokens`, a call with or without its
-`type`. Which one it was is noted as a word in the overlay. Without the word, encoders choose the
-spelling of OpenAI's own API. A word that begins with `-` says that a field was not there, or not
-as it should be.
+A canonical value often has several spellings in this dialect: thinking as `reasoning` or
+`reasoning_content`, a limit as `max_tokens` or `max_completion_tokens`, a call with or without
+`type`. The original spelling is recorded as a word in the overlay. Without a word, encoders use
+the spelling of OpenAI's own API. A word that begins with `-` means that a field was missing or
+invalid.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
 
 NAME = "openai-chat"
-OWN = Origin(dialect=NAME)
-"""The origin of what stood in a request, whose provider nobody knows."""
+ORIGIN = Origin(dialect=NAME)
+"""The origin of parts decoded from a request, whose provider is unknown."""
 DETAILS = "reasoning_details"
 SHOWN = "shown"
-"""The word for another provider's thinking as a detail: clients show the text field."""
+"""The overlay word for another provider's thinking in details: clients show the text field."""
 
 _CHOICES = frozenset({"Choice", "ParsedChoice", "Choices", "ChatCompletionChoice"})
 
@@ -39,7 +39,7 @@ def _is_response(_kind: str, wire: Wire) -> bool:
 
 
 def _wrapped(kind: str, wire: dict[str, Any]) -> dict[str, Any]:
-    """A choice as the response that it is out of."""
+    """Wrap a choice in a response."""
     return {"choices": [wire]} if kind in _CHOICES else wire
 
 
@@ -54,7 +54,7 @@ def _sdk(prefix: str, *, sets_all: bool = False, has_chunks: bool = False) -> Sd
 
 
 def _readable(part: Wire) -> Readable | None:
-    """The text of a document, as Groq and Cohere have it."""
+    """The text of a document part (Groq, Cohere)."""
     document = part.get("document") if part.get("type") == "document" else None
     data = document.get("data") if isinstance(document, Mapping) else None
     if not isinstance(document, Mapping) or data is None:
@@ -69,7 +69,7 @@ def _readable(part: Wire) -> Readable | None:
 
 
 def _documents(fields: Wire) -> tuple[str, Readable] | None:
-    """The documents beside the messages, as Groq and Cohere have them."""
+    """The `documents` field of a request (Groq, Cohere)."""
     given = fields.get("documents")
     if not isinstance(given, (list, tuple)) or not given:
         return None
@@ -95,10 +95,10 @@ def _document(wire: Any) -> Readable | None:
 
 DESCRIPTION = Description(
     name=NAME,
-    about="OpenAI's Chat Completions, and what the many servers that speak it have added",
+    about="OpenAI's Chat Completions API, with the extensions of other servers that speak it",
     messages_field="messages",
     answer_field="choices",
-    order=90,  # most servers speak it: what nobody else claims is taken for it
+    order=90,  # the fallback, since most servers speak it
     paths=("/chat/completions",),
     fields=frozenset({"choices", "max_completion_tokens", "response_format", "functions", "stop",
                       "n", "logprobs", "stream_options", "reasoning_effort", "frequency_penalty",
@@ -136,7 +136,7 @@ DESCRIPTION = Description(
 )  # fmt: skip
 
 
-# --- OpenAI's own deployment
+# --- the default target: OpenAI's own API
 
 TARGET = Target(
     dialect=NAME,
@@ -155,44 +155,44 @@ TARGET = Target(
 )  # fmt: skip
 
 
-# --- this dialect in front of another provider: `reasoning_details`, and Gemini's field on calls
+# --- state of other providers in this dialect: `reasoning_details`, and Gemini's field on calls
 #
-# The details are those of OpenRouter, whose clients send them back; the SDK needs their index.
+# The details follow OpenRouter, whose clients send them back; the SDK requires their index.
 
 
 def _as_detail(part: Thinking, number: int, _message_id: Callable[[], str]) -> Thinking:
     return part.replace(extras=extras_of({"index": number}, NAME, (DETAILS, SHOWN)))
 
 
-STATE_FIELDS = StateFields(OWN, native=(ToolCall,), is_flat=True, complete_thinking=_as_detail)
+STATE_FIELDS = StateFields(ORIGIN, native=(ToolCall,), is_flat=True, complete_thinking=_as_detail)
 
 
-# --- words for fields that were not there
+# --- overlay words for missing fields
 
 
 def is_own(origin: Origin | None) -> bool:
-    """Whether something came from this dialect."""
-    return origin is OWN or (origin is not None and origin.dialect == NAME)
+    """Whether an origin is this dialect."""
+    return origin is ORIGIN or (origin is not None and origin.dialect == NAME)
 
 
 def absent(found: Collection[str], *keys: str) -> list[str]:
-    """Words for those of the keys that were not found, or not understood."""
+    """Overlay words for keys that were missing or invalid."""
     return [f"-{key}" for key in keys if key not in found]
 
 
 def without_absent(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
-    """The body without the fields that the wire lacked."""
+    """The body without the fields that were missing originally."""
     for word in words_of(extras, NAME):
         if isinstance(word, str) and word.startswith("-"):
             body.pop(word[1:], None)
     return body
 
 
-# --- what an encoder remembers while it goes through a conversation
+# --- encoder state
 
 
 class ChatWriting(Writing):
-    """A body that is being written, with what later messages have to know of earlier ones."""
+    """The encoder state of a body, with what later messages need from earlier ones."""
 
     __slots__ = ("hoisted", "legacy")
 
@@ -201,10 +201,10 @@ class ChatWriting(Writing):
         if is_response:
             self.place = "choices[{}].message.parts[{}]"
         self.legacy: set[str] = set()
-        """The calls that are written as `function_call`."""
+        """Ids of calls written as `function_call`."""
         self.hoisted: list[dict[str, Any]] = []
-        """Media out of tool results, waiting for a user message (W1)."""
+        """Media of tool results, to be sent in a user message (W1)."""
 
     def lose_part(self, part: Part) -> None:
-        """Note that the part being written has no place here."""
-        self.lose_here(f"{type(part).__name__} has no place in this dialect here")
+        """Report the current part as lost."""
+        self.lose_here(f"{type(part).__name__} is not supported in this message")

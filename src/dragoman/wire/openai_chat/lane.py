@@ -1,4 +1,4 @@
-"""Plain conversations: the plain form is that of this dialect."""
+"""Fast path for plain conversations, whose internal form is that of this dialect."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from dragoman.wire.openai_chat.summary import summary
 _decode = Decoder(list[System | Developer | User | Assistant | Result]).decode
 
 
-# --- what many clients send besides
+# --- optional fields that many clients send
 
 
 class _Ephemeral(Struct, forbid_unknown_fields=True, gc=False):
@@ -84,28 +84,28 @@ class _Call(Struct, forbid_unknown_fields=True, gc=False):
     cache_control: _Ephemeral | UnsetType = UNSET
 
 
-class _Address(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
+class _Url(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     url: str
     detail: str | UnsetType = UNSET
 
 
-class _Picture(Struct, tag_field="type", tag="image_url", forbid_unknown_fields=True, gc=False):
-    image_url: _Address | str
-    """The latter as Mistral has it."""
+class _Image(Struct, tag_field="type", tag="image_url", forbid_unknown_fields=True, gc=False):
+    image_url: _Url | str
+    """A string in Mistral's format."""
 
 
-class _Sample(Struct, forbid_unknown_fields=True, gc=False):
+class _AudioData(Struct, forbid_unknown_fields=True, gc=False):
     data: str
     format: str
 
 
-class _Sound(Struct, tag_field="type", tag="input_audio", forbid_unknown_fields=True, gc=False):
-    input_audio: _Sample | str
-    """The latter as Mistral has it: the data, or an address."""
+class _Audio(Struct, tag_field="type", tag="input_audio", forbid_unknown_fields=True, gc=False):
+    input_audio: _AudioData | str
+    """A string (data or URL) in Mistral's format."""
 
 
-class _Film(Struct, tag_field="type", tag="video_url", forbid_unknown_fields=True, gc=False):
-    video_url: _Address
+class _Video(Struct, tag_field="type", tag="video_url", forbid_unknown_fields=True, gc=False):
+    video_url: _Url
 
 
 class _FileData(Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
@@ -118,30 +118,30 @@ class _File(Struct, tag_field="type", tag="file", forbid_unknown_fields=True, gc
 
 
 class _Document(Struct, tag_field="type", tag="document_url", forbid_unknown_fields=True, gc=False):
-    """As Mistral has it."""
+    """Mistral's format."""
 
     document_url: str
     document_name: str | UnsetType = UNSET
 
 
-class _User(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
-    content: str | list[_Text | _Picture | _Sound | _Film | _File | _Document]
+class _UserMessage(Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
+    content: str | list[_Text | _Image | _Audio | _Video | _File | _Document]
     name: str | UnsetType = UNSET
     cache_control: _Ephemeral | UnsetType = UNSET
 
 
-class _System(System, tag="system", forbid_unknown_fields=True, gc=False):
-    """Instructions before a conversation, whatever is said of them."""
+class _SystemMessage(System, tag="system", forbid_unknown_fields=True, gc=False):
+    """System messages, with any optional fields."""
 
     content: Any
     name: Any = UNSET
     cache_control: Any = UNSET
 
 
-class _Developer(
+class _DeveloperMessage(
     Developer, tag_field="role", tag="developer", forbid_unknown_fields=True, gc=False
 ):
-    """As `_System`."""
+    """As `_SystemMessage`."""
 
     content: Any
     name: Any = UNSET
@@ -149,7 +149,7 @@ class _Developer(
 
 
 class _Detail(Struct, forbid_unknown_fields=True, gc=False):
-    """What may be said of any thought, as OpenRouter has them."""
+    """Common fields of OpenRouter's `reasoning_details`."""
 
     id: str | UnsetType | None = UNSET
     format: str | UnsetType | None = UNSET
@@ -161,28 +161,34 @@ class _TextDetail(_Detail, tag_field="type", tag="reasoning.text", kw_only=True,
     signature: str | UnsetType = UNSET
 
 
-class _SealedDetail(_Detail, tag_field="type", tag="reasoning.encrypted", kw_only=True, gc=False):
+class _EncryptedDetail(
+    _Detail, tag_field="type", tag="reasoning.encrypted", kw_only=True, gc=False
+):
     data: str
 
 
-class _Assistant(Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
+class _AssistantMessage(
+    Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False
+):
     content: str | Texts | UnsetType | None = UNSET
     tool_calls: list[_Call] | UnsetType = UNSET
     reasoning_content: str | UnsetType | None = UNSET
     reasoning: str | UnsetType = UNSET
-    reasoning_details: list[_TextDetail | _SealedDetail] | UnsetType = UNSET
+    reasoning_details: list[_TextDetail | _EncryptedDetail] | UnsetType = UNSET
     refusal: UnsetType | None = UNSET
     annotations: list[None] | UnsetType = UNSET
     prefix: bool | UnsetType = UNSET
 
 
-class _Result(Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, gc=False):
+class _ToolMessage(Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, gc=False):
     tool_call_id: str
     content: str | Texts
     name: str | UnsetType = UNSET
 
 
-_decode_marked = Decoder(list[_System | _Developer | _User | _Assistant | _Result]).decode
+_decode_marked = Decoder(
+    list[_SystemMessage | _DeveloperMessage | _UserMessage | _AssistantMessage | _ToolMessage]
+).decode
 
 
 def _read(raw: Raw) -> tuple[Turns, Marks]:
@@ -196,23 +202,23 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
     messages: list[Any] = _decode_marked(raw)
     for number, message in enumerate(messages):
         kind = type(message)
-        if kind is _Assistant:
-            turns.append(_read_answer(message, number, marks))
+        if kind is _AssistantMessage:
+            turns.append(_read_assistant(message, number, marks))
             names |= {call.id: call.function.name for call in message.tool_calls or ()}
-        elif kind is _Result:
+        elif kind is _ToolMessage:
             if message.name is not UNSET:
                 if names.get(message.tool_call_id) != message.name:
                     raise NotPlain
                 marks.append((NAMED_RESULT, number, 0))
             turns.append(Result(message.tool_call_id, message.content))
-        elif kind is _User:
+        elif kind is _UserMessage:
             turns.append(_read_user(message, number, marks))
         else:
             turns.append(message)
     return turns, marks
 
 
-def _read_user(message: _User, number: int, marks: list[Mark]) -> Turn:
+def _read_user(message: _UserMessage, number: int, marks: list[Mark]) -> Turn:
     content: Any = message.content
     if message.name is not UNSET:
         marks.append((NAMED_USER, number, 0))
@@ -220,28 +226,28 @@ def _read_user(message: _User, number: int, marks: list[Mark]) -> Turn:
         marks.append((HINTED_USER, number, 0))
     if type(content) is str:
         return User(content)
-    said: list[Text | Attachment] = []
+    parts: list[Text | Attachment] = []
     for place, part in enumerate(content):
-        if isinstance(part, _Text) and not _has_more(part):
-            said.append(Text(part.text))
+        if isinstance(part, _Text) and not _has_cache_options(part):
+            parts.append(Text(part.text))
             if part.cache_control is not UNSET:
                 marks.append((CACHED_USER, number, place))
             continue
-        said.append(worded(part) if isinstance(part, _Text) else _read_attachment(part))
+        parts.append(worded(part) if isinstance(part, _Text) else _read_attachment(part))
         marks.append((ATTACHED, number, place))
-    return User(said)
+    return User(parts)
 
 
-def _has_more(part: _Text) -> bool:
-    """Whether a text says more of the prompt cache than that it ends there."""
+def _has_cache_options(part: _Text) -> bool:
+    """Whether the cache hint of a text has more than the default options."""
     hint = part.cache_control
     is_timed = type(hint) is _Cached and hint.ttl is not UNSET
     return is_timed or part.prompt_cache_breakpoint is not UNSET
 
 
-def _read_attachment(part: _Picture | _Sound | _Film | _File | _Document) -> Attachment:
-    if isinstance(part, _Sound):
-        data, sample = _read_sound(part)
+def _read_attachment(part: _Image | _Audio | _Video | _File | _Document) -> Attachment:
+    if isinstance(part, _Audio):
+        data, sample = _read_audio(part)
     elif isinstance(part, _File):
         before, sample, data = addressed(part.file.file_data)
         part.file.file_data = before + sample
@@ -249,30 +255,30 @@ def _read_attachment(part: _Picture | _Sound | _Film | _File | _Document) -> Att
         before, sample, data = addressed(part.document_url)
         part.document_url = before + sample
     else:
-        at = part.image_url if isinstance(part, _Picture) else part.video_url
+        at = part.image_url if isinstance(part, _Image) else part.video_url
         before, sample, data = addressed(at if isinstance(at, str) else at.url)
-        if isinstance(at, _Address):
+        if isinstance(at, _Url):
             at.url = before + sample
-        elif isinstance(part, _Picture):
+        elif isinstance(part, _Image):
             part.image_url = before + sample
     return attachment(part, sample, data)
 
 
-def _read_sound(part: _Sound) -> tuple[str, str]:
-    """The data, and a sample that stands in its place."""
+def _read_audio(part: _Audio) -> tuple[str, str]:
+    """The data, and the sample that replaces it."""
     given = part.input_audio
-    if isinstance(given, _Sample):
+    if isinstance(given, _AudioData):
         data, given.data = given.data, inlined(given.data)
         return data, given.data
     part.input_audio = linked(given) if given.startswith("http") else inlined(given)
     return given, part.input_audio
 
 
-def _read_answer(message: _Assistant, number: int, marks: list[Mark]) -> Turn:
+def _read_assistant(message: _AssistantMessage, number: int, marks: list[Mark]) -> Turn:
     calls, content = message.tool_calls, message.content
     if message.annotations or (calls is not UNSET and not calls):
         raise NotPlain
-    thoughts = [_BEFORE[each][calls is not UNSET] for each in _thoughts(message)]
+    thoughts = [_BEFORE[each][calls is not UNSET] for each in _thinking_kinds(message)]
     marks += [(kind, number, place) for place, kind in enumerate(thoughts)]
     if content == "":
         content = UNSET
@@ -287,14 +293,14 @@ def _read_answer(message: _Assistant, number: int, marks: list[Mark]) -> Turn:
         return Assistant(content)
     if any(call.index is not UNSET for call in calls):
         marks.append((SPELLED_CALL, number, 0))
-    first = len(thoughts) + _parts_of(message.content)
+    first = len(thoughts) + _part_count(message.content)
     marks += [(CACHED_CALL, number, first + place)
               for place, call in enumerate(calls) if call.cache_control is not UNSET]  # fmt: skip
     return Assistant(content, [Call(call.id, "function", call.function) for call in calls])
 
 
-def _parts_of(content: Any) -> int:
-    """Of how many parts a message's content is; an empty text is one."""
+def _part_count(content: Any) -> int:
+    """The number of content parts of a message; an empty text is one."""
     return len(content) if type(content) is list else int(type(content) is str)
 
 
@@ -304,7 +310,7 @@ _BEFORE = {
     "sealed": (STORED_BEFORE_TEXT, STORED_BEFORE_CALLS),
     "signed": (STORED_SUMMARY_BEFORE_TEXT, STORED_SUMMARY_BEFORE_CALLS),
 }
-"""By what there is of a thought: before a text, and before calls."""
+"""By kind of thinking: the marks before a text and before calls."""
 _DETAILS: dict[str, dict[str, Any]] = {
     "detail": {"type": "reasoning.text", "text": "1", "format": "unknown", "index": 0},
     "sealed": {"type": "reasoning.encrypted", "data": "MQ==", "id": "1", "index": 0},
@@ -313,8 +319,8 @@ _DETAILS: dict[str, dict[str, Any]] = {
 _SAMPLES = {kind: detail for name, detail in _DETAILS.items() for kind in _BEFORE[name]}
 
 
-def _thoughts(message: _Assistant) -> list[str]:
-    """What there is of each; raises where it is not plain to see what they are."""
+def _thinking_kinds(message: _AssistantMessage) -> list[str]:
+    """The kind of each thinking part; raises `NotPlain` if it is ambiguous."""
     details = message.reasoning_details
     if not details:
         is_odd = details is not UNSET or message.reasoning is not UNSET
@@ -324,14 +330,14 @@ def _thoughts(message: _Assistant) -> list[str]:
     words = "".join(detail.text for detail in details if isinstance(detail, _TextDetail))
     if message.reasoning_content is not UNSET or message.reasoning not in (UNSET, words):
         raise NotPlain
-    return [_detailed(detail) for detail in details]
+    return [_detail_kind(detail) for detail in details]
 
 
-def _detailed(detail: _TextDetail | _SealedDetail) -> str:
+def _detail_kind(detail: _TextDetail | _EncryptedDetail) -> str:
     seal = detail.signature if isinstance(detail, _TextDetail) else detail.data
     if seal == "" or (isinstance(seal, str) and seal.startswith(ENVELOPE)):
         raise NotPlain
-    if isinstance(detail, _SealedDetail):
+    if isinstance(detail, _EncryptedDetail):
         return "sealed"
     if not detail.text:
         raise NotPlain
@@ -339,16 +345,16 @@ def _detailed(detail: _TextDetail | _SealedDetail) -> str:
 
 
 def _write(turns: Turns, _names: Names) -> list[Any]:
-    if _WITHIN.isdisjoint(map(type, turns)):
+    if _WITHOUT_EQUIVALENT.isdisjoint(map(type, turns)):
         return turns
-    return [_written(turn) if type(turn) in _WITHIN else turn for turn in turns]
+    return [_write_turn(turn) if type(turn) in _WITHOUT_EQUIVALENT else turn for turn in turns]
 
 
-_WITHIN = frozenset((UserBesideResults, FailedResult))
-"""What says more than a message of this dialect."""
+_WITHOUT_EQUIVALENT = frozenset((UserBesideResults, FailedResult))
+"""Turns that have no exact equivalent in this dialect."""
 
 
-def _written(turn: Any) -> Turn:
+def _write_turn(turn: Any) -> Turn:
     if type(turn) is FailedResult:
         return Result(turn.tool_call_id, turn.content)
     return User(turn.content)
@@ -383,7 +389,7 @@ _FIELDS: dict[int, dict[str, Any]] = {
     PREFIX: {"prefix": False},
     SPELLED_ANSWER: {"refusal": None, "annotations": []},
 }
-"""What stands in a message that is marked so."""
+"""Message fields by mark."""
 
 
 LANE = Lane(

@@ -59,7 +59,7 @@ _FIELD_PLACES: Places = {
 
 
 def decode_request(wire: dict[str, Any]) -> Request:
-    """The request in a body."""
+    """Decode a request body."""
     messages = want(wire, "messages", list, NAME, "$")
     used, words = {"messages"}, list[str]()
     fields: dict[str, Any] = decode_settings(wire, _PLAIN, used)
@@ -77,7 +77,7 @@ def decode_request(wire: dict[str, Any]) -> Request:
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
-    """The body to send for a request."""
+    """Encode a request."""
     writing = ChatWriting(target)
     body: dict[str, Any] = {} if request.model is None else {"model": request.model}
     body["messages"] = encode_messages(request.system, request.messages, writing)
@@ -103,6 +103,6 @@ def encode_request(request: Request, target: Target = TARGET) -> Encoded:
 
 
 def asks_for_usage(request: Request) -> bool:
-    """Whether a client wants the usage in a stream."""
+    """Whether a client requests the usage in a stream."""
     options = fields_of(request.extras, NAME).get("stream_options")
     return is_object(options) and options.get("include_usage") is True

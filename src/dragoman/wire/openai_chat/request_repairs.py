@@ -1,4 +1,4 @@
-"""What some hosts refuse in the form that a request came in, or do not read there."""
+"""Repairs for this dialect only: fields and schemas that the target host refuses or ignores."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from dragoman.wire.overlay_edits import with_digests, without_edited
 from dragoman.wire.target import Target
 
 _FIELDS = (DETAILS, "content", *reversed(TEXT_FIELDS))
-_THIS_FIELD = "the field that this host takes"
+_SUPPORTED_FIELD = "moved to the field that this host supports"
 
-# --- thinking, in a field that the host reads
+# --- thinking in fields that the host supports
 
 
 def with_thinking_in_known_fields(request: Request, target: Target, notes: list[Note]) -> Request:
-    """With thinking where the host looks for it (W115), and none of no words (W110)."""
+    """Move thinking to a field that the host reads (W115), and drop empty thinking (W110)."""
     messages = tuple(
         [
             _with_thinking_in_known_fields(message, target.thinking.fields, notes, index)
@@ -59,7 +59,7 @@ def _with_thinking_in_known_fields(
         parts[place] = _in_known_field(part, known, notes, path, is_only=len(own) == 1)
     if all(map(is_, parts, message.parts)):
         return message
-    # What is kept of the message for this very thinking is kept for what it is now.
+    # Extras recorded for the original thinking now apply to the changed one.
     extras = without_edited(message, NAME, FIELD_PLACES)
     changed = message.replace_unchecked(parts=tuple(parts), extras=extras)
     return with_digests(changed, NAME, FIELD_PLACES)
@@ -71,12 +71,12 @@ def _in_known_field(
     words = list(words_of(part.extras, NAME))
     came = next((field for field in _FIELDS if field in words), "reasoning_content")
     field = _field_of(part, came, known, is_only=is_only)
-    # Of the texts only `reasoning_content` may be empty, and has to be at times (C2).
+    # Of the text fields only `reasoning_content` may be empty, and sometimes must be (C2).
     may_be_empty = field in ("content", DETAILS, "reasoning_content")
     if not part.text and part.data is None and not may_be_empty:
-        notes.append(Repair(path, "W110", "dropped", "thinking of no words"))
+        notes.append(Repair(path, "W110", "dropped", "empty thinking is left out"))
     elif came not in known:
-        notes.append(Repair(path, "W115", "moved", _THIS_FIELD))
+        notes.append(Repair(path, "W115", "moved", _SUPPORTED_FIELD))
     is_redacted = part.data is not None and field == "reasoning_content"
     is_written = bool(part.text) or (may_be_empty and not is_redacted)
     if is_sealed_thinking(part) and field != DETAILS:
@@ -91,7 +91,7 @@ def _in_known_field(
 
 
 def _field_of(part: Thinking, came: str, known: tuple[str, ...], *, is_only: bool) -> str | None:
-    """The best of the fields that the host reads for a thought; None: there is none."""
+    """The best field for thinking that the host reads; None if there is none."""
     if "content" in known:
         return "content"
     is_detail = is_sealed_thinking(part) or not (is_only or came == "reasoning")
@@ -106,13 +106,13 @@ def _field_of(part: Thinking, came: str, known: tuple[str, ...], *, is_only: boo
 
 
 def with_strict_schemas(request: Request, target: Target, notes: list[Note]) -> Request:
-    """With schemas that strict mode takes: the dialect's own are otherwise written as they came."""
+    """Adapt schemas of this dialect to strict mode; otherwise they are sent unchanged."""
     tools = list[AnyTool](request.tools)
     for index, tool in enumerate(request.tools):
         if not isinstance(tool, ToolDefinition) or not is_own(tool.origin):
             continue
         if is_refused_strict(tool, target, TARGET):
-            reason = "the schema as strict mode takes it"
+            reason = "the schema is adapted to strict mode"
             notes.append(Repair(f"tools[{index}].parameters", "W14", "retyped", reason))
             tools[index] = tool.replace_unchecked(origin=None)
     same = all(map(is_, tools, request.tools))
@@ -120,14 +120,14 @@ def with_strict_schemas(request: Request, target: Target, notes: list[Note]) -> 
 
 
 def with_known_setting_fields(request: Request, target: Target, notes: list[Note]) -> Request:
-    """With settings in the fields that the host takes, where the wire has two for one (W12)."""
+    """Move settings that have two possible fields to the one that the host supports (W12)."""
     words = list(words_of(request.extras, NAME))
     for name, fields in FIELDS.items():
         known = accepted_fields(name, target)
         came = [field for field in fields if f"{name}={field}" in words]
         if getattr(request.sampling, name) is None or not came or came[0] in known:
             continue
-        notes.append(Repair(f"sampling.{name}", "W12", "renamed", _THIS_FIELD))
+        notes.append(Repair(f"sampling.{name}", "W12", "renamed", _SUPPORTED_FIELD))
         words.remove(f"{name}={came[0]}")
         request = request.replace(extras=with_words(request.extras, NAME, words))
     return request
@@ -146,4 +146,4 @@ STEPS = (
         lambda _, to: bool(to.sampling.seed_field) or len(to.sampling.token_limit_fields) == 1,
     ),
 )
-"""What fitting sees to for this dialect alone."""
+"""Fitting steps for this dialect only."""

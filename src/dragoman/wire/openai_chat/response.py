@@ -1,4 +1,4 @@
-"""Responses of `/chat/completions`: answers, token counts, reasons to stop, and errors."""
+"""Responses of `/chat/completions`: messages, token counts, finish reasons, and errors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from dragoman.wire.reading import Reading
 from dragoman.wire.tolerance import readable_answer, with_original
 from dragoman.wire.usage_details import UsageDetails
 
-# --- why the model stopped
+# --- finish reasons
 
 _STOP, _LENGTH, _CALLS = FinishReason.STOP, FinishReason.LENGTH, FinishReason.TOOL_CALLS
 _FILTER, _ERROR, _OTHER = FinishReason.CONTENT_FILTER, FinishReason.ERROR, FinishReason.OTHER
@@ -50,7 +50,7 @@ _FINISHES = {
     "tool_calls": _CALLS,
     "function_call": _CALLS,
     "content_filter": _FILTER,
-    # Other servers' words: Together; Mistral; Z.ai; DeepSeek; OpenRouter.
+    # Values of other servers: Together; Mistral; Z.ai; DeepSeek; OpenRouter.
     "eos": _STOP,
     "end_turn": _STOP,
     "max_tokens": _LENGTH,
@@ -71,7 +71,7 @@ _WORDS = {
 
 
 def decode_finish(raw: Any) -> FinishReason | None:
-    """The reason behind a `finish_reason`."""
+    """Decode a `finish_reason`."""
     if not isinstance(raw, str) or not raw:
         return None
     return _FINISHES.get(raw, _OTHER)
@@ -86,22 +86,22 @@ def encode_finish(
     is_ours: bool,
     has_calls: bool,
 ) -> str | None:
-    """The `finish_reason`: the wire's own word where it still holds."""
+    """Encode a `finish_reason`: the original value if it still means the same."""
     if is_ours and raw is not None and decode_finish(raw) is finish:
         return raw
     if finish is None:
         return None
     if finish is _STOP and has_calls:
-        return "tool_calls"  # clients run tools on this word only (W11)
+        return "tool_calls"  # clients run tools only for this value (W11)
     if finish not in _WORDS:
-        writing.lose(f"{path}.finish", "this reason has no word here")
+        writing.lose(f"{path}.finish", "this finish reason has no equivalent")
     return _WORDS.get(finish, "stop")
 
 
-# --- token counts: the wire's overlap, the model's do not (W19)
+# --- token counts: on the wire they overlap, in the model they don't (W19)
 
 _PROMPT, _COMPLETION = "prompt_tokens_details", "completion_tokens_details"
-# Where other servers count what they read from a cache: DeepSeek, Mistral, Kimi.
+# Other servers' fields for cached tokens: DeepSeek, Mistral, Kimi.
 _CACHED = ("prompt_cache_hit_tokens", "num_cached_tokens", "cached_tokens")
 _FIELD_PLACES: Places = {
     **dict.fromkeys(_CACHED, "cache_read"),
@@ -125,14 +125,14 @@ DETAILS = UsageDetails(
 
 
 def decode_usage(wire: dict[str, Any]) -> Usage:
-    """The counts in `usage`."""
+    """Decode `usage`."""
     prompt, completion = _count(wire, "prompt_tokens"), _count(wire, "completion_tokens")
-    asked, answered = _details(wire, _PROMPT), _details(wire, _COMPLETION)
-    read = _count(asked, "cached_tokens") or max([_count(wire, key) for key in _CACHED])
-    write = _count(asked, "cache_write_tokens")
-    thinking = _count(answered, "reasoning_tokens") or _count(wire, "reasoning_tokens")
+    prompt_details, completion_details = _details(wire, _PROMPT), _details(wire, _COMPLETION)
+    read = _count(prompt_details, "cached_tokens") or max([_count(wire, key) for key in _CACHED])
+    write = _count(prompt_details, "cache_write_tokens")
+    thinking = _count(completion_details, "reasoning_tokens") or _count(wire, "reasoning_tokens")
     total = wire.get("total_tokens")
-    # xAI counts thinking beside the answer, not in it; its total tells.
+    # xAI counts thinking in addition to the completion; its total shows it.
     is_apart = thinking > completion or total == prompt + completion + thinking
     output = completion if is_apart else completion - thinking
     fresh = max(prompt - read - write, 0)
@@ -145,7 +145,7 @@ def decode_usage(wire: dict[str, Any]) -> Usage:
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
-    """The `usage` of a response."""
+    """Encode `usage`."""
     usage = DETAILS.put(usage)
     body = _written(
         usage.total_input,
@@ -157,7 +157,7 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
     )
     extras = without_edited(usage, NAME, _FIELD_PLACES)
     words, over = words_of(extras, NAME), fields_of(extras, NAME)
-    # A detail that was not there stays out while there is nothing to say, or it is said elsewhere.
+    # A detail that was missing is not added if it is zero or in another field.
     has_read = bool(usage.cache_read) and over.keys().isdisjoint(_CACHED)
     has_thinking = bool(usage.thinking) and "reasoning_tokens" not in over
     if "-cached_tokens" in words and not has_read:
@@ -174,7 +174,7 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
 def _written(
     prompt: int, completion: int, total: int, read: int, write: int, thinking: int
 ) -> dict[str, Any]:
-    """What the counts alone say: all of the prompt, all of the answer, and what of them is what."""
+    """Encode the counts: prompt, completion, total, and their details."""
     details = {"cached_tokens": read}
     if write:
         details["cache_write_tokens"] = write
@@ -188,7 +188,7 @@ def _written(
 
 
 def _extras(wire: dict[str, Any], rebuilt: dict[str, Any]) -> Any:
-    """What the counts alone would not write as it was."""
+    """The extras: what the counts alone would not restore."""
     words = absent(wire, *_FIELDS)
     for key, name in ((_PROMPT, "cached_tokens"), (_COMPLETION, "reasoning_tokens")):
         details = wire.get(key)
@@ -211,11 +211,11 @@ def _count(wire: dict[str, Any], key: str) -> int:
 
 _OBJECT = "chat.completion"
 _ASSISTANT = Role.ASSISTANT
-_SAFE_INTEGER = 2**53  # what a float holds exactly
+_SAFE_INTEGER = 2**53  # up to which a float is exact
 
 
 def decode_response(wire: dict[str, Any]) -> Response:
-    """The response in a body."""
+    """Decode a response body."""
     choices = want(wire, "choices", list, NAME, "$")
     used = {"choices"}
     texts = {key: wire[key] for key in ("id", "model") if isinstance(wire.get(key), str)}
@@ -250,7 +250,7 @@ def decode_response(wire: dict[str, Any]) -> Response:
 
 
 def encode_response(response: Response) -> Encoded:
-    """The body to answer with for a response."""
+    """Encode a response."""
     writing = ChatWriting(is_response=True)
     body: dict[str, Any] = {
         "id": response.id or "",
@@ -258,8 +258,8 @@ def encode_response(response: Response) -> Encoded:
         "created": int(response.created_at or 0),
         "model": response.model or "",
     }
-    said = {key: body[key] for key in ("id", "created", "model") if body[key]}
-    body = {**without_absent(body, response.extras), **said}  # it may have been set since
+    given = {key: body[key] for key in ("id", "created", "model") if body[key]}
+    body = {**without_absent(body, response.extras), **given}  # fields may have been set since
     body["choices"] = [
         _encode_choice(choice, writing) for writing.message, choice in enumerate(response.choices)
     ]
@@ -301,7 +301,7 @@ def _decode_choice(
 
 
 def foreign_logprobs(logprobs: Any, path: str, writing: ChatWriting) -> dict[str, Any] | None:
-    """Another dialect's log probabilities; None where there are none, or none that we know."""
+    """Encode another dialect's log probabilities; None if there are none or they are unknown."""
     if logprobs is None:
         return None
     found = tokens_of(logprobs)
@@ -332,14 +332,14 @@ def _encode_choice(choice: Choice, writing: ChatWriting) -> dict[str, Any]:
         body["logprobs"] = foreign_logprobs(choice.logprobs, f"{path}.logprobs", writing)
     elif choice.logprobs is not None:
         body["logprobs"] = choice.logprobs
-    said = {"message": body["message"]} if message.parts else {}
-    return with_overlay({**without_absent(body, choice.extras), **said}, choice.extras, NAME)
+    content = {"message": body["message"]} if message.parts else {}
+    return with_overlay({**without_absent(body, choice.extras), **content}, choice.extras, NAME)
 
 
 def _decode_message(wire: dict[str, Any], reading: Reading, used: set[str]) -> Message:
     message = wire.get("message")
     if not is_object(message):
-        return make_message(_ASSISTANT)  # Azure's filter leaves none
+        return make_message(_ASSISTANT)  # Azure's content filter sends none
     used.add("message")
     if type(message.get("content")) in FORM.kinds:
         return decode_assistant(message, reading, is_response=True)
@@ -349,17 +349,19 @@ def _decode_message(wire: dict[str, Any], reading: Reading, used: set[str]) -> M
 
 def _encode_message(message: Message, writing: ChatWriting, *, is_ours: bool) -> dict[str, Any]:
     if message.role is not _ASSISTANT:
-        writing.lose(f"choices[{writing.message}].message.role", "only an assistant answers")
+        writing.lose(
+            f"choices[{writing.message}].message.role", "a response must be an assistant message"
+        )
     body = encode_assistant(message, writing)
-    if not is_ours:  # every client expects them, null or not
+    if not is_ours:  # clients expect these fields even if null
         body.setdefault("content", None)
         body.setdefault("refusal", None)
     return body
 
 
-# --- errors, as bodies and as the `error` of a chunk
+# --- errors: response bodies, and the `error` of a chunk
 
 
 def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """The status and the body to answer with; in mid-stream the body is the chunk."""
+    """The status and body for an error; mid-stream, the body is the chunk."""
     return encode_failure(error)

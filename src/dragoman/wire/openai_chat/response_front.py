@@ -1,4 +1,4 @@
-"""What clients of Chat expect: an id, a time and a model, and a reason for every end."""
+"""Fields that Chat clients expect in responses: id, time, model and finish reason."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_COUNTS = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
 
 
 def complete(encoded: Encoded, _response: Response, front: Front) -> None:
-    """Fill in what a completion lacks."""
+    """Fill in the fields that a response lacks."""
     body = encoded.body
     stamp = {"id": front.id, "object": "chat.completion", "created": int(front.began),
              "model": front.request.model or ""}  # fmt: skip
@@ -46,14 +46,16 @@ def _complete_choice(choice: dict[str, Any], place: int) -> None:
 
 
 def stream_error(body: Mapping[str, Any], status: int, message: str) -> StreamError:
-    """The error of a chunk, which has the fields of the plain one."""
+    """The error of a chunk, with the fields of an error body."""
     error = {**body["error"], "message": message}
     return StreamError(message, error["code"], status, extras={NAME: error})
 
 
 _MISTRAL = AgentForm(
-    takes_pieces=False,  # its SDK refuses pieces of a call that have no name
-    stream_fields={"stream_options": b'{"include_usage":true}'},  # Mistral's streams all tell it
+    takes_pieces=False,  # its SDK refuses deltas of a call without a name
+    stream_fields={
+        "stream_options": b'{"include_usage":true}'
+    },  # Mistral's streams always include it
 )
 FRONT_FORM = FrontForm(
     id_prefix="chatcmpl-",

@@ -1,4 +1,4 @@
-"""What OpenAI's Chat Completions would refuse in a request."""
+"""Rules for requests to OpenAI's Chat Completions API."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ _RANGES = {
 
 
 def shape_messages(view: View) -> Found:
-    """There are messages, and each is one."""
+    """There is at least one message, and each is an object with a known role."""
     messages = view.body.get("messages")
     if not isinstance(messages, (list, tuple)) or not messages:
-        yield "messages", "at least one message is needed"
+        yield "messages", "at least one message is required"
         return
     for index, message in enumerate(messages):
         if not isinstance(message, Mapping):
-            yield f"messages[{index}]", "a message must be an object"
+            yield f"messages[{index}]", "must be an object"
         elif not isinstance(role := message.get("role"), str) or role not in ROLES:
-            yield f"messages[{index}].role", f"the role must be one of {', '.join(sorted(ROLES))}"
+            yield f"messages[{index}].role", f"must be one of {', '.join(sorted(ROLES))}"
 
 
 def shape_content(view: View) -> Found:
-    """Content is a text or a list of parts."""
+    """Content is a string or a list of parts."""
     for path, message in view.messages:
         content = message.get("content")
         if not isinstance(content, (str, list, tuple, type(None))):
-            yield f"{path}.content", "content must be a text or a list of parts"
+            yield f"{path}.content", "must be a string or a list of parts"
         elif not isinstance(content, str) and len(listed(message, "content")) < len(content or ()):
-            yield f"{path}.content", "a part must be an object"
+            yield f"{path}.content", "every part must be an object"
 
 
 def shape_ranges(view: View) -> Found:
@@ -59,29 +59,29 @@ def shape_ranges(view: View) -> Found:
 
 
 def shape_model(view: View) -> Found:
-    """The model is a name."""
+    """The model is a string."""
     yield from shared_rules.wrong_model(view.body)
 
 
 def shape_model_is_named(view: View) -> Found:
-    """And there is one."""
+    """A model is given."""
     yield from shared_rules.missing_model(view.body, view.target)
 
 
 def shape_model_is_listed(view: View) -> Found:
-    """And its maker lists it, where the target knows the list."""
+    """The model is in the provider's list, if the target has that list."""
     yield from shared_rules.unlisted_model(view.body, view.target)
 
 
 def shape_counts(view: View) -> Found:
-    """Limits are whole numbers."""
+    """Limits are integers."""
     yield from shared_rules.wrong_counts(
         view.body, "max_tokens", "max_completion_tokens", "n", "top_logprobs"
     )
 
 
 def shape_user_parts(view: View) -> Found:
-    """A user's parts are of the types that OpenAI has, or the media that the target names."""
+    """The parts of user messages are of types that OpenAI or the target supports."""
     media = _VENDORS_MEDIA if view.is_vendors else view.target.media.kinds
     if media is None:
         return
@@ -95,7 +95,7 @@ def shape_user_parts(view: View) -> Found:
 
 
 def shape_image_data(view: View) -> Found:
-    """An image inside its address is base64."""
+    """The data of an image data URL is base64."""
     for path, message in view.messages:
         for place, part in listed(message, "content", path):
             url = field(part, "image_url").get("url")
@@ -104,104 +104,104 @@ def shape_image_data(view: View) -> Found:
 
 
 def w1_tool_messages_hold_text(view: View) -> Found:
-    """Tool messages hold text; the API's error text admits images, its types do not."""
+    """Tool messages contain text. The API's error message mentions images, its types don't."""
     for path, message in view.with_role("tool"):
         for place, part in listed(message, "content", path):
             if part.get("type") not in ("text", "image_url"):
-                yield place, "a tool message can hold text only: send media in a user message"
+                yield place, "a tool message can only contain text; send media in a user message"
 
 
 def w1_tool_messages_hold_no_images(view: View) -> Found:
-    """The types of the API allow text alone."""
+    """The API's types only allow text."""
     for path, message in view.with_role("tool"):
         for place, part in listed(message, "content", path):
             if part.get("type") == "image_url":
-                yield place, "not every model takes images in tool messages"
+                yield place, "not every model accepts images in tool messages"
 
 
 def w2_assistant_says_text_or_refusal(view: View) -> Found:
-    """An assistant's parts are text or refusals; some hosts have thinking there."""
+    """The parts of assistant messages are text or refusals; some hosts also allow thinking."""
     more = view.target.fields.content_types
     more += ("thinking",) if view.may_think_in_content else ()
     for path, message in view.with_role("assistant"):
         for place, part in listed(message, "content", path):
             if part.get("type") not in ("text", "refusal", *more):
-                yield place, "an assistant message can hold text and refusals only"
+                yield place, "an assistant message can only contain text and refusals"
 
 
 def w2_assistant_says_something(view: View) -> Found:
-    """An assistant has content unless it calls tools."""
+    """An assistant message has content or tool calls."""
     others = ("tool_calls", "function_call", "refusal", "audio")
     for path, message in view.with_role("assistant"):
         if message.get("content") is None and not any(message.get(key) for key in others):
-            yield path, "an assistant message needs content or tool calls"
+            yield path, "an assistant message must have content or tool calls"
 
 
 def w3_results_answer_calls(view: View) -> Found:
-    """A tool message answers a call of the assistant message before it."""
+    """A tool message refers to a call of the preceding assistant message."""
     for round_ in view.rounds:
-        reason = "there is no such call in the assistant message before"
+        reason = "the preceding assistant message has no call with this id"
         yield from shared_rules.without_partner(round_.results, round_.ids, reason)
 
 
 def w4_calls_are_answered(view: View) -> Found:
-    """All calls are answered by the tool messages that follow."""
+    """All calls have results in the tool messages that follow."""
     for round_ in view.rounds:
         answered = {tool_id for _, tool_id in round_.results}
-        reason = "no tool message right after it answers this call"
+        reason = "no tool message right after it has the result of this call"
         yield from shared_rules.without_partner(round_.calls, answered, reason)
 
 
 def w5_ids_are_short(view: View) -> Found:
-    """Ids of calls have at most 40 characters."""
+    """Call ids have at most 40 characters."""
     limit = view.target.ids.max_length
     for round_ in view.rounds:
         for path, tool_id in (*round_.calls, *round_.results):
             if isinstance(tool_id, str) and len(tool_id) > limit:
-                yield path, f"the id has {len(tool_id)} characters, {limit} are allowed"
+                yield path, f"the id has {len(tool_id)} characters; the maximum is {limit}"
 
 
 def w6_names_are_plain(view: View) -> Found:
-    """Functions have plain names, where they are declared and where they are called."""
+    """Function names are valid, both in definitions and in calls."""
     for path, function in (*view.functions, *view.called):
         name = function.get("name")
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
-            yield f"{path}.name", "a name has 1 to 64 letters, digits, _ and -"
+            yield f"{path}.name", "a name must have 1 to 64 characters: letters, digits, _ and -"
 
 
 def i5_calls_have_ids(view: View) -> Found:
-    """Calls and results have ids, by which they are paired."""
+    """Calls and results have ids."""
     for round_ in view.rounds:
         for path, tool_id in (*round_.calls, *round_.results):
             if not tool_id:
-                yield path, "a call and its result need the same id"
+                yield path, "a call and its result must have the same id"
 
 
 def i5_ids_are_unique(view: View) -> Found:
-    """No two calls of a message share an id."""
+    """Call ids are unique in a message."""
     for round_ in view.rounds:
         yield from shared_rules.used_twice(
-            _given(round_.calls), "another call of this message has this id"
+            _given(round_.calls), "another call of this message has the same id"
         )
 
 
 def i8_calls_have_one_result(view: View) -> Found:
-    """No call has two results."""
+    """Every call has only one result."""
     for round_ in view.rounds:
         yield from shared_rules.used_twice(
-            _given(round_.results), "another tool message answers this call"
+            _given(round_.results), "another tool message has a result for this call"
         )
 
 
 def _given(ids: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
-    """The ids that are there and not empty."""
+    """The ids that are present and not empty."""
     return [(path, tool_id) for path, tool_id in ids if tool_id]
 
 
 OPENAI = ("openai", "azure")
-"""The same service answers on both."""
+"""Providers of the same service."""
 TEMPLATES = ("vllm", "llama.cpp")
-"""Servers that put messages into a model's own chat template."""
+"""Servers that render messages with the model's own chat template."""
 PAIRS = ("turns.pairs_results",)
 SAMPLING = (
     "sampling.token_limit_fields",

@@ -1,4 +1,4 @@
-"""A request's body as its rules look at it."""
+"""The view of a request body that the rules work on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.wire.violations import Object, Placed, field, listed
 
 
 class Round:
-    """An assistant's calls and the tool messages right after them: paths and ids."""
+    """The paths and ids of a message's calls and of the tool messages right after it."""
 
     __slots__ = ("calls", "ids", "results")
 
@@ -23,7 +23,7 @@ class Round:
 
 
 class View:
-    """A body, and the lists in it."""
+    """A request body and the lists in it."""
 
     def __init__(self, body: Object, target: Target | None = None) -> None:
         self.body = body
@@ -37,7 +37,7 @@ class View:
 
     @cached_property
     def is_thinking(self) -> bool:
-        """Whether the model is going to think, as far as the body or the target tells."""
+        """Whether thinking is on, according to the body or the target."""
         switch = field(self.body, "thinking").get("type")
         template = field(self.body, "chat_template_kwargs").get("enable_thinking")
         if switch == "disabled" or template is False or self.body.get("reasoning_effort") == "none":
@@ -46,7 +46,7 @@ class View:
 
     @property
     def may_think_in_content(self) -> bool:
-        """Whether thinking may be a part: as the host has it, or as it is spelled where none says.
+        """Whether thinking may be a content part, for this host or, if unknown, in this body.
 
         OpenAI has no such parts.
         """
@@ -58,13 +58,13 @@ class View:
 
     @property
     def forces_tools(self) -> bool:
-        """Whether the model has to call a tool."""
+        """Whether the model is forced to call a tool."""
         choice, kind = self.body.get("tool_choice"), field(self.body, "tool_choice").get("type")
         return choice in ("required", "any") or kind in ("function", "custom")
 
     @cached_property
     def rounds(self) -> list[Round]:
-        """Each message that is no tool message, and the tool messages that follow it."""
+        """Each non-tool message with the tool messages that follow it."""
         rounds = [Round([])]
         for path, message in self.messages:
             if message.get("role") == "tool":
@@ -77,7 +77,7 @@ class View:
 
     @cached_property
     def functions(self) -> list[Placed]:
-        """The functions that are declared."""
+        """The declared functions."""
         declared = [
             (f"{path}.function", field(tool, "function"))
             for path, tool in listed(self.body, "tools")
@@ -87,7 +87,7 @@ class View:
 
     @cached_property
     def called(self) -> list[Placed]:
-        """The functions that were called."""
+        """The functions of all calls."""
         return [
             (f"{place}.function", field(call, "function"))
             for path, message in self.messages
@@ -97,7 +97,7 @@ class View:
 
     @property
     def strict_schemas(self) -> list[tuple[str, Any]]:
-        """The schemas that are to be followed strictly, where that is looked at."""
+        """The strict schemas, if the target checks them."""
         if not self.target.schemas.checks_strict:
             return []
         found = [

@@ -1,4 +1,4 @@
-"""What OpenAI has besides Chat Completions."""
+"""OpenAI's other endpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI's `/v1/completions`: prompts, not a chat, and answers that are texts."""
+"""OpenAI's legacy `/v1/completions`: prompts instead of messages, and text responses."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from dragoman.wire.prompt_front import PromptFront
 from dragoman.wire.services import optional, positive, refuse
 
 OWN = "openai-completions"
-"""Under which extras keep what only completions have: any target reports it as lost."""
+"""The extras key for fields that only completions have; every target reports them as lost."""
 _OBJECT = "text_completion"
-_HERE = frozenset({"prompt", "suffix", "echo", "best_of", "logprobs", "messages"})
+_COMPLETION_FIELDS = frozenset({"prompt", "suffix", "echo", "best_of", "logprobs", "messages"})
 _FINISHES = frozenset({"stop", "length", "content_filter"})
 _CALLS = frozenset({"tool_calls", "function_call"})
-_TEXT_ONLY = "a completion is text only"
-_AS_TEXT = "a refusal is written as text"
+_TEXT_ONLY = "not supported by completions, which return text only"
+_AS_TEXT = "a refusal is sent as text"
 
 # --- requests
 
 
 def decode_requests(speaker: Dialect, wire: Mapping[str, Any]) -> list[Request]:
-    """A request for each prompt of a body: what the user says.
+    """Decode one request for each prompt, with the prompt as a user message.
 
-    What no chat has (a suffix, a choice of the best) is kept in the extras.
+    Fields without a chat equivalent (`suffix`, `best_of`) are kept in the extras.
     """
-    settings = {key: value for key, value in wire.items() if key not in _HERE}
-    settings |= _probabilities(wire)
-    special = _special(wire)
+    settings = {key: value for key, value in wire.items() if key not in _COMPLETION_FIELDS}
+    settings |= _logprob_settings(wire)
+    special = _completion_extras(wire)
     requests: list[Request] = []
     for prompt in _prompts(wire.get("prompt")):
         messages = [{"role": "user", "content": prompt}]
@@ -64,24 +64,24 @@ def _prompts(given: Any) -> list[str]:
     if kinds == {str}:
         return list(given)
     if kinds and kinds <= {int, list}:
-        msg = "prompts of token ids can't be answered here: send texts"
+        msg = "prompts of token ids are not supported; send text"
         raise InvalidRequest(msg, status=400, param="prompt")
-    return refuse("a text or a list of texts", "$.prompt", NAME)
+    return refuse("a string or a list of strings", "$.prompt", NAME)
 
 
-def _probabilities(wire: Mapping[str, Any]) -> dict[str, Any]:
-    """Whether to tell how likely each token was, and so many others, as a chat asks for it."""
+def _logprob_settings(wire: Mapping[str, Any]) -> dict[str, Any]:
+    """The chat settings for `logprobs`."""
     count = optional(wire, "logprobs", int, NAME)
     if count is None:
         return {}
     if wire.get("echo") is True:
-        msg = "the probabilities of a prompt that is echoed can't be told"
+        msg = "log probabilities of an echoed prompt are not supported"
         raise InvalidRequest(msg, status=400, param="logprobs")
     return {"logprobs": True, "top_logprobs": count}
 
 
-def _special(wire: Mapping[str, Any]) -> dict[str, Any]:
-    """What only completions have, where it says something."""
+def _completion_extras(wire: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that only completions have, if they are set."""
     found: dict[str, Any] = {}
     if suffix := optional(wire, "suffix", str, NAME):
         found["suffix"] = suffix
@@ -93,11 +93,11 @@ def _special(wire: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-# --- answers
+# --- responses
 
 
 def encode_text(message: Mapping[str, Any], path: str, lose: Callable[[Loss], None]) -> str:
-    """The text of a message, or of a piece of one."""
+    """The text of a message or delta."""
     content, refusal = message.get("content"), message.get("refusal")
     for key, value in message.items():
         if key not in {"role", "content", "refusal"} and value:
@@ -114,22 +114,22 @@ _PARTS = {"tool_calls": "tool_calls", "function_call": "tool_calls", "audio": "p
 
 
 def encode_finish(word: Any, path: str, lose: Callable[[Loss], None]) -> Any:
-    """The reason for an end, of which there are three."""
+    """Convert a finish reason; completions have only three."""
     if word is None or (isinstance(word, str) and word in _FINISHES):
         return word
     if word not in _CALLS:
-        lose(Loss(f"{path}.finish", "this reason has no word here"))
+        lose(Loss(f"{path}.finish", "this finish reason has no equivalent"))
     return "stop"
 
 
 def encode_logprobs(
     wire: Any, offset: int, path: str, lose: Callable[[Loss], None]
 ) -> dict[str, Any] | None:
-    """A chat's probabilities in the form of completions; `offset` is where its text begins."""
+    """Convert log probabilities; `offset` is where the text begins."""
     tokens = wire.get("content") if is_object(wire) else None
     if not is_list(tokens) or not all(map(_is_token, tokens)):
         if wire:
-            lose(Loss(f"{path}.logprobs", "they are not in a form that is known"))
+            lose(Loss(f"{path}.logprobs", "log probabilities in an unknown format are left out"))
         return None
     offsets: list[int] = []
     for token in tokens:
@@ -158,8 +158,8 @@ def _is_token(wire: Any) -> bool:
     )
 
 
-class _Texts:
-    """Turns the choices of a chat into those of completions."""
+class _ChoiceConverter:
+    """Converts the choices of a chat to those of completions."""
 
     def __init__(self, front: CompletionsFront, lose: Callable[[Loss], None]) -> None:
         self._front = front
@@ -167,24 +167,24 @@ class _Texts:
         self._begun: set[int] = set()
 
     def has_begun(self, wire: Any) -> bool:
-        """Whether something of this choice was written before."""
+        """Whether a part of this choice was already written."""
         return is_object(wire) and wire.get("index") in self._begun
 
     def choice(self, wire: Any, key: str) -> Any:
-        """A choice, whole or a piece of one, with its message under the key."""
+        """Convert a choice or chunk, whose message is under `key`."""
         if not is_object(wire):
             return wire
         number = wire.get("index")
         number = number if type(number) is int else 0
         path = f"choices[{number}]"
         message = wire.get(key)
-        said = message if is_object(message) else {}
+        fields = message if is_object(message) else {}
         echoed = self._echoed(number)
         left = {name: value for name, value in wire.items() if name != key}
         return {
             **left,
             "text": ("" if number in self._begun else echoed)
-            + encode_text(said, f"{path}.message", self._lose),
+            + encode_text(fields, f"{path}.message", self._lose),
             "index": self._begin(number),
             "logprobs": encode_logprobs(wire.get("logprobs"), len(echoed), path, self._lose),
             "finish_reason": encode_finish(wire.get("finish_reason"), path, self._lose),
@@ -195,7 +195,7 @@ class _Texts:
         return number
 
     def _echoed(self, number: int) -> str:
-        """The prompt, where the client wants it before the answer."""
+        """The prompt, if the client requests an echo."""
         front = self._front
         place = number // front.choices
         if not front.echoes or not 0 <= place < len(front.requests):
@@ -204,11 +204,11 @@ class _Texts:
 
 
 def complete(encoded: Encoded, response: Response, front: Front) -> None:
-    """Turn the complete answer of a chat into a completion."""
+    """Convert the completed chat response to a completion."""
     complete_chat(encoded, response, front)
     lost: list[Loss] = []
     assert isinstance(front, CompletionsFront)  # noqa: S101 - only it has this form
-    texts = _Texts(front, lost.append)
+    texts = _ChoiceConverter(front, lost.append)
     choices = [texts.choice(choice, "message") for choice in encoded.body["choices"]]
     encoded.body = {**encoded.body, "object": _OBJECT, "choices": choices}
     encoded.losses += tuple(dict.fromkeys(lost))
@@ -221,10 +221,10 @@ class CompletionStreamEncoder(StreamEncoder):
         super().__init__(include_usage=asks_for_usage(front.request))
         assert isinstance(front, CompletionsFront)  # noqa: S101 - only it has this form
         self._head["object"] = _OBJECT
-        self._texts = _Texts(front, lambda loss: self._lose(loss.path, loss.reason))
+        self._texts = _ChoiceConverter(front, lambda loss: self._lose(loss.path, loss.reason))
 
     def _written(self, choices: list[Any], usage: Any = None) -> bytes:
-        """A chunk; none for what only a chat can show, which is reported."""
+        """Encode a chunk; empty if it has nothing that a completion supports."""
         has_begun = bool(choices) and all(map(self._texts.has_begun, choices))
         texts = [self._texts.choice(each, "delta") for each in choices]
         if has_begun and not any(text["text"] or text["finish_reason"] for text in texts):
@@ -232,9 +232,9 @@ class CompletionStreamEncoder(StreamEncoder):
         return super()._written(texts, usage)
 
     def _flow_after(self, event: Delta) -> None:
-        """None: what a text is depends on those before it."""
+        """None, since a chunk depends on those before it."""
 
-    def _opaque(self, payload: Mapping[str, Any]) -> None:  # noqa: ARG002 - it is of a chat
+    def _opaque(self, payload: Mapping[str, Any]) -> None:  # noqa: ARG002 - it belongs to a chat
         return None
 
 
@@ -244,7 +244,7 @@ _FORM = FRONT_FORM._replace(
 
 
 class CompletionsFront(PromptFront):
-    """Answers a request of `/v1/completions`."""
+    """Encodes the responses to a request of `/v1/completions`."""
 
     def __init__(
         self,
@@ -254,10 +254,10 @@ class CompletionsFront(PromptFront):
         path: str | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """For the body that came."""
+        """Decode the request body."""
         wire = parsed(body, NAME)
         self.echoes = optional(wire, "echo", bool, NAME) or False
-        """Whether the client wants each prompt before its answer."""
+        """Whether the client requests each prompt before its response."""
         super().__init__(speaker, decode_requests(speaker, wire), path=path, clock=clock)
 
     def _form(self) -> FrontForm:

@@ -1,4 +1,4 @@
-"""How the answer should be made: sampling, form, thinking, and the fields that hosts take."""
+"""Settings: sampling, output format, thinking, and fields that hosts don't support."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.model.requests import UNSAID, Output, Sampling, State, ThinkingConfig
 from dragoman.wire.json_values import is_integer, is_list, is_object
-from dragoman.wire.openai_chat.dialect import NAME, OWN, is_own
+from dragoman.wire.openai_chat.dialect import NAME, ORIGIN, is_own
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of, with_overlay, words_of
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
@@ -52,27 +52,27 @@ _SAMPLING = (
     Setting("random_seed", "seed", whole),  # Mistral
     Setting("max_completion_tokens", "max_tokens", whole),
     Setting("max_tokens", "max_tokens", whole),  # older models and most other servers (W12)
-    Setting("top_k", "top_k", whole),  # other servers' own
+    Setting("top_k", "top_k", whole),  # an extension of other servers
     Setting("logprobs", "logprobs", flag),
     Setting("stop", "stop", _stops),
 )
 _WRITTEN = [one for one in _SAMPLING if one.key not in ("max_tokens", "random_seed")]
 SAMPLING = {key: f"sampling.{name}" for key, name, _ in _SAMPLING}
-"""By the wire's field: the setting."""
+"""Request settings by wire field."""
 FIELDS = {"max_tokens": ("max_completion_tokens", "max_tokens"), "seed": ("seed", "random_seed")}
-"""The settings that have two fields; a word like `seed=random_seed` tells which one it was."""
+"""Settings that have two fields; an overlay word like `seed=random_seed` records which."""
 _FIELD_WORDS = {key: f"{name}={key}" for name in FIELDS for key in FIELDS[name]}
 
 
 def accepted_fields(name: str, target: Target) -> tuple[str, ...]:
-    """Those of the fields for a setting that the target takes, the best one first (W12)."""
+    """The fields for a setting that the target supports, best first (W12)."""
     if name == "max_tokens":
         return target.sampling.token_limit_fields
     return FIELDS[name] if target.sampling.seed_field is None else (target.sampling.seed_field,)
 
 
 def decode_sampling(wire: dict[str, Any], used: set[str], words: list[str]) -> Sampling:
-    """The sampling fields; those understood are added to `used`, their spellings to `words`."""
+    """Decode the sampling settings; adds decoded fields to `used` and overlay words to `words`."""
     if SAMPLING.keys().isdisjoint(wire):
         return UNSAID
     found: set[str] = set()
@@ -88,7 +88,7 @@ def decode_sampling(wire: dict[str, Any], used: set[str], words: list[str]) -> S
 
 
 def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, writing: Writing) -> None:
-    """Write the sampling fields."""
+    """Encode the sampling settings."""
     if sampling is UNSAID:
         return
     for key, name, _ in _WRITTEN:
@@ -101,20 +101,20 @@ def encode_sampling(sampling: Sampling, body: dict[str, Any], words: Any, writin
         elif key == "stop":
             body[key] = value[0] if len(value) == 1 and key in words else list(value)
         elif key in words or name in writing.target.sampling.host_fields:
-            body[key] = value  # as it came, or as the host has it
+            body[key] = value  # the original field, or the host's
         elif key == "top_k":
-            writing.lose("sampling.top_k", "OpenAI knows no top_k")
+            writing.lose("sampling.top_k", "OpenAI does not support top_k")
         else:
             body[key] = int(value) if _is_whole_float(value) else value
 
 
-# --- the form of the answer
+# --- output format
 
 _OUTPUT: Places = {"json_schema": "format"}
 
 
 def decode_output(wire: Any) -> Output | None:
-    """The form of the answer in `response_format`; None where it is unknown."""
+    """Decode `response_format`; None if it is unknown."""
     kind = wire.get("type") if is_object(wire) else None
     if not is_object(wire) or kind not in ("text", "json_object", "json_schema"):
         return None
@@ -132,7 +132,7 @@ def decode_output(wire: Any) -> Output | None:
     if odd:
         left["json_schema"] = odd
     words = () if "name" in fields else ("-name",)
-    output = Output(format="schema", **fields, extras=extras_of(left, NAME, words), origin=OWN)
+    output = Output(format="schema", **fields, extras=extras_of(left, NAME, words), origin=ORIGIN)
     return with_digests(output, NAME, _OUTPUT)
 
 
@@ -152,20 +152,20 @@ def encode_output(output: Output, writing: Writing) -> dict[str, Any]:
         if output.strict and not is_strict:
             del spec["strict"]
     if "-name" not in words_of(output.extras, NAME):
-        spec.setdefault("name", "response")  # OpenAI demands one
+        spec.setdefault("name", "response")  # OpenAI requires one
     return with_overlay({"type": "json_schema", "json_schema": spec}, extras, NAME)
 
 
-# --- how hard to think
+# --- thinking
 
 _TEMPLATE = "chat_template_kwargs"
 _SWITCHES: dict[str, tuple[str, dict[str | bool, bool]]] = {
     "thinking": ("type", {"enabled": True, "disabled": False}),
     _TEMPLATE: ("enable_thinking", {True: True, False: False}),  # vLLM, llama.cpp
 }
-"""Objects that turn thinking on or off: the field in them, and its values."""
+"""Objects that turn thinking on or off: their field and its values."""
 _FORM_WORDS = {"reasoning": ("reasoning",), "switch": ("thinking",), "template": (_TEMPLATE,)}
-"""By the target's form of asking: the word for the spelling it takes."""
+"""Overlay words by the target's form of thinking settings."""
 
 
 def _inverted(value: Any) -> bool | None:
@@ -181,7 +181,7 @@ _REASONING = (
 
 
 def decode_thinking_config(wire: dict[str, Any], used: set[str]) -> ThinkingConfig | None:
-    """How hard to think: OpenAI's `reasoning_effort`, OpenRouter's, Z.ai's and vLLM's objects."""
+    """Decode OpenAI's `reasoning_effort`, or the objects of OpenRouter, Z.ai and vLLM."""
     effort, reasoning = wire.get("reasoning_effort"), wire.get("reasoning")
     if isinstance(effort, str):
         used.add("reasoning_effort")
@@ -210,7 +210,7 @@ def _decode_reasoning(wire: dict[str, Any]) -> ThinkingConfig:
 
 
 def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing: Writing) -> None:
-    """Write how hard to think, in the target's form; OpenAI's own API knows the effort only."""
+    """Encode thinking settings in the target's form; OpenAI's own API only has an effort."""
     form = writing.target.thinking.form
     words = words_of(config.extras, NAME) if form == "any" else _FORM_WORDS.get(form, ())
     if "reasoning" in words:
@@ -218,24 +218,24 @@ def encode_thinking_config(config: ThinkingConfig, body: dict[str, Any], writing
         if "exclude" in found:
             found["exclude"] = not found["exclude"]
         if config.summary is not None:
-            writing.lose("thinking.summary", "only whether it is shown can be told here")
+            writing.lose("thinking.summary", "summaries can only be shown or hidden")
     else:
         if config.effort is not None:
             body["reasoning_effort"] = config.effort
-        unsaid: tuple[str, ...] = ("enabled", "budget", "visible", "summary")
+        unsupported: tuple[str, ...] = ("enabled", "budget", "visible", "summary")
         for field, (key, values) in _SWITCHES.items() if config.enabled is not None else ():
             if field in words:
                 body[field] = {key: next(v for v in values if values[v] is config.enabled)}
-                unsaid = unsaid[1:]
-        lose_settings(config, unsaid, writing, "thinking", "only the effort can be told here")
+                unsupported = unsupported[1:]
+        lose_settings(config, unsupported, writing, "thinking", "only an effort is supported")
     if form == "any" or _FORM_WORDS.get(form, ()) == tuple(words_of(config.extras, NAME)):
         with_overlay(body, config.extras, NAME)
     elif with_overlay({}, config.extras, NAME):
-        writing.lose("thinking.extras", "settings that another host has for it")
+        writing.lose("thinking.extras", "thinking settings of another host are left out")
 
 
 def decode_state(wire: dict[str, Any], used: set[str]) -> State | None:
-    """Whether the provider keeps the answer."""
+    """Decode `store`."""
     store = wire.get("store")
     if not isinstance(store, bool):
         return None
@@ -244,17 +244,17 @@ def decode_state(wire: dict[str, Any], used: set[str]) -> State | None:
 
 
 def encode_state(state: State, body: dict[str, Any]) -> None:
-    """Write whether the provider keeps the answer."""
+    """Encode `store`."""
     if state.store is not None:
         body["store"] = state.store
 
 
-# --- fields that a host does not take: left out, and reported (W17, W109, W111)
+# --- unsupported fields: left out, and reported as lost (W17, W109, W111)
 #
-# OpenAI's dialect has many speakers. Some ignore what they don't know, others refuse the request.
+# Many hosts speak OpenAI's dialect. Some ignore unknown fields, others refuse the request.
 
-_NO_SUCH_FIELD = "this host takes no such field"
-# Where a field of the wire stands in the request; all others are in its extras.
+_UNSUPPORTED_FIELD = "this host does not support this field"
+# Request paths of wire fields; all other fields are in the extras.
 _PLACES = {
     "store": "state.store",
     "parallel_tool_calls": "tool_choice.parallel",
@@ -269,11 +269,11 @@ _PLACES = {
 
 
 def without_refused_fields(body: dict[str, Any], writing: Writing) -> dict[str, Any]:
-    """The body without fields that the target refuses; those that are null are not missed."""
+    """The body without fields that the target refuses; null fields are not reported."""
     fields = writing.target.fields
     for key in [key for key in body if not fields.accepts(key, fields.in_request)]:
         if body.pop(key) is not None:
-            writing.lose(_PLACES.get(key, "extras"), _NO_SUCH_FIELD)
+            writing.lose(_PLACES.get(key, "extras"), _UNSUPPORTED_FIELD)
     if fields.refused and is_list(tools := body.get("tools")):
         body["tools"] = [
             _without_refused(tool, writing, f"tools[{index}].extras")
@@ -283,12 +283,12 @@ def without_refused_fields(body: dict[str, Any], writing: Writing) -> dict[str, 
 
 
 def message_without_refused_fields(wire: dict[str, Any], writing: Writing) -> dict[str, Any]:
-    """A message without fields that the target refuses, in it and in its parts and calls."""
+    """The message without fields that the target refuses, also in its parts and calls."""
     fields, path, kept = writing.target.fields, f"messages[{writing.message}]", dict(wire)
     for key in wire:
         if not fields.accepts(key, fields.in_message) and kept.pop(key) is not None:
             place = f"{path}.name" if key == "name" else f"{path}.extras"
-            writing.lose(place, _NO_SUCH_FIELD)
+            writing.lose(place, _UNSUPPORTED_FIELD)
     for key in ("content", "tool_calls") if fields.refused else ():
         if is_list(items := kept.get(key)):
             kept[key] = [_without_refused(item, writing, f"{path}.parts") for item in items]
@@ -301,5 +301,5 @@ def _without_refused(item: Any, writing: Writing, path: str) -> Any:
         return item
     for key in refused:
         if item.get(key) is not None:
-            writing.lose(path, _NO_SUCH_FIELD)
+            writing.lose(path, _UNSUPPORTED_FIELD)
     return {key: value for key, value in item.items() if key not in refused}

@@ -1,4 +1,4 @@
-"""Where Chat has the settings that other APIs have as well."""
+"""Chat's fields for settings that other dialects also have."""
 
 from __future__ import annotations
 
@@ -47,4 +47,4 @@ HOST_SETTINGS = SharedSettings(
         lambda is_shown: "parsed" if is_shown else "hidden",
     ),
 )
-"""What servers of this dialect have that OpenAI's has not."""
+"""Settings of other servers of this dialect that OpenAI's API does not have."""

@@ -1,4 +1,4 @@
-"""Streams of `/chat/completions`, read: chunks out of server-sent events become events."""
+"""Stream decoder: chunks of `/chat/completions` to canonical events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.model.parts import Origin
 from dragoman.wire.framing import SseEvent, SseParser
 from dragoman.wire.json_values import is_integer, is_object
 from dragoman.wire.lane.templates import ASCII_TEXT, Growth, Noises
-from dragoman.wire.openai_chat.content_assistant import place_of
+from dragoman.wire.openai_chat.content_assistant import part_order
 from dragoman.wire.openai_chat.dialect import NAME, absent
 from dragoman.wire.openai_chat.response import decode_usage
 from dragoman.wire.openai_chat.stream_choices import ChoiceDecoder
@@ -21,17 +21,17 @@ from dragoman.wire.openai_chat.stream_deltas import UnknownFields
 from dragoman.wire.overlay import extras_of
 from dragoman.wire.stream_decoding import DONE, FrameDecoder, Passing, object_in, stream_error
 
-_SAFE_INTEGER = 2**53  # what a float holds exactly
-# `object` names the chunk, not the response; a null `usage` only says that it comes later (W9).
+_SAFE_INTEGER = 2**53  # up to which a float is exact
+# `object` names the chunk, not the response; a null `usage` means that it comes later (W9).
 _KNOWN = frozenset({"id", "object", "created", "model", "usage", "error"})
 _PADDING = ("obfuscation", "p")  # different in each chunk (W18); the short one is Mistral's
 
 
 class StreamDecoder(FrameDecoder[SseEvent]):
-    """Reads chunks, whose choices each have a decoder of their own.
+    """Decodes chunks, with a separate decoder for each choice.
 
-    The stream is complete when its `[DONE]` came; for a server that never sends it
-    (`ends_with_done=False`), when it ended after every choice had its finish reason.
+    The stream is complete after `[DONE]`. For a server that never sends it
+    (`ends_with_done=False`), it is complete if it ends after every choice had its finish reason.
     """
 
     _dialect = NAME
@@ -76,7 +76,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             self._emit(events.ResponseEnd())
 
     def _in_order(self, parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
-        places = [place_of(part) for part in parts]
+        places = [part_order(part) for part in parts]
         if all(one <= other for one, other in pairwise(places)):
             return parts
         return tuple([parts[n] for n in sorted(range(len(parts)), key=places.__getitem__)])
@@ -93,11 +93,11 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             return
         for key in _PADDING:
             chunk.pop(key, None)
-        is_repeated = chunk == self._repeated  # what most chunks say besides a piece of text
+        is_repeated = chunk == self._repeated  # most chunks repeat everything but a piece of text
         if not is_repeated:
             self._read_rest(chunk)
             if choices and self._started is not None:
-                self._start()  # what is new in this chunk goes out with it
+                self._start()  # includes what is new in this chunk
         if type(choices) is list:
             for position, choice in enumerate(choices):
                 growth = self._take_choice(choice, position)
@@ -121,13 +121,13 @@ class StreamDecoder(FrameDecoder[SseEvent]):
     def _take_usage(self, chunk: dict[str, Any]) -> None:
         usage = chunk.get("usage")
         if usage is None and is_object(x_groq := chunk.get("x_groq")):
-            usage = x_groq.get("usage")  # it may be only there (W113)
+            usage = x_groq.get("usage")  # it may be only in this field (W113)
         if is_object(usage) and usage != self._usage:
             self._usage = usage
             self._emit(events.UsageUpdate(decode_usage(usage)))
 
     def _read_head(self, chunk: dict[str, Any]) -> None:
-        """What every chunk repeats; Azure's first one, about its filter, has it empty (W10)."""
+        """Read the fields that every chunk repeats; they are empty in Azure's first chunk (W10)."""
         head = self._head
         known = dict(head)
         for key in ("id", "model"):
@@ -142,7 +142,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             self._start()
 
     def _start(self, words: Iterable[str] = ()) -> None:
-        """Tell what is known of the response, if that is more than was told before."""
+        """Emit a start event if more is known of the response than before."""
         head = self._head
         extras = self._unknown.extras(words)
         if self._started == (head, extras):
@@ -178,7 +178,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         return choice
 
     def _take_error(self, error: Any) -> None:
-        """An error in mid-stream (W112): its message is for people, its fields are the extras."""
+        """Decode a mid-stream error (W112); its fields are kept in the extras."""
         fields = error if is_object(error) else {"message": error}
         code = fields.get("code")
         numbers = (fields.get("status_code"), fields.get("status"), code)

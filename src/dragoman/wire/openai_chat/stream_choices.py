@@ -1,4 +1,4 @@
-"""One choice of a stream, read: its deltas become the events of parts that start and grow."""
+"""Decoder for one choice of a stream: deltas to part events."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from dragoman.wire.tolerance import plain_text
 
 Resolve = Callable[[ToolCallDelta], ToolCallDelta]
 
-# `message`, beside a delta, repeats all that came so far (Perplexity).
+# `message`, in addition to a delta, repeats everything so far (Perplexity).
 _KNOWN = frozenset({"index", "message", "finish_reason", "logprobs", "obfuscation"})
 _PART = frozenset({"type", "thinking"})
 
 
 class ChoiceDecoder:
-    """Knows which parts of one choice have started, and what is left over of it."""
+    """Tracks the started parts and the unknown fields of one choice."""
 
     def __init__(self, number: int, emit: Emit, resolve: Resolve) -> None:
         self._number = number
@@ -46,14 +46,14 @@ class ChoiceDecoder:
         self._resolve = resolve
         self._parts = PartEvents(emit, number)
         self._content: tuple[int, AnyPart, bool] | None = None
-        """The part of the content that came last, and whether more plain text goes there."""
+        """The latest content part, and whether more plain text belongs to it."""
         self._repeated: dict[str, Any] | None = None
         self._text: int | None = None
         self._annotations: list[Any] = []
         self._refusal: int | None = None
         self._audio: int | None = None
         self._executed: dict[int, tuple[int, AnyPart, list[AnyPart]]] = {}
-        """By the server's index: the call's part, the call, and its result."""
+        """By the server's index: the index of the call's part, the call, and its result."""
         self._calls = 0
         self._is_empty_text = False
         self._unknown = UnknownFields()
@@ -66,15 +66,15 @@ class ChoiceDecoder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the reason for the end has come."""
+        """Whether the finish reason has been received."""
         return self._finish is not None
 
     def take(self, wire: dict[str, Any]) -> Growth | None:
-        """Take in what a chunk says of this choice; what grew, if that is all that happened."""
+        """Decode a chunk of this choice; returns the growth of a part if nothing else happened."""
         delta = wire.pop("delta", None)
         is_repeated = wire == self._repeated
         if type(delta) is not dict:
-            delta = wire.get("message")  # a server that answers whole, in one chunk
+            delta = wire.get("message")  # a server that sends the whole response in one chunk
             if is_object(delta):
                 self._take_delta(delta)
         else:
@@ -86,7 +86,7 @@ class ChoiceDecoder:
         return None
 
     def _growth(self, delta: dict[str, Any]) -> Growth | None:
-        """What a delta let grow, just now; None where it would not do the same again."""
+        """The growth caused by a delta; None if a similar delta would not do the same."""
         fields = [key for key, value in delta.items() if _may_grow(key, value)]
         if fields == ["content"]:
             index, _, is_plain = self._content or (0, None, False)
@@ -101,7 +101,7 @@ class ChoiceDecoder:
         return None
 
     def _call_growth(self, calls: Any) -> Growth | None:
-        """The arguments of a call that is in its own place, and nothing else."""
+        """The growth of one call's arguments, if the delta has nothing else."""
         is_one = is_list(calls) and len(calls) == 1
         piece = decode_call_delta(calls[0], self._number) if is_one else None
         if not isinstance(piece, ToolCallDelta) or not piece.arguments_delta:
@@ -121,12 +121,12 @@ class ChoiceDecoder:
         if isinstance(raw, str) and raw:
             self._finish_raw = raw
             self._stop()
-            if self._finish is None:  # what comes later is told at the end, once
+            if self._finish is None:  # later changes are emitted once, at the end
                 self._emit_finish()
         self._repeated = wire if raw is None and logprobs is None else None
 
     def end(self) -> None:
-        """Say what has come after the finish reason, such as the verdict of Azure's filter."""
+        """Emit what was received after the finish reason, such as the results of Azure's filter."""
         self._stop()
         if self._finish is not None:
             self._emit_finish()
@@ -193,7 +193,7 @@ class ChoiceDecoder:
                 self._message.keep(key, value)
 
     def _take_empty(self, key: str, value: Any) -> None:
-        """An empty content is often a greeting: it counts only where nothing else is said."""
+        """Empty content is common in first chunks: it counts only if there is nothing else."""
         if key == "content" and value == "":
             self._is_empty_text = True
             self._message.fill(key)
@@ -201,11 +201,11 @@ class ChoiceDecoder:
             self._message.keep(key, value)
 
     def take_role(self, role: Any) -> bool:
-        """Nobody else answers; what a server says instead is kept."""
+        """The role must be assistant; any other value is kept in the extras."""
         return bool(role == "assistant")
 
     def take_content(self, content: Any) -> bool:
-        """A text, or a list of parts; what is neither is said as JSON."""
+        """Decode a string or a list of parts; any other value becomes JSON text."""
         if isinstance(content, str):
             self._add_text(content, EMPTY)
             return True
@@ -228,7 +228,7 @@ class ChoiceDecoder:
     def _take_part(self, part: AnyPart) -> None:
         if isinstance(part, Text) and part.cache is None:
             self._add_text(part.text, part.extras)
-        elif isinstance(part, Thinking):  # Mistral's, in many small lists
+        elif isinstance(part, Thinking):  # Mistral sends it in many small lists
             if self._content is not None and isinstance(self._content[1], Thinking):
                 self._parts.grow(self._content[0], text=part.text)
             else:
@@ -251,7 +251,7 @@ class ChoiceDecoder:
                 self._annotations = []
 
     def take_annotations(self, annotations: Any) -> bool:
-        """Citations hang on the text that they are about, or wait for it."""
+        """Attach citations to the text that they refer to, or keep them until it comes."""
         citations = decode_annotations(annotations)
         if not citations:
             return False
@@ -262,7 +262,7 @@ class ChoiceDecoder:
         return True
 
     def take_refusal(self, refusal: Any) -> bool:
-        """The words of a refusal."""
+        """Decode a piece of a refusal."""
         if not isinstance(refusal, str):
             return False
         if self._refusal is None:
@@ -274,7 +274,7 @@ class ChoiceDecoder:
         return True
 
     def take_audio(self, audio: Any) -> bool:
-        """Sound and its words, in pieces."""
+        """Decode a piece of audio or its transcript."""
         if not is_object(audio):
             return False
         growth = decode_speech_delta(audio)
@@ -292,21 +292,21 @@ class ChoiceDecoder:
         return True
 
     def take_images(self, images: Any) -> bool:
-        """Pictures, each of them whole."""
+        """Decode images, each of which is complete."""
         shown = decode_images(images, None)
         for part in shown:
             self._parts.whole(part)
         return bool(shown)
 
     def take_executed(self, executed: Any) -> bool:
-        """Tools that the server ran: each comes when it is called, and again with its result."""
+        """Decode server-run tools: each is sent when called, and again with its result."""
         if not is_list(executed) or not decode_server_tools(executed, None):
             return False
         for item in executed:
             call, *outcome = decode_server_tools([item], None)
             place = item.get("index")
             if not is_integer(place):
-                place = -1 - self._parts.count  # a place of its own
+                place = -1 - self._parts.count  # a unique index
             known = self._executed.get(place)
             started = self._parts.start(call) if known is None else known[0]
             self._executed[place] = (started, call, outcome)
@@ -321,7 +321,7 @@ class ChoiceDecoder:
             self._parts.whole(part)
 
     def take_calls(self, calls: Any) -> bool:
-        """Pieces of tool calls; one that is no call is carried whole."""
+        """Decode pieces of tool calls; malformed ones become opaque parts."""
         if not is_list(calls):
             return False
         for wire in calls:
@@ -333,7 +333,7 @@ class ChoiceDecoder:
         return True
 
     def take_function_call(self, wire: Any) -> bool:
-        """The old form of a call."""
+        """Decode a piece of a legacy `function_call`."""
         piece = decode_function_delta(wire, self._number)
         if piece is None:
             return False
@@ -345,14 +345,14 @@ class ChoiceDecoder:
         number = piece.index or 0
         if number >= self._calls:
             self._calls = number + 1
-            if piece.id is None:  # without the word it would be taken for the old form
+            if piece.id is None:  # without the word it would be taken for a legacy call
                 for word in words:
                     piece = piece.replace(extras=with_word(piece.extras, NAME, word))
         self._emit(piece)
 
 
 def _may_grow(key: str, value: Any) -> bool:
-    """Whether a field, said again, would say more."""
+    """Whether a repeated field adds content."""
     if type(value) is str and key not in THINKING and (key == "role" or key not in _FIELDS):
         return False
     return not is_empty(value)

@@ -1,4 +1,4 @@
-"""What the deltas of a stream are made of: thinking, pieces of calls, fields that nobody knows."""
+"""Contents of stream deltas: thinking, pieces of calls, and unknown fields."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ THINKING = frozenset({*TEXT_FIELDS, DETAILS})
 _KNOWN = frozenset({"index", "id", "type", "function", "custom"})
 
 
-# --- fields that nobody knows
+# --- unknown fields
 
 
 class UnknownFields:
-    """Fields that nobody knows, and known ones while they are null or empty.
+    """Collects unknown fields, and known ones while they are null or empty.
 
-    Chunks repeat what they say, so the last word counts; an object may come in two halves (Groq's
-    `x_groq`), and a null takes nothing back.
+    Chunks repeat fields, so the last value counts. Objects are merged (Groq sends `x_groq` in two
+    halves), and null never overrides a value.
     """
 
     __slots__ = ("_extras", "_fields", "_filled")
@@ -43,10 +43,10 @@ class UnknownFields:
     def __init__(self) -> None:
         self._fields: dict[str, Any] = {}
         self._filled: set[str] = set()
-        self._extras: FrozenDict | None = None  # until something changes
+        self._extras: FrozenDict | None = None  # cached until something changes
 
     def keep(self, key: str, value: Any) -> None:
-        """Keep what a chunk says in a field."""
+        """Keep a field of a chunk."""
         fields = self._fields
         if value is None:
             if key not in fields:
@@ -67,13 +67,13 @@ class UnknownFields:
         known.extend(items)
 
     def fill(self, key: str) -> None:
-        """Note that a field has been understood: its null or emptiness no longer counts."""
+        """Mark a field as decoded: its earlier null or empty value is dropped."""
         if key not in self._filled:
             self._extras = None
             self._filled.add(key)
 
     def extras(self, words: Iterable[str] = ()) -> FrozenDict:
-        """All of it, as extras; the same object while there is nothing new."""
+        """All fields as extras; the same object while there is nothing new."""
         if words:
             return extras_of(self._left(), NAME, words)
         if self._extras is None:
@@ -90,7 +90,7 @@ class UnknownFields:
 
 
 def is_empty(value: Any) -> bool:
-    """Whether a field only says that there is nothing in it."""
+    """Whether a value is null or empty."""
     return not value and (value is None or value in ("", []))
 
 
@@ -98,10 +98,10 @@ def is_empty(value: Any) -> bool:
 
 
 class ThinkingDecoder:
-    """Finds the part that a piece of thinking belongs to.
+    """Assigns pieces of thinking to parts.
 
-    Each text field is one part. Details of one type and index are one part as well; sealed ones
-    come whole, and a signature comes after its text (OpenRouter).
+    Each text field is one part. Details of the same type and index are also one part; encrypted
+    details are complete, and a signature comes after its text (OpenRouter).
     """
 
     __slots__ = ("_details", "_parts", "_texts", "_unknown")
@@ -113,7 +113,7 @@ class ThinkingDecoder:
         self._details: dict[tuple[str, int | None], tuple[int, set[str]]] = {}
 
     def take(self, delta: dict[str, Any]) -> None:
-        """Take in the thinking of a delta."""
+        """Decode the thinking of a delta."""
         texts = {key: delta[key] for key in TEXT_FIELDS if _is_text(delta.get(key))}
         details = delta.get(DETAILS)
         for key in THINKING:
@@ -128,34 +128,34 @@ class ThinkingDecoder:
             else:
                 self._unknown.keep(DETAILS, details)
         mirror = None
-        if len(texts) > 1 and len(set(texts.values())) == 1:  # some servers write both
+        if len(texts) > 1 and len(set(texts.values())) == 1:  # some servers send both
             mirror, _ = texts.popitem()
             self._unknown.fill(mirror)
         for field, text in texts.items():
             self._take_text(field, text, mirror)
 
     def growth(self, delta: dict[str, Any], fields: list[str], choice: int) -> Growth | None:
-        """What a delta let grow, if its thinking, in these fields, was one text."""
+        """The growth caused by a delta, if its thinking, in these fields, was one text."""
         texts = [key for key in TEXT_FIELDS if key in fields]
-        said = delta[texts[0]] if texts else None
-        if type(said) is not str or any(delta[key] != said for key in texts):
+        text = delta[texts[0]] if texts else None
+        if type(text) is not str or any(delta[key] != text for key in texts):
             return None
         field, *mirrors = texts
         if DETAILS not in fields:
-            grown = PartDelta(self._texts[field], said, choice=choice)
+            grown = PartDelta(self._texts[field], text, choice=choice)
             return Growth(grown, (field,), tuple([(mirror,) for mirror in mirrors]))
-        at = None if mirrors else self._detail_of(delta, said)
+        at = None if mirrors else self._detail_of(delta, text)
         if at is None:
             return None
         content = DETAIL_TYPES[delta[DETAILS][0]["type"]][1]
-        grown = PartDelta(at, said, choice=choice)
+        grown = PartDelta(at, text, choice=choice)
         return Growth(grown, (field,), ((DETAILS, 0, content),))
 
-    def _detail_of(self, delta: dict[str, Any], said: str) -> int | None:
-        """The part of a detail whose text, and nothing else, stands in a field as well."""
+    def _detail_of(self, delta: dict[str, Any], text: str) -> int | None:
+        """The part of a detail that has only a text, repeated in a field."""
         pieces = _checked(delta[DETAILS])
         known = self._details.get(_place(pieces[0])) if len(pieces) == 1 else None
-        if known is None or _is_sealed(pieces[0]) or _content(pieces[0]) != said:
+        if known is None or _is_sealed(pieces[0]) or _content(pieces[0]) != text:
             return None
         return None if _is_text(pieces[0].get("signature")) else known[0]
 
@@ -171,8 +171,8 @@ class ThinkingDecoder:
     def _take_details(self, pieces: list[dict[str, Any]], texts: dict[str, Any]) -> None:
         """With `reasoning_details`, OpenRouter repeats their text in `reasoning`."""
         self._unknown.fill(DETAILS)
-        said = "".join(_content(piece) for piece in pieces if not _is_sealed(piece))
-        mirror = next((key for key, text in texts.items() if text in (said, f"\n{said}")), None)
+        joined = "".join(_content(piece) for piece in pieces if not _is_sealed(piece))
+        mirror = next((key for key, text in texts.items() if text in (joined, f"\n{joined}")), None)
         if mirror is not None:
             del texts[mirror]
             self._unknown.fill(mirror)
@@ -223,7 +223,7 @@ def _content(piece: dict[str, Any]) -> str:
 
 
 def _checked(details: Any) -> list[dict[str, Any]]:
-    """The details, if each of them is of a known type."""
+    """The details, if all of them are of a known type."""
     pieces: list[dict[str, Any]] = []
     for piece in details if is_list(details) else ():
         kind = piece.get("type") if is_object(piece) else None
@@ -236,11 +236,11 @@ def _checked(details: Any) -> list[dict[str, Any]]:
     return pieces
 
 
-# --- calls, also of the old form (`function_call`)
+# --- calls, including the legacy `function_call`
 
 
 def decode_call_delta(wire: Any, choice: int) -> ToolCallDelta | Opaque:
-    """A piece of a call; what is unknown or malformed is carried whole."""
+    """Decode a piece of a call; unknown and malformed ones become opaque parts."""
     kind: Literal["function", "custom"] = "function"
     if not is_object(wire) or wire.get("type") not in (None, "", "function", "custom"):
         return _unknown(wire)
@@ -276,7 +276,7 @@ def decode_call_delta(wire: Any, choice: int) -> ToolCallDelta | Opaque:
 
 
 def _is_index(value: Any) -> bool:
-    """Whether this can be the place of a call; a negative number says as little as none."""
+    """Whether a value is a valid index of a call; a negative number counts as missing."""
     return is_integer(value) and value >= 0
 
 
@@ -288,7 +288,7 @@ def _unknown(wire: Any) -> Opaque:
 def encode_call_delta(
     piece: ToolCallDelta, index: int, call_id: str | None, *, is_first: bool, is_ours: bool
 ) -> dict[str, Any]:
-    """A piece of a call, in its own place; the first one has the head (W8)."""
+    """Encode a piece of a call; the first one has id, type and name (W8)."""
     inner: dict[str, Any] = {}
     if piece.name is not None:
         inner["name"] = piece.name
@@ -308,7 +308,7 @@ def encode_call_delta(
 
 
 def decode_function_delta(wire: Any, choice: int) -> ToolCallDelta | None:
-    """A piece of the old `function_call`; None where it is malformed."""
+    """Decode a piece of a legacy `function_call`; None if it is malformed."""
     if not is_object(wire):
         return None
     name, arguments = wire.get("name"), wire.get("arguments")
@@ -319,14 +319,14 @@ def decode_function_delta(wire: Any, choice: int) -> ToolCallDelta | None:
 
 
 def encode_function_delta(piece: ToolCallDelta) -> dict[str, Any]:
-    """A piece of the old `function_call`."""
+    """Encode a piece of a legacy `function_call`."""
     fields = {"name": piece.name, "arguments": piece.arguments_delta}
     body: dict[str, Any] = {key: value for key, value in fields.items() if value is not None}
     return with_overlay(body, piece.extras, NAME)
 
 
 def is_legacy_delta(piece: ToolCallDelta) -> bool:
-    """Whether the first piece of a call came as `function_call`: it has neither id nor word."""
+    """Whether the first piece of a call was a `function_call`: it has neither id nor word."""
     return (
         piece.id is None
         and piece.kind == "function"

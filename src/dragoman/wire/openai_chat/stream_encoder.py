@@ -1,7 +1,7 @@
-"""Streams of `/chat/completions`, written: events become chunks in server-sent events.
+"""Stream encoder: canonical events to chunks of `/chat/completions`.
 
-A piece of a part is written as a message that holds that piece alone: what the plain form can
-say, and what it can't, is decided in one place.
+A piece of a part is encoded as a message that holds only that piece, so that what is supported
+and what is lost is decided in one place.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ from dragoman.wire.stream_encoding import (
 Delta = dict[str, Any]
 _ASSISTANT = Role.ASSISTANT
 _OBJECT = "chat.completion.chunk"
-_SIGNATURE = "another dialect's signature is left out"
+_FOREIGN_SIGNATURE = "another provider's signature is left out"
 
 
 class StreamEncoder(EventEncoder):
-    """Writes events as chunks, each as soon as it comes.
+    """Encodes events as chunks, each as soon as it comes.
 
-    `include_usage` is what the client asked for with `stream_options` (W9).
+    `include_usage` is what the client requested in `stream_options` (W9).
     """
 
     _dialect = NAME
@@ -73,15 +73,15 @@ class StreamEncoder(EventEncoder):
         self._head: dict[str, Any] = {"id": "", "object": _OBJECT, "created": 0, "model": ""}
         self._is_waiting = False
         self._choices: dict[int, ChoiceEncoder] = {}
-        self._last: list[Delta] = []  # what was written last
+        self._last: list[Delta] = []  # the deltas written last
         self._sent_extras: dict[str, Any] = {}
         self._unsent_extras: dict[str, Any] = {}
 
     def _started(self, event: events.ResponseStart) -> bytes:
-        """The head of every chunk; the first one is sent at once, so that clients see life (G3).
+        """Keep the head of every chunk, and send the first chunk at once (G3).
 
-        Azure's first one, about its filter, has neither id nor model yet, and clients keep those
-        of the first chunk that they see: it waits (W10).
+        Azure's first chunk, about its filter, has no id or model yet. Clients keep those of the
+        first chunk that they receive, so it is delayed (W10).
         """
         head, sent = self._head, self._sent_extras
         head["id"] = head["id"] or event.id or ""
@@ -89,7 +89,7 @@ class StreamEncoder(EventEncoder):
         if event.created_at is not None or not is_own(event.origin):
             head["created"] = head.get("created") or int(event.created_at or 0)
         elif not head.get("created"):
-            head.pop("created", None)  # it came without one
+            head.pop("created", None)  # missing in the original
         for key, value in fields_of(event.extras, NAME).items():
             if not key.startswith(":") and (key not in sent or sent[key] != value):
                 sent[key] = self._unsent_extras[key] = value
@@ -122,14 +122,14 @@ class StreamEncoder(EventEncoder):
         return None if encode is None or not kept else Flow(event, encode, *kept)
 
     def _around(self, number: int, text: Any) -> Writer | None:
-        """How the next delta is written, if the last one was a text in one field, or in a call."""
+        """A writer for further deltas, if the last one was a text in one field or call."""
         form, count = form_of(self._last, text)
         if form is None or self._unsent_extras:
             return None
         return around_mark(self._written([choice_of(number, form)]), count)
 
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
-        """The finish reason; a second one only adds what it knows more."""
+        """The finish reason; a second finish event only adds new information."""
         choice = self._choice(event.choice)
         written = self._deltas(event.choice, choice.stop_all(event.finish))
         body = choice.finish(event)
@@ -148,7 +148,7 @@ class StreamEncoder(EventEncoder):
         return None
 
     def _end(self) -> bytes:
-        """What still waits, the usage, if the client asked for it, and the end."""
+        """Pending deltas, the usage if the client requested it, and `[DONE]`."""
         waiting = [self._deltas(n, choice.stop_all()) for n, choice in self._choices.items()]
         written = b"".join(waiting)
         if self._include_usage and self._usage is not None:
@@ -157,7 +157,7 @@ class StreamEncoder(EventEncoder):
             if self._include_usage:
                 written += self._written([])
             else:
-                reason = "it came with the usage, which the client did not ask for"
+                reason = "received with the usage, which the client did not request"
                 for key in self._unsent_extras:
                     self._lose(f"extras.{key}", reason)
         return written + b"data: [DONE]\n\n"
@@ -172,7 +172,7 @@ class StreamEncoder(EventEncoder):
 
     def _deltas(self, number: int, deltas: list[dict[str, Any]]) -> bytes:
         if self._writing.losses:
-            self._collect()  # each once, however many pieces lose the same
+            self._collect()  # reported once, however many pieces lose the same
         self._last = deltas
         if len(deltas) == 1:
             return self._chunk(number, deltas[0])
@@ -186,7 +186,7 @@ class StreamEncoder(EventEncoder):
     def _written(self, choices: list[Any], usage: Any = None) -> bytes:
         body: dict[str, Any] = {**self._head, "choices": choices}
         if self._include_usage:
-            body["usage"] = usage  # null until the last one (W9)
+            body["usage"] = usage  # null until the last chunk (W9)
         if self._unsent_extras:
             body = with_overlay(body, {NAME: self._unsent_extras}, NAME)
             self._unsent_extras = {}
@@ -194,7 +194,7 @@ class StreamEncoder(EventEncoder):
 
 
 class _Call:
-    """A call that is being written: its number here, and whether it has arguments yet."""
+    """A call that is being written: its index, and whether it has arguments yet."""
 
     __slots__ = ("has_arguments", "is_legacy", "kind", "number")
 
@@ -220,9 +220,9 @@ class ChoiceEncoder:
         self._writing = writing
         self._path = f"choices[{number}].message"
         self._parts: dict[int, SentPart] = {}
-        self._count = 0  # the parts so far
+        self._count = 0  # parts so far
         self._calls: dict[tuple[str, Any], _Call] = {}
-        self._resolving = MessageAccumulator()  # tells which call a piece belongs to, and its id
+        self._resolving = MessageAccumulator()  # maps pieces to calls and their ids
         self._resolving.add(start)
         self._has_role = False
         self._has_text = False
@@ -231,12 +231,12 @@ class ChoiceEncoder:
         self._finished: events.ChoiceFinish | None = None
 
     def restart(self, start: events.ResponseStart) -> None:
-        """More is known of the response."""
+        """Update the start of the response."""
         self.origin = start.origin
         self._resolving.add(start)
 
     def role(self) -> Delta:
-        """The role, once: it belongs into the first delta."""
+        """The role, once: it belongs in the first delta."""
         if self._has_role:
             return {}
         self._has_role = True
@@ -247,7 +247,7 @@ class ChoiceEncoder:
         return self._parts.get(index)
 
     def pieces_of(self, piece: ToolCallDelta) -> tuple[list[str], ...]:
-        """Where the arguments of a call are kept."""
+        """The lists that collect the arguments of a call."""
         return self._resolving.texts_of(piece)
 
     def _is_own(self, part: AnyPart) -> bool:
@@ -259,7 +259,7 @@ class ChoiceEncoder:
     # --- parts
 
     def start(self, index: int, part: AnyPart) -> list[Delta]:
-        """The deltas for what is known of a part when it starts."""
+        """The deltas for the initial content of a part."""
         sent = self._parts[index] = SentPart(self._count, part)
         sent.note(part)
         self._count += 1
@@ -279,7 +279,7 @@ class ChoiceEncoder:
             self._count += 1
         part, text = sent.part, event.text
         if type(part) is Text:
-            if text and not event.citations and part.extras is EMPTY:  # nearly all are this
+            if text and not event.citations and part.extras is EMPTY:  # the most common case
                 self._has_text = True
                 sent.pieces.append(text)
                 return [{"content": text}]
@@ -298,7 +298,7 @@ class ChoiceEncoder:
         return self._piece(sent, piece)
 
     def stop(self, index: int, final: AnyPart | None = None) -> list[Delta]:
-        """The deltas that waited for the end of a part, and what the last word on it adds."""
+        """The deltas delayed until the end of a part, and the rest of its final form."""
         sent = self._parts.get(index)
         if sent is None:
             return [] if final is None else self.start(index, final) + self.stop(index)
@@ -318,21 +318,21 @@ class ChoiceEncoder:
         return self._more(sent, rest)
 
     def stop_all(self, finish: FinishReason | None = None) -> list[Delta]:
-        """The deltas that still wait when the choice ends.
+        """The deltas still pending when the choice ends.
 
-        A call that was cut off before its arguments stays without any (I7).
+        A call truncated before its arguments stays without any (I7).
         """
         waiting: list[Delta] = []
         if finish is None or not finish.is_cut_off:
             waiting = [delta for index in list(self._parts) for delta in self.stop(index)]
             waiting += self._stop_pieces()
         executed, self._executed = self._executed, None
-        if executed is not None and not _has_place(executed.part):
+        if executed is not None and not _is_supported(executed.part):
             waiting += self._piece(executed, executed.part)
         return waiting
 
     def _stop_pieces(self) -> list[Delta]:
-        """An empty object for others' calls that came in pieces, none of them of arguments."""
+        """Empty objects for other dialects' calls that got no arguments."""
         if is_own(self.origin) or self._finished is not None:
             return []
         pieced = [call for (source, _), call in self._calls.items() if source == "call"]
@@ -340,19 +340,19 @@ class ChoiceEncoder:
         return [delta for call in bare for delta in call.more(NO_ARGUMENTS)]
 
     def _start_executed(self, sent: SentPart) -> list[Delta]:
-        """One object is call and result here; with an index it may come twice, as at Groq."""
+        """One object holds call and result; with an index it may be sent twice, as Groq does."""
         part = sent.part
         call, self._executed = self._executed, None
         if not self._is_own(part):
             return self._piece(sent, part)
         if isinstance(part, ServerToolResult):
             return self._piece(sent, *([] if call is None else [call.part]), part)
-        left = [] if call is None or _has_place(call.part) else self._piece(call, call.part)
+        left = [] if call is None or _is_supported(call.part) else self._piece(call, call.part)
         self._executed = sent
-        return [*left, *self._piece(sent, part)] if _has_place(part) else left
+        return [*left, *self._piece(sent, part)] if _is_supported(part) else left
 
     def _piece(self, sent: SentPart, *parts: AnyPart) -> list[Delta]:
-        """A piece of a part, as a message of its own would have it."""
+        """Encode a piece of a part as a message of its own."""
         part, begun = parts[-1], sent.part
         is_ours = self._is_own(part)
         if isinstance(part, Audio) and is_ours and isinstance(begun, Audio) and is_speech(begun):
@@ -375,7 +375,7 @@ class ChoiceEncoder:
         return [body] if body else []
 
     def _apart(self, sent: SentPart, part: Thinking) -> Thinking:
-        """Another dialect's thoughts share one field here: a line apart."""
+        """Separate other dialects' thinking parts by newlines, since they share one field."""
         if not part.text or sent.number == self._thoughts - 1:
             return part
         is_first = self._thoughts == 0
@@ -389,7 +389,7 @@ class ChoiceEncoder:
         return call
 
     def call(self, piece: ToolCallDelta) -> list[Delta]:
-        """The delta for a piece of a call, which goes to a place of its own (W35)."""
+        """The delta for a piece of a call; every call has its own index (W35)."""
         is_ours = is_own(self.origin)
         place, head = self._resolving.add_call(piece)
         call = self._calls.get(("call", place))
@@ -402,7 +402,7 @@ class ChoiceEncoder:
         if call.is_legacy:
             return [{"function_call": encode_function_delta(piece)}]
         if piece.signature is not None and not is_ours:
-            self._writing.lose(f"{self._path}.tool_calls", _SIGNATURE)
+            self._writing.lose(f"{self._path}.tool_calls", _FOREIGN_SIGNATURE)
         wire_id = head.id if is_first and piece.id is None and not is_ours else piece.id
         written = encode_call_delta(piece, call.number, wire_id, is_first=is_first, is_ours=is_ours)
         return [{"tool_calls": [written]}]
@@ -412,7 +412,7 @@ class ChoiceEncoder:
         call.has_arguments = bool(arguments)
         is_ours = self._is_own(part)
         if part.signature is not None and not is_ours:
-            self._lose(sent, _SIGNATURE, ".signature")
+            self._lose(sent, _FOREIGN_SIGNATURE, ".signature")
         piece = ToolCallDelta(
             None, part.id, part.name, arguments, self._number, part.kind,
             part.signature, part.extras,
@@ -423,7 +423,7 @@ class ChoiceEncoder:
 
     def _grow_call(self, sent: SentPart, event: PartDelta) -> list[Delta]:
         if event.signature is not None:
-            self._lose(sent, _SIGNATURE, ".signature")
+            self._lose(sent, _FOREIGN_SIGNATURE, ".signature")
         if not event.text:
             return []
         sent.pieces.append(event.text)
@@ -432,7 +432,7 @@ class ChoiceEncoder:
     def _stop_call(
         self, sent: SentPart, part: ToolCall, index: int, final: AnyPart | None
     ) -> list[Delta]:
-        """A call without arguments has an empty object: clients parse what they get (W67)."""
+        """Add an empty object to a call without arguments, since clients parse them (W67)."""
         call = self._calls[("part", index)]
         if final is not None and not isinstance(final, ToolCall):
             self._lose(sent, CORRECTED)
@@ -449,7 +449,7 @@ class ChoiceEncoder:
     # --- the end
 
     def finish(self, event: events.ChoiceFinish) -> dict[str, Any] | None:
-        """The last chunk's choice; None where a second finish adds nothing."""
+        """The choice of the last chunk; None if a second finish event adds nothing."""
         known, self._finished = self._finished, event
         is_ours = is_own(self.origin)
         path = f"choices[{self._number}]"
@@ -472,12 +472,12 @@ class ChoiceEncoder:
         return None if is_same else body
 
 
-def _has_place(part: AnyPart) -> bool:
+def _is_supported(part: AnyPart) -> bool:
     return "index" in fields_of(part.extras, NAME)
 
 
 def _more(known: Any, now: Any) -> Any:
-    """The log probabilities that were not there before."""
+    """The new log probabilities."""
     if not is_object(now) or not is_object(known):
         return now
     fresh = {

@@ -1,4 +1,4 @@
-"""Deltas that are written again and again: what is the same in them, and where their text is."""
+"""Templates of repeated deltas: their constant fields and the position of their text."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from dragoman.wire.openai_chat.dialect import DETAILS
 from dragoman.wire.openai_chat.tools import ARGUMENTS
 
 Delta = dict[str, Any]
-_PIECE = {"index", "function"}  # what a call's further pieces have
+_PIECE = {"index", "function"}  # fields of further pieces of a call
 _ARGUMENTS = ARGUMENTS["function"]
 
 
 def choice_of(number: int, delta: Mapping[str, Any]) -> dict[str, Any]:
-    """The choice of a chunk that goes on."""
+    """The choice of a chunk that is not the last."""
     return {"index": number, "delta": delta, "finish_reason": None}
 
 
 def form_of(deltas: list[Delta], text: Any) -> tuple[Delta | None, int]:
-    """What was just written, with the mark in place of its text, and how often that is there.
+    """The delta just written with a mark in place of its text, and the number of marks.
 
-    None where it was not one delta, or has other fields that may change.
+    None if it was not a single delta, or has other fields that may change.
     """
     delta = deltas[0] if len(deltas) == 1 else {}
     if DETAILS in delta:
@@ -35,7 +35,7 @@ def form_of(deltas: list[Delta], text: Any) -> tuple[Delta | None, int]:
 
 
 def _form_of_call(delta: Delta, text: Any) -> Delta | None:
-    """That of one call's arguments."""
+    """The template for one call's arguments."""
     piece, *more = delta["tool_calls"]
     is_plain = not more and len(delta) == 1 and piece.keys() == _PIECE
     if not is_plain or piece["function"] != {_ARGUMENTS: text}:
@@ -44,7 +44,7 @@ def _form_of_call(delta: Delta, text: Any) -> Delta | None:
 
 
 def _form_of_thinking(delta: Delta, text: Any) -> Delta | None:
-    """That of one detail and the field that repeats its text."""
+    """The template for one detail and the field that repeats its text."""
     field = next((key for key in TEXT_FIELDS if key in delta), DETAILS)
     details = delta[DETAILS]
     if delta.keys() != {DETAILS, field} or delta[field] != text or len(details) != 1:

@@ -1,4 +1,4 @@
-"""What an answer says of itself, read without its content: for answers that pass as they came."""
+"""Reads the model, usage and id of a response that is passed through unchanged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Completion(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Counts(Struct, forbid_unknown_fields=True, gc=False):
-    """Usage that says nothing else: what is in it besides may matter to its price."""
+    """Usage with known fields only: an unknown one might affect the price."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -35,7 +35,7 @@ class _Counts(Struct, forbid_unknown_fields=True, gc=False):
     completion_tokens_details: _Completion | None = None
 
 
-class _Answer(Struct, gc=False):
+class _ResponseHead(Struct, gc=False):
     choices: Raw
     usage: _Counts
     model: str
@@ -44,25 +44,28 @@ class _Answer(Struct, gc=False):
     error: None = None
 
 
-_read = msgspec.json.Decoder(_Answer).decode
+_read = msgspec.json.Decoder(_ResponseHead).decode
 
 
 def summary(body: bytes) -> Summary | None:
-    """Who answered and what it cost; None where that has to be read in full."""
+    """The summary of a response body; None if the body has to be decoded in full."""
     try:
-        answer = _read(body)
+        head = _read(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    usage = _usage(answer.usage)
-    return None if usage is None else Summary(answer.model, usage, answer.id)
+    usage = _usage(head.usage)
+    return None if usage is None else Summary(head.model, usage, head.id)
 
 
 def _usage(counts: _Counts) -> Usage | None:
-    asked, answered = counts.prompt_tokens_details, counts.completion_tokens_details
-    read = 0 if asked is None else asked.cached_tokens or 0
-    thinking = 0 if answered is None else answered.reasoning_tokens or 0
+    prompt_details, completion_details = (
+        counts.prompt_tokens_details,
+        counts.completion_tokens_details,
+    )
+    read = 0 if prompt_details is None else prompt_details.cached_tokens or 0
+    thinking = 0 if completion_details is None else completion_details.reasoning_tokens or 0
     prompt, completion, total = counts.prompt_tokens, counts.completion_tokens, counts.total_tokens
-    # xAI counts thinking beside the answer (`response.decode_usage` tells).
+    # xAI counts thinking in addition to the completion (see `response.decode_usage`).
     is_plain = 0 <= read <= prompt and 0 <= thinking <= completion and total == prompt + completion
     return (
         Usage(prompt - read, completion - thinking, read, 0, thinking, total) if is_plain else None

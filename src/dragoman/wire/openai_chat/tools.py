@@ -1,4 +1,4 @@
-"""Tools: definitions and the choice among them, calls, and those that the server ran."""
+"""Tool definitions, tool choice, tool calls, and server-run tools."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dragoman.wire.fitting.tools import NO_ARGUMENTS, is_blank
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.known_tools import KnownTools
 from dragoman.wire.openai_chat.content import decode_cache, encode_cache
-from dragoman.wire.openai_chat.dialect import NAME, OWN, ChatWriting, is_own
+from dragoman.wire.openai_chat.dialect import NAME, ORIGIN, ChatWriting, is_own
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of, overlay_of, with_overlay, words_of
 from dragoman.wire.reading import Reading
@@ -34,17 +34,17 @@ from dragoman.wire.text_tools import TEXT_ARGUMENT
 from dragoman.wire.tolerance import odd_tool, payload_of
 from dragoman.wire.writing import Writing
 
-# --- definitions, also in their old form (`functions`)
+# --- tool definitions, including the legacy `functions`
 
 _DEFINITION = {
     "name": str, "description": str, "parameters": dict, "strict": bool, "format": dict
 }  # fmt: skip
 WEB_SEARCH = "web_search_options"
-"""The name of the server's own search, which is a field of the request and not in its tools."""
+"""The name of the built-in search, which is a request field and not in `tools`."""
 
 
 def decode_tools(wire: dict[str, Any], used: set[str]) -> tuple[AnyTool, ...]:
-    """The tools of a request; the fields they take are added to `used`."""
+    """Decode the tools of a request; adds the decoded fields to `used`."""
     tools: list[AnyTool] = []
     listed = wire.get("tools")
     if is_list(listed) and listed:
@@ -62,7 +62,7 @@ def decode_tools(wire: dict[str, Any], used: set[str]) -> tuple[AnyTool, ...]:
 
 
 def encode_tools(tools: tuple[AnyTool, ...], body: dict[str, Any], writing: Writing) -> None:
-    """Write tools where the wire has them."""
+    """Encode tools into their fields."""
     for index, tool in enumerate(tools):
         path = f"tools[{index}]"
         if isinstance(tool, ToolDefinition):
@@ -70,17 +70,17 @@ def encode_tools(tools: tuple[AnyTool, ...], body: dict[str, Any], writing: Writ
             field = "functions" if is_old else "tools"
             body.setdefault(field, []).append(_encode_tool(tool, field, writing, path))
         elif tool.dialect != NAME:
-            writing.lose(path, "a tool that another provider runs can't be asked for here")
+            writing.lose(path, "another provider's built-in tool is left out")
         elif tool.name == WEB_SEARCH and WEB_SEARCH not in body:
             body[WEB_SEARCH] = tool.payload
         else:
             body.setdefault("tools", []).append(payload_of(tool))
         if isinstance(tool, ServerTool) and tool.cache is not None:
-            writing.lose(f"{path}.cache", "the provider's own tools have no breakpoints here")
+            writing.lose(f"{path}.cache", "cache hints are not supported on built-in tools")
 
 
 def _decode_tool(wire: Any) -> AnyTool:
-    """A tool of a known kind; others are the server's own, carried whole."""
+    """Decode a tool of a known type; others are kept as built-in tools of the server."""
     if not is_object(wire):
         return odd_tool(wire, NAME)
     plain = _decode_plain_tool(wire)
@@ -101,25 +101,25 @@ def _decode_tool(wire: Any) -> AnyTool:
     if left:
         outer[key] = left
     fields |= {"kind": key, "cache": cache, "extras": extras_of(outer, NAME, words)}
-    return make_definition(**fields, origin=OWN)
+    return make_definition(**fields, origin=ORIGIN)
 
 
 _known = KnownTools(_decode_tool)
 
 
 def _decode_plain_tool(wire: dict[str, Any]) -> ToolDefinition | None:
-    """A function with fields that are all known, as nearly all are; None where there is more."""
+    """Decode a function with only known fields, as nearly all are; None if there is more."""
     inner = wire.get("function")
     if len(wire) != 2 or wire.get("type") != "function" or type(inner) is not dict:  # noqa: PLR2004
         return None
     for name, value in inner.items():
         if type(value) is not _DEFINITION.get(name):
             return None
-    return make_definition(**inner, origin=OWN) if "name" in inner else None
+    return make_definition(**inner, origin=ORIGIN) if "name" in inner else None
 
 
 def _decode_definition(wire: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The fields of a definition, and those that are left over."""
+    """The decoded fields of a definition, and the remaining ones."""
     fields = {
         name: value
         for name, value in wire.items()
@@ -131,14 +131,14 @@ def _decode_definition(wire: dict[str, Any]) -> tuple[dict[str, Any], dict[str, 
 
 
 def _decode_functions(wire: Any) -> list[ToolDefinition]:
-    """The old `functions`; none where one of them is malformed, and all stay in the extras."""
+    """Decode legacy `functions`; empty if any is malformed (then all stay in the extras)."""
     tools: list[ToolDefinition] = []
     for function in wire if is_list(wire) else ():
         if not is_object(function) or not isinstance(function.get("name"), str):
             return []
         fields, left = _decode_definition(function)
         extras = extras_of(left, NAME, ("functions",))
-        tools.append(make_definition(**fields, origin=OWN, extras=extras))
+        tools.append(make_definition(**fields, origin=ORIGIN, extras=extras))
     return tools
 
 
@@ -146,7 +146,7 @@ def _encode_tool(tool: ToolDefinition, field: str, writing: Writing, path: str) 
     inner = _encode_definition(tool, writing, path)
     if field == "functions":
         if tool.cache is not None:
-            writing.lose(f"{path}.cache", "the old form of tools has no breakpoints")
+            writing.lose(f"{path}.cache", "cache hints are not supported on legacy functions")
         return with_overlay(inner, tool.extras, NAME)
     takes_text = writing.target.tools.takes_text or is_own(tool.origin)
     kind = tool.kind if takes_text else "function"
@@ -170,7 +170,7 @@ def _encode_definition(tool: ToolDefinition, writing: Writing, path: str) -> dic
 
 
 def _encode_foreign(tool: ToolDefinition, writing: Writing, path: str) -> dict[str, Any]:
-    """What a tool from elsewhere takes, as the target takes it."""
+    """Encode the parameters of another dialect's tool, compiled for the target."""
     if tool.kind == "custom" and not writing.target.tools.takes_text:
         return {"parameters": writing.schemas.text_tool(tool, path)}
     if tool.kind == "custom":
@@ -186,23 +186,23 @@ def _encode_foreign(tool: ToolDefinition, writing: Writing, path: str) -> dict[s
 
 
 def _encode_format(form: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The format of a custom tool's text; a grammar stands in an object of its own here."""
+    """Encode the input format of a custom tool; a grammar is in a nested object."""
     if form.get("type") != "grammar" or "grammar" in form:
         return form
     return {"type": "grammar", "grammar": {k: v for k, v in form.items() if k != "type"}}
 
 
-# --- whether and which tools must be called, also in the old form (`function_call`)
+# --- tool choice, including the legacy `function_call`
 
 _Mode = Literal["auto", "none", "required", "named", "allowed"]
-# "any" is Mistral's word for "required".
+# "any" is Mistral's value for "required".
 _MODES: dict[str, _Mode] = {
     "auto": "auto", "none": "none", "required": "required", "any": "required"
 }  # fmt: skip
 
 
 def decode_choice(wire: dict[str, Any], used: set[str]) -> ToolChoice | None:
-    """The choice in a request; the fields it takes are added to `used`."""
+    """Decode the tool choice; adds the decoded fields to `used`."""
     parallel = wire.get("parallel_tool_calls")
     if isinstance(parallel, bool):
         used.add("parallel_tool_calls")
@@ -219,7 +219,7 @@ def decode_choice(wire: dict[str, Any], used: set[str]) -> ToolChoice | None:
 def encode_choice(
     choice: ToolChoice, tools: tuple[AnyTool, ...], body: dict[str, Any], target: Target
 ) -> None:
-    """Write a choice; `auto` happens anyway, so it is written only where the wire had it."""
+    """Encode a tool choice; `auto`, the default, is only written if the original had it."""
     if choice.parallel is not None:
         body["parallel_tool_calls"] = choice.parallel
     words = words_of(choice.extras, NAME)
@@ -273,7 +273,7 @@ def _choice_extras(
 
 
 def _name_in(tool: Any) -> str | None:
-    """The name of a tool that is referred to: it stands in the field of its type."""
+    """The name in a reference to a tool, which is in the field of its type."""
     kind = tool.get("type") if is_object(tool) else None
     inner = tool.get(kind) if isinstance(kind, str) else None
     name = inner.get("name") if is_object(inner) else None
@@ -314,17 +314,17 @@ def _decode_function_call(wire: Any) -> ToolChoice | None:
 _CHOICES = (("tool_choice", _decode_tool_choice), ("function_call", _decode_function_call))
 
 
-# --- calls, also in their old form (`function_call`)
+# --- calls, including the legacy `function_call`
 
-_GOOGLE = "google"  # Gemini's thought signatures behind its Chat front (W17, W100)
+_GOOGLE = "google"  # Gemini's thought signatures in its Chat-compatible API (W17, W100)
 
 
 ARGUMENTS = {"function": "arguments", "custom": "input"}
-"""By the kind of a call: the field for what it is called with."""
+"""The arguments field by call kind."""
 
 
 def decode_call(wire: Any, reading: Reading) -> AnyPart:
-    """One of `tool_calls`; what is unknown or malformed is carried whole."""
+    """Decode one of `tool_calls`; unknown and malformed ones become opaque parts."""
     call = None
     if is_object(wire):
         call = _decode_plain_call(wire, reading) or _decode_call(wire, reading)
@@ -334,22 +334,22 @@ def decode_call(wire: Any, reading: Reading) -> AnyPart:
 
 
 def _decode_plain_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
-    """An id, the type, a name and arguments, as nearly all have; None where there is more to it.
+    """Decode a call with only id, type, name and arguments, as nearly all are; else None.
 
-    What `_decode_call` gives, measured 2.5 times as fast.
+    Same result as `_decode_call`, 2.5 times as fast.
     """
     wire_id, inner = wire.get("id"), wire.get("function")
     if len(wire) != 3 or wire.get("type") != "function" or type(wire_id) is not str:  # noqa: PLR2004
         return None
     if type(inner) is not dict or len(inner) != 2:  # noqa: PLR2004
         return None
-    name, said = inner.get("name"), inner.get("arguments")
-    if type(name) is not str or type(said) is not str or is_blank(said):
+    name, arguments = inner.get("name"), inner.get("arguments")
+    if type(name) is not str or type(arguments) is not str or is_blank(arguments):
         return None
-    call_id, own_id = reading.calls.add_call(name, wire_id, said)
+    call_id, own_id = reading.calls.add_call(name, wire_id, arguments)
     if own_id is UNSET:
-        return make_call(call_id, name, said)
-    return make_call(call_id, name, said, wire_id=own_id, origin=reading.origin)
+        return make_call(call_id, name, arguments)
+    return make_call(call_id, name, arguments, wire_id=own_id, origin=reading.origin)
 
 
 def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
@@ -358,13 +358,13 @@ def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     inner = wire.get(kind) if given in (None, kind) else None
     if not is_object(inner) or not isinstance(name := inner.get("name"), str):
         return None
-    said = inner.get(ARGUMENTS[kind])
+    arguments = inner.get(ARGUMENTS[kind])
     words: list[str] = [] if given else ["-type"]
     known: set[str] = {"type", kind} if given else {kind}
-    if not isinstance(said, str):
-        if kind == "custom" or not (said is None or is_object(said)):
+    if not isinstance(arguments, str):
+        if kind == "custom" or not (arguments is None or is_object(arguments)):
             return None
-        words.append("-arguments" if said is None else "object")
+        words.append("-arguments" if arguments is None else "object")
     if isinstance(wire_id, str):
         known.add("id")
     else:
@@ -377,17 +377,17 @@ def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     left: dict[str, Any] = {}
     if len(wire) > len(known):
         left = {key: value for key, value in wire.items() if key not in known}
-    told = ("name",) if said is None else ("name", ARGUMENTS[kind])
-    if len(inner) > len(told):
-        left[kind] = {key: value for key, value in inner.items() if key not in told}
-    call_id, own_id = reading.calls.add_call(name, wire_id, said)
-    is_bare = kind == "function" and isinstance(said, str) and is_blank(said)
+    decoded = ("name",) if arguments is None else ("name", ARGUMENTS[kind])
+    if len(inner) > len(decoded):
+        left[kind] = {key: value for key, value in inner.items() if key not in decoded}
+    call_id, own_id = reading.calls.add_call(name, wire_id, arguments)
+    is_bare = kind == "function" and isinstance(arguments, str) and is_blank(arguments)
     is_bound = signature is not None or own_id is not UNSET or is_bare
     return make_call(
         call_id,
         name,
-        said if isinstance(said, str) else None,
-        None if isinstance(said, str) else said or EMPTY,
+        arguments if isinstance(arguments, str) else None,
+        None if isinstance(arguments, str) else arguments or EMPTY,
         kind,
         wire_id=own_id,
         signature=signature,
@@ -397,7 +397,7 @@ def _decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
 
 
 def decode_signature(wire: dict[str, Any]) -> str | None:
-    """Gemini's thought signature, where nothing else is beside it."""
+    """Decode Gemini's thought signature, if `extra_content` has nothing else."""
     content = wire.get("extra_content")
     google = content.get(_GOOGLE) if is_object(content) and len(content) == 1 else None
     if is_object(google) and len(google) == 1:
@@ -407,12 +407,12 @@ def decode_signature(wire: dict[str, Any]) -> str | None:
 
 
 def encode_signature(signature: str) -> dict[str, Any]:
-    """The `extra_content` of a call that Gemini signed."""
+    """Encode Gemini's thought signature as `extra_content`."""
     return {_GOOGLE: {"thought_signature": signature}}
 
 
 def encode_call(call: ToolCall, writing: ChatWriting) -> dict[str, Any]:
-    """One of `tool_calls`; the wire's own id goes only where it came from."""
+    """Encode one of `tool_calls`; the original wire id is only sent back to this dialect."""
     words, wire_id = words_of(call.extras, NAME), call.wire_id
     if wire_id is UNSET or not writing.is_own(call):
         wire_id = call.id
@@ -438,9 +438,9 @@ def encode_call(call: ToolCall, writing: ChatWriting) -> dict[str, Any]:
 
 
 def _arguments_text(call: ToolCall, writing: ChatWriting) -> str:
-    """The arguments; others' calls without any have an empty object, which whoever reads parses.
+    """The arguments text. Other dialects' calls without any get an empty object.
 
-    One that was cut off before them stays without (I7).
+    A call truncated before its arguments stays without any (I7).
     """
     raw = call.raw_arguments
     if not is_blank(raw) or writing.is_cut_off or writing.is_own(call):
@@ -449,7 +449,7 @@ def _arguments_text(call: ToolCall, writing: ChatWriting) -> str:
 
 
 def decode_function_call(wire: Any, reading: Reading) -> ToolCall | None:
-    """The old `function_call`: a call without an id, which is how it is known again."""
+    """Decode a legacy `function_call`, which has no id; that is how it is recognised later."""
     if not is_object(wire):
         return None
     name, arguments = wire.get("name"), wire.get("arguments")
@@ -467,14 +467,14 @@ def decode_function_call(wire: Any, reading: Reading) -> ToolCall | None:
 
 
 def encode_function_call(call: ToolCall, writing: ChatWriting) -> dict[str, Any]:
-    """The old `function_call`."""
+    """Encode a legacy `function_call`."""
     writing.legacy.add(call.id)
     writing.wire_ids[call.id] = None
     return with_overlay({"name": call.name, "arguments": call.raw_arguments}, call.extras, NAME)
 
 
 def is_legacy(call: ToolCall, writing: ChatWriting) -> bool:
-    """Whether a call came as `function_call`."""
+    """Whether a call was received as `function_call`."""
     return (
         call.wire_id is None
         and call.kind == "function"
@@ -483,14 +483,14 @@ def is_legacy(call: ToolCall, writing: ChatWriting) -> bool:
     )
 
 
-# --- tools that the server ran: Groq's `executed_tools`, where one object is call and result
+# --- server-run tools: Groq's `executed_tools`, where one object holds call and result
 
 EXECUTED_TOOLS = "executed_tools"
 _OUTCOME = ("output", "search_results", "code_results", "browser_results")
 
 
 def decode_server_tools(wire: Any, origin: Origin | None) -> list[AnyPart]:
-    """A call and its result for each executed tool; none where one of them is malformed."""
+    """Decode a call and its result for each executed tool; empty if any is malformed."""
     parts: list[AnyPart] = []
     for item in wire if is_list(wire) else ():
         name = item.get("type") if is_object(item) else None
@@ -514,7 +514,7 @@ def decode_server_tools(wire: Any, origin: Origin | None) -> list[AnyPart]:
 def encode_server_tool(
     part: ServerToolCall | ServerToolResult, executed: list[dict[str, Any]]
 ) -> None:
-    """Write a call as a new executed tool, or a result into the last one."""
+    """Add a call as a new executed tool, or a result to the last one."""
     if isinstance(part, ServerToolCall):
         arguments = {} if part.input is None else {"arguments": part.input}
         executed.append(with_overlay({"type": part.name, **arguments}, part.extras, NAME))

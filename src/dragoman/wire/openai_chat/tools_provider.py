@@ -1,4 +1,4 @@
-"""The one tool that OpenAI runs behind Chat: a search, which is a field of the request."""
+"""Built-in tools of Chat servers; OpenAI's only one is a search, set by a request field."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FORMS = (
         ),
         models="search",  # `gpt-4o-search-preview`; others refuse the field
     ),
-    # Tools that Groq and Mistral run: they are read, and no other server has them.
+    # Built-in tools of Groq and Mistral are only decoded: no other server has them.
     Form(
         WebSearch,
         "browser_search",
@@ -39,4 +39,4 @@ FORMS = (
     Form(CodeExecution, "code_interpreter", is_read_only=True),
     Form(ImageGeneration, "image_generation", is_read_only=True),
 )
-"""By kind: how it is written here."""
+"""The wire formats of the provider tools that Chat servers support."""

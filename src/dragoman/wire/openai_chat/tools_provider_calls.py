@@ -1,6 +1,6 @@
-"""Calls that a Chat server ran itself (Groq's `executed_tools`): what they ask and return.
+"""Calls of built-in tools (Groq's `executed_tools`) and their results.
 
-OpenAI's own API does not tell of such calls, so that clients are shown none.
+OpenAI's own API does not report such calls, so clients are shown none.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _read_result(part: ServerToolResult) -> ProviderResult | None:
     if kind is None or not isinstance(content, Mapping):
         return None
     output = text(content.get("output"))
-    said: dict[str, Any] = {k: v for k, v in content.items() if v and v != {"results": []}}
+    filled: dict[str, Any] = {k: v for k, v in content.items() if v and v != {"results": []}}
     found: tuple[Source, ...] = ()
     if kind is WebSearch:
         results = content.get("search_results")
@@ -58,8 +58,8 @@ def _read_result(part: ServerToolResult) -> ProviderResult | None:
         found = tuple(
             Source(text(w.get("url")), text(w.get("title")), text(w.get("content"))) for w in listed
         )
-    is_whole = has_only(said, "output")
-    # The output of a search is the list of what it found, as text.
+    is_whole = has_only(filled, "output")
+    # The output of a search is its list of results as text.
     return ProviderResult(kind, found, output=None if found else output, is_whole=is_whole)
 
 

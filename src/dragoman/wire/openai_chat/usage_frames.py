@@ -1,6 +1,6 @@
-"""Streams that pass as they came, without the frame that tells their usage.
+"""Removes the usage frame from streams that are otherwise passed through unchanged.
 
-A gateway asks for the usage; a client that did not ask must not be surprised by a frame without
+A gateway always requests the usage; a client that did not must not receive a frame without
 choices (W9).
 """
 
@@ -19,14 +19,14 @@ _FRAME = re.compile(rb"\r?\n\r?\n")
 
 
 class WithoutUsage(WholeFrames):
-    """Takes the frame with the usage out of a stream of Chat's, cut anywhere."""
+    """Removes the usage frame from a Chat stream, given in arbitrary chunks of bytes."""
 
     def feed(self, data: bytes) -> bytes:
-        """The bytes to pass on: whole frames."""
+        """The complete frames to pass on."""
         return _without(super().feed(data))
 
     def close(self) -> bytes:
-        """What is left when the stream has ended as it should."""
+        """The rest of the stream after a regular end."""
         return _without(super().close())
 
 
@@ -41,14 +41,14 @@ def _kept(data: bytes) -> list[bytes]:
         frames.append(data[start : found.end()])
         start = found.end()
     frames.append(data[start:])
-    return [frame for frame in frames if not _tells_usage_alone(frame)]
+    return [frame for frame in frames if not _is_usage_frame(frame)]
 
 
-def _tells_usage_alone(frame: bytes) -> bool:
+def _is_usage_frame(frame: bytes) -> bool:
     if _NO_CHOICES.search(frame) is None:
         return False
     try:
-        said: Any = _value(frame.strip().removeprefix(b"data:"))
+        chunk: Any = _value(frame.strip().removeprefix(b"data:"))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
-    return isinstance(said, dict) and said.get("choices") == [] and bool(said.get("usage"))
+    return isinstance(chunk, dict) and chunk.get("choices") == [] and bool(chunk.get("usage"))

@@ -1,4 +1,4 @@
-"""The parts of a message item and of a tool's output: text, refusals, media, citations."""
+"""Content of message items and tool outputs: text, refusals, media and citations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.model.media import Audio, File, Image, audio_mime
 from dragoman.model.parts import CacheHint, Citation, Opaque, Part, Refusal, Text
 from dragoman.wire.foreign_extras import foreign_fields
 from dragoman.wire.openai_responses.content_forms import (
-    GOES_ON,
+    CONTINUES,
     ITEM,
     Item,
     decode_form,
@@ -26,9 +26,9 @@ from dragoman.wire.overlay import fields_of, spelled
 from dragoman.wire.tolerance import bare_text
 from dragoman.wire.writing import Writing
 
-NO_PLACE = "this dialect has no place for it"
+NOT_SUPPORTED = "not supported by this dialect"
 
-# --- annotations of a text: the sources it cites
+# --- citations: the annotations of a text
 
 _URL = "url_citation"
 _TITLE_KEYS = {
@@ -40,7 +40,7 @@ _TITLE_KEYS = {
 
 
 def decode_annotations(wire: Any) -> tuple[Citation, ...]:
-    """The citations; none where one of them can't be understood, so that all stay together."""
+    """Decode annotations; empty if any is unknown, so that all stay together."""
     if not isinstance(wire, list):
         return ()
     citations = [_decode_annotation(annotation) for annotation in wire]
@@ -63,14 +63,14 @@ def _decode_annotation(wire: Any) -> Citation | None:
 
 
 def _kept(optional: dict[str, Any], *, is_known: bool) -> FrozenDict:
-    # A kind that only this dialect knows has an overlay, if an empty one: it is no stranger here.
+    # An overlay, even if empty, marks kinds that only this dialect has as its own.
     if is_known and not optional:
         return EMPTY
     return FrozenDict({NAME: freeze_mapping(optional, "the wire")})
 
 
 def encode_citation(citation: Citation) -> dict[str, Any] | None:
-    """The annotation of a citation; None where the wire has no such kind."""
+    """Encode a citation as an annotation; None if it is not supported."""
     known = citation.kind in _TITLE_KEYS or NAME in citation.extras
     if not known:
         return _encode_address(citation)
@@ -84,7 +84,7 @@ def encode_citation(citation: Citation) -> dict[str, Any] | None:
 
 
 def _encode_address(citation: Citation) -> dict[str, Any] | None:
-    """Another dialect's citation, as far as it has an address."""
+    """Encode another dialect's citation; None if it has no URL."""
     if citation.url is None:
         return None
     return {
@@ -97,25 +97,25 @@ def _encode_address(citation: Citation) -> dict[str, Any] | None:
 
 
 def lose_citations(text: Text, writing: Writing) -> None:
-    """Note what the annotations of a text don't say."""
+    """Report the citations, or fields of them, that annotations can't hold as lost."""
     for number, citation in enumerate(text.citations):
         if encode_citation(citation) is None:
-            writing.lose_here(NO_PLACE, ".citations")
+            writing.lose_here(NOT_SUPPORTED, ".citations")
             continue
         if citation.quote is not None:
-            writing.lose_here(NO_PLACE, f".citations[{number}].quote")
+            writing.lose_here(NOT_SUPPORTED, f".citations[{number}].quote")
         for source, _ in foreign_fields(citation.extras, NAME):
-            writing.lose_here(f"only {source} knows it", f".citations[{number}].extras")
+            writing.lose_here(f"only supported by {source}", f".citations[{number}].extras")
 
 
-# --- breakpoints of the prompt cache: a wish to keep the prompt up to a part
+# --- cache hints: breakpoints of the prompt cache
 
 _KEY = "prompt_cache_breakpoint"
 _TTLS = frozenset({"30m", "12h"})
 
 
 def decode_cache(optional: dict[str, Any]) -> CacheHint | None:
-    """The wish, taken out of the optional fields; one that we could not write stays there."""
+    """Remove the cache hint from the optional fields and decode it; an unknown one stays."""
     wire = optional.get(_KEY)
     if not isinstance(wire, dict) or wire.get("mode") != "explicit":
         return None
@@ -126,20 +126,20 @@ def decode_cache(optional: dict[str, Any]) -> CacheHint | None:
     return CacheHint(ttl)
 
 
-def loses_time(part: Part, body: Mapping[str, Any]) -> bool:
-    """Whether a part was written with its wish, but for the time, which the wire doesn't offer."""
+def loses_ttl(part: Part, body: Mapping[str, Any]) -> bool:
+    """Whether a part was encoded with its cache hint, but without its unsupported TTL."""
     return part.cache is not None and _KEY in body and part.cache.ttl not in {None, *_TTLS}
 
 
 def encode_cache(part: Part, body: dict[str, Any]) -> dict[str, Any]:
-    """The body of a part with its wish; a time that the wire does not offer is left to it."""
+    """Add the cache hint of a part to its body; an unsupported TTL is left out."""
     if part.cache is not None:
         ttl = part.cache.ttl
         body[_KEY] = {"mode": "explicit", "ttl": ttl} if ttl in _TTLS else {"mode": "explicit"}
     return body
 
 
-# --- images, files and sound: a data URL, an address, or an uploaded file's id
+# --- images, files and audio: a data URL, a URL, or an uploaded file's id
 
 _DATA, _BASE64 = "data:", ";base64"
 _MEDIA: dict[str, tuple[type[Image | File], tuple[str, ...]]] = {
@@ -147,11 +147,11 @@ _MEDIA: dict[str, tuple[type[Image | File], tuple[str, ...]]] = {
     "input_file": (File, ("file_data", "file_url", "file_id")),
 }
 _UNNAMED = {"filename": "file"}
-_AUTO = {"detail": "auto"}  # the types want one
+_AUTO = {"detail": "auto"}  # required by the types
 
 
 def _split(url: str) -> tuple[str | None, str | None]:
-    """Mime type and base64 of a data URL that we would write in the same way, else nothing."""
+    """MIME type and base64 of a data URL that we would encode the same way, else None."""
     if not url.startswith(_DATA):
         return None, None
     header, comma, data = url.partition(",")
@@ -162,7 +162,7 @@ def _split(url: str) -> tuple[str | None, str | None]:
 
 
 def _decode_source(key: str, source: Any) -> dict[str, Any] | None:
-    """Where a medium is, as fields of the model; None where it is no text that we could write."""
+    """Decode a source to fields of `Media`; None if we could not encode it the same way."""
     if type(source) is not str:
         return None
     if key == "file_id":
@@ -175,8 +175,8 @@ def _decode_source(key: str, source: Any) -> dict[str, Any] | None:
     return None if source.startswith(_DATA) else {"data": source}  # base64 without a header
 
 
-def decode_medium(wire: dict[str, Any], item_id: str | None) -> Image | File | None:
-    """An `input_image` or `input_file` part; None where it names nothing, or several things."""
+def decode_media_part(wire: dict[str, Any], item_id: str | None) -> Image | File | None:
+    """Decode an `input_image` or `input_file` part; None unless it has exactly one source."""
     kind, keys = _MEDIA[wire["type"]]
     given = [key for key in keys if wire.get(key) is not None]
     fields = _decode_source(given[0], wire[given[0]]) if len(given) == 1 else None
@@ -191,8 +191,8 @@ def decode_medium(wire: dict[str, Any], item_id: str | None) -> Image | File | N
     return kind(**fields, item_id=item_id, cache=cache, extras=decode_form(optional, usual))
 
 
-def encode_medium(part: Image | File) -> dict[str, Any]:
-    """The part of an image or of a file; inline data of a file needs a name."""
+def encode_media_part(part: Image | File) -> dict[str, Any]:
+    """Encode an image or file part; inline file data requires a file name."""
     is_image = isinstance(part, Image)
     body: dict[str, Any] = {"type": "input_image" if is_image else "input_file"}
     if part.file_id is not None:
@@ -220,7 +220,7 @@ def _usual(
 
 
 def decode_audio(wire: dict[str, Any], item_id: str | None) -> Audio | None:
-    """An `input_audio` part; None where its sound or its format can't be told."""
+    """Decode an `input_audio` part; None if its data or format is invalid."""
     inner = wire.get("input_audio")
     if not isinstance(inner, dict) or inner.keys() != {"data", "format"}:
         return None
@@ -233,7 +233,7 @@ def decode_audio(wire: dict[str, Any], item_id: str | None) -> Audio | None:
 
 
 def encode_audio(audio: Audio) -> dict[str, Any]:
-    """The `input_audio` part of sound."""
+    """Encode an `input_audio` part."""
     inner = {"data": audio.data, "format": audio.format}
     return {"type": "input_audio", "input_audio": inner, **encode_form(audio.extras, EMPTY)}
 
@@ -248,7 +248,7 @@ _WHOLE = "$item"
 
 
 def is_plain(part: Part) -> TypeGuard[Text]:
-    """Whether a part is a text and nothing else: such a one may be written as a bare string."""
+    """Whether a part is a text without any other fields, which may be sent as a string."""
     return (
         type(part) is Text
         and not part.extras
@@ -258,11 +258,11 @@ def is_plain(part: Part) -> TypeGuard[Text]:
     )
 
 
-# --- what is said to the model
+# --- input parts
 
 
 def decode_inputs(content: list[Any], item_id: str | None) -> tuple[AnyPart, ...]:
-    """The parts of a user's, system's or developer's message; the first carries the item's id."""
+    """Decode the parts of a user, system or developer message; the first has the item's id."""
     parts: list[AnyPart] = []
     for wire in content:
         if type(wire) is str:
@@ -275,23 +275,23 @@ def decode_inputs(content: list[Any], item_id: str | None) -> tuple[AnyPart, ...
 
 
 def decode_input(wire: Any, item_id: str | None = None) -> Text | Image | File | Audio | None:
-    """A part that is said to the model, or that a tool returned; None if not understood."""
+    """Decode a part of an input message or tool output; None if it is unknown."""
     if not isinstance(wire, dict) or type(kind := wire.get("type")) is not str:
         return None
     if kind in _TEXT_TYPES:
         return _decode_text(wire, "input_text", item_id)
     if kind in _MEDIA:
-        return decode_medium(wire, item_id)
+        return decode_media_part(wire, item_id)
     return decode_audio(wire, item_id) if kind == "input_audio" else None
 
 
 def encode_input(part: Part) -> dict[str, Any] | None:
-    """A part that is said to the model, or that a tool returned; None where it has no place."""
+    """Encode a part of an input message or tool output; None if it is not supported."""
     if isinstance(part, Text):
         body = encode_cache(part, _encode_text(part, "input_text", _NOTHING))
         return spelled(body, part.extras, NAME)
     if isinstance(part, (Image, File)):
-        return encode_medium(part)
+        return encode_media_part(part)
     if isinstance(part, Audio) and part.data is not None:
         return encode_audio(part)
     if isinstance(part, Refusal):
@@ -299,21 +299,21 @@ def encode_input(part: Part) -> dict[str, Any] | None:
     return None
 
 
-# --- what the model says
+# --- output parts
 
 
-def decode_answer_parts(content: list[Any], item_id: str | None, item: Item) -> list[AnyPart]:
-    """The parts of an assistant's message; the first carries the form of its item."""
+def decode_output_parts(content: list[Any], item_id: str | None, item: Item) -> list[AnyPart]:
+    """Decode the parts of an assistant message; the first carries the form of its item."""
     usual = _NOTHING if item_id is None else _NOT_CITING
     parts: list[AnyPart] = []
     for wire in content:
-        part = _decode_answer_part(wire, item_id, usual, item)
+        part = _decode_output_part(wire, item_id, usual, item)
         parts.append(part or unknown_part(wire, item_id, item))
-        item = GOES_ON if item_id is None else None
+        item = CONTINUES if item_id is None else None
     return parts
 
 
-def _decode_answer_part(
+def _decode_output_part(
     wire: Any, item_id: str | None, usual: Mapping[str, Any], item: Item
 ) -> AnyPart | None:
     if not isinstance(wire, dict) or type(kind := wire.get("type")) is not str or ITEM in wire:
@@ -326,8 +326,8 @@ def _decode_answer_part(
     return None
 
 
-def encode_answer_part(part: Part, *, has_id: bool) -> dict[str, Any] | None:
-    """A part that the model said; None where it has no place (W30)."""
+def encode_output_part(part: Part, *, has_id: bool) -> dict[str, Any] | None:
+    """Encode a part of an assistant message; None if it is not supported (W30)."""
     if isinstance(part, Text):
         return _encode_text(part, "output_text", _NOT_CITING if has_id else _NOTHING)
     if isinstance(part, Refusal):
@@ -371,31 +371,31 @@ def _encode_text(part: Text, own_type: str, usual: Mapping[str, Any]) -> dict[st
     return body
 
 
-# --- what nobody knows yet
+# --- unknown parts and items
 
 
 def unknown_part(wire: Any, item_id: str | None = None, item: Item = None) -> Opaque:
-    """A part that is not understood, wrapped: a bare payload is an item of its own."""
+    """Wrap an unknown part: a bare payload would be a separate item."""
     extras = EMPTY if item is None else decode_form(_NOTHING, _NOTHING, item)
     return Opaque(NAME, {_PART: wire}, item_id=item_id, origin=ORIGIN, extras=extras)
 
 
 def is_unknown_part(payload: Any) -> bool:
-    """Whether an opaque payload belongs into a message's content."""
+    """Whether an opaque payload is a content part."""
     return isinstance(payload, Mapping) and payload.keys() == {_PART}
 
 
 def opaque_item(item: Any) -> Any:
-    """The payload of an item that is not understood; one that looks like a part is wrapped."""
+    """The payload of an unknown item; wrapped if it looks like a part."""
     return {_WHOLE: item} if is_unknown_part(item) else item
 
 
 def encode_opaque_item(payload: Any) -> Any:
-    """The item as it came."""
+    """Restore the original item."""
     is_wrapped = isinstance(payload, Mapping) and payload.keys() == {_WHOLE}
     return payload[_WHOLE] if is_wrapped else payload
 
 
 def encode_unknown_part(part: Opaque) -> Any:
-    """The part as it came."""
+    """Restore the original part."""
     return part.payload[_PART]

@@ -1,9 +1,10 @@
-"""How an object was written: which of its optional fields the wire had.
+"""The form of an object: which optional fields it had on the wire.
 
-The wire has several spellings of the same thing: an item with or without `type`, `status`, empty
-`annotations`. Here each kind of object has a usual form. What came in it has no overlay, so an
-object made by hand, or stripped of its extras, is written in it as well. Anything else has an
-overlay that lists all its optional fields, maybe none: an empty overlay is not the same as none.
+The wire allows several forms of the same thing: an item with or without `type`, `status` or empty
+`annotations`. Each kind of object has a usual form. An object received in that form has no
+overlay, so objects made by hand or stripped of their extras are encoded in it as well. Any other
+object has an overlay that lists all its optional fields. An empty overlay (no optional fields)
+differs from no overlay (the usual ones).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dragoman.model.parts import Part
 from dragoman.wire.openai_responses.dialect import NAME
 
 BARE: Final = FrozenDict({NAME: EMPTY})
-"""The extras of an object that came with none of its optional fields."""
+"""The extras of an object received without any optional fields."""
 _FREQUENT: tuple[dict[str, Any], ...] = (
     {"type": "message"},
     {"annotations": [], "logprobs": []},
@@ -25,9 +26,9 @@ _FREQUENT: tuple[dict[str, Any], ...] = (
 )
 _SHARED: Final = tuple((form, FrozenDict({NAME: freeze_mapping(form)})) for form in _FREQUENT)
 ITEM: Final = "item"
-"""In the overlay of an item's first part: the optional fields of the item itself."""
-GOES_ON: Final = False
-"""In that place, in a part after the first: the item has no id that would tell."""
+"""The overlay key, in an item's first part, for the optional fields of the item itself."""
+CONTINUES: Final = False
+"""The value of that key in later parts, if the item has no id that they share."""
 Item = Mapping[str, Any] | Literal[False] | None
 
 
@@ -36,9 +37,9 @@ def decode_form(
     usual: Mapping[str, Any],
     item: Item = None,
 ) -> FrozenDict:
-    """As extras: the optional fields an object came with; nothing if those are the usual ones.
+    """The extras for the optional fields of an object; empty if they are the usual ones.
 
-    `item`: those of the item that begins with this part, where they have to be told; or `GOES_ON`.
+    `item` holds those of the item that begins with this part, if unusual; or `CONTINUES`.
     """
     if item is not None:
         return FrozenDict({NAME: freeze_mapping({**optional, ITEM: item}, "the wire")})
@@ -53,7 +54,7 @@ def decode_form(
 
 
 def encode_form(extras: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The optional fields to write an object with."""
+    """The optional fields to encode an object with."""
     found = extras.get(NAME)
     return found if isinstance(found, dict) else usual
 
@@ -61,14 +62,14 @@ def encode_form(extras: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[
 def formed(
     body: dict[str, Any], extras: Mapping[str, Any], usual: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The body with the optional fields, where the model does not say otherwise."""
+    """Add the optional fields to a body, unless it already has them."""
     for key, value in encode_form(extras, usual).items():
         body.setdefault(key, value)
     return body
 
 
 def item_form(part: Part) -> Mapping[str, Any] | None:
-    """The optional fields of the item that begins with this part, where they are unusual."""
+    """The optional fields of the item that begins with this part, if they are unusual."""
     if not part.extras:
         return None
     found = part.extras.get(NAME)
@@ -77,30 +78,30 @@ def item_form(part: Part) -> Mapping[str, Any] | None:
 
 
 def continues_item(part: Part) -> bool:
-    """Whether a part says that it belongs to the same item as the one before it."""
+    """Whether a part is marked as belonging to the same item as the previous one."""
     found = part.extras.get(NAME)
-    return isinstance(found, dict) and found.get(ITEM) is GOES_ON
+    return isinstance(found, dict) and found.get(ITEM) is CONTINUES
 
 
 def taken(fields: dict[str, Any], key: str, kind: type) -> Any:
-    """A field of that type, taken out of an object's fields; None where it is of another."""
+    """Remove a field if it has the given type and return it, else None."""
     value = fields.get(key)
     is_other = not isinstance(value, kind) or (kind is int and isinstance(value, bool))
     return None if is_other else fields.pop(key)
 
 
 def without(wire: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """The fields of an object, but for these."""
+    """The fields of an object except the given ones."""
     return {key: wire[key] for key in wire if key not in keys}
 
 
 def present(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that have a value."""
+    """The fields that are not None."""
     return {key: value for key, value in fields.items() if value is not None}
 
 
 def decode_id(wire: Mapping[str, Any], optional: dict[str, Any]) -> str | None:
-    """An item's id; one that is not a text stays among the optional fields."""
+    """Decode an item's id; if it is not a string, it stays in the optional fields."""
     found = wire.get("id")
     if type(found) is str:
         del optional["id"]

@@ -1,8 +1,8 @@
-"""The items of a conversation, read into messages; `content_turns` writes them.
+"""Decodes the items of a conversation to messages; `content_turns` encodes them.
 
-A run of items on the assistant's side is one message; any other message is one item, and so is
-each output of a tool. Where `content_turns`, going back, would draw the border between two items
-elsewhere, a part is marked (`content_forms.ITEM`).
+Consecutive items of the assistant are one message. Any other message is one item, and so is each
+tool output. A part is marked (`content_forms.ITEM`) where `content_turns` would otherwise split the
+parts into items differently.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from dragoman.model.tools import ToolResult
 from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.envelope import is_sealed
 from dragoman.wire.openai_responses.content import (
-    decode_answer_parts,
     decode_inputs,
+    decode_output_parts,
     is_unknown_part,
     opaque_item,
 )
@@ -50,8 +50,8 @@ from dragoman.wire.openai_responses.tools_calls import (
     decode_output,
     decode_server_call,
     decode_server_result,
-    is_answer,
     is_call,
+    is_client_result,
     is_result,
 )
 from dragoman.wire.openai_responses.tools_client import (
@@ -66,14 +66,14 @@ from dragoman.wire.shown_calls import is_counterpart
 from dragoman.wire.tolerance import Form, readable_message, with_original
 from dragoman.wire.unsealing import unsealed
 
-# --- message items: what a user, the system, a developer or the assistant says
+# --- message items
 
 SPEAKERS = {"user": Role.USER, "system": Role.SYSTEM, "developer": Role.DEVELOPER}
 _FORM = Form(NAME, {word: word for word in SPEAKERS})
 _SPEAKER_NAMES = {role: name for name, role in SPEAKERS.items()}
 _BARE = frozenset({"role", "content"})
-"""The fields of an item that has no others. To read those directly, here and in calls and their
-outputs, saves a third of the time that a conversation takes."""
+"""The fields of the plainest item. The shortcut for such items, calls and outputs makes decoding a
+conversation a third faster."""
 _WITH_ID: Mapping[str, Any] = {"type": "message", "status": "completed"}
 
 
@@ -82,12 +82,12 @@ def _usual(item_id: str | None) -> Mapping[str, Any]:
 
 
 def decode_message(item: dict[str, Any], speaker: Role) -> Message | None:
-    """What somebody says to the model; None where it is malformed."""
+    """Decode a user, system or developer message; None if it is malformed."""
     content = item.get("content")
     if type(content) is str and len(item) == len(_BARE):
-        return make_message(speaker, (Text(content),))  # the same, and most are this
+        return make_message(speaker, (Text(content),))  # shortcut: the most common form
     optional = without(item, "role", "content")
-    # The first part carries the item's id; where there is none, the message's overlay does.
+    # The first part has the item's id; without parts, it is in the message's overlay.
     item_id = None if content == [] else decode_id(item, optional)
     if type(content) is str:
         parts: tuple[AnyPart, ...] = (Text(content, item_id=item_id),)
@@ -96,12 +96,12 @@ def decode_message(item: dict[str, Any], speaker: Role) -> Message | None:
     else:
         return None
     extras = decode_form(optional, _usual(item_id))
-    # One without parts came without: nothing was taken out of it.
+    # The origin shows that the message was received without parts, not emptied later.
     return make_message(speaker, parts, extras=extras, origin=None if parts else ORIGIN)
 
 
 def is_odd_message(item: Any) -> bool:
-    """Whether an item is a message by somebody whom nobody knows, or a bare text."""
+    """Whether an item is a message with an unknown role, or a bare string."""
     if not isinstance(item, dict):
         return type(item) is str
     is_message = item.get("type") in (None, "message") and "content" in item
@@ -109,7 +109,7 @@ def is_odd_message(item: Any) -> bool:
 
 
 def decode_odd_message(item: Any) -> Message | None:
-    """What it says, as a message of whoever is most likely to have said it."""
+    """Decode an odd message, with the most likely role."""
     made, guesses = readable_message(item, _FORM)
     message = decode_message(made, SPEAKERS[made["role"]])
     return None if message is None else with_original(message, NAME, guesses)
@@ -118,7 +118,7 @@ def decode_odd_message(item: Any) -> Message | None:
 def encode_message(
     role: Role, content: str | list[Any], item_id: str | None, extras: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The item of what somebody says. A tool's words outside a result are the user's."""
+    """Encode a message item. Parts of a tool message that are not results become the user's."""
     if isinstance(content, list) and len(content) == 1 and _is_plain(content[0], "input_text"):
         content = content[0]["text"]
     body: dict[str, Any] = {"role": _SPEAKER_NAMES.get(role, "user"), "content": content}
@@ -130,13 +130,13 @@ def encode_message(
     return spelled(body, extras, NAME)
 
 
-def decode_answer(item: dict[str, Any], previous: Part | None) -> list[AnyPart] | None:
-    """What the assistant says; None where it is malformed, or says nothing at all."""
+def decode_assistant_message(item: dict[str, Any], previous: Part | None) -> list[AnyPart] | None:
+    """Decode an assistant message; None if it is malformed or empty."""
     if item.get("role") != "assistant":
         return None
     content = item.get("content")
     if type(content) is str and len(item) == len(_BARE):
-        return [Text(content)]  # the same, as above
+        return [Text(content)]  # shortcut, as above
     optional = without(item, "role", "content")
     if type(content) is str:
         content = [{"type": "output_text", "text": content}]
@@ -144,12 +144,14 @@ def decode_answer(item: dict[str, Any], previous: Part | None) -> list[AnyPart] 
         return None
     item_id = decode_id(item, optional)
     is_glued = item_id is not None and previous is not None and previous.item_id == item_id
-    told = optional if is_glued or optional != _usual(item_id) else None
-    return decode_answer_parts(content, item_id, told)
+    form = optional if is_glued or optional != _usual(item_id) else None
+    return decode_output_parts(content, item_id, form)
 
 
-def encode_answer(first: Part, content: list[Any], item_id: str | None) -> dict[str, Any]:
-    """The item of what the assistant says, beginning with this part."""
+def encode_assistant_message(
+    first: Part, content: list[Any], item_id: str | None
+) -> dict[str, Any]:
+    """Encode an assistant message item that begins with this part."""
     form = item_form(first)
     body: dict[str, Any] = {"role": "assistant", "content": content}
     if item_id is not None:
@@ -161,7 +163,7 @@ def encode_answer(first: Part, content: list[Any], item_id: str | None) -> dict[
 
 
 def _is_plain(wire: Any, own_type: str) -> bool:
-    """Whether an encoded part may be written as a bare string."""
+    """Whether an encoded part may be sent as a string."""
     return (
         isinstance(wire, dict)
         and len(wire) == 2  # noqa: PLR2004 - type and text
@@ -171,16 +173,16 @@ def _is_plain(wire: Any, own_type: str) -> bool:
 
 
 def is_content(part: Part) -> bool:
-    """Whether a part belongs into the content of an assistant's message item."""
+    """Whether a part belongs in the content of an assistant message item."""
     if isinstance(part, Opaque):
         return part.dialect == NAME and is_unknown_part(part.payload)
     return isinstance(part, (Text, Refusal))
 
 
-# --- reasoning items: summaries, readable reasoning and sealed reasoning, all of one item
+# --- reasoning items: summaries, readable and encrypted reasoning in one item
 #
-# A summary or a piece of reasoning is a `Thinking` part; parts of one item share its id, and the
-# first carries the sealed content (`data`) and the item's form. An item that can't be read at all
+# Each summary or reasoning text is a `Thinking` part. Parts of one item share its id, and the
+# first has the encrypted content (`data`) and the item's form. An item without readable text
 # is one part of the form `redacted`.
 
 ReasoningForm = Literal["summary", "full"]
@@ -195,7 +197,7 @@ _KEYS: dict[ReasoningForm, tuple[str, str]] = {
 def decode_reasoning(
     wire: dict[str, Any], previous: Part | None, reading: Reading
 ) -> list[Thinking] | None:
-    """The parts of a reasoning item; None where it is malformed."""
+    """Decode a reasoning item; None if it is malformed."""
     optional = dict(wire)
     del optional["type"]
     item_id = decode_id(wire, optional)
@@ -220,23 +222,23 @@ def decode_reasoning(
 
 
 def _entries(optional: dict[str, Any], form: ReasoningForm) -> list[tuple[str, dict[str, Any]]]:
-    """The texts of that form, taken out of the item; none where one can't be understood."""
+    """Remove the texts of a form from the item and return them; empty if any is unknown."""
     key, kind = _KEYS[form]
     wire = optional.get(key)
-    if not isinstance(wire, list) or not wire or not all(is_thought(e, kind) for e in wire):
+    if not isinstance(wire, list) or not wire or not all(is_reasoning_text(e, kind) for e in wire):
         return []
     del optional[key]
     return [(form, entry) for entry in wire]
 
 
-def is_thought(entry: Any, kind: str) -> bool:
-    """Whether an entry is a text of reasoning of that kind."""
+def is_reasoning_text(entry: Any, kind: str) -> bool:
+    """Whether an entry is a reasoning text of the given type."""
     is_kind = isinstance(entry, dict) and entry.get("type") == kind
     return is_kind and type(entry.get("text")) is str
 
 
 def encode_reasoning(parts: Sequence[Thinking], item_id: str | None) -> dict[str, Any]:
-    """The item that these parts make up."""
+    """Encode a reasoning item."""
     first = parts[0]
     form = item_form(first)
     body: dict[str, Any] = {"type": "reasoning", **(_NO_SUMMARY if form is None else form)}
@@ -253,7 +255,7 @@ def encode_reasoning(parts: Sequence[Thinking], item_id: str | None) -> dict[str
 
 
 def shown_form(part: Thinking) -> str:
-    """The form of its text; one beside redacted thinking, by hand, can be but a summary of it."""
+    """The form of the text; text of redacted thinking (made by hand) counts as a summary."""
     return "summary" if part.form == "redacted" and part.text else part.form
 
 
@@ -264,7 +266,7 @@ def _encode_entry(part: Thinking, kind: str) -> dict[str, Any]:
 
 
 def begins_item(part: Thinking, previous: Thinking) -> bool:
-    """Whether a part belongs to another item than the one before it; each has one seal."""
+    """Whether a part begins a new item; each item has one encrypted content."""
     is_other = part.item_id != previous.item_id or item_form(part) is not None
     return is_other or part.data is not None
 
@@ -273,11 +275,11 @@ def begins_item(part: Thinking, previous: Thinking) -> bool:
 
 ASSISTANT, TOOL, USER = Role.ASSISTANT, Role.TOOL, Role.USER
 _OUTPUTS = frozenset(CALLS.values())
-_FROM_THE_USER = frozenset({"mcp_approval_response", "compaction_trigger"})
+_USER_ITEMS = frozenset({"mcp_approval_response", "compaction_trigger"})
 
 
 def decode_items(items: Iterable[Any]) -> list[Message]:
-    """The messages of a request."""
+    """Decode the items of a request."""
     listed = list(items)
     return decode_calls(lambda calls: _decode_listed(listed, ItemReader(ORIGIN, calls)))
 
@@ -290,7 +292,7 @@ def _decode_listed(items: list[Any], reader: ItemReader) -> list[Message]:
 
 
 def decode_output_items(items: Iterable[Any], identity: Identity) -> tuple[AnyPart, ...]:
-    """The parts of a response: all its items are one message, whose origin speaks for them."""
+    """Decode the items of a response, which are one message; parts inherit its origin."""
     reader = ItemReader(None, CallIds(identity))
     for index, item in enumerate(items):
         reader.read_into_run(item, index)
@@ -300,7 +302,7 @@ def decode_output_items(items: Iterable[Any], identity: Identity) -> tuple[AnyPa
 def decode_output_item(
     item: Any, index: int, previous: AnyPart | None, identity: Identity
 ) -> list[AnyPart]:
-    """The parts of one item of a response, given the part that stands before it."""
+    """Decode one item of a response, given the part before it."""
     reader = ItemReader(None, CallIds(identity))
     if previous is not None:
         reader.run.append(previous)
@@ -309,20 +311,20 @@ def decode_output_item(
 
 
 class ItemReader(Reading):
-    """Gathers items into messages."""
+    """Groups items into messages."""
 
     __slots__ = ("_runners", "messages", "run")
 
     def __init__(self, origin: Origin | None, calls: CallIds) -> None:
         super().__init__(origin, calls)
         self._runners: dict[Any, bool] = {}
-        """By the id of a call of a built-in tool: whether the client runs it."""
+        """By call id of a built-in tool: whether the client runs it."""
         self.messages: list[Message] = []
         self.run: list[AnyPart] = []
-        """The parts of the assistant's turn that is being read."""
+        """The parts of the current assistant turn."""
 
     def read(self, item: Any, index: int) -> None:
-        """Take in an item of a request."""
+        """Decode an item of a request."""
         kind, role = (
             (item.get("type"), item.get("role")) if isinstance(item, dict) else (None, None)
         )
@@ -331,23 +333,23 @@ class ItemReader(Reading):
             message = decode_message(item, speaker) if is_message else None
             if message is None and is_message:
                 message = decode_odd_message(item)
-            self._say(message or make_message(speaker, (self._opaque(item),)))
+            self._append(message or make_message(speaker, (self._opaque(item),)))
         elif is_odd_message(item) and (message := decode_odd_message(item)) is not None:
-            self._say(message)
+            self._append(message)
         elif type(kind) is not str or kind in PREFIXES:
             self.read_into_run(item, index)
         elif kind in _OUTPUTS:
             result = decode_output(item, self)
-            self._say(make_message(TOOL, (result or self._opaque(item),)))
-        elif is_result(kind) and (self._client_runs(item) or is_answer(item)):
-            self._say(make_message(TOOL, (self._built_in_result(kind, item),)))
-        elif kind in _FROM_THE_USER:
-            self._say(make_message(USER, (self._opaque(item),)))
+            self._append(make_message(TOOL, (result or self._opaque(item),)))
+        elif is_result(kind) and (self._client_runs(item) or is_client_result(item)):
+            self._append(make_message(TOOL, (self._built_in_result(kind, item),)))
+        elif kind in _USER_ITEMS:
+            self._append(make_message(USER, (self._opaque(item),)))
         else:
             self.read_into_run(item, index)
 
     def _client_runs(self, item: dict[str, Any]) -> bool | None:
-        """Whether an output is the client's, by its call; None where that is not here."""
+        """Whether an output is the client's, judged by its call; None if that is missing."""
         call_id = item.get("call_id") if self._runners else None
         return self._runners.get(call_id) if type(call_id) is str else None
 
@@ -362,23 +364,23 @@ class ItemReader(Reading):
         result = decode_client_output(item, self) if is_clients else None
         return decode_server_result(item, self) if result is None else result
 
-    def _say(self, message: Message) -> None:
+    def _append(self, message: Message) -> None:
         if self.run:
             self.close_run()
         self.messages.append(message)
 
     def close_run(self) -> None:
-        """The assistant's turn is over."""
+        """End the assistant's turn."""
         if self.run:
             parts = tuple(self.run)
             self.run = []
             if self.has_envelopes:
                 self.has_envelopes, parts = False, unsealed(parts, NAME)
-            if parts:  # or it was nothing but a carrier
+            if parts:  # else it was only a carrier of sealed state
                 self.messages.append(make_message(ASSISTANT, parts))
 
     def read_into_run(self, item: Any, index: int) -> None:
-        """Take in an item of the assistant's turn."""
+        """Decode an item of the assistant's turn."""
         self.calls.at(index)
         kind = item.get("type", "message") if isinstance(item, dict) else None
         parts = self._decode(kind, item) if type(kind) is str else None
@@ -390,7 +392,7 @@ class ItemReader(Reading):
     def _decode(self, kind: str, item: dict[str, Any]) -> Iterable[AnyPart] | None:
         previous = self.run[-1] if self.run else None
         if kind == "message":
-            return decode_answer(item, previous)
+            return decode_assistant_message(item, previous)
         if kind == "reasoning":
             thoughts = decode_reasoning(item, previous, self)
             if thoughts and is_sealed(thoughts[0]):
@@ -405,7 +407,7 @@ class ItemReader(Reading):
         return self._decode_built_in(kind, item) if is_call(kind) or is_result(kind) else None
 
     def _decode_built_in(self, kind: str, item: dict[str, Any]) -> list[AnyPart]:
-        """A built-in tool's call or result; a front's own is put right with its envelope."""
+        """Decode a built-in tool's call or result; a front's own is restored from its envelope."""
         made: list[AnyPart] = (
             [decode_server_result(item, self)]
             if is_result(kind)

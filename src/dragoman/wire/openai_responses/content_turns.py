@@ -1,9 +1,9 @@
-"""Messages, written as the flat list of items; `content_items` reads it.
+"""Encodes messages as a flat list of items; `content_items` decodes them.
 
-The parts of a message are gathered into items. A call is one. Parts of what somebody says to the
-model are one. Texts of the assistant are one where they share an `item_id`; without an id each is
-its own, for only items with an id may hold several. A part's overlay may say otherwise
-(`content_forms`).
+The parts of a message are grouped into items. A call is one item, and so are all parts of a user,
+system or developer message. Texts of the assistant are one item if they share an `item_id`; without
+an id each is a separate item, because only items with an id may hold several. The overlay of a part
+may override this (`content_forms`).
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.wire.fitting.tools import NO_ARGUMENTS, is_blank
 from dragoman.wire.openai_responses.content import (
-    NO_PLACE,
-    encode_answer_part,
+    NOT_SUPPORTED,
     encode_input,
     encode_opaque_item,
+    encode_output_part,
     encode_unknown_part,
     is_plain,
     is_unknown_part,
     lose_citations,
-    loses_time,
+    loses_ttl,
 )
 from dragoman.wire.openai_responses.content_forms import continues_item, item_form
 from dragoman.wire.openai_responses.content_items import (
     begins_item,
-    encode_answer,
+    encode_assistant_message,
     encode_message,
     encode_reasoning,
     is_content,
@@ -49,20 +49,20 @@ from dragoman.wire.openai_responses.content_items import (
 from dragoman.wire.openai_responses.content_types import PREFIXES
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.tools_calls import (
+    IMAGE_CALL,
     MCP,
-    PICTURE,
     TYPES,
     belongs_to,
     encode_call,
+    encode_image_item,
     encode_output,
-    encode_picture,
     encode_server_call,
     encode_server_result,
     has_server,
     is_custom_output,
+    is_inside_call,
     plain_call,
     plain_output,
-    stands_in_its_call,
     wire_id_of,
 )
 from dragoman.wire.openai_responses.tools_client import (
@@ -79,19 +79,19 @@ from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
 
 _ASSISTANT = Role.ASSISTANT
-_ANYONE = Target(dialect=NAME).relaxed
-"""Who reads a response."""
+_RESPONSE_TARGET = Target(dialect=NAME).relaxed
+"""The target of responses: any client."""
 _PART, _PART_OF_RESPONSE = "messages[{}].parts[{}]", "choices[0].message.parts[{1}]"
-_FOREIGN_SEAL = "another provider's seal has no place here"
-_FOREIGN = "only the dialect that it came from can carry it"
-_SEALED = "thinking goes back here as a text only"
-_THOUGHT = "another's thinking can't be replayed here"
+_FOREIGN_SIGNATURE = "another provider's signature is left out"
+_FOREIGN = "only supported by the dialect it was received in"
+_SEALED = "thinking can only be sent back as text"
+_FOREIGN_THINKING = "another provider's thinking can't be replayed"
 _PREFIXES = PREFIXES | {tool.call: tool.id_prefix for tool in CLIENT_TOOLS}
 _OWN_ITEMS = (Thinking, ToolCall, ToolResult, ServerToolCall, ServerToolResult)
 
 
 class Place(NamedTuple):
-    """Where an item came from: its message, the first of its parts, and the one after the last."""
+    """The source of an item: its message, its first part, and the end (exclusive) of its parts."""
 
     message: int
     start: int
@@ -99,10 +99,10 @@ class Place(NamedTuple):
 
 
 class MessageWriter(Writing):
-    """Writes messages as items, for a target; without one, those of a response.
+    """Encodes messages as items for a target, or for a response if there is no target.
 
-    What others made in the same dialect is foreign to a target, too. In a response each item has an
-    id; one is made where it is missing.
+    Items made by other providers of the same dialect are also foreign to a target. In a response,
+    missing item ids are generated.
     """
 
     __slots__ = ("_client_calls", "_client_tools", "_custom_calls", "_functions", "_source",
@@ -111,23 +111,23 @@ class MessageWriter(Writing):
     def __init__(self, target: Target | None = None, *, is_cut_off: bool = False) -> None:
         if target is None:
             super().__init__(
-                _ANYONE, place=_PART_OF_RESPONSE, is_response=True, is_cut_off=is_cut_off
+                _RESPONSE_TARGET, place=_PART_OF_RESPONSE, is_response=True, is_cut_off=is_cut_off
             )
         else:
             super().__init__(target, place=_PART)
         self.items: list[Any] = []
         self.places: list[Place] = []
-        """Where each item of a request came from."""
+        """The source of each item of a request."""
         self._custom_calls: set[str] = set()
         self._client_calls: dict[str, tuple[ClientTool, ToolCall]] = {}
-        """Calls that are items of their own kind, by id."""
+        """Calls written as items of built-in tools, by id."""
         self._client_tools: frozenset[str] = frozenset()
         self._functions: set[str] = set()
         """The ids of all other calls."""
         self._source: Message
 
     def offer(self, tools: Sequence[AnyTool]) -> None:
-        """Note the tools on offer: a result without its call here tells what it is of by name."""
+        """Record the offered tools: a result without its call is recognised by its tool name."""
         declared = {tool.name for tool in tools if type(tool) is not ToolDefinition}
         if declared and not declared.isdisjoint(BY_NAME):
             found = {BY_NAME[name].name for name in declared if name in BY_NAME}
@@ -145,16 +145,16 @@ class MessageWriter(Writing):
                 return
         self.begin(message, index)
         if message.name is not None:
-            self.lose(self._message_path + ".name", NO_PLACE)
+            self.lose(self._message_path + ".name", NOT_SUPPORTED)
         if parts:
             self._write_groups(parts)
         elif role is not _ASSISTANT:
             self._put(encode_message(role, [], None, message.extras), 0, 0)
         elif not self.is_response:
-            self.lose(self._message_path + ".parts", "an answer that says nothing has no item")
+            self.lose(self._message_path + ".parts", "an empty assistant message is left out")
 
     def begin(self, message: Message, index: int = 0) -> None:
-        """Name the message whose items are written next, one by one."""
+        """Set the message whose items are written next."""
         self._source, self.message, self.origin = message, index, message.origin
 
     @property
@@ -164,10 +164,10 @@ class MessageWriter(Writing):
     def _plain_item(  # noqa: PLR0911 - one for each kind, for speed
         self, part: Part, message: Message
     ) -> dict[str, Any] | None:
-        """The item of the only part of a message: a text, a call or a result, and nothing else.
+        """Encode the only part of a message, if it is a plain text, call or result.
 
-        None where there may be more to it. `write_item` gives the same; without this, long
-        conversations take 1.3 times as long to write.
+        None if there may be more to it. `write_item` gives the same result; without this
+        shortcut, encoding long conversations takes 1.3 times as long.
         """
         if part.signature is not None:
             return None
@@ -187,7 +187,7 @@ class MessageWriter(Writing):
         return plain_output(part)
 
     def _write_groups(self, parts: Sequence[Part]) -> None:
-        """Cut the parts where an item begins."""
+        """Split the parts into items and write them."""
         start = 0
         for index in range(1, len(parts) + 1):
             if index == len(parts) or not self.continues(parts[index], parts[index - 1]):
@@ -195,19 +195,19 @@ class MessageWriter(Writing):
                 start = index
 
     def continues(self, part: Part, previous: Part) -> bool:
-        """Whether a part belongs to the same item as the one before it."""
+        """Whether a part belongs to the same item as the previous one."""
         if isinstance(part, Thinking):
             return isinstance(previous, Thinking) and not begins_item(part, previous)
         if belongs_to(part, previous):
             return True
         if self._source.role is not _ASSISTANT:
-            return _is_said(part) and _is_said(previous)
+            return _is_input(part) and _is_input(previous)
         if not (is_content(part) and is_content(previous)) or part.item_id != previous.item_id:
             return False
         return continues_item(part) if part.item_id is None else item_form(part) is None
 
     def write_item(self, parts: Sequence[Part], start: int) -> None:
-        """Write the item that these parts make up; the first of them has that number."""
+        """Write these parts as one item; `start` is the index of the first."""
         first = parts[0]
         self.part = start
         if isinstance(first, ToolCall):
@@ -220,8 +220,8 @@ class MessageWriter(Writing):
             self._write_server_call(first, parts[1] if len(parts) > 1 else None)
         elif isinstance(first, ServerToolResult):
             self._write_server_result(first)
-        elif self._is_others_picture(first):
-            self._write_picture(cast("Image", first))
+        elif self._is_foreign_image(first):
+            self._write_image(cast("Image", first))
         elif not isinstance(first, Opaque) or is_content(first):
             self._write_message(parts)
         elif first.dialect == NAME:
@@ -234,7 +234,7 @@ class MessageWriter(Writing):
         if not self.is_response:
             self.places.append(Place(self.message, start, start + size))
 
-    # --- one kind of item each
+    # --- one method for each kind of item
 
     def _write_call(self, call: ToolCall) -> None:
         self._lose_cache(call)
@@ -242,7 +242,7 @@ class MessageWriter(Writing):
         wire_id = wire_id_of(call, self.target) if is_ours else call.id
         if wire_id != call.id:
             self.wire_ids[call.id] = wire_id
-        self._lose_signature(call, _FOREIGN_SEAL)
+        self._lose_signature(call, _FOREIGN_SIGNATURE)
         if (tool := client_tool_of(call)) is not None and self._write_client_call(call, tool):
             return
         call = as_function(call)
@@ -250,14 +250,14 @@ class MessageWriter(Writing):
         if call.kind == "custom":
             self._custom_calls.add(call.id)
         item = encode_call(call, self._item_id(call, TYPES[call.kind].call), wire_id)
-        # Others' calls without arguments have an empty object; one that was cut off has none (I7).
+        # Other dialects' calls without arguments get an empty object, unless truncated (I7).
         may_fill = call.kind == "function" and not is_ours and not self.is_cut_off
         if may_fill and is_blank(item["arguments"]):
             item["arguments"] = NO_ARGUMENTS
         self._put(item, self.part)
 
     def _write_client_call(self, call: ToolCall, tool: ClientTool) -> bool:
-        """Write a call of a tool that the client runs as an item of its own kind, if it can be."""
+        """Write a call of a client-run built-in tool as its own item type, if possible."""
         if not (self.is_response or self.target.has_made(self.origin_of(call))):
             return False
         item_id = self._item_id(call, tool.call)
@@ -269,12 +269,12 @@ class MessageWriter(Writing):
             self._put(item, self.part)
         return item is not None
 
-    def _client_tool(self, result: ToolResult, *, is_as_it_came: bool) -> ClientTool | None:
-        """The tool whose own kind of item a result is written as."""
+    def _client_tool(self, result: ToolResult, *, keeps_type: bool) -> ClientTool | None:
+        """The built-in tool whose item type a result is written as, if any."""
         own = result_tool_of(result)
         if not self.target.has_made(self.origin_of(result)):
             own = None
-        if is_as_it_came:
+        if keeps_type:
             return own
         if result.call_id in self._client_calls:
             return self._client_calls[result.call_id][0]
@@ -290,81 +290,81 @@ class MessageWriter(Writing):
         self._put(made.item, self.part)
         self._lose_cache(result)
         if made.is_lost:
-            self.lose_here(NO_PLACE, ".content")
+            self.lose_here(NOT_SUPPORTED, ".content")
         if made.is_filled:
-            self.repair_here("shape", "added", "an empty screenshot")
+            self.repair_here("shape", "added", "an empty screenshot is added")
 
     def _write_result(self, result: ToolResult) -> None:
-        # Any output may answer any call (paired by `call_id`): what came stays of its type.
-        is_as_it_came = not self.is_response and self.target.owns(self._source)
-        tool = self._client_tool(result, is_as_it_came=is_as_it_came)
+        # Outputs are matched by `call_id`, whatever their type: a received type is kept.
+        keeps_type = not self.is_response and self.target.owns(self._source)
+        tool = self._client_tool(result, keeps_type=keeps_type)
         if tool is not None:
             self._write_client_result(result, tool)
             return
         result = as_function(result)
         item_id = result.item_id if self.target.has_made(self.origin_of(result)) else None
-        is_custom = result.call_id in self._custom_calls and not is_as_it_came
+        is_custom = result.call_id in self._custom_calls and not keeps_type
         item = encode_output(result, item_id, "custom" if is_custom else result.kind, self)
         self._put(item, self.part)
         self._lose_cache(result)
         if result.is_error and is_custom_output(item) and "status" not in item:
-            self.lose_here(NO_PLACE, ".is_error")
+            self.lose_here(NOT_SUPPORTED, ".is_error")
 
-    def _is_others_picture(self, part: Part) -> bool:
-        """Whether a part is a picture in the answer of a model that draws without a tool."""
-        is_picture = isinstance(part, Image) and part.data is not None
-        return is_picture and self.is_response and not self.is_own(part)
+    def _is_foreign_image(self, part: Part) -> bool:
+        """Whether a part is an image in a response that was generated without a tool."""
+        is_image = isinstance(part, Image) and part.data is not None
+        return is_image and self.is_response and not self.is_own(part)
 
-    def _write_picture(self, picture: Image) -> None:
-        """A picture in an answer: here only a tool makes them."""
-        item = encode_picture(picture, self._item_id(picture, PICTURE))
-        self._lose_signature(picture, _FOREIGN_SEAL)
-        self._lose_cache(picture)
+    def _write_image(self, image: Image) -> None:
+        """Write an image of a response as an image generation call."""
+        item = encode_image_item(image, self._item_id(image, IMAGE_CALL))
+        self._lose_signature(image, _FOREIGN_SIGNATURE)
+        self._lose_cache(image)
         self._put(item, self.part)
 
     def _write_message(self, parts: Sequence[Part]) -> None:
-        """A message item: what the assistant said, or what is said to it."""
+        """Write a message item."""
         start, role = self.part, self._source.role
-        is_answer = role is _ASSISTANT
+        is_assistant = role is _ASSISTANT
         item_id = self._item_id(parts[0], "message")
         content: list[Any] = []
         for index, part in enumerate(parts, start):
             self.part = index
             if isinstance(part, Opaque):
                 content.append(encode_unknown_part(part))
-            elif is_answer:
-                self._add(content, part, encode_answer_part(part, has_id=item_id is not None))
+            elif is_assistant:
+                self._add(content, part, encode_output_part(part, has_id=item_id is not None))
             else:
                 self._add(content, part, encode_input(part))
-            self._lose_signature(part, _FOREIGN_SEAL)
-            if is_answer:
+            self._lose_signature(part, _FOREIGN_SIGNATURE)
+            if is_assistant:
                 self._lose_cache(part)
         if not content:
             return
-        if is_answer:
-            item = encode_answer(parts[0], content, item_id)
+        if is_assistant:
+            item = encode_assistant_message(parts[0], content, item_id)
         else:
-            # The overlay is of the message's first item; one that was cut in two had none.
+            # The overlay belongs to the message's first item.
             extras = self._source.extras if start == 0 else EMPTY
             item = encode_message(role, content, item_id, extras)
         self._put(item, start, len(parts))
 
     def _add(self, content: list[Any], part: Part, body: Any) -> None:
         if body is None:
-            self.lose_here(NO_PLACE)
+            self.lose_here(NOT_SUPPORTED)
             return
         content.append(body)
-        if not isinstance(body, dict):  # it came as a bare text
+        if not isinstance(body, dict):  # the original was a bare string
             return
         if isinstance(part, Text):
             lose_citations(part, self)
         if isinstance(part, Refusal) and self._source.role is not _ASSISTANT:
             self.lose_here("a refusal is sent as text")
-        if loses_time(part, body):
-            self.lose_here(NO_PLACE, ".cache.ttl")
+        if loses_ttl(part, body):
+            self.lose_here(NOT_SUPPORTED, ".cache.ttl")
 
     def _write_reasoning(self, parts: Sequence[Thinking]) -> None:
-        """Reasoning goes back to where it came from (W21); a client may read anybody's."""
+        """Reasoning is only sent back to its provider (W21); a response may show any provider's."""
         start, sent = self.part, parts
         item_id, is_ours = self._item_id(parts[0], "reasoning"), self._is_ours(parts[0])
         if not is_ours:
@@ -376,12 +376,12 @@ class MessageWriter(Writing):
         for index, part in enumerate(parts, start):
             self.part = index
             if is_ours:
-                self._lose_signature(part, NO_PLACE)
+                self._lose_signature(part, NOT_SUPPORTED)
             elif not self.is_response or (part.data, part.signature) != (None, None):
-                self.lose_here(_THOUGHT)
+                self.lose_here(_FOREIGN_THINKING)
 
     def _readable(self, parts: Sequence[Thinking]) -> Sequence[Thinking]:
-        """One part with all that can be read in these; none where nothing can be."""
+        """Merge the readable texts of these parts into one; empty if there are none."""
         start = self.part
         for index, part in enumerate(parts, start):
             self.part = index
@@ -390,11 +390,11 @@ class MessageWriter(Writing):
         self.part = start
         text = "\n\n".join(part.text for part in parts if part.text)
         if text and (len(parts) > 1 or parts[0].form != "full"):
-            self.repair_here("shape", "retyped", "a summary as a readable text")
+            self.repair_here("shape", "retyped", "a summary is sent as readable text")
         return [parts[0].replace(text=text, form="full", data=None)] if text else []
 
     def _write_server_call(self, call: ServerToolCall, result: Part | None) -> None:
-        """A call of the provider's tool, with the result that stands in its item."""
+        """Write a call of a server tool, with the result if it is in the same item."""
         start, size = self.part, 1 if result is None else 2
         if not self._is_ours(call):
             for self.part in range(start, start + size):
@@ -402,55 +402,55 @@ class MessageWriter(Writing):
             return
         self._put(encode_server_call(call, result), start, size)
         if call.server is not None and not has_server(call.name):
-            self.lose_here(NO_PLACE, ".server")
+            self.lose_here(NOT_SUPPORTED, ".server")
         if isinstance(result, ServerToolResult) and result.is_error and call.name != MCP:
             self.part += 1
-            self.lose_here(NO_PLACE, ".is_error")
+            self.lose_here(NOT_SUPPORTED, ".is_error")
 
     def _write_server_result(self, result: ServerToolResult) -> None:
         if not self._is_ours(result):
             self.lose_here(_FOREIGN)
-        elif stands_in_its_call(result):
-            self.lose_here("it stands in the item of its call, which is not here")
+        elif is_inside_call(result):
+            self.lose_here("the result belongs in the item of its call, which is missing")
         else:
             self._put(encode_server_result(result), self.part)
             content = result.content
             if content is not None and not (isinstance(content, Mapping) and "type" not in content):
-                self.lose_here("the fields of an item can't hold it", ".content")
+                self.lose_here("the content does not fit into an item", ".content")
 
-    # --- whose a part is, and what of it has no place
+    # --- ownership of parts, and unsupported fields
 
     def _item_id(self, part: Part, item_type: str) -> str | None:
-        """The item's id. A foreign one is left out (W21), and made anew for an answer."""
+        """The item's id. A foreign one is left out (W21), or replaced by a new one in responses."""
         if part.item_id is not None and self.target.has_made(self.origin_of(part)):
             return part.item_id
         if self.is_response and not self.is_own(part):
-            return made_id(item_type, self._source.id, self.part)
+            return generated_id(item_type, self._source.id, self.part)
         return None
 
     def _is_ours(self, part: Part) -> bool:
-        """Whether a part's opaque state may go back to the target."""
+        """Whether a part's opaque state may be sent back to the target."""
         origin = self.origin_of(part)
         return origin is not None and self.target.has_made(origin)
 
     def _lose_cache(self, part: Part) -> None:
         if part.cache is not None:
-            self.lose_here(NO_PLACE, ".cache")
+            self.lose_here(NOT_SUPPORTED, ".cache")
 
     def _lose_signature(self, part: Part, reason: str) -> None:
-        """Note a signature: here only reasoning is sealed, and nothing has it beside."""
+        """Report the signature of a part as lost: items don't have one."""
         if part.signature is not None:
             self.lose_here(reason, ".signature")
 
 
-def made_id(item_type: Any, message_id: str, index: int) -> str:
-    """An id for an item that has none, by its message and the number of its first part."""
+def generated_id(item_type: Any, message_id: str, index: int) -> str:
+    """A stable id for an item that has none, from its message and the index of its first part."""
     prefix = _PREFIXES.get(item_type, "item") if type(item_type) is str else "item"
     return f"{prefix}_{message_id.removeprefix('msg_')}_{index}"
 
 
-def _is_said(part: Part) -> bool:
-    """Whether a part belongs into the content of a message item that is not the assistant's."""
+def _is_input(part: Part) -> bool:
+    """Whether a part belongs in the content of an input message item."""
     if isinstance(part, Opaque):
         return is_unknown_part(part.payload) and part.dialect == NAME
     return not isinstance(part, _OWN_ITEMS)

@@ -1,4 +1,4 @@
-"""What the types of items mean for each other: who writes them, and which belong together."""
+"""Item types: who creates them, and which belong together."""
 
 from __future__ import annotations
 
@@ -12,52 +12,52 @@ PREFIXES: Final = {
     "function_call": "fc",
     "custom_tool_call": "ctc",
 }
-"""How the ids of items have to begin (W21)."""
-LONGEST_ID: Final = 64
+"""Required prefixes of item ids (W21)."""
+MAX_ID_LENGTH: Final = 64
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 CALLS: Final = {
     "function_call": "function_call_output",
     "custom_tool_call": "custom_tool_call_output",
 }
-"""Calls of the developer's tools, and what answers them (W29)."""
+"""Calls of the developer's tools, and their outputs (W29)."""
 BUILT_IN_CALLS: Final = {
     "computer_call": "computer_call_output",
     "local_shell_call": "local_shell_call_output",
     "shell_call": "shell_call_output",
     "apply_patch_call": "apply_patch_call_output",
 }
-"""Calls of the provider's tools that the client carries out."""
+"""Calls of built-in tools that the client runs, and their outputs."""
 APPROVAL, _APPROVED = "mcp_approval_request", "mcp_approval_response"
 PAIRS: Final = {**CALLS, **BUILT_IN_CALLS, APPROVAL: _APPROVED}
-"""All that belong together."""
+"""All pairs of calls and outputs."""
 _REFERENCE, _COMPACTION = "item_reference", "compaction"
 _OUTPUT = "_output"
-_FROM_THE_CLIENT = frozenset({_APPROVED, "compaction_trigger", "additional_tools"})
+_CLIENT_ITEMS = frozenset({_APPROVED, "compaction_trigger", "additional_tools"})
 
 
 def is_plain_id(item_id: str) -> bool:
-    """Whether an item may have this id."""
-    return len(item_id) <= LONGEST_ID and _PLAIN.fullmatch(item_id) is not None
+    """Whether a string is a valid item id."""
+    return len(item_id) <= MAX_ID_LENGTH and _PLAIN.fullmatch(item_id) is not None
 
 
 def kind_of(item: Mapping[str, Any]) -> str:
-    """The type of an item; one without a type is a message."""
+    """The type of an item; without one it is a message."""
     kind = item.get("type", "message")
     return kind if isinstance(kind, str) else ""
 
 
 def is_from_client(item: Mapping[str, Any]) -> bool:
-    """Whether an item is not the model's: it ends what reasoning may have led to."""
+    """Whether an item is from the client, so that it ends the model's turn."""
     kind = kind_of(item)
     if kind == "message":
         return bool(item.get("role") != "assistant")
-    return kind.endswith(_OUTPUT) or kind in _FROM_THE_CLIENT
+    return kind.endswith(_OUTPUT) or kind in _CLIENT_ITEMS
 
 
 def pair_key(item: Mapping[str, Any]) -> tuple[bool, str | None]:
-    """What is the same for a call and its output, whatever their types; without an id, None.
+    """The key that a call and its output share, whatever their types; None without an id.
 
-    A local shell's output may have the id of its call as its own.
+    A local shell's output may have the call's id as its own item id.
     """
     kind = kind_of(item)
     if kind == _APPROVED:
@@ -71,10 +71,10 @@ def pair_key(item: Mapping[str, Any]) -> tuple[bool, str | None]:
     return kind in (APPROVAL, _APPROVED), found if isinstance(found, str) else None
 
 
-def stands_for_more(item: Mapping[str, Any]) -> bool:
-    """Whether the provider holds what an item stands for: a reference, typed or not, or a summary.
+def is_reference_or_summary(item: Mapping[str, Any]) -> bool:
+    """Whether an item is a reference to stored items, or a compaction summary.
 
-    Calls and outputs may be among it.
+    Both may stand for calls and outputs.
     """
     kind = item.get("type")
     if kind is None:
@@ -83,11 +83,11 @@ def stands_for_more(item: Mapping[str, Any]) -> bool:
 
 
 def may_wait(call: Mapping[str, Any]) -> bool:
-    """Whether a call may stay unanswered for a while."""
+    """Whether a call may be without an output for a while."""
     return call.get("async") is True
 
 
 def is_encrypted(reasoning: Mapping[str, Any]) -> bool:
-    """Whether a reasoning item can be read by a provider that has not kept it (W25)."""
+    """Whether a reasoning item has encrypted content, so that it need not be stored (W25)."""
     sealed = reasoning.get("encrypted_content")
     return isinstance(sealed, str) and bool(sealed)

@@ -1,4 +1,4 @@
-"""What is particular to Responses: OpenAI's own deployment, and the fields for sealed state."""
+"""The `openai-responses` dialect: its description, default target and sealed state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ORIGIN: Final = Origin(dialect=NAME)
 
 
 def _is_stored_prompt(wire: Wire) -> bool:
-    """Whether a body names a stored prompt, and nothing else."""
+    """Whether a body has only a stored prompt."""
     return isinstance(wire.get("prompt"), Mapping) and "messages" not in wire
 
 
@@ -70,7 +70,7 @@ DESCRIPTION = Description(
 )  # fmt: skip
 
 
-# --- OpenAI's own deployment
+# --- the default target: OpenAI's own API
 
 _UNSUPPORTED = (
     "Text.signature", "Refusal.signature", "Image.signature", "Image.name", "Image.mime",
@@ -96,11 +96,11 @@ TARGET = Target(
 )
 
 
-# --- this dialect in front of another provider: reasoning items and their encrypted content
+# --- state of other providers in this dialect: reasoning items with encrypted content
 
 
 def _as_item(part: Thinking, number: int, message_id: Callable[[], str]) -> Thinking:
-    """Each thought is an item of its own: an item holds one seal."""
+    """Make each thinking part a separate item, since an item has one encrypted content."""
     return part.replace(item_id=f"rs_{message_id().removeprefix('msg_')}_{number}")
 
 

@@ -1,4 +1,4 @@
-"""Plain conversations: messages, `function_call` and `function_call_output` items."""
+"""Fast path for plain conversations: message, function call and reasoning items."""
 
 from __future__ import annotations
 
@@ -74,23 +74,23 @@ class _File(Struct, tag_field="type", tag="input_file", forbid_unknown_fields=Tr
     filename: str | UnsetType = UNSET
 
 
-class _Spoken(Struct, gc=False):
+class _MessageItem(Struct, gc=False):
     role: str
     content: str | list[Any]
 
 
-class _Called(Struct, tag_field="type", tag="function_call", gc=False):
+class _CallItem(Struct, tag_field="type", tag="function_call", gc=False):
     name: str
     arguments: str
     call_id: str
 
 
-class _Answered(Struct, tag_field="type", tag="function_call_output", gc=False):
+class _OutputItem(Struct, tag_field="type", tag="function_call_output", gc=False):
     output: str | list[Any]
     call_id: str
 
 
-class _Failed(Struct, tag_field="type", tag="function_call_output", gc=False):
+class _FailedOutputItem(Struct, tag_field="type", tag="function_call_output", gc=False):
     output: str | list[Any]
     call_id: str
     status: str = "incomplete"
@@ -102,7 +102,7 @@ class _Summary(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Item(Struct, forbid_unknown_fields=True, gc=False):
-    """Any item: a message may have no type, so they can't be told apart by it."""
+    """Any item. One class for all, because messages may have no type to distinguish them by."""
 
     type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
     role: Literal["user", "assistant", "system", "developer"] | UnsetType = UNSET
@@ -137,8 +137,8 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
         return [User(items)], ()
     turns: Turns = []
     marks: list[Mark] = []
-    thoughts: list[_Thought] = []
-    """The reasoning that waits for what it led to."""
+    thoughts: list[_ReasoningKind] = []
+    """Reasoning items whose following item has not been read yet."""
     for item in items:
         kind = item.type
         if kind == "reasoning":
@@ -147,7 +147,7 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
         if item.summary is not UNSET or item.encrypted_content is not UNSET:
             raise NotPlain
         if thoughts:
-            marks += _read_led_to(item, thoughts, len(turns))
+            marks += _read_after_reasoning(item, thoughts, len(turns))
             thoughts = []
         if kind == "message":
             turns.append(_read_message(item, turns, marks))
@@ -168,32 +168,32 @@ def _has_none(*fields: object) -> bool:
     return all(field is UNSET for field in fields)
 
 
-class _Thought(NamedTuple):
-    """What there is of reasoning."""
+class _ReasoningKind(NamedTuple):
+    """The content of a reasoning item."""
 
     is_sealed: bool
-    is_told: bool
+    has_summary: bool
 
 
 _BEFORE_TEXT = {
-    _Thought(is_sealed=True, is_told=False): THINKING_BEFORE_TEXT,
-    _Thought(is_sealed=True, is_told=True): SUMMARY_BEFORE_TEXT,
-    _Thought(is_sealed=False, is_told=False): STORED_BEFORE_TEXT,
-    _Thought(is_sealed=False, is_told=True): STORED_SUMMARY_BEFORE_TEXT,
+    _ReasoningKind(is_sealed=True, has_summary=False): THINKING_BEFORE_TEXT,
+    _ReasoningKind(is_sealed=True, has_summary=True): SUMMARY_BEFORE_TEXT,
+    _ReasoningKind(is_sealed=False, has_summary=False): STORED_BEFORE_TEXT,
+    _ReasoningKind(is_sealed=False, has_summary=True): STORED_SUMMARY_BEFORE_TEXT,
 }
 _BEFORE_CALLS = {
-    _Thought(is_sealed=True, is_told=False): THINKING_BEFORE_CALLS,
-    _Thought(is_sealed=True, is_told=True): SUMMARY_BEFORE_CALLS,
-    _Thought(is_sealed=False, is_told=False): STORED_BEFORE_CALLS,
-    _Thought(is_sealed=False, is_told=True): STORED_SUMMARY_BEFORE_CALLS,
+    _ReasoningKind(is_sealed=True, has_summary=False): THINKING_BEFORE_CALLS,
+    _ReasoningKind(is_sealed=True, has_summary=True): SUMMARY_BEFORE_CALLS,
+    _ReasoningKind(is_sealed=False, has_summary=False): STORED_BEFORE_CALLS,
+    _ReasoningKind(is_sealed=False, has_summary=True): STORED_SUMMARY_BEFORE_CALLS,
 }
-_OF_KIND = {
+_KIND_OF_MARK = {
     kind: thought for kinds in (_BEFORE_TEXT, _BEFORE_CALLS) for thought, kind in kinds.items()
 }
 
 
-def _read_reasoning(item: _Item, turns: Turns) -> _Thought:
-    """Reasoning at the beginning of the model's turn."""
+def _read_reasoning(item: _Item, turns: Turns) -> _ReasoningKind:
+    """Read reasoning at the beginning of the model's turn."""
     fields = (item.role, item.name, item.arguments, item.call_id, item.output)
     is_plain = _has_none(*fields, item.status) and item.content in (UNSET, None)
     if not is_plain or (turns and type(turns[-1]) is Assistant) or type(item.summary) is not list:
@@ -203,13 +203,13 @@ def _read_reasoning(item: _Item, turns: Turns) -> _Thought:
         if not item.id:
             raise NotPlain
     elif not seal or seal.startswith(PREFIX):
-        raise NotPlain  # the last is an envelope
+        raise NotPlain  # empty, or our own envelope
     if len(item.summary) > 1 or any(not entry.text for entry in item.summary):
         raise NotPlain  # several parts of one item
-    return _Thought(seal is not UNSET, bool(item.summary))
+    return _ReasoningKind(seal is not UNSET, bool(item.summary))
 
 
-def _read_led_to(item: _Item, thoughts: list[_Thought], number: int) -> list[Mark]:
+def _read_after_reasoning(item: _Item, thoughts: list[_ReasoningKind], number: int) -> list[Mark]:
     if item.type == "message" and item.role == "assistant":
         kinds = _BEFORE_TEXT
     elif item.type == "function_call":
@@ -249,19 +249,19 @@ def _read_message(item: _Item, turns: Turns, marks: list[Mark]) -> Turn:
         raise NotPlain
     if item.role == "assistant":
         if turns and type(turns[-1]) is Assistant:
-            raise NotPlain  # the items of one turn are one message: two texts, or one behind calls
+            raise NotPlain  # a second text of one turn, or a text after calls
         return Assistant(_texts(content, _Output) if isinstance(content, list) else content)
-    said = _texts(content, _Input) if isinstance(content, list) else content
-    for place, part in enumerate(said if isinstance(said, list) else ()):
+    parts = _texts(content, _Input) if isinstance(content, list) else content
+    for place, part in enumerate(parts if isinstance(parts, list) else ()):
         if type(part) is Attachment:
             if item.role != "user":
                 raise NotPlain
             marks.append((ATTACHED, len(turns), place))
-    return _SPEAKERS[item.role](said)
+    return _SPEAKERS[item.role](parts)
 
 
 def _texts(content: list[Any], kind: type) -> list[Any]:
-    """The texts, and with what is given to the model the pictures."""
+    """Read texts and, in input, attachments."""
     texts: list[Any] = []
     for part in content:
         if isinstance(part, kind) and isinstance(part, (_Input, _Output)):
@@ -292,7 +292,7 @@ def _read_attachment(part: _Image | _File) -> Attachment:
 
 
 def _add_call(call: Call, turns: Turns) -> None:
-    """A call belongs to what the model said before it."""
+    """Add a call to the preceding assistant turn, or to a new one."""
     last = turns[-1] if turns else None
     if type(last) is not Assistant:
         turns.append(Assistant(UNSET, [call]))
@@ -308,27 +308,27 @@ def _write(turns: list[Any], _names: Names) -> list[Any]:
         kind = type(turn)
         content = turn.content
         if kind is Result or kind is FailedResult:
-            made = _Answered if kind is Result else _Failed
-            items.append(made(_written_content(content), turn.tool_call_id))
+            made = _OutputItem if kind is Result else _FailedOutputItem
+            items.append(made(_write_content(content), turn.tool_call_id))
         elif kind is Assistant:
             if type(content) is str:
-                items.append(_Spoken("assistant", content))
+                items.append(_MessageItem("assistant", content))
             elif type(content) is list:
-                items += [_Spoken("assistant", text.text) for text in content]
+                items += [_MessageItem("assistant", text.text) for text in content]
             for call in turn.tool_calls or ():
                 function = call.function
                 if has_long_names(function.arguments):
                     raise NotPlain  # W39
-                items.append(_Called(function.name, function.arguments, call.id))
+                items.append(_CallItem(function.name, function.arguments, call.id))
         else:
             role = "user" if kind is User or kind is UserBesideResults else kind.__name__.lower()
-            items.append(_Spoken(role, _written_content(content)))
+            items.append(_MessageItem(role, _write_content(content)))
     return items
 
 
-def _written_content(content: Any) -> str | list[Any]:
+def _write_content(content: Any) -> str | list[Any]:
     if type(content) is not list:
-        return content  # type: ignore[no-any-return]  # a text
+        return content  # type: ignore[no-any-return]  # a string
     return [_Input(part.text) if type(part) is Text else part for part in content]
 
 
@@ -337,7 +337,7 @@ def _mark(items: list[Any], mark: Mark) -> None:
     place = _place(items, number)
     item = items[place]
     if kind & THINKING:
-        items.insert(place + part, _reasoning(f"rs_{number}_{part}", _OF_KIND[kind]))
+        items.insert(place + part, _reasoning(f"rs_{number}_{part}", _KIND_OF_MARK[kind]))
     elif kind == SPELLED_ANSWER:
         item = next(each for each in items[place:] if "content" in each)
         if isinstance(item["content"], str):
@@ -355,17 +355,17 @@ def _mark(items: list[Any], mark: Mark) -> None:
         raise NotPlain
 
 
-def _reasoning(item_id: str, thought: _Thought) -> dict[str, Any]:
-    summary = [{"type": "summary_text", "text": "1"}] if thought.is_told else []
+def _reasoning(item_id: str, thought: _ReasoningKind) -> dict[str, Any]:
+    summary = [{"type": "summary_text", "text": "1"}] if thought.has_summary else []
     item: dict[str, Any] = {"type": "reasoning", "id": item_id, "summary": summary}
     return {**item, "encrypted_content": "1"} if thought.is_sealed else item
 
 
 def _place(items: list[Any], number: int) -> int:
-    """Where the items of a message begin: those of a turn of the model are one."""
+    """The index of the first item of a message; items of one model turn are one message."""
     messages, was_model = -1, False
     for place, item in enumerate(items):
-        is_model = item.get("role") == "assistant" or item.get("type") in _OF_MODEL
+        is_model = item.get("role") == "assistant" or item.get("type") in _MODEL_ITEMS
         messages += not (is_model and was_model)
         was_model = is_model
         if messages == number:
@@ -373,7 +373,7 @@ def _place(items: list[Any], number: int) -> int:
     raise NotPlain
 
 
-_OF_MODEL = ("function_call", "reasoning")
+_MODEL_ITEMS = ("function_call", "reasoning")
 LANE = Lane(
     "input",
     _read,

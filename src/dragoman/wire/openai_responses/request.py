@@ -1,4 +1,4 @@
-"""Requests: the conversation as `input`, and how it should go on."""
+"""Requests: `input`, instructions, tools and settings."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from dragoman.wire.openai_responses.content_turns import MessageWriter
 from dragoman.wire.openai_responses.dialect import NAME, TARGET
 from dragoman.wire.openai_responses.request_repairs import repaired_items
 from dragoman.wire.openai_responses.settings import (
+    NO_ENCRYPTED_REASONING,
     SAMPLING,
     STATE,
-    UNASKED,
-    decode_answer_settings,
-    encode_answer_settings,
+    decode_request_settings,
     encode_include,
-    is_unasked,
+    encode_request_settings,
+    omits_encrypted_reasoning,
 )
 from dragoman.wire.openai_responses.tools import (
     decode_choice,
@@ -40,7 +40,7 @@ from dragoman.wire.writing import Writing
 
 PATH = "/v1/responses"
 _USER = Role.USER
-_TEXT_ONLY = "instructions are text only here"
+_TEXT_ONLY = "only text is supported in instructions"
 _PLACES: Places = {
     "model": "model",
     "stream": "stream",
@@ -56,11 +56,11 @@ _PLACES: Places = {
     "conversation": PartlyRead("state.conversation"),
     "prompt": PartlyRead("state.prompt"),
 }
-"""What the fields stand for that nobody could read, or not all of them."""
+"""Request fields by wire field, for fields that are kept whole or in part."""
 
 
 def decode_request(wire: Mapping[str, Any]) -> Request:
-    """The request in a body."""
+    """Decode a request body."""
     listed = wire.get("tools")
     tools = decode_tools(listed) if isinstance(listed, list) else ()
     instructions = wire.get("instructions")
@@ -70,21 +70,21 @@ def decode_request(wire: Mapping[str, Any]) -> Request:
         tools=tools,
         tool_choice=decode_choice(wire, tools),
         stream=_kept(wire.get("stream"), bool),
-        **decode_answer_settings(wire),
+        **decode_request_settings(wire),
     )
     messages = _decode_input(wire)
     read = {"input" if messages else "", "tools" if tools else ""}
     rest = {key: wire[key] for key in wire if key not in read}
     rebuilt = _encode_settings(settings, Writing(TARGET), wire.get("conversation"))
     extras = overlay_of(rest, (), NAME, rebuilt)
-    if is_unasked(wire):
-        extras = with_note(extras, NAME, UNASKED, value=True)
+    if omits_encrypted_reasoning(wire):
+        extras = with_note(extras, NAME, NO_ENCRYPTED_REASONING, value=True)
     request = settings.replace_trusted(messages=messages, extras=extras)
     return with_digests(request, NAME, _PLACES) if extras else request
 
 
 def encode_request(request: Request, target: Target = TARGET) -> Encoded:
-    """The body that says a request, and what it could not say."""
+    """Encode a request."""
     writing = MessageWriter(target)
     own = fields_of(request.extras, NAME)
     settings = _encode_settings(request, writing, own.get("conversation"))
@@ -112,7 +112,7 @@ def _decode_input(wire: Mapping[str, Any]) -> tuple[Message, ...]:
         return ()
     messages = decode_items(want(wire, "input", list, NAME, "$"))
     if len(messages) == 1 and _is_bare(messages[0]):
-        # Without an overlay it would be the bare string that it could have been.
+        # Without an overlay it would be encoded as a bare string.
         return (make_message(_USER, messages[0].parts, extras=BARE),)
     return tuple(messages)
 
@@ -128,7 +128,7 @@ def _encode_input(request: Request, writing: MessageWriter) -> str | list[Any]:
 
 
 def _is_bare(message: Message) -> bool:
-    """Whether a message is a user's plain text and nothing else."""
+    """Whether a message is only a user's plain text."""
     return (
         message.role is _USER
         and not message.extras
@@ -139,8 +139,8 @@ def _is_bare(message: Message) -> bool:
 
 
 def _encode_settings(request: Request, writing: Writing, conversation: Any) -> dict[str, Any]:
-    """Everything but the messages and the tools."""
-    body = encode_answer_settings(request, writing, conversation)
+    """Encode all fields except messages and tools."""
+    body = encode_request_settings(request, writing, conversation)
     if request.model is not None:
         body["model"] = request.model
     if request.system:
@@ -153,7 +153,7 @@ def _encode_settings(request: Request, writing: Writing, conversation: Any) -> d
 
 
 def _encode_system(system: tuple[AnyPart, ...], writing: Writing) -> str:
-    """Instructions are one text here."""
+    """Encode the system prompt as one text."""
     texts: list[str] = []
     for index, part in enumerate(system):
         if not isinstance(part, Text):
@@ -161,7 +161,7 @@ def _encode_system(system: tuple[AnyPart, ...], writing: Writing) -> str:
             continue
         texts.append(part.text)
         if part.cache is not None:
-            writing.lose(f"system[{index}].cache", "instructions have no breakpoints")
+            writing.lose(f"system[{index}].cache", "cache hints are not supported in instructions")
         if part.citations:
             writing.lose(f"system[{index}].citations", _TEXT_ONLY)
     return "\n\n".join(texts)

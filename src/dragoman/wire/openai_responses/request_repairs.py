@@ -1,9 +1,8 @@
-"""What a provider that looks items up would refuse: steps of fitting, and repairs of the items.
+"""Repairs for this dialect only: fitting steps, and repairs of items that a provider verifies.
 
-Histories get cut, mixed and edited. Ids that can't be are left out where an item can do without
-(W21, W28). Calls and outputs are paired (W29). Reasoning that does not stand before what it led to
-is left out, and what it may have led to loses its id (W23, W24, W25). All that is left out is
-reported.
+Histories get truncated, mixed and edited. Invalid ids are removed where they are optional (W21,
+W28). Calls and outputs are paired (W29). Reasoning without the item that followed it is left out,
+and items that lost their reasoning lose their id (W23, W24, W25). Everything left out is reported.
 """
 
 from __future__ import annotations
@@ -39,16 +38,16 @@ from dragoman.wire.openai_responses.dialect import NAME, TARGET
 from dragoman.wire.openai_responses.settings import is_stored
 from dragoman.wire.openai_responses.tools import is_own
 from dragoman.wire.openai_responses.tools_calls import has_long_names, with_short_names
-from dragoman.wire.openai_responses.tools_client import made_output
+from dragoman.wire.openai_responses.tools_client import placeholder_output
 from dragoman.wire.openai_strict_schemas import is_refused_strict
 from dragoman.wire.overlay import fields_of
 from dragoman.wire.target import Target
 
-# --- steps of fitting
+# --- fitting steps
 
 
 def with_strict_schemas(request: Request, target: Target, notes: list[Note]) -> Request:
-    """With schemas that strict mode takes, where one host had taken others (W14)."""
+    """Adapt schemas of this dialect to strict mode; otherwise they are sent unchanged (W14)."""
     tools = list(request.tools)
     for index, tool in enumerate(tools):
         if (
@@ -56,20 +55,20 @@ def with_strict_schemas(request: Request, target: Target, notes: list[Note]) -> 
             and is_own(tool)
             and is_refused_strict(tool, target, TARGET)
         ):
-            tools[index] = tool.replace(origin=None)  # written as anybody else's
-            reason = "the schema as strict mode takes it"
+            tools[index] = tool.replace(origin=None)  # encoded like another dialect's
+            reason = "the schema is adapted to strict mode"
             notes.append(Repair(f"tools[{index}].parameters", "W14", "retyped", reason))
     made = unless_same(tools, request.tools)
     return request if made is request.tools else request.replace_trusted(tools=made)
 
 
 def with_own_text_types(request: Request, _target: Target, notes: list[Note]) -> Request:
-    """With texts of the type that their speaker's have: hosts that mind less took others (W30)."""
+    """Give texts the type that matches their role; lenient hosts accept others (W30)."""
     messages = list(request.messages)
     for index, message in enumerate(request.messages):
         own_type = "output_text" if message.role is Role.ASSISTANT else "input_text"
         for place, part in enumerate(message.parts):
-            if part.extras is EMPTY or type(part) is not Text:  # most have none
+            if part.extras is EMPTY or type(part) is not Text:  # the most common case
                 continue
             form = part.extras.get(NAME)
             if isinstance(form, dict) and form.get("type", own_type) != own_type:
@@ -77,18 +76,20 @@ def with_own_text_types(request: Request, _target: Target, notes: list[Note]) ->
                 parts[place] = part.replace(extras={**part.extras, NAME: without(form, "type")})
                 messages[index] = message.replace_unchecked(parts=tuple(parts))
                 path = f"messages[{index}].parts[{place}]"
-                notes.append(Repair(path, "W30", "retyped", "a text as its speaker has it"))
+                notes.append(
+                    Repair(path, "W30", "retyped", "the text type is changed to match the role")
+                )
     made = unless_same(messages, request.messages)
     return request if made is request.messages else request.replace_trusted(messages=made)
 
 
 def with_short_argument_names(request: Request, _target: Target, notes: list[Note]) -> Request:
-    """With names in arguments that are not too long (W39)."""
+    """Shorten property names in arguments that are too long (W39)."""
 
     def shortened(part: AnyPart, path: str) -> AnyPart:
         if not _has_long_names(part):
             return part
-        notes.append(Loss(f"{path}.arguments", "a property's name was shortened (W39)"))
+        notes.append(Loss(f"{path}.arguments", "a property name is shortened (W39)"))
         return part.replace_unchecked(raw=with_short_names(part.raw_arguments), input=None)
 
     return request.replace_trusted(messages=with_changed_parts(request.messages, shortened))
@@ -109,30 +110,30 @@ STEPS = (
         lambda seen, to: to.tools.limits_argument_names and any(map(_has_long_names, seen.calls)),
     ),
 )
-"""What fitting sees to for this dialect alone."""
+"""Fitting steps for this dialect only."""
 
 
-# --- repairs of the items, once they are written
+# --- repairs of the encoded items
 
 _REASONING = "reasoning"
 _OUTPUTS = frozenset(PAIRS.values())
-# What its items have an id for, but need not have (the SDK's types).
+# Item types whose id is optional (according to the SDK's types).
 _OPTIONAL = frozenset(
     {"message", "compaction", "tool_search_call", "tool_search_output", "shell_call",
      "apply_patch_call", *CALLS, *_OUTPUTS}
 ) - {"local_shell_call_output"}  # fmt: skip
-_LED_TO = frozenset({"message", *CALLS})
-_CUT = "thinking without what it led to (W23)"
-_UNSEALED = "thinking that is not stored and not sealed (W25)"
-_NAMELESS = "an item that can't be sent without its own id (W21)"
-_TWICE = "an item that is there already (W28)"
-_NO_REASONING = "an item that can't be sent without the reasoning before it (W24)"
-_UNANSWERED = "a call that nobody answered (W29)"
-_UNCALLED = "the output of a call that is not there (W29)"
+_AFTER_REASONING = frozenset({"message", *CALLS})
+_CUT = "reasoning without the item that followed it is left out (W23)"
+_NOT_ENCRYPTED = "reasoning that is neither stored nor encrypted is left out (W25)"
+_NEEDS_ID = "an item that requires a valid id is left out (W21)"
+_DUPLICATE = "a duplicate item is left out (W28)"
+_NO_REASONING = "an item that requires its missing reasoning is left out (W24)"
+_WITHOUT_OUTPUT = "a call without an output is left out (W29)"
+_WITHOUT_CALL = "an output without its call is left out (W29)"
 
 
 def repaired_items(request: Request, writing: MessageWriter) -> list[Any]:
-    """The items that were written for a request, as the target takes them."""
+    """The encoded items of a request, repaired for the target."""
     if writing.target.fields.needs_message_type:
         _add_types(request, writing)
     if not writing.target.state.verifies_items:
@@ -141,15 +142,15 @@ def repaired_items(request: Request, writing: MessageWriter) -> list[Any]:
 
 
 def _add_types(request: Request, writing: MessageWriter) -> None:
-    """Give answers their type, which some hosts insist on."""
+    """Add the type to assistant messages, which some hosts require."""
     for index, item in enumerate(writing.items):
-        is_answer = isinstance(item, dict) and item.get("role") == "assistant"
-        if is_answer and "content" in item and "type" not in item:
+        is_assistant = isinstance(item, dict) and item.get("role") == "assistant"
+        if is_assistant and "content" in item and "type" not in item:
             writing.items[index] = {"type": "message", **item}
             place = writing.places[index]
             if writing.target.owns(request.messages[place.message]):
                 path = f"messages[{place.message}].parts[{place.start}]"
-                writing.repair(path, "shape", "added", "the type of the item")
+                writing.repair(path, "shape", "added", "the item type is added")
 
 
 class _ItemRepairs:
@@ -169,10 +170,10 @@ class _ItemRepairs:
             for index, message in enumerate(request.messages)
             if forgets or (message.usage and message.usage.thinking)
         }
-        """Messages whose model had reasoned, as far as is known, before anything that is left."""
+        """Messages that are known to have begun with reasoning."""
 
     def items(self) -> list[Any]:
-        """The items that can be sent."""
+        """The repaired items."""
         self._check_ids()
         unanswered = self._check_pairs()
         if _REASONING in self._kinds or self._has_reasoned:
@@ -183,7 +184,7 @@ class _ItemRepairs:
         return list(self._left(unanswered)) if self._dropped or unanswered else self._items
 
     def _is_kept(self, index: int) -> bool:
-        """Whether an item is of a message that came in this dialect and stays as it came."""
+        """Whether an item belongs to a message of this dialect that is sent unchanged."""
         target = self._writing.target
         if not target.keeps_own_messages:
             return False
@@ -212,46 +213,46 @@ class _ItemRepairs:
             item = self._items[index]
             item_id = item.get("id")
             if kind == _REASONING and not (self._is_stored or is_encrypted(item)):
-                self._drop(index, _UNSEALED)
+                self._drop(index, _NOT_ENCRYPTED)
             elif type(item_id) is not str:
                 if kind == _REASONING and not is_encrypted(item):
-                    self._drop(index, _NAMELESS)
+                    self._drop(index, _NEEDS_ID)
             elif item_id in seen:
-                self._strip(index, _TWICE, "W28")
+                self._strip(index, _DUPLICATE, "W28")
             elif not is_plain_id(item_id) or not item_id.startswith(PREFIXES.get(kind, "")):
-                self._strip(index, _NAMELESS, "W21")
+                self._strip(index, _NEEDS_ID, "W21")
             else:
                 seen.add(item_id)
 
     def _strip(self, index: int, reason: str, rule: str) -> None:
-        """Leave the id out, or the item where it can't do without."""
+        """Remove the id of an item, or the item if its id is required."""
         item, kind = self._items[index], self._kinds[index]
         if kind not in _OPTIONAL or self._is_kept(index):
             self._drop(index, reason)
             return
         rest = {key: value for key, value in item.items() if key != "id"}
         if kind == "message" and item.get("role") == "assistant":
-            rest.pop("status", None)  # a message without an id has none
+            rest.pop("status", None)  # only messages with an id have a status
             rest["content"] = _plain(rest.get("content"))
         self._items[index] = rest
-        self._repaired(index, rule, "dropped", "the id of the item")
+        self._repaired(index, rule, "dropped", "the item id is removed")
 
     # --- calls and outputs
 
     def _check_pairs(self) -> frozenset[int]:
-        """Leave out what has lost its other half; the calls that an output is to be made for."""
+        """Drop unpaired outputs and calls; returns the calls that will get a placeholder output."""
         unanswered, uncalled = self._unpaired()
         messages = self._request.messages
         if uncalled and not has_hidden_context(self._request, messages, self._writing.target):
             for index in uncalled:
-                self._drop(index, _UNCALLED)
+                self._drop(index, _WITHOUT_CALL)
         for index in unanswered:
             if self._unknown_output(index) is None or pair_key(self._items[index])[1] is None:
-                self._drop(index, _UNANSWERED)
+                self._drop(index, _WITHOUT_OUTPUT)
         return frozenset(unanswered) - self._dropped
 
     def _unpaired(self) -> tuple[list[int], list[int]]:
-        """The calls that want an output and have none, and the outputs whose call is not there."""
+        """The calls that require an output and have none, and the outputs without a call."""
         calls: dict[int, tuple[bool, str | None]] = {}
         outputs: dict[int, tuple[bool, str | None]] = {}
         for index, kind in enumerate(self._kinds):
@@ -264,13 +265,13 @@ class _ItemRepairs:
         return [index for index in unanswered if self._wants_output(index)], uncalled
 
     def _wants_output(self, index: int) -> bool:
-        """Whether a call has to be answered; approval may be left open."""
+        """Whether a call requires an output; approval requests don't."""
         if self._kinds[index] == APPROVAL or may_wait(self._items[index]):
             return False
         return not self._is_kept(index)
 
     def _left(self, unanswered: frozenset[int]) -> Iterator[Any]:
-        """The items that are left, with an output behind a turn for each call without one."""
+        """The remaining items, with placeholder outputs after the turn of unpaired calls."""
         made: list[dict[str, Any]] = []
         for index, item in enumerate(self._items):
             if index in self._dropped:
@@ -281,14 +282,16 @@ class _ItemRepairs:
             yield item
             if index in unanswered:
                 made += filter(None, [self._unknown_output(index)])
-                self._repaired(index, "I9", "added", "a result that says the outcome is unknown")
+                self._repaired(
+                    index, "I9", "added", "a result is added that says the outcome is unknown"
+                )
         yield from made
 
     def _unknown_output(self, index: int) -> dict[str, Any] | None:
-        """An output that says that nobody knows how a call ended; None where none can say it."""
+        """A placeholder output that says the outcome is unknown; None if the type can't hold it."""
         item, kind = self._items[index], self._kinds[index]
         if kind not in CALLS:
-            return made_output(item, UNKNOWN)
+            return placeholder_output(item, UNKNOWN)
         return {"type": CALLS[kind], "call_id": item.get("call_id"), "output": UNKNOWN}
 
     # --- reasoning
@@ -297,9 +300,9 @@ class _ItemRepairs:
         return bool(self._kinds[index]) and is_from_client(self._items[index])
 
     def _turns(self) -> Iterator[list[int]]:
-        """The places of the model's items, message by message.
+        """The indexes of the model's items, message by message.
 
-        What reasoning led to came in the same answer. In another message it is another answer's.
+        Reasoning and the item that follows it are always in the same message.
         """
         turn: list[int] = []
         for index, place in enumerate(self._places):
@@ -313,10 +316,11 @@ class _ItemRepairs:
             yield turn
 
     def _check_turn(self, turn: list[int]) -> None:
-        """Leave out reasoning that was cut off, and ids that ask for it."""
-        # The provider's own tools may come first in any answer: recorded, with and without.
+        """Drop reasoning without its following item, and ids that require missing reasoning."""
+        # Built-in tool calls may come first in a response, with or without reasoning (recorded).
         lacks_reasoning = (
-            self._places[turn[0]].message in self._has_reasoned and self._kinds[turn[0]] in _LED_TO
+            self._places[turn[0]].message in self._has_reasoned
+            and self._kinds[turn[0]] in _AFTER_REASONING
         )
         chain: list[int] = []
         for index in turn:
@@ -324,7 +328,7 @@ class _ItemRepairs:
                 chain.append(index)
             elif index not in self._dropped:
                 if chain:
-                    lacks_reasoning = not self._is_led_to(index, chain)
+                    lacks_reasoning = not self._follows_reasoning(index, chain)
                     if lacks_reasoning:
                         self._cut(chain)
                     chain = []
@@ -332,8 +336,8 @@ class _ItemRepairs:
                     self._strip(index, _NO_REASONING, "W24")
         self._cut(chain)
 
-    def _is_led_to(self, index: int, chain: list[int]) -> bool:
-        """Whether an item can be what the reasoning right before it led to, all of that."""
+    def _follows_reasoning(self, index: int, chain: list[int]) -> bool:
+        """Whether an item can be the one that followed all of the reasoning before it."""
         is_whole = self._dropped.isdisjoint(chain)
         return is_whole and (self._has_id(index) or not self._is_stored)
 
@@ -347,7 +351,7 @@ class _ItemRepairs:
 
 
 def _plain(content: Any) -> Any:
-    """A lone text as a text: without an id, that is the form that the types know."""
+    """A single text as a string, which is the form of messages without an id."""
     part = content[0] if isinstance(content, (list, tuple)) and len(content) == 1 else None
     if not isinstance(part, Mapping) or part.get("type") != "output_text":
         return content

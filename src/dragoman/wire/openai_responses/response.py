@@ -1,4 +1,4 @@
-"""Responses: all items of `output` are one message; token counts and errors."""
+"""Responses: messages, token counts, finish reasons, and errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 from dragoman.wire.usage_details import UsageDetails
 
-# --- token counts. The wire's include the cached and the reasoning ones; ours do not overlap (W98)
+# --- token counts: on the wire they include cached and reasoning tokens, ours don't overlap (W98)
 
 _IN, _OUT = "input_tokens_details", "output_tokens_details"
 
@@ -39,11 +39,11 @@ DETAILS = UsageDetails(
     cache_write_30m=f"{_IN}.cache_write_tokens_details.ttl_30m_tokens",
     cache_write_12h=f"{_IN}.cache_write_tokens_details.ttl_12h_tokens",
 )
-DETAILS.keeps_mark = True  # that the wire had other fields than we would write
+DETAILS.keeps_mark = True  # records that the wire had other fields than we would encode
 
 
 def decode_usage(wire: Mapping[str, Any]) -> Usage:
-    """The counts; what is not a number stays in the overlay."""
+    """Decode `usage`; invalid counts stay in the overlay."""
     total = wire.get("total_tokens")
     cached = _count(wire.get(_IN), "cached_tokens")
     written = _count(wire.get(_IN), "cache_write_tokens")
@@ -60,7 +60,7 @@ def decode_usage(wire: Mapping[str, Any]) -> Usage:
 
 
 def encode_usage(usage: Usage) -> dict[str, Any]:
-    """The counts as the wire has them; all of them, unless an overlay says which came."""
+    """Encode `usage`: all counts, or those that the overlay lists."""
     extras = DETAILS.put(usage).extras
     if NAME not in usage.extras:
         return with_overlay(_in_full(usage), extras, NAME) if usage.details else _in_full(usage)
@@ -90,7 +90,7 @@ def _in_full(usage: Usage) -> dict[str, Any]:
 
 
 def _counted(usage: Usage) -> dict[str, Any]:
-    """Only what is not zero: the overlay knows which zeros the wire had."""
+    """The counts that are not zero; the overlay has the zeros of the wire."""
     cached = _filled(cached_tokens=usage.cache_read, cache_write_tokens=usage.cache_write)
     body = _filled(
         input_tokens=usage.total_input,
@@ -110,7 +110,7 @@ def _filled(**counts: Any) -> dict[str, Any]:
 _CUT, _COMPLETED = "incomplete", ("completed", None)
 _OTHER = FinishReason.OTHER
 _BY_STATUS = {"failed": FinishReason.ERROR, "cancelled": FinishReason.CANCELLED}
-# Status and reason of each finish; `incomplete` is no error (W37).
+# Status and reason by finish reason; `incomplete` is not an error (W37).
 _FINISHES: dict[FinishReason, tuple[str, str | None]] = {
     FinishReason.STOP: _COMPLETED,
     FinishReason.TOOL_CALLS: _COMPLETED,
@@ -123,7 +123,7 @@ _FINISHES: dict[FinishReason, tuple[str, str | None]] = {
 }
 _BY_REASON = {reason: finish for finish, (_, reason) in _FINISHES.items() if reason}
 _WORDS = {None, "completed", _CUT, *_BY_REASON, *_BY_STATUS}
-# What a client's types demand of a response that was not a response of this dialect before.
+# Fields that client types require, for responses of other dialects.
 _USUAL: Mapping[str, Any] = {
     "object": "response",
     "created_at": 0,
@@ -140,7 +140,7 @@ _USUAL: Mapping[str, Any] = {
 
 
 def decode_response(wire: Mapping[str, Any]) -> Response:
-    """The response in a body."""
+    """Decode a response body."""
     output = want(wire, "output", list, NAME, "$")
     parts = decode_output_items(output, identity_of(wire))
     finish, finish_raw = decode_finish(wire, parts)
@@ -149,7 +149,7 @@ def decode_response(wire: Mapping[str, Any]) -> Response:
     spent = usage and usage.counts
     message = make_message(Role.ASSISTANT, parts, origin=head.origin, usage=spent, finish=finish)
     return Response(
-        choices=(Choice(0, message, finish, finish_raw, probabilities_of(parts)),),
+        choices=(Choice(0, message, finish, finish_raw, logprobs_of(parts)),),
         usage=usage,
         model=head.model,
         id=head.id,
@@ -159,7 +159,7 @@ def decode_response(wire: Mapping[str, Any]) -> Response:
 
 
 class Head(NamedTuple):
-    """What a response says besides its items."""
+    """The decoded response without its items."""
 
     id: str | None
     model: str | None
@@ -172,7 +172,7 @@ class Head(NamedTuple):
 def decode_head(
     wire: Mapping[str, Any], finish: FinishReason | None, finish_raw: str | None
 ) -> Head:
-    """All but the items; `finish` is why it ended, as `decode_finish` has it."""
+    """Decode everything except the items; `finish` is from `decode_finish`."""
     model, response_id = _text(wire.get("model")), _text(wire.get("id"))
     counts, time = wire.get("usage"), wire.get("created_at")
     usage = decode_usage(counts) if isinstance(counts, dict) else None
@@ -180,14 +180,14 @@ def decode_head(
     ours = _head(response_id, model, created_at) | _finish(finish, finish_raw, is_own=True)
     known = ("output",) if usage is None else ("output", "usage")
     extras = overlay_of(wire, known, NAME, ours)
-    if NAME not in extras:  # even where there is nothing to keep, that it came from here
+    if NAME not in extras:  # an empty overlay records that it is from this dialect
         extras = FrozenDict({**BARE, **extras})
     origin = Origin(dialect=NAME, model=model, response_id=response_id)
     return Head(response_id, model, created_at, origin, usage, extras)
 
 
-def probabilities_of(parts: Iterable[Part]) -> dict[str, Any] | None:
-    """The log probabilities of all texts, as one list; their texts keep them as well."""
+def logprobs_of(parts: Iterable[Part]) -> dict[str, Any] | None:
+    """The log probabilities of all texts as one list; the texts keep theirs as well."""
     found: list[Any] = []
     for part in parts:
         listed = fields_of(part.extras, NAME).get("logprobs") if part.extras else None
@@ -196,8 +196,8 @@ def probabilities_of(parts: Iterable[Part]) -> dict[str, Any] | None:
     return {"content": found} if found else None
 
 
-def put_probabilities(logprobs: Any, items: Iterable[Any]) -> list[Loss]:
-    """Another dialect's log probabilities, where there is one text that they can be of."""
+def put_logprobs(logprobs: Any, items: Iterable[Any]) -> list[Loss]:
+    """Add another dialect's log probabilities to the items, if there is exactly one text."""
     texts = [
         part
         for item in items
@@ -210,55 +210,57 @@ def put_probabilities(logprobs: Any, items: Iterable[Any]) -> list[Loss]:
     if tokens is not None and len(texts) == 1:
         texts[0]["logprobs"] = as_list(tokens.tokens)
     elif tokens is not None:
-        losses.append(Loss("choices[0].logprobs", "it is not known which text they are of"))
+        losses.append(
+            Loss("choices[0].logprobs", "log probabilities can't be assigned to one text")
+        )
     return losses
 
 
 def identity_of(wire: Mapping[str, Any]) -> Identity:
-    """What tells the calls of this response from those of others."""
+    """The identity that distinguishes the calls of this response from those of others."""
     return response_identity(_text(wire.get("id")), None, None)
 
 
 def encode_response(response: Response) -> Encoded:
-    """The body that says a response, and what it could not say."""
+    """Encode a response."""
     finish = response.choices[0].finish if response.choices else None
     writing = MessageWriter(is_cut_off=finish is not None and finish.is_cut_off)
     if response.choices:
         choice = response.choices[0]
         writing.write(choice.message)
-        if finish is not None and not has_word(finish):
-            writing.lose("choices[0].finish", "this reason has no word here")
+        if finish is not None and not has_equivalent(finish):
+            writing.lose("choices[0].finish", "this finish reason has no equivalent")
         if choice.message.role is not Role.ASSISTANT:
-            writing.lose("choices[0].message.role", "only an assistant answers")
+            writing.lose("choices[0].message.role", "a response must be an assistant message")
         if choice.logprobs is not None:
-            told = probabilities_of(choice.message.parts)  # those that their texts have anyway
-            if told is None or told != choice.logprobs:
-                for loss in put_probabilities(choice.logprobs, writing.items):
+            known = logprobs_of(choice.message.parts)  # already in the texts
+            if known is None or known != choice.logprobs:
+                for loss in put_logprobs(choice.logprobs, writing.items):
                     writing.lose(loss.path, loss.reason)
     for index in range(1, len(response.choices)):
-        writing.lose(f"choices[{index}]", "this dialect gives one answer")
+        writing.lose(f"choices[{index}]", "only one choice is supported")
     body = encode_body(response, writing.items)
     return Encoded(body, losses=tuple(writing.losses), repairs=tuple(writing.repairs))
 
 
 def encode_body(response: Response, items: list[Any]) -> dict[str, Any]:
-    """The body of a response whose items are written."""
+    """Encode a response with the given items."""
     body = _encode_head(response)
     body["output"] = items
     if response.usage is not None:
         body["usage"] = encode_usage(response.usage)
     if NAME in response.extras:
         return with_overlay(body, response.extras, NAME)
-    return {"id": _made_id(response), **_USUAL, **body}
+    return {"id": _generated_id(response), **_USUAL, **body}
 
 
-def _made_id(response: Response) -> str:
-    """An id for a response that has none, the same each time."""
+def _generated_id(response: Response) -> str:
+    """A stable id for a response that has none."""
     return "resp_" + (response.choices[0].message.id if response.choices else "none")
 
 
 def _encode_head(response: Response) -> dict[str, Any]:
-    """Everything that the model knows besides output and usage."""
+    """Encode everything except output and usage."""
     body = _head(response.id, response.model, response.created_at)
     if response.choices:
         choice, is_own = response.choices[0], NAME in response.extras
@@ -273,7 +275,7 @@ def _head(id_: str | None, model: str | None, created_at: float | None) -> dict[
     if model is not None:
         body["model"] = model
     if created_at is not None:
-        whole = int(created_at)  # stored as a float; the overlay knows a fraction of zero
+        whole = int(created_at)  # stored as a float; the overlay keeps a fraction of zero
         body["created_at"] = whole if whole == created_at else created_at
     return body
 
@@ -281,7 +283,7 @@ def _head(id_: str | None, model: str | None, created_at: float | None) -> dict[
 def decode_finish(
     wire: Mapping[str, Any], parts: tuple[AnyPart, ...]
 ) -> tuple[FinishReason | None, str | None]:
-    """Why it ended, and the wire's own word for it; nothing where it has not ended."""
+    """The finish reason and its original value; None if the response has not ended."""
     status = _text(wire.get("status"))
     if status == "completed":
         return _completed(parts), status
@@ -299,36 +301,36 @@ def _completed(parts: tuple[AnyPart, ...]) -> FinishReason:
     return FinishReason.REFUSAL if is_refusal else FinishReason.STOP
 
 
-def has_word(finish: FinishReason) -> bool:
-    """Whether there is a status, or a reason, that says it."""
+def has_equivalent(finish: FinishReason) -> bool:
+    """Whether a status or reason exists for a finish reason."""
     return finish in _FINISHES
 
 
 def _finish(finish: FinishReason | None, word: str | None, *, is_own: bool) -> dict[str, Any]:
-    """Status and reason; another wire's own words for a reason are none here."""
+    """Encode status and reason; other dialects' original values are not used."""
     if finish is None:
         return {}
-    status, reason = _FINISHES.get(finish, (_CUT, None))  # a pause, a call that can't be read
+    status, reason = _FINISHES.get(finish, (_CUT, None))  # default: a pause, a malformed call
     if is_own and finish is _OTHER and word not in _WORDS:
         reason = word
     return {"status": status} | ({"incomplete_details": {"reason": reason}} if reason else {})
 
 
 def _is_time(value: Any) -> bool:
-    return type(value) in {int, float} and abs(value) < 2**53  # what a double holds exactly
+    return type(value) in {int, float} and abs(value) < 2**53  # up to which a float is exact
 
 
 def _text(value: Any) -> str | None:
     return value if type(value) is str else None
 
 
-# --- errors: bodies, `error` events, and what a failed response says about itself
+# --- errors: response bodies, `error` events, and the error of a failed response
 
 
 def decode_error(
     status: int | None, body: Any, headers: Mapping[str, str] | None = None
 ) -> ProviderError:
-    """The error in a body; without a status in an event, or in a response that failed.
+    """Decode the error in a body or, without a status, in an event or a failed response.
 
     Never raises. A `response.failed` event has its error inside its `response`.
     """
@@ -336,12 +338,12 @@ def decode_error(
 
 
 def encode_error(error: DragomanError) -> tuple[int, dict[str, Any]]:
-    """The status and the body to answer with; in mid-stream its `error` is the event's."""
+    """The status and body for an error; mid-stream, its `error` is sent in the event."""
     return encode_failure(error)
 
 
 def _failed_response(body: Any) -> Any:
-    """The response in a lifecycle event; anything else as it is."""
+    """The response in a lifecycle event; anything else unchanged."""
     opened = body
     if isinstance(body, (bytes, bytearray, memoryview, str)):
         try:

@@ -1,7 +1,7 @@
-"""What clients of Responses expect: every field of a response, and their settings echoed.
+"""Fields that Responses clients expect in responses: all of them, with their settings echoed.
 
 The fields are those that OpenAI's types require, and those of the Open Responses specification,
-which requires most of the others too, null or not.
+which also requires most of the others, null or not.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from dragoman.wire.front import Front, FrontForm, message_id
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.response import encode_usage
 from dragoman.wire.openai_responses.stream_encoder import StreamEncoder
-from dragoman.wire.openai_responses.stream_item_writers import Answer, Body
+from dragoman.wire.openai_responses.stream_item_writers import Body, OutputWriter
 
 _ECHOED_IF_SENT = ("conversation", "prompt", "prompt_cache_options", "prompt_cache_retention")
 _NEVER_NULL = ("created_at", "id", "model", "object", "parallel_tool_calls", "status",
                "tool_choice", "tools")  # fmt: skip
 _FUNCTION: Mapping[str, Any] = {"description": None, "parameters": None, "strict": None}
-_SAID = frozenset({"completed_at", "error", "incomplete_details", "usage"})
-"""What is no setting of the client's, but said of the answer."""
+_RESPONSE_FIELDS = frozenset({"completed_at", "error", "incomplete_details", "usage"})
+"""Fields that describe the response, not settings of the client."""
 _WITH_STATUS = ("message", "function_call")
-_UNEXPLAINED = {"code": "server_error", "message": "the model failed while it answered"}
+_UNKNOWN_FAILURE = {"code": "server_error", "message": "the model failed during its response"}
 _MERGED = ("reasoning", "text")
 
 
 def _usual() -> Body:
-    """What the API says where a client asks for nothing."""
+    """The API's defaults."""
     return {
         "background": False,
         "completed_at": None,
@@ -50,7 +50,7 @@ def _usual() -> Body:
         "reasoning": {"effort": None, "summary": None},
         "safety_identifier": None,
         "service_tier": "default",
-        "store": False,  # nobody here keeps what the client did not ask to be kept
+        "store": False,  # nothing is stored unless the client requests it
         "temperature": 1.0,
         "text": {"format": {"type": "text"}, "verbosity": "medium"},
         "tool_choice": "auto",
@@ -63,11 +63,11 @@ def _usual() -> Body:
     }
 
 
-def echoed(asked: Mapping[str, Any]) -> Body:
-    """The client's settings as a response repeats them; the API's own where it sent none."""
+def echoed(request: Mapping[str, Any]) -> Body:
+    """The client's settings as a response echoes them, with the API's defaults."""
     body = _usual()
     for key in (*body, *_ECHOED_IF_SENT):
-        value = asked.get(key)
+        value = request.get(key)
         if value is None:
             continue
         if key in _MERGED and isinstance(value, Mapping):
@@ -81,7 +81,7 @@ def echoed(asked: Mapping[str, Any]) -> Body:
 
 
 def with_all_counts(usage: Mapping[str, Any]) -> Body:
-    """Token counts with those that the wire left out."""
+    """Fill in missing token counts."""
     counts = encode_usage(Usage())
     for key, value in usage.items():
         known = counts.get(key)
@@ -93,7 +93,7 @@ def with_all_counts(usage: Mapping[str, Any]) -> Body:
 
 
 def complete_item(item: Body) -> Body:
-    """An item with what the specification requires of it."""
+    """Fill in the fields of an item that the specification requires."""
     content = item.get("content")
     if item.get("type") in _WITH_STATUS:
         item.setdefault("status", "completed")
@@ -110,24 +110,24 @@ def _part(part: Any) -> Any:
 
 
 def _tool(tool: Any) -> Any:
-    """A tool as responses repeat it: functions have all of their fields."""
+    """A tool as responses echo it: functions have all fields."""
     if not isinstance(tool, Mapping) or tool.get("type") != "function":
         return tool
     return {"type": "function", **_FUNCTION, **{k: v for k, v in tool.items() if v is not None}}
 
 
 def complete(encoded: Encoded, response: Response, front: Front) -> None:
-    """Fill in what a response lacks."""
+    """Fill in the fields that a response lacks."""
     body = encoded.body
     complete_body(body, front, echoed(front.asked), is_own=front.is_own_response(response))
     if body["status"] == "failed" and not isinstance(body["error"], Mapping):
-        body["error"] = dict(_UNEXPLAINED)
+        body["error"] = dict(_UNKNOWN_FAILURE)
 
 
 def complete_body(body: Body, front: Front, echo: Body, *, is_own: bool) -> None:
-    """Fill in what a body lacks; what a response of this dialect says itself stays."""
+    """Fill in the fields that a body lacks; those of a response of this dialect stay."""
     for key, value in echo.items():
-        if key not in body or (not is_own and key not in _SAID):
+        if key not in body or (not is_own and key not in _RESPONSE_FIELDS):
             body[key] = value
     body["output"] = [
         complete_item(dict(item)) if isinstance(item, Mapping) else item for item in body["output"]
@@ -151,7 +151,7 @@ def complete_body(body: Body, front: Front, echo: Body, *, is_own: bool) -> None
     body.update(front.says)
 
 
-class _FrontAnswer(Answer):
+class _FrontOutputWriter(OutputWriter):
     __slots__ = ()
 
     def item(self, parts: Sequence[Part], start: int) -> Body | None:
@@ -160,17 +160,17 @@ class _FrontAnswer(Answer):
 
 
 class FrontStreamEncoder(StreamEncoder):
-    """Writes a stream whose lifecycle events hold complete responses."""
+    """Writes a stream whose lifecycle events have complete responses."""
 
-    _answers = _FrontAnswer
+    _output_writer = _FrontOutputWriter
 
     def __init__(self, front: Front) -> None:
         super().__init__()
         self._front = front
-        self._echo: Body | None = None  # the client's settings, once they are asked for
+        self._echo: Body | None = None  # the client's settings, set on first use
         if front.own_id is not None:
-            self._answer.id = message_id(front.own_id)
-            self._answer.came_from(None)
+            self._writer.id = message_id(front.own_id)
+            self._writer.set_origin(None)
 
     def _body(self, end: events.ChoiceFinish | None) -> Body:
         body = super()._body(end)
@@ -184,7 +184,7 @@ class FrontStreamEncoder(StreamEncoder):
 
 
 def stream_error(body: Mapping[str, Any], status: int, message: str) -> events.StreamError:
-    """The failure of a response: its code tells what the status of an answer would."""
+    """The error of a failed response; its code takes the place of the HTTP status."""
     return events.StreamError(message, body["error"]["code"], status)
 
 

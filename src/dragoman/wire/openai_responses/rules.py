@@ -1,4 +1,4 @@
-"""What OpenAI's Responses API would refuse: all rules; those on contents, tools, settings."""
+"""Rules for requests to OpenAI's Responses API: content, tools, settings, and the rulebook."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman.wire.openai_responses import rules_items as items
 from dragoman.wire.openai_responses.content_types import CALLS, kind_of
 from dragoman.wire.openai_responses.dialect import TARGET
 from dragoman.wire.openai_responses.rules_items import View
-from dragoman.wire.openai_responses.tools_calls import LONGEST, has_long_names
+from dragoman.wire.openai_responses.tools_calls import MAX_NAME_LENGTH, has_long_names
 from dragoman.wire.openai_strict_schemas import (
     w14_strict_objects_are_closed,
     w15_strict_schemas_keep_to_the_subset,
@@ -33,17 +33,17 @@ from dragoman.wire.violations import (
     listed,
 )
 
-# --- what OpenAI's Responses API demands of contents, tools and settings
+# --- rules for content, tools and settings
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SOURCES = ("previous_response_id", "conversation", "prompt")
 _RANGES = {"temperature": (0, 2), "top_p": (0, 1), "top_logprobs": (0, 20)}
-_SAID = ("input_text", "input_image", "input_file")
-_ANSWERED = ("output_text", "refusal")
+_INPUT_TYPES = ("input_text", "input_image", "input_file")
+_OUTPUT_TYPES = ("output_text", "refusal")
 _PHASES = ("commentary", "final_answer")
 _UNREADABLE = ("data:audio/", "data:video/")
-# What Chat Completions calls what this dialect calls otherwise.
-_ELSEWHERE = {
+# Names in Chat Completions of settings that have another name in this dialect.
+_CHAT_NAMES = {
     "messages": "input",
     "max_tokens": "max_output_tokens",
     "max_completion_tokens": "max_output_tokens",
@@ -54,21 +54,21 @@ _ELSEWHERE = {
 
 
 def shape_input(view: View) -> Found:
-    """There is something to answer, and each item is one."""
+    """There is input, and each item is an object."""
     given = view.body.get("input")
     if given is None and not any(view.body.get(key) for key in _SOURCES):
-        yield "input", f"there must be input, or one of {', '.join(_SOURCES)}"
+        yield "input", f"input is required, or one of {', '.join(_SOURCES)}"
     elif not isinstance(given, (str, list, tuple, type(None))):
-        yield "input", "input is a text or a list of items"
+        yield "input", "must be a string or a list of items"
     for index, item in enumerate(given if isinstance(given, (list, tuple)) else ()):
         if not isinstance(item, Mapping):
-            yield f"input[{index}]", "an item must be an object"
+            yield f"input[{index}]", "must be an object"
 
 
 def shape_state(view: View) -> Found:
     """A request continues a response or a conversation, not both."""
     if view.body.get("previous_response_id") and view.body.get("conversation"):
-        yield "previous_response_id", "a request can't continue a conversation, too"
+        yield "previous_response_id", "can't be combined with conversation"
 
 
 def shape_ranges(view: View) -> Found:
@@ -80,7 +80,7 @@ def shape_ranges(view: View) -> Found:
 
 
 def shape_image_data(view: View) -> Found:
-    """An image inside its address is base64."""
+    """The data of an image data URL is base64."""
     for path, part in _media(view):
         url = part.get("image_url")
         if isinstance(url, str) and not is_data(url):
@@ -88,98 +88,98 @@ def shape_image_data(view: View) -> Found:
 
 
 def shape_file_data(view: View) -> Found:
-    """A file is a document: neither sound nor film."""
+    """A file is a document, not audio or video."""
     for path, part in _media(view):
         data = part.get("file_data")
         if isinstance(data, str) and data[:11].lower() in _UNREADABLE:
-            yield f"{path}.file_data", "sound and film are no files here"
+            yield f"{path}.file_data", "audio and video can't be sent as files"
 
 
 def shape_model(view: View) -> Found:
-    """The model is a name."""
+    """The model is a string."""
     yield from wrong_model(view.body)
 
 
 def shape_model_is_named(view: View) -> Found:
-    """And there is one, unless a stored prompt has it."""
+    """A model is given, unless a stored prompt has it."""
     if not view.body.get("prompt"):
         yield from missing_model(view.body, view.target)
 
 
 def shape_model_is_listed(view: View) -> Found:
-    """And its maker lists it, where the target knows the list."""
+    """The model is in the provider's list, if the target has that list."""
     yield from unlisted_model(view.body, view.target)
 
 
 def shape_counts(view: View) -> Found:
-    """Limits are whole numbers."""
+    """Limits are integers."""
     yield from wrong_counts(view.body, "max_output_tokens", "max_tool_calls", "top_logprobs")
 
 
 def limit_output_tokens(view: View) -> Found:
-    """An answer may not be capped to less than 16 tokens."""
+    """`max_output_tokens` is at least 16."""
     least = view.target.sampling.min_output_tokens
     cap = view.body.get("max_output_tokens")
     if isinstance(cap, (int, float)) and cap < least:
-        yield "max_output_tokens", f"at least {least} tokens are needed"
+        yield "max_output_tokens", f"must be at least {least}"
 
 
 def w6_names_are_plain(view: View) -> Found:
-    """Functions have plain names, where they are declared and where they are called."""
+    """Function names are valid, both in definitions and in calls."""
     for path, function in (*view.functions, *view.of_type("function_call")):
         name = function.get("name")
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
-            yield f"{path}.name", "a name has 1 to 64 letters, digits, _ and -"
+            yield f"{path}.name", "a name must have 1 to 64 characters: letters, digits, _ and -"
 
 
 def w12_reasoning_models_take_no_sampling(view: View) -> Found:
-    """Models that reason take no temperature, at least while they do."""
+    """Reasoning models refuse sampling settings, at least while reasoning."""
     effort = field(view.body, "reasoning").get("effort")
     is_thinking = view.target.thinking.is_on_by_default if effort is None else effort != "none"
     yield from refused_sampling(view.body, view.target, is_thinking=is_thinking)
 
 
 def w12_efforts_are_known(view: View) -> Found:
-    """How hard to reason is said in a word that the model knows, if it can be asked at all."""
+    """The effort is supported by the model."""
     effort = field(view.body, "reasoning").get("effort")
     yield from unknown_effort(effort, "reasoning.effort", view.target)
 
 
 def w30_people_say_input(view: View) -> Found:
-    """What is said to the model is text, images and files."""
+    """Input messages contain text, images and files."""
     media = view.target.media.kinds
-    known = (*_SAID, "input_audio") if media is None or "audio" in media else _SAID
-    for path, part in view.said():
+    known = (*_INPUT_TYPES, "input_audio") if media is None or "audio" in media else _INPUT_TYPES
+    for path, part in view.input_parts():
         if part.get("type") not in known:
             yield f"{path}.type", f"must be one of {', '.join(known)}"
 
 
 def w30_the_model_says_output(view: View) -> Found:
-    """What the model said is texts and refusals."""
-    for path, part in view.answers():
-        if part.get("type") not in _ANSWERED:
-            yield f"{path}.type", f"must be one of {', '.join(_ANSWERED)}"
+    """Assistant messages contain text and refusals."""
+    for path, part in view.output_parts():
+        if part.get("type") not in _OUTPUT_TYPES:
+            yield f"{path}.type", f"must be one of {', '.join(_OUTPUT_TYPES)}"
 
 
 def w31_outputs_are_text_images_or_files(view: View) -> Found:
-    """A tool's output is a text, or a list of texts, images and files."""
+    """A tool's output is a string, or a list of texts, images and files."""
     for path, item in view.of_type(*CALLS.values()):
         if not isinstance(item.get("output"), (str, list, tuple)):
-            yield f"{path}.output", "the output is a text or a list of parts"
+            yield f"{path}.output", "must be a string or a list of parts"
         for place, part in listed(item, "output", path):
-            if part.get("type") not in _SAID:
-                yield f"{place}.type", f"must be one of {', '.join(_SAID)}"
+            if part.get("type") not in _INPUT_TYPES:
+                yield f"{place}.type", f"must be one of {', '.join(_INPUT_TYPES)}"
 
 
 def w31_outputs_have_no_error(view: View) -> Found:
-    """There is no field for failure: it is told in the output."""
+    """Outputs have no error field; an error is described in the output."""
     for path, item in view.of_type(*CALLS.values()):
         if "error" in item:
-            yield f"{path}.error", "this field is not known: tell the failure in the output"
+            yield f"{path}.error", "unknown field; describe the error in the output"
 
 
 def w32_phases_are_known(view: View) -> Found:
-    """An answer is commentary or final."""
+    """The phase of an assistant message is known."""
     for path, item in view.of_type("message"):
         phase = item.get("phase")
         if phase is not None and phase not in _PHASES:
@@ -187,41 +187,44 @@ def w32_phases_are_known(view: View) -> Found:
 
 
 def w36_tools_are_flat(view: View) -> Found:
-    """A function's name and parameters stand in the tool itself."""
+    """A function's name and parameters are in the tool itself."""
     for path, tool in view.functions:
         if field(tool, "function"):
-            yield f"{path}.function", "name and parameters belong into the tool itself"
+            yield f"{path}.function", "put name and parameters in the tool itself"
 
 
 def w36_settings_have_their_own_names(view: View) -> Found:
-    """What Chat Completions calls otherwise is refused."""
-    for key, ours in _ELSEWHERE.items():
+    """Setting names of Chat Completions are refused."""
+    for key, ours in _CHAT_NAMES.items():
         is_heeded = key == "response_format" and view.target.schemas.uses_chat_format
         if view.body.get(key) is not None and not is_heeded:
-            yield key, f"in this API this is {ours}"
+            yield key, f"unknown in this API; use {ours}"
 
 
 def w39_argument_names_are_short(view: View) -> Found:
-    """Names of properties in a call's arguments have at most 256 characters."""
+    """Property names in a call's arguments have at most 256 characters."""
     for path, item in (
         view.of_type("function_call") if view.target.tools.limits_argument_names else ()
     ):
         arguments = item.get("arguments")
         if isinstance(arguments, str) and has_long_names(arguments):
-            yield f"{path}.arguments", f"a property's name has at most {LONGEST} characters"
+            yield (
+                f"{path}.arguments",
+                f"property names can have at most {MAX_NAME_LENGTH} characters",
+            )
 
 
 def _media(view: View) -> Iterator[Placed]:
-    yield from view.said()
+    yield from view.input_parts()
     for path, item in view.items:
         if kind_of(item) in CALLS.values():
             yield from listed(item, "output", path)
 
 
-# --- the rules
+# --- all rules
 
 OPENAI = ("openai", "azure")
-"""The same service answers on both."""
+"""Providers of the same service."""
 LLAMA = ("llama.cpp",)
 IDS = ("ids.pattern", "ids.max_length")
 VERIFIES = ("state.verifies_items",)

@@ -1,4 +1,4 @@
-"""A request's body as its rules read it, and the rules on items: ids, pairs and order."""
+"""The view of a request body that the rules work on, and rules for items: ids, pairs, order."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from dragoman.wire.openai_responses.content_types import (
     BUILT_IN_CALLS,
     CALLS,
-    LONGEST_ID,
+    MAX_ID_LENGTH,
     PAIRS,
     PREFIXES,
     is_encrypted,
     is_from_client,
     is_plain_id,
+    is_reference_or_summary,
     kind_of,
     may_wait,
     pair_key,
-    stands_for_more,
 )
 from dragoman.wire.shared_rules import used_twice, without_partner
 from dragoman.wire.target import Target
@@ -32,7 +32,7 @@ _CERTAIN = ("message", "reasoning", "function_call")
 
 
 class View:
-    """A body, and the lists in it."""
+    """A request body and the lists in it."""
 
     def __init__(self, body: Object, target: Target) -> None:
         self.body = body
@@ -41,13 +41,13 @@ class View:
 
     @cached_property
     def has_hidden_context(self) -> bool:
-        """Whether the provider holds items that the body does not show."""
+        """Whether the provider stores items that are not in the body."""
         is_continued = any(map(self.body.get, _CONTINUES))
-        return is_continued or any(stands_for_more(item) for _, item in self.items)
+        return is_continued or any(is_reference_or_summary(item) for _, item in self.items)
 
     @property
     def is_stored(self) -> bool:
-        """Whether the provider keeps items; it does unless it is told otherwise."""
+        """Whether the provider stores items, which is the default."""
         return self.body.get("store") is not False
 
     def of_type(self, *kinds: str) -> Iterator[Placed]:
@@ -56,7 +56,7 @@ class View:
 
     @cached_property
     def runs(self) -> list[list[Placed]]:
-        """The items of the model's turns, each turn by itself."""
+        """The items of each of the model's turns."""
         runs: list[list[Placed]] = []
         goes_on = False
         for path, item in self.items:
@@ -69,21 +69,21 @@ class View:
             goes_on = True
         return runs
 
-    def said(self) -> Iterator[Placed]:
-        """The parts of what is said to the model."""
+    def input_parts(self) -> Iterator[Placed]:
+        """The parts of input messages."""
         for path, item in self.of_type("message"):
             if item.get("role") in _SPEAKERS:
                 yield from listed(item, "content", path)
 
-    def answers(self) -> Iterator[Placed]:
-        """The parts of what the model said."""
+    def output_parts(self) -> Iterator[Placed]:
+        """The parts of assistant messages."""
         for path, item in self.of_type("message"):
             if item.get("role") == "assistant":
                 yield from listed(item, "content", path)
 
     @cached_property
     def functions(self) -> list[Placed]:
-        """The functions on offer."""
+        """The declared functions."""
         return [
             (path, tool)
             for path, tool in listed(self.body, "tools")
@@ -92,7 +92,7 @@ class View:
 
     @property
     def strict_schemas(self) -> list[tuple[str, Any]]:
-        """The schemas that are to be followed strictly, where that is looked at."""
+        """The strict schemas, if the target checks them."""
         if not self.target.schemas.checks_strict:
             return []
         found = [
@@ -106,81 +106,87 @@ class View:
         return found
 
 
-# --- the rules on items
+# --- rules for items
 
 
 def shape_answers_have_their_type(view: View) -> Found:
-    """Some hosts know what the assistant said by its type only."""
+    """Some hosts require a type on assistant messages."""
     for path, item in view.items if view.target.fields.needs_message_type else ():
         if item.get("role") == "assistant" and item.get("type") != "message":
-            yield f"{path}.type", "this host wants to read that it is a message"
+            yield f"{path}.type", "this host requires the type message"
 
 
 def shape_reasoning_is_readable(view: View) -> Found:
-    """Some hosts take reasoning only if they can read it."""
+    """Some hosts only accept readable reasoning."""
     for path, item in view.of_type("reasoning") if view.target.thinking.is_plain_text else ():
         if not item.get("content"):
-            yield f"{path}.content", "this host takes reasoning as a text only"
+            yield f"{path}.content", "this host only accepts reasoning as text"
 
 
 def w20_calls_are_paired_on_call_id(view: View) -> Found:
-    """A call has the id that its output names; the item's own id pairs nothing."""
+    """Calls and outputs are paired by `call_id`, not by item id."""
     for path, item in view.of_type(*CALLS, CALLS["custom_tool_call"]):
         if not isinstance(item.get("call_id"), str):
-            yield f"{path}.call_id", "a call and its output need the same call_id"
+            yield f"{path}.call_id", "a call and its output must have the same call_id"
 
 
 def w21_item_ids_are_plain(view: View) -> Found:
-    """Ids of items have letters, digits, _ and -, 64 at the most."""
+    """Item ids have at most 64 characters: letters, digits, _ and -."""
     for path, item in view.items if view.target.state.verifies_items else ():
         item_id = item.get("id")
         if isinstance(item_id, str) and not is_plain_id(item_id):
-            yield f"{path}.id", f"an id has 1 to {LONGEST_ID} letters, digits, _ and -"
+            yield (
+                f"{path}.id",
+                f"an id must have 1 to {MAX_ID_LENGTH} characters: letters, digits, _ and -",
+            )
 
 
 def w21_item_ids_have_their_prefix(view: View) -> Found:
-    """And begin as those of their type do; of a foreign item, leave the id out."""
+    """Item ids have the prefix of their type; leave out the id of a foreign item."""
     for path, item in view.of_type(*_CERTAIN) if view.target.state.verifies_items else ():
         item_id, prefix = item.get("id"), PREFIXES[kind_of(item)]
-        is_reference = stands_for_more(item)
+        is_reference = is_reference_or_summary(item)
         if isinstance(item_id, str) and not is_reference and not item_id.startswith(prefix):
-            yield f"{path}.id", f"the id of such an item begins with {prefix}"
+            yield f"{path}.id", f"the id of this item type must begin with {prefix}"
 
 
 def w21_reasoning_has_its_id(view: View) -> Found:
-    """Reasoning that is not sealed can't be sent without the id that it came with."""
+    """Reasoning has its id or its encrypted content."""
     for path, item in view.of_type("reasoning") if view.target.state.verifies_items else ():
         if not isinstance(item.get("id"), str) and not is_encrypted(item):
-            yield path, "a reasoning item needs its id or its encrypted content"
+            yield path, "a reasoning item must have its id or its encrypted_content"
 
 
 def w22_call_ids_are_short(view: View) -> Found:
-    """Ids of calls have at most 64 characters."""
+    """Call ids have at most 64 characters."""
     limit = view.target.ids.max_length
     for path, item in view.items:
         call_id = item.get("call_id")
         if isinstance(call_id, str) and len(call_id) > limit:
-            yield f"{path}.call_id", f"the id has {len(call_id)} characters, {limit} are allowed"
+            yield f"{path}.call_id", f"the id has {len(call_id)} characters; the maximum is {limit}"
 
 
 def w23_reasoning_is_followed(view: View) -> Found:
-    """Reasoning stands right before what it led to: a message or a call.
+    """Reasoning is directly followed by the message or call that it led to.
 
-    Where items are stored, the provider knows what that was by its id. A message without one is
-    refused, as a recording shows; with `store: false` it is taken, as others do.
+    Stored items are recognised by id: recordings show that a message without one is refused,
+    and accepted with `store: false`.
     """
     for run in view.runs if view.target.state.verifies_items else ():
         for (path, item), (_, following) in pairwise([*run, ("", _NOTHING)]):
             if kind_of(item) != "reasoning":
                 continue
             if following is _NOTHING:
-                yield path, "what this reasoning led to does not follow it"
+                yield path, "reasoning must be followed by the item it led to"
             elif view.is_stored and following.get("id") is None:
-                yield path, "what follows this reasoning has no id, so it is not what it led to"
+                yield (
+                    path,
+                    "the item after this reasoning has no id, so it can't be the one it led to",
+                )
 
 
 def w24_calls_keep_their_reasoning(view: View) -> Found:
-    """A call's item id asks for the reasoning that led to it; not every call had some."""
+    """A call with an item id is preceded by its reasoning, if there was any."""
     if not view.target.state.verifies_items or not any(view.of_type("reasoning")):
         return
     for run in view.runs:
@@ -188,59 +194,59 @@ def w24_calls_keep_their_reasoning(view: View) -> Found:
         for path, item in run:
             has_reasoned = has_reasoned or kind_of(item) == "reasoning"
             if kind_of(item) in CALLS and item.get("id") is not None and not has_reasoned:
-                yield f"{path}.id", "if the model reasoned before this call, that is missing"
+                yield f"{path}.id", "the reasoning before this call is missing, if there was any"
 
 
 def w25_reasoning_is_sealed(view: View) -> Found:
-    """What is not stored can't be looked up: reasoning needs its encrypted content."""
+    """With `store: false`, reasoning has its encrypted content."""
     for path, item in view.of_type("reasoning") if view.target.state.verifies_items else ():
         if not view.is_stored and not is_encrypted(item):
-            yield path, "with store: false, reasoning needs its encrypted_content"
+            yield path, "with store: false, reasoning must have its encrypted_content"
 
 
 def w28_item_ids_are_unique(view: View) -> Found:
-    """No item stands in a request twice."""
+    """Item ids are unique."""
     seen: set[str] = set()
     for path, item in view.items if view.target.state.verifies_items else ():
         item_id = item.get("id")
         if isinstance(item_id, str) and item_id in seen:
-            yield f"{path}.id", "another item has this id"
+            yield f"{path}.id", "another item has the same id"
         elif isinstance(item_id, str):
             seen.add(item_id)
 
 
 def w29_calls_are_answered(view: View) -> Found:
-    """Every call has its output."""
+    """Every call has an output."""
     yield from _unanswered(view, CALLS)
 
 
 def w29_outputs_have_calls(view: View) -> Found:
-    """And every output its call, unless that is with the provider."""
+    """Every output has a call, unless that is stored by the provider."""
     yield from _uncalled(view, CALLS.values())
 
 
 def w29_built_in_calls_are_answered(view: View) -> Found:
-    """So have calls of the provider's tools that the client carries out."""
+    """Every call of a client-run built-in tool has an output."""
     yield from _unanswered(view, BUILT_IN_CALLS)
 
 
 def w29_built_in_outputs_have_calls(view: View) -> Found:
-    """And their outputs, and approvals."""
+    """Every output of a client-run built-in tool, and every approval, has a call."""
     yield from _uncalled(view, [PAIRS[call] for call in PAIRS if call not in CALLS])
 
 
 def i5_call_ids_are_unique(view: View) -> Found:
-    """No two calls share the id that pairs them with their outputs."""
-    yield from _repeated(view, CALLS, "another call has this call_id")
+    """Every `call_id` belongs to one call."""
+    yield from _repeated(view, CALLS, "another call has the same call_id")
 
 
 def i8_calls_have_one_output(view: View) -> Found:
-    """No call has two outputs."""
-    yield from _repeated(view, CALLS.values(), "another output answers this call")
+    """Every call has only one output."""
+    yield from _repeated(view, CALLS.values(), "another output has the same call_id")
 
 
 def _keys(view: View, kinds: Iterable[str]) -> list[tuple[str, tuple[bool, str | None]]]:
-    """What pairs items of these kinds with others, by the path of the item."""
+    """The paths and pairing keys of items of these types."""
     return [(path, pair_key(item)) for path, item in view.of_type(*kinds)]
 
 
@@ -253,10 +259,10 @@ def _unanswered(view: View, kinds: Iterable[str]) -> Found:
     if not view.has_hidden_context:
         calls = [(at, pair_key(item)) for at, item in view.of_type(*kinds) if not may_wait(item)]
         answered = [key for _, key in _keys(view, PAIRS.values())]
-        yield from without_partner(calls, answered, "no output answers this call")
+        yield from without_partner(calls, answered, "no output has this call_id")
 
 
 def _uncalled(view: View, kinds: Iterable[str]) -> Found:
     if not view.has_hidden_context:
         called = [key for _, key in _keys(view, PAIRS)]
-        yield from without_partner(_keys(view, kinds), called, "there is no such call")
+        yield from without_partner(_keys(view, kinds), called, "no call has this call_id")

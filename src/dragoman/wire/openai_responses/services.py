@@ -1,4 +1,4 @@
-"""What OpenAI has besides Responses: its prompts can be counted."""
+"""OpenAI's token counting endpoint of the Responses API."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman.wire.openai_services import EMBEDDINGS, MODELS, UPLOADS
 from dragoman.wire.services import Counted, CountFormat, Services, number_at
 
 _NAME = "openai-responses"
-# What `responses/input_tokens` takes; it refuses the rest.
+# Fields that `responses/input_tokens` accepts; it refuses all others.
 _COUNTED = (
     "model", "input", "instructions", "tools", "tool_choice", "text", "reasoning",
     "previous_response_id", "conversation", "parallel_tool_calls", "truncation",
@@ -17,22 +17,22 @@ _COUNTED = (
 
 
 def encode_count(body: Mapping[str, Any], _model: str | None) -> dict[str, Any]:
-    """What is counted of a request."""
+    """The countable part of a request body."""
     return {key: body[key] for key in _COUNTED if key in body}
 
 
 def decode_count_request(wire: Mapping[str, Any], _path: str | None) -> Counted:
-    """A request without the settings that don't count."""
+    """Decode a token counting request, ignoring settings that don't count."""
     return Counted(wire)
 
 
 def decode_count(wire: Any) -> int:
-    """The tokens of the prompt."""
+    """Decode the number of prompt tokens."""
     return number_at(wire, "input_tokens", _NAME)
 
 
 def encode_count_response(tokens: int) -> dict[str, Any]:
-    """The same, for a client."""
+    """Encode the number of prompt tokens."""
     return {"object": "response.input_tokens", "input_tokens": tokens}
 
 

@@ -1,4 +1,4 @@
-"""How the answer should be: sampling, format, reasoning, and what the provider remembers."""
+"""Settings: sampling, output format, reasoning, and server-side state."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from dragoman.wire.target import Target
 from dragoman.wire.writing import Writing
 
 _LOGPROBS = "message.output_text.logprobs"
-_SEALED = "reasoning.encrypted_content"
-UNASKED = "unasked"
-"""Among a request's extras: see `is_unasked`."""
+_ENCRYPTED_REASONING = "reasoning.encrypted_content"
+NO_ENCRYPTED_REASONING = "unasked"
+"""A note in a request's extras: see `omits_encrypted_reasoning`."""
 
 
 def _exact_number(value: Any) -> float | None:
-    """A number that survives being stored as a double."""
+    """A number that a float holds exactly."""
     found = number(value)
     return found if found is not None and -(2**53) < found < 2**53 else None
 
 
 def _id_of(value: Any) -> str | None:
-    """The id of something that is given by it, or as an object that has it."""
+    """The id of something given as an id or as an object."""
     return text(value.get("id") if isinstance(value, dict) else value)
 
 
@@ -62,25 +62,27 @@ STATE = (
 )
 
 
-# --- all of them
+# --- all settings
 
 
-def decode_answer_settings(wire: Mapping[str, Any]) -> dict[str, Any]:
-    """The request's fields for how the answer should be."""
+def decode_request_settings(wire: Mapping[str, Any]) -> dict[str, Any]:
+    """Decode all settings of a request."""
     return {
         "sampling": decode_sampling(wire),
         "output": decode_output(wire),
-        "thinking": decode_thinking(wire),
+        "thinking": decode_thinking_config(wire),
         "state": decode_state(wire),
     }
 
 
-def encode_answer_settings(request: Request, writing: Writing, conversation: Any) -> dict[str, Any]:
-    """The fields of a body for how the answer should be."""
+def encode_request_settings(
+    request: Request, writing: Writing, conversation: Any
+) -> dict[str, Any]:
+    """Encode all settings of a request."""
     return {
         **encode_sampling(request.sampling, writing),
         **encode_output(request.output, writing),
-        **encode_thinking(request.thinking, writing),
+        **encode_thinking_config(request.thinking, writing),
         **encode_state(request.state, conversation),
     }
 
@@ -89,7 +91,7 @@ def encode_answer_settings(request: Request, writing: Writing, conversation: Any
 
 
 def decode_sampling(wire: Mapping[str, Any]) -> Sampling:
-    """How the answer is drawn."""
+    """Decode the sampling settings."""
     found = decode_settings(wire, SAMPLING)
     include = wire.get("include")
     if isinstance(include, list) and _LOGPROBS in include:
@@ -98,50 +100,50 @@ def decode_sampling(wire: Mapping[str, Any]) -> Sampling:
 
 
 def encode_sampling(sampling: Sampling, writing: Writing) -> dict[str, Any]:
-    """The fields of a request that say how the answer is drawn."""
-    lose_settings(sampling, _UNKNOWN, writing, "sampling", "this dialect has no such setting")
-    # Stored, 1 becomes 1.0; the overlay tells them apart.
+    """Encode the sampling settings."""
+    lose_settings(sampling, _UNKNOWN, writing, "sampling", "this setting is not supported")
+    # When stored, 1 becomes 1.0; the overlay distinguishes them.
     return {
         key: int(value) if isinstance(value, float) and value.is_integer() else value
         for key, value in encode_settings(sampling, SAMPLING).items()
     }
 
 
-def is_unasked(wire: Mapping[str, Any]) -> bool:
-    """Whether a body has nothing stored, and yet does not ask for sealed reasoning."""
+def omits_encrypted_reasoning(wire: Mapping[str, Any]) -> bool:
+    """Whether a body has `store: false` but does not request encrypted reasoning."""
     include = wire.get("include")
-    is_asked = isinstance(include, list) and _SEALED in include
-    return wire.get("store") is False and not is_asked
+    is_requested = isinstance(include, list) and _ENCRYPTED_REASONING in include
+    return wire.get("store") is False and not is_requested
 
 
 def is_stored(request: Request, own: Mapping[str, Any]) -> bool:
-    """Whether the provider keeps what it is sent; the word among its own fields is the last one."""
+    """Whether the provider stores the request; `store` in the extras (`own`) takes precedence."""
     store = request.state.store if request.state is not None else None
     return own.get("store", store) is not False
 
 
 def encode_include(request: Request, own: Mapping[str, Any]) -> dict[str, Any]:
-    """The field of a request that says what should come along; `own` has what it asked for.
+    """Encode `include`; `own` has the original value.
 
-    Where nothing is stored, reasoning can be replayed only if it comes sealed (W25, W26).
+    With `store: false`, reasoning can only be replayed if it is encrypted (W25, W26).
     """
     given = own.get("include")
     known = list(given) if isinstance(given, (list, tuple)) else []
     wanted = [_LOGPROBS] if request.sampling.logprobs else []
-    if not is_stored(request, own) and not note_of(request.extras, NAME, UNASKED):
-        wanted.append(_SEALED)
+    if not is_stored(request, own) and not note_of(request.extras, NAME, NO_ENCRYPTED_REASONING):
+        wanted.append(_ENCRYPTED_REASONING)
     kept = [name for name in known if name != _LOGPROBS or name in wanted]
-    asked = [*kept, *(name for name in wanted if name not in known)]
-    return {"include": asked} if asked or known else {}
+    requested = [*kept, *(name for name in wanted if name not in known)]
+    return {"include": requested} if requested or known else {}
 
 
-# --- the form of the answer
+# --- output format
 
 _FORMATS = {"text": "text", "json": "json_object"}
 
 
 def decode_output(wire: Mapping[str, Any]) -> Output | None:
-    """The format, if it is one of ours; else it stays as it is."""
+    """Decode `text.format`; None if it is unknown (then it stays in the extras)."""
     outer = wire.get("text")
     form: Any = outer.get("format") if isinstance(outer, dict) else None
     match form:
@@ -157,7 +159,7 @@ def decode_output(wire: Mapping[str, Any]) -> Output | None:
 
 
 def encode_output(output: Output | None, writing: Writing) -> dict[str, Any]:
-    """The field of a request that says the form of the answer."""
+    """Encode `text.format`."""
     if output is None:
         return {}
     if output.format != "schema":
@@ -178,10 +180,10 @@ def encode_output(output: Output | None, writing: Writing) -> dict[str, Any]:
 
 
 def _formatted(form: dict[str, Any], target: Target) -> dict[str, Any]:
-    """The form of the answer where the target looks for it."""
+    """The format in the field that the target supports."""
     body: dict[str, Any] = {"text": {"format": form}}
     if target.schemas.uses_chat_format and form["type"] != "text":
-        # As Chat has it: a schema in an object of its own.
+        # As in Chat: a schema in a nested object.
         inner = {key: value for key, value in form.items() if key != "type"}
         schema = {"json_schema": inner} if inner else {}
         body["response_format"] = {"type": form["type"], **schema}
@@ -191,24 +193,26 @@ def _formatted(form: dict[str, Any], target: Target) -> dict[str, Any]:
 # --- reasoning
 
 
-def decode_thinking(wire: Mapping[str, Any]) -> ThinkingConfig | None:
-    """How hard to think, if the request says so."""
+def decode_thinking_config(wire: Mapping[str, Any]) -> ThinkingConfig | None:
+    """Decode `reasoning`; None if it is missing or unknown."""
     reasoning = wire.get("reasoning")
     found = decode_settings(reasoning, _THINKING) if isinstance(reasoning, dict) else None
     return ThinkingConfig(**found) if found else None
 
 
-def encode_thinking(thinking: ThinkingConfig | None, writing: Writing) -> dict[str, Any]:
-    """The field of a request that says how hard to think."""
+def encode_thinking_config(thinking: ThinkingConfig | None, writing: Writing) -> dict[str, Any]:
+    """Encode `reasoning`."""
     if thinking is None:
         return {}
     if thinking.budget is not None:
-        writing.lose("thinking.budget", "this dialect knows efforts, not budgets")
+        writing.lose("thinking.budget", "budgets are not supported; only an effort is")
     body = encode_settings(thinking, _THINKING)
     if thinking.enabled is False:
         body["effort"] = "none"
     elif thinking.enabled and thinking.effort is None:
-        writing.lose("thinking.enabled", "this dialect knows how hard to think, not whether")
+        writing.lose(
+            "thinking.enabled", "thinking can't be switched on; only an effort is supported"
+        )
     if thinking.visible is False:
         body.pop("summary", None)
     elif thinking.visible:
@@ -216,19 +220,19 @@ def encode_thinking(thinking: ThinkingConfig | None, writing: Writing) -> dict[s
     return {"reasoning": body} if body else {}
 
 
-# --- what the provider remembers
+# --- server-side state
 
 
 def decode_state(wire: Mapping[str, Any]) -> State | None:
-    """What the request continues, and whether it is kept; a conversation may be an object."""
+    """Decode the fields for server-side state; a conversation may be an object."""
     found = decode_settings(wire, STATE)
     return State(**found) if found else None
 
 
 def encode_state(state: State | None, came: Any = None) -> dict[str, Any]:
-    """The fields of a request that say what it continues, and whether it is kept.
+    """Encode the fields for server-side state.
 
-    `came` is the conversation as it came: one that held more than its id stays an object.
+    `came` is the original conversation: one that had more than an id stays an object.
     """
     if state is None:
         return {}

@@ -1,4 +1,4 @@
-"""Where Responses has the settings that other APIs have as well."""
+"""Responses' fields for settings that other dialects also have."""
 
 from __future__ import annotations
 

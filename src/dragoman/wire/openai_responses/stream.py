@@ -1,8 +1,8 @@
-"""Streams, read: server-sent events become ours.
+"""Stream decoder: server-sent events to canonical events.
 
-Numbers of events and padding (`sequence_number`, `obfuscation`: W18) mean nothing beyond the
-stream and are dropped. The log probabilities of a text come with each piece, and all of them with
-its end. How far a server's own tools have come is carried as it is.
+Event numbers and padding (`sequence_number`, `obfuscation`: W18) mean nothing outside the stream
+and are dropped. The log probabilities of a text come with each delta, and all of them again at its
+end. Progress events of built-in tools become opaque events.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from dragoman.wire.openai_responses.response import (
     decode_finish,
     decode_head,
     identity_of,
-    probabilities_of,
+    logprobs_of,
 )
 from dragoman.wire.openai_responses.stream_items import GrowingItem, GrowingPart, Item, Items
 from dragoman.wire.overlay import fields_of, overlay_of
 from dragoman.wire.stream_decoding import DONE, FrameDecoder, Passing, object_in, stream_error
 
-_KEPT_ALIVE = frozenset({"keepalive", "ping"})
+_KEEP_ALIVE = frozenset({"keepalive", "ping"})
 _DROPPED = frozenset({"sequence_number", "obfuscation"})
 _FIELDS = _DROPPED | {
     "type", "response", "item", "item_id", "output_index", "content_index", "summary_index",
     "part", "delta", "logprobs", "text", "refusal", "annotation", "annotation_index", "name",
     "arguments", "input", "code", "call_id", "status",
 }  # fmt: skip
-"""What the events that are understood are made of."""
+"""The fields of known events."""
 _CHANGING_ID: Noises = {"item_id": ASCII_TEXT}
-_DETAILS = frozenset({"logprobs"})  # of a text that a server did not even announce
+_DETAILS = frozenset({"logprobs"})  # of a text that the server did not announce
 _PROGRESS = ("response.shell_call_command.", "response.apply_patch_call_operation_diff.")
-"""Pieces of calls that the client runs: their items have all of it in the end."""
+"""Deltas of client-run calls: their items have the whole content at the end."""
 _ITEM_ADDED = "response.output_item.added"
 _STATUSES = {
     "response.completed": "completed",
@@ -52,25 +52,25 @@ _STATUSES = {
 
 
 class Kind(NamedTuple):
-    """How a kind of part is streamed; empty names are events that there are none of."""
+    """How a kind of part is streamed. An empty name means that there is no such event."""
 
     delta: str = ""
     done: str = ""
     text: str = ""
-    """The field that has the whole text: of the event at its end, of its entry or of its item."""
+    """The field with the whole text, in the done event, in its entry or in its item."""
     field: str = ""
-    """The item's list of such parts; nothing where the item is the part."""
+    """The list of such parts in the item; empty if the item is the part."""
     place: str = ""
-    """The field of its events with its index in that list."""
+    """The event field with the index in that list."""
     part: str = ""
-    """What the names of the events of its beginning and its end begin with."""
+    """The prefix of its `added` and `done` events."""
     entry: Mapping[str, Any] = EMPTY
-    """How it begins in the list."""
+    """Its initial entry in the list."""
     item: Mapping[str, Any] = EMPTY
-    """How the item begins that holds the list."""
+    """The initial item that holds the list."""
     type: type[AnyPart] | None = None
     is_servers: bool = False
-    """Whether the text is only a piece of what the item says, of a tool that runs over there."""
+    """Whether the item is a server tool call, of which the text is only a part."""
 
 
 CONTENT = ("content", "content_index", "response.content_part")
@@ -112,7 +112,7 @@ MCP = Kind(
 _TEXTS = {kind.delta: kind for kind in (TEXT, REFUSAL, REASONING, SUMMARY)}
 _CALLS = {kind.delta: kind for kind in (FUNCTION, CUSTOM, CODE, MCP)}
 _DONE = [kind.done for kind in (*_TEXTS.values(), *_CALLS.values())]
-# Of the events about a part: the list that it is in, and the field with its place there.
+# By event of a part: the list that it is in, and the field with its index there.
 _PLACES = {
     f"{part}.{end}": (field, place)
     for field, place, part in (CONTENT, _SUMMARIES)
@@ -121,11 +121,11 @@ _PLACES = {
 
 
 class StreamDecoder(FrameDecoder[SseEvent]):
-    """Reads one response, whose items begin, grow and end side by side."""
+    """Decodes one response, whose items may be open at the same time."""
 
     _dialect = NAME
     PASSING = Passing(
-        # An end that leaves the items out says nothing of calls: they tell themselves.
+        # A final event may omit the items, so calls are recognised by their own events.
         (rb'"response"\s*:\s*\{', b'"error"', b'"function_call"', b'"custom_tool_call"')
     )
     _noise: ClassVar[Noises] = {"sequence_number": INTEGER, "obfuscation": ASCII_TEXT}
@@ -135,8 +135,10 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         self._items = Items(self._emit)
         self._head: Item | None = None
         self._id: Any = None
-        self._settings: Mapping[str, Any] = EMPTY  # of the response, as the last head had them
-        self._item_id: Any = None  # of the event before, if something grew
+        self._settings: Mapping[str, Any] = (
+            EMPTY  # of the response, from the latest lifecycle event
+        )
+        self._item_id: Any = None  # of the previous event, if a part grew
         self._has_failed = False
         self._is_over = False
 
@@ -150,7 +152,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         kind = wire.get("type")
         if type(kind) is not str:
             kind = "error" if "error" in wire else frame.event or ""
-        if kind in _KEPT_ALIVE:
+        if kind in _KEEP_ALIVE:
             return
         place = len(self._events)
         take = None if self._is_over else self.EVENTS.get(kind)
@@ -158,7 +160,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             is_progress = kind.startswith(_PROGRESS)
             self._emit(events.OpaqueEvent(NAME, _without(wire, _DROPPED), is_progress))
         elif not wire.keys() <= _FIELDS and kind != "error":
-            # Before the others: they may end the response. Null says nothing (`agent`).
+            # Emitted first, as the event may end the response. Nulls don't count (`agent`).
             fields = {
                 key: one for key, one in wire.items() if key not in _FIELDS and one is not None
             }
@@ -168,7 +170,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
                 self._events.insert(place, unknown)
                 self._growth = None
 
-    # --- the response: each of these returns whether the event was understood
+    # --- the response: each method returns whether the event was understood
 
     def _lifecycle(self, wire: Item, kind: str) -> bool:
         response: Any = wire.get("response")
@@ -180,7 +182,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             self._id = head.get("id")
             self._items.output.identity = identity_of(head)
         elif kind == "response.created" and known.get("id") != head.get("id"):
-            # Two answers spliced into one stream: what came first will never be finished.
+            # Two responses spliced into one stream: the first will never be finished.
             self._is_over = True
             self._emit(events.StreamError("the stream started over"))
             return True
@@ -189,7 +191,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         return True
 
     def _emit_head(self, head: Item) -> None:
-        """What is known of the response beside its items; GitHub's ids change on the way."""
+        """Emit what is known of the response except its items; GitHub's ids change mid-stream."""
         named = {"id": self._id} if type(self._id) is str else {}
         known = decode_head({**self._as_frozen(head), **named}, *decode_finish(head, ()))
         self._settings = fields_of(known.extras, NAME)
@@ -206,7 +208,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
             self._emit(events.UsageUpdate(known.usage))
 
     def _as_frozen(self, head: Item) -> Item:
-        """The head with what was there before as it was frozen then: tools come with every one."""
+        """Reuse the frozen values of unchanged fields: every lifecycle event repeats the tools."""
         known, same = self._settings, dict[str, Any]()
         for key, value in head.items():
             if value and type(value) in (dict, list) and key in known:
@@ -216,7 +218,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         return {**head, **same}
 
     def _terminal(self, wire: Item, kind: str) -> bool:
-        """The end, which has all of it once more; Codex' backend leaves the items out."""
+        """Decode the final event, which repeats everything; Codex's backend omits the items."""
         self._is_over = True
         response: Any = wire.get("response")
         if not isinstance(response, dict):
@@ -227,14 +229,14 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         parts = tuple([growing.part for growing in self._items.output.all])
         finish, word = decode_finish({"status": _STATUSES[kind], **response}, parts)
         if finish is not None:
-            self._emit(events.ChoiceFinish(finish, word, 0, probabilities_of(parts)))
+            self._emit(events.ChoiceFinish(finish, word, 0, logprobs_of(parts)))
         if not self._has_failed:
             is_failure = kind == "response.failed"
             self._emit(decode_failure(response) if is_failure else events.ResponseEnd())
         return True
 
     def _error(self, wire: Item, _kind: str) -> bool:
-        self._has_failed = True  # whatever follows, this answer is not complete
+        self._has_failed = True  # the response stays incomplete, whatever follows
         self._emit(decode_stream_error(wire))
         return True
 
@@ -257,18 +259,20 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         return has_begun if kind.endswith(".added") else item.end(field, index, entry) or has_begun
 
     def _place(self, wire: Item, kind: str) -> tuple[GrowingItem, str, int] | None:
-        """Where a part is: its item, the list in it, and its index there."""
+        """The position of a part: its item, the list in it, and its index there."""
         item = self._items.of(wire)
         field, key = _PLACES[kind]
         if item is None or item.is_done or field not in item.fields:
             return None
         index = wire.get(key)
-        if type(index) is not int:  # llama.cpp numbers nothing: the next one begins, the last ends
+        if (
+            type(index) is not int
+        ):  # llama.cpp sends no indexes: `added` means the next part, `done` the last
             count = item.count(field)
             index = count if kind.endswith(".added") else max(count - 1, 0)
         return item, field, index
 
-    # --- their growth
+    # --- deltas
 
     def _text_delta(self, wire: Item, name: str) -> bool:
         delta, kind = wire.get("delta"), _TEXTS[name]
@@ -290,7 +294,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         return True
 
     def _unannounced(self, item: GrowingItem | None, kind: Kind, wire: Item) -> GrowingPart | None:
-        """The part that a server forgot to announce, or gave no number."""
+        """The part of a delta that the server did not announce or number."""
         if item is None:
             item_id = wire.get("item_id")
             named = {"id": item_id} if type(item_id) is str else {}
@@ -325,13 +329,13 @@ class StreamDecoder(FrameDecoder[SseEvent]):
         return number is not None
 
     def _growth_of(self, wire: Item, grown: PartDelta, kept: tuple[list[str], ...] = ()) -> Growth:
-        """What an event let grow. Its item is found by its place: GitHub's ids change each time."""
+        """The growth caused by an event. Items are found by index, as GitHub's ids change."""
         known, self._item_id = self._item_id, wire.get("item_id")
         is_loose = known != self._item_id and type(wire.get("output_index")) is int
         return Growth(grown, ("delta",), (), kept, None, _CHANGING_ID if is_loose else None)
 
     def _repeated(self, _wire: Item, _kind: str) -> bool:
-        """The whole of a text, which the end of its part or item says again."""
+        """Ignore a whole text, which the end of its part or item repeats."""
         return True
 
     EVENTS: ClassVar[dict[str, Callable[[Any, Item, str], bool]]] = {
@@ -350,7 +354,7 @@ class StreamDecoder(FrameDecoder[SseEvent]):
 
 
 EVENTS = frozenset(StreamDecoder.EVENTS)
-"""The types of events that say something here; any other is carried as it is."""
+"""The known event types; any other becomes an opaque event."""
 
 
 def _index(wire: Item) -> int | None:
@@ -362,7 +366,7 @@ def _without(wire: Mapping[str, Any], fields: frozenset[str]) -> Item:
     return {key: value for key, value in wire.items() if key not in fields}
 
 
-# --- errors in mid-stream: the `error` event, and the error of a response that failed
+# --- mid-stream errors: the `error` event, and the error of a failed response
 
 _STATUS = {
     "server_error": 500,
@@ -375,14 +379,14 @@ _CODES = {429: "rate_limit_exceeded"}
 
 
 def decode_stream_error(wire: Item) -> events.StreamError:
-    """The error in an `error` event; its fields are in it, or in its `error`."""
+    """Decode an `error` event; its fields are at the top level or in its `error`."""
     inner = wire.get("error")
     fields = inner if isinstance(inner, dict) else wire
     return _decode_error(fields, overlay_of(wire, ("type", "sequence_number"), NAME))
 
 
 def decode_failure(response: Item) -> events.StreamError:
-    """The error of a response that failed, which keeps the details itself."""
+    """Decode the error of a failed response, which keeps the details itself."""
     error = response.get("error")
     return _decode_error(error if isinstance(error, dict) else {}, {})
 
@@ -394,7 +398,7 @@ def _decode_error(fields: Item, extras: Mapping[str, Any]) -> events.StreamError
 
 
 def encode_failure(error: events.StreamError) -> dict[str, str]:
-    """The error of a response that fails; of others' errors the status tells most."""
+    """Encode the error of a failed response; other dialects' errors map by status."""
     code = error.code or ""
     if code not in _STATUS:
         code = _CODES.get(error.status or 0, "server_error")

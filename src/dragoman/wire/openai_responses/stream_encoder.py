@@ -1,8 +1,8 @@
-"""Streams, written: our events become server-sent ones.
+"""Stream encoder: canonical events to server-sent events.
 
-The grammar (W33, W34): the response begins, each item begins, grows and ends in a place of its own
-(W35), and the last event has all of it once more. Items may be open side by side. An item ends
-with its last part, or, where another part might still belong to it, with the next event.
+The format (W33, W34): the response begins, each item begins, grows and ends at its own index
+(W35), and the last event repeats everything. Several items may be open at the same time. An item
+ends with its last part or, if another part might still belong to it, with the next event.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from dragoman.wire.fronts import pointed_back
 from dragoman.wire.lane.flows import Flow
 from dragoman.wire.losses import Loss, Repair
 from dragoman.wire.openai_responses.dialect import NAME
-from dragoman.wire.openai_responses.response import encode_body, has_word, put_probabilities
+from dragoman.wire.openai_responses.response import encode_body, has_equivalent, put_logprobs
 from dragoman.wire.openai_responses.stream import EVENTS, encode_failure
 from dragoman.wire.openai_responses.stream_item_writers import (
-    TOO_LATE,
-    Answer,
+    LATE_CONTENT,
     Body,
     ItemWriter,
+    OutputWriter,
     PartWriter,
     text_of,
 )
@@ -39,63 +39,65 @@ from dragoman.wire.overlay import fields_of
 from dragoman.wire.stream_encoding import CORRECTED, INTERRUPTED, EventEncoder
 
 _FAILED = events.ChoiceFinish(FinishReason.ERROR, "failed")
-_UNEXPLAINED = events.StreamError("the model failed while it answered")
+_UNKNOWN_FAILURE = events.StreamError("the model failed during its response")
 _UNFINISHED = frozenset({None, "queued", "in_progress"})
 _ENDS = {"incomplete": "response.incomplete", "failed": "response.failed",
          "cancelled": "response.incomplete"}  # fmt: skip
 
 
 class StreamEncoder(EventEncoder):
-    """Writes one response and its items."""
+    """Encodes one response and its items."""
 
     _dialect = NAME
-    _answers: ClassVar[type[Answer]] = Answer
+    _output_writer: ClassVar[type[OutputWriter]] = OutputWriter
 
     def __init__(self) -> None:
-        self._answer = self._answers()
-        super().__init__(self._answer.writing)
+        self._writer = self._output_writer()
+        super().__init__(self._writer.writing)
         self._has_begun = False
         self._first_error: events.StreamError | None = None
         self._parts: dict[Hashable, PartWriter] = {}
-        self._places: list[int] = []  # of each part that is written, which of the answer's it is
-        self._count = 0  # the answer's parts so far
+        self._places: list[int] = []  # by index of a written part: its index in the response
+        self._count = 0  # parts of the response so far
         self._items: list[ItemWriter] = []
         self._latest: ItemWriter | None = None
-        self._calls = MessageAccumulator()  # tells which call a piece belongs to, and its id
-        self._waiting: tuple[Hashable, ToolCall] | None = None  # a call, for the rest of its head
+        self._calls = MessageAccumulator()  # maps pieces to calls and their ids
+        self._waiting: tuple[Hashable, ToolCall] | None = (
+            None  # a call whose id and name may be incomplete
+        )
 
     @property
     def repairs(self) -> list[Repair]:
-        """What was changed so that it can be said, so far."""
+        """The repairs so far."""
         return pointed_back(super().repairs, {0: self._places})
 
     @property
     def losses(self) -> list[Loss]:
-        """What could not be said so far, each thing once."""
+        """The losses so far, each once."""
         return pointed_back(super().losses, {0: self._places})
 
     def _close(self) -> bytes:
-        """What to send when no more events come: a failure, if it is not complete (G1)."""
+        """The bytes to send when the events end: a failure if the response is incomplete (G1)."""
         return b"" if self._is_over else self._failed(self._first_error or INTERRUPTED)
 
     # --- the response
 
     def _started(self, event: events.ResponseStart) -> bytes:
         self._calls.add(event)
-        self._answer.came_from(self._start.origin)
-        # Azure's preamble to Chat tells nothing yet, other servers' first chunk half of it.
+        self._writer.set_origin(self._start.origin)
+        # Azure's Chat preamble has no id or model yet, and some servers' first chunk only one.
         is_enough = bool(self._start.id and self._start.model)
         return self._begun() if is_enough else b""
 
     def _begun(self) -> bytes:
-        """The first two events, as soon as something is known (G3)."""
+        """The first two events, sent as soon as possible (G3)."""
         if self._has_begun:
             return b""
         self._has_begun = True
         if not self._start.id:
-            self._start = self._start.replace(id=f"resp_{self._answer.id}")
+            self._start = self._start.replace(id=f"resp_{self._writer.id}")
         body = self._body(None) | {"output": [], "usage": None, "status": "in_progress"}
-        event = self._answer.event
+        event = self._writer.event
         return b"".join(
             [event(f"response.{kind}", response=body) for kind in ("created", "in_progress")]
         )
@@ -103,7 +105,7 @@ class StreamEncoder(EventEncoder):
     def _body(self, end: events.ChoiceFinish | None) -> Body:
         """The response without its items."""
         start = self._start
-        message = make_message(Role.ASSISTANT, id=self._answer.id, origin=start.origin)
+        message = make_message(Role.ASSISTANT, id=self._writer.id, origin=start.origin)
         choice = Choice(0, message)
         if end is not None:
             choice = Choice(0, message, end.finish, end.finish_raw)
@@ -126,22 +128,22 @@ class StreamEncoder(EventEncoder):
 
     def _usage_update(self, event: events.UsageUpdate) -> bytes:
         super()._usage_update(event)
-        return self._rested() + self._begun()
+        return self._end_of_stopped_item() + self._begun()
 
     def _choice_finish(self, event: events.ChoiceFinish) -> bytes:
         super()._choice_finish(event)
-        self._answer.is_cut_off = event.finish.is_cut_off
-        if not has_word(event.finish):
-            self._lose("choices[0].finish", "this reason has no word here")
-        written = self._begun() + self._pending() + self._rested()
+        self._writer.is_cut_off = event.finish.is_cut_off
+        if not has_equivalent(event.finish):
+            self._lose("choices[0].finish", "this finish reason has no equivalent")
+        written = self._begun() + self._pending() + self._end_of_stopped_item()
         return written if self._first_error is None else written + self._failed(self._first_error)
 
     def _put_logprobs(self, output: list[Body]) -> None:
-        """Others tell them at the end: the last event has them, when the text is written."""
+        """Add other dialects' log probabilities, which come at the end, to the last event."""
         logprobs = None if self._finish is None else self._finish.logprobs
         origin = self._start.origin
         if logprobs is not None and (origin is None or origin.dialect != NAME):
-            for loss in put_probabilities(logprobs, output):
+            for loss in put_logprobs(logprobs, output):
                 self._lose(loss.path, loss.reason)
 
     def _end(self) -> bytes:
@@ -153,19 +155,19 @@ class StreamEncoder(EventEncoder):
         if type(status) is not str or status in _UNFINISHED:
             status = body["status"] = "completed"
         elif status == "failed" and not isinstance(body.get("error"), dict):
-            body["error"] = encode_failure(_UNEXPLAINED)
+            body["error"] = encode_failure(_UNKNOWN_FAILURE)
         kind = _ENDS.get(status, "response.completed")
-        return written + self._answer.event(kind, response=body)
+        return written + self._writer.event(kind, response=body)
 
-    # --- its failure
+    # --- errors
 
     def _stream_error(self, event: events.StreamError) -> bytes:
-        """An error; the provider's own event is followed by the failure of the response."""
+        """Encode an error; an `error` event of this dialect is followed by `response.failed`."""
         wire = fields_of(event.extras, NAME)
         if not wire or self._first_error is not None:
             return self._failed(event)
         self._first_error = event
-        return self._begun() + self._answer.event("error", **wire)
+        return self._begun() + self._writer.event("error", **wire)
 
     def _failed(self, error: events.StreamError) -> bytes:
         written = self._begun() + self._pending()
@@ -175,46 +177,46 @@ class StreamEncoder(EventEncoder):
         body |= {"status": "failed", "output": self._output()}
         if not isinstance(body.get("error"), dict):
             body["error"] = encode_failure(error)
-        return written + self._answer.event("response.failed", response=body)
+        return written + self._writer.event("response.failed", response=body)
 
-    # --- its parts
+    # --- parts
 
     def _part_start(self, event: events.PartStart) -> bytes:
         return self._begun() + self._pending() + self._begin(event.index, event.part)
 
     def _begin(self, key: Hashable, begun: AnyPart) -> bytes:
-        """A part of the answer begins."""
+        """Start a part of the response."""
         self._count += 1
         return self._placed(key, begun, self._count - 1)
 
     def _placed(self, key: Hashable, begun: AnyPart, place: int) -> bytes:
-        """A part begins, in the item of the one before it or in its own."""
+        """Start a part, in the item of the previous part or in a new one."""
         latest, written = self._latest, b""
-        if latest is None or latest.is_done or not self._goes_on(latest, begun):
+        if latest is None or latest.is_done or not self._continues(latest, begun):
             if latest is not None and (latest.is_stopped or latest.may_end):
                 written = latest.end()
-            latest = self._latest = ItemWriter(self._answer, len(self._places))
+            latest = self._latest = ItemWriter(self._writer, len(self._places))
             self._items.append(latest)
         part, shown = latest.start(len(self._places), begun)
         self._places.append(place)
         self._parts[key] = part
         return written + shown
 
-    def _goes_on(self, item: ItemWriter, part: AnyPart) -> bool:
-        return item.last is not None and self._answer.writing.continues(part, item.last)
+    def _continues(self, item: ItemWriter, part: AnyPart) -> bool:
+        return item.last is not None and self._writer.writing.continues(part, item.last)
 
     def _part_delta(self, event: PartDelta) -> bytes:
         part = self._parts.get(event.index)
         if part is not None and not part.item.is_done and not part.is_stopped:
             return part.item.grow(part, event)
         written = self._begun() + self._pending()
-        if part is None:  # a server that forgot to announce it: text is the likeliest
+        if part is None:  # not initial_item by the server: most likely text
             written += self._begin(event.index, Text(""))
-        elif not event.text:  # a late source, or seal: the end of the response has it
+        elif not event.text:  # a late citation or signature: sent in the last event
             part.grown.grow(event)
             return written
         elif not part.item.may_end:
-            self._answer.lose(part.number, TOO_LATE)
+            self._writer.lose(part.number, LATE_CONTENT)
             return written
         else:
             written += self._continued(event.index, part)
@@ -222,7 +224,7 @@ class StreamEncoder(EventEncoder):
         return written + part.item.grow(part, event)
 
     def _continued(self, index: int, part: PartWriter) -> bytes:
-        """An item for more of a text whose own has ended, since another had begun meanwhile."""
+        """Start a new item for the rest of a text whose item was ended early for another part."""
         state = part.state
         more: AnyPart = Text("", origin=state.origin)
         if isinstance(state, Refusal):
@@ -249,25 +251,25 @@ class StreamEncoder(EventEncoder):
         return written + item.end() if item.is_stopped and is_last else written
 
     def _rest_of(self, part: PartWriter, final: AnyPart | None) -> AnyPart | None:
-        """The final form of a part, which is of the whole of it, for what came after its item."""
+        """The share of a part's final form that belongs to the current item."""
         state, before = part.state, part.before
         if before is None or final is None or type(final) is not type(state):
             return final
         whole = text_of(final)
         if not whole.startswith(before):
-            self._answer.lose(part.number, CORRECTED)
+            self._writer.lose(part.number, CORRECTED)
             return None
         return state.replace(text=whole[len(before) :])
 
-    def _rested(self) -> bytes:
-        """The end of an item that nothing more was said of."""
+    def _end_of_stopped_item(self) -> bytes:
+        """End the latest item if all its parts have stopped."""
         latest = self._latest
         return latest.end() if latest is not None and latest.is_stopped else b""
 
     # --- calls in pieces
 
     def _tool_call_delta(self, event: ToolCallDelta) -> bytes:
-        """A piece of a call; its id and its name may take several pieces (W7, W8)."""
+        """Encode a piece of a call, whose id and name may come in several pieces (W7, W8)."""
         place, head = self._calls.add_call(event)
         key, more = ("call", place), event.arguments_delta
         written, part = self._begun(), self._parts.get(key)
@@ -282,7 +284,7 @@ class StreamEncoder(EventEncoder):
         return written + part.item.grow(part, PartDelta(0, more)) if more else written
 
     def _pending(self) -> bytes:
-        """The beginning of the call whose head was waited for."""
+        """Start the call that was waiting for its id and name."""
         waiting, self._waiting = self._waiting, None
         return b"" if waiting is None else self._begin(*waiting)
 
@@ -295,19 +297,19 @@ class StreamEncoder(EventEncoder):
         flow = None if part is None else part.item.flow(part, event)
         return None if flow is None else flow.beside(*kept(event))
 
-    # --- what else there is
+    # --- unknown events
 
     def _opaque(self, payload: Body) -> bytes | None:
         kind = payload.get("type")
         if type(kind) is not str or not is_event_name(kind) or kind in EVENTS:
             return None
         body = dict(payload)
-        item = self._answer.placed(body)
+        item = self._writer.placed(body)
         if item is not None:
             body["output_index"] = item.index
             if "item_id" in body:
                 body["item_id"] = item.id
-            return item.progress() + self._answer.whole(body)
+            return item.progress() + self._writer.whole(body)
         if {"item_id", "output_index"} & body.keys():
             return None
-        return self._begun() + self._answer.whole(body)
+        return self._begun() + self._writer.whole(body)

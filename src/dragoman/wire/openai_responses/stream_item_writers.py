@@ -1,7 +1,7 @@
-"""Items on their way: written as they begin, grow and end.
+"""Writers for the items of a stream, as they begin, grow and end.
 
-What an item is at any moment is decided by the plain form: the parts that it has so far, written
-as an item. Only the pieces in between are of the stream's own.
+The state of an item is that of a whole response: its parts so far, encoded as an item. Only the
+deltas in between are specific to streams.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dragoman.wire.framing import sse
 from dragoman.wire.lane.flows import Delta, Flow, Writer, encode_text, lines_of
 from dragoman.wire.openai_responses.content import encode_citation, encode_unknown_part
 from dragoman.wire.openai_responses.content_items import is_content, shown_form
-from dragoman.wire.openai_responses.content_turns import MessageWriter, made_id
+from dragoman.wire.openai_responses.content_turns import MessageWriter, generated_id
 from dragoman.wire.openai_responses.content_types import PREFIXES
 from dragoman.wire.openai_responses.dialect import NAME
 from dragoman.wire.openai_responses.stream import (
@@ -41,22 +41,22 @@ from dragoman.wire.openai_responses.stream import (
     Kind,
 )
 from dragoman.wire.openai_responses.stream_progress import (
-    News,
-    announced,
-    news_of_beginning,
-    news_of_end,
+    ProgressEvent,
+    end_events,
+    initial_item,
+    start_events,
 )
 from dragoman.wire.openai_responses.tools_client import client_tool_of
 from dragoman.wire.stream_encoding import CORRECTED, TEXTS, SentPart, arguments_of
 
 Body = dict[str, Any]
 _EMPTIED: dict[str, Any] = {"content": [], "summary": [], "arguments": "", "input": ""}
-TOO_LATE = "what was added to a part after its end is left out"
+LATE_CONTENT = "content added to a part after its end is left out"
 
 _WHOLE = Kind()
 _SERVERS = {"code_interpreter": CODE, "mcp": MCP}
 _KINDS: dict[type, Kind] = {Text: TEXT, Refusal: REFUSAL}
-# What is sealed is nowhere but in the item itself.
+# Encrypted content is not streamed; it is only in the item itself.
 _THINKING: dict[str, Kind] = {"summary": SUMMARY, "full": REASONING}
 
 
@@ -77,7 +77,7 @@ def streamed_as(part: AnyPart) -> Kind:
 
 
 def text_of(part: AnyPart) -> str:
-    """The text that a part has so far, or its arguments."""
+    """The text or arguments of a part so far."""
     if isinstance(part, TEXTS):
         return part.text
     return arguments_of(part) if isinstance(part, ToolCall) else ""
@@ -94,39 +94,39 @@ _DELTA = (
 )
 
 
-class Answer:
-    """One answer: its events, each with the next number (W33), and the items in their places."""
+class OutputWriter:
+    """Writes the events of one response, numbered consecutively (W33), and tracks its items."""
 
     __slots__ = ("_by_id", "_number", "_placed", "id", "is_cut_off", "writing")
 
     def __init__(self) -> None:
-        self.writing = MessageWriter(is_cut_off=True)  # so far
-        self.is_cut_off = False  # before the model was done
+        self.writing = MessageWriter(is_cut_off=True)  # until the finish reason is known
+        self.is_cut_off = False  # the response was truncated
         self.id = new_id()
-        """What the ids are made of that it gives."""
+        """The base of generated ids."""
         self._number = -1
         self._placed: list[ItemWriter] = []
         self._by_id: dict[str, ItemWriter] = {}
-        self.came_from(None)
+        self.set_origin(None)
 
     def event(self, type: str, **fields: Any) -> bytes:
-        """Any event, named twice: clients look at either."""
+        """Encode an event. Its type is sent twice: clients look at either."""
         return self.whole({"type": type, "sequence_number": 0, **fields})
 
     def whole(self, body: dict[str, Any]) -> bytes:
-        """An event that has its type already."""
+        """Encode an event body that has its type."""
         self._number += 1
         body["sequence_number"] = self._number
         return sse(dumps(body), body["type"])
 
     def text_delta(self, item_id: bytes, place: tuple[int, int], text: str, logprobs: Any) -> bytes:
-        """More of a text; the item's id is JSON already."""
+        """Encode a text delta; the item's id is already JSON."""
         self._number += 1
         listed = dumps(logprobs) if logprobs else b"[]"
         return _TEXT_DELTA % (self._number, item_id, *place, dumps(text), listed)
 
     def flow(self, form: bytes) -> Writer:
-        """What writes one delta after the other, each with the next number."""
+        """A writer for repeated deltas, each with the next number."""
 
         def encode(text: str) -> bytes:
             written = encode_text(text)
@@ -141,19 +141,19 @@ class Answer:
 
         return Writer(encode, encode_all)
 
-    def came_from(self, origin: Origin | None) -> None:
-        """Where it comes from is known."""
-        # Its parts are elsewhere.
+    def set_origin(self, origin: Origin | None) -> None:
+        """Set the origin of the response."""
+        # Without parts, which are written one by one.
         self.writing.begin(make_message(Role.ASSISTANT, id=self.id, origin=origin))
 
     def place(self, item: ItemWriter) -> int:
-        """Give an item the next place in the output (W35)."""
+        """Assign the next output index to an item (W35)."""
         self._placed.append(item)
         self._by_id[item.id] = item
         return len(self._placed) - 1
 
     def placed(self, wire: Mapping[str, Any]) -> ItemWriter | None:
-        """The item that an event is about, by its id or its place, if it is still open."""
+        """The open item that an event refers to by id or index."""
         named, index = wire.get("item_id"), wire.get("output_index")
         item = self._by_id.get(named) if type(named) is str else None
         if named is None and type(index) is int and 0 <= index < len(self._placed):
@@ -161,7 +161,7 @@ class Answer:
         return None if item is None or item.is_done else item
 
     def item(self, parts: Sequence[Part], start: int) -> Body | None:
-        """The item of these parts, the first of which has that number; None where it has no place.
+        """Encode parts as an item, the first with index `start`; None if they are not supported.
 
         In a stream each item has an id, and content is always a list.
         """
@@ -171,35 +171,35 @@ class Answer:
         if not written:
             return None
         if not isinstance(written[0], Mapping):
-            self.lose(start, "what is no object is no item in a stream")
+            self.lose(start, "an item that is not an object is left out of a stream")
             return None
         item = dict(written[0])
         if "role" in item:
             item.setdefault("type", "message")
         if type(item.get("id")) is not str:
-            item["id"] = made_id(item.get("type"), self.id, start)
+            item["id"] = generated_id(item.get("type"), self.id, start)
         if type(item.get("content")) is str and item.get("role") == "assistant":
             item["content"] = [{**TEXT.entry, "text": item["content"]}]
         return item
 
     def lose(self, number: int, reason: str) -> None:
-        """Note what could not be said of a part."""
+        """Report a part as lost."""
         self.writing.lose(f"choices[0].message.parts[{number}]", reason)
 
 
 class PartWriter(SentPart):
-    """A part on its way: what it is so far, and what was sent of it."""
+    """A part being written: its state so far, and what was sent of it."""
 
     __slots__ = ("before", "first", "grown", "index", "is_stopped", "item", "kind")
 
     def __init__(self, item: ItemWriter, number: int, part: AnyPart) -> None:
-        super().__init__(number, part)  # the number among those that are written
+        super().__init__(number, part)  # its index among the written parts
         self.item = item
-        self.first = part  # as it began
+        self.first = part  # its initial state
         self.kind = streamed_as(part)
-        self.index: int | None = None  # in its item, once it is there for all to see
+        self.index: int | None = None  # its index in the item, once it was sent
         self.is_stopped = False
-        self.before: str | None = None  # what an item has that had to end, if this is the rest
+        self.before: str | None = None  # the text in earlier items, if this is the rest
         self.grown = GrowingPart(part)
 
     @property
@@ -209,14 +209,24 @@ class PartWriter(SentPart):
 
 
 class ItemWriter:
-    """An item on its way."""
+    """An item being written."""
 
-    __slots__ = ("_answer", "_counts", "_id", "_known", "_parts", "_start", "id", "index",
-                 "is_done", "last")  # fmt: skip
+    __slots__ = (
+        "_counts",
+        "_id",
+        "_known",
+        "_parts",
+        "_start",
+        "_writer",
+        "id",
+        "index",
+        "is_done",
+        "last",
+    )  # fmt: skip
 
-    def __init__(self, answer: Answer, start: int) -> None:
-        self._answer = answer
-        self._start = start  # the number of its first part
+    def __init__(self, answer: OutputWriter, start: int) -> None:
+        self._writer = answer
+        self._start = start  # index of its first part
         self._parts: list[PartWriter] = []
         self._counts = {"content": 0, "summary": 0}
         self._id = b""
@@ -228,7 +238,7 @@ class ItemWriter:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether all its parts are done."""
+        """Whether all its parts have stopped."""
         return all(part.is_stopped for part in self._parts)
 
     @property
@@ -241,25 +251,25 @@ class ItemWriter:
 
     @property
     def may_end(self) -> bool:
-        """Whether it may end before its parts do: others' texts, of which more can follow."""
+        """Whether it may end before its parts: other dialects' texts can continue in a new item."""
         part = self.last
-        return isinstance(part, TEXTS) and not self._answer.writing.is_own(part)
+        return isinstance(part, TEXTS) and not self._writer.writing.is_own(part)
 
-    # --- its parts
+    # --- parts
 
     def start(self, number: int, begun: AnyPart) -> tuple[PartWriter, bytes]:
-        """A part begins."""
+        """Start a part."""
         part = PartWriter(self, number, begun)
         self._parts.append(part)
         self.last = begun
-        return part, self._shown(part, begun)
+        return part, self._part_begin(part, begun)
 
     def grow(self, part: PartWriter, delta: PartDelta) -> bytes:
-        """A part grows."""
+        """Add a delta to a part."""
         part.grown.grow(delta)
         text = delta.text
         if part.index is None:
-            return self._shown(part, part.state) if text else b""
+            return self._part_begin(part, part.state) if text else b""
         written = self._delta(part, text, delta.extras) if text else b""
         for citation in delta.citations:
             annotation = encode_citation(citation)
@@ -268,36 +278,36 @@ class ItemWriter:
         return written
 
     def flow(self, part: PartWriter, like: Delta) -> Flow | None:
-        """How more of a part is written, now that it is there for all to see."""
+        """A fast path for deltas of a part that was already sent."""
         kind, is_open = part.kind, not (self.is_done or part.is_stopped)
         if part.index is None or not kind.delta or not is_open:
             return None
-        return Flow(like, self._answer.flow(self._form(part)), part.grown.pieces, part.pieces)
+        return Flow(like, self._writer.flow(self._form(part)), part.grown.pieces, part.pieces)
 
     def stop(self, part: PartWriter, final: AnyPart | None = None) -> bytes:
-        """A part is done; where it is done already, this is another final form of it."""
-        if final is not None and self._takes_back(part, final):
-            self._answer.lose(part.number, CORRECTED)
+        """Stop a part, or replace the final form of a stopped one."""
+        if final is not None and self._is_contradicted(part, final):
+            self._writer.lose(part.number, CORRECTED)
         elif final is not None:
             part.grown = GrowingPart(final)
         if part.is_stopped or self.is_done:
-            if self.index is None and text_of(part.state):  # it had nothing to show, and ended so
-                self._answer.lose(part.number, TOO_LATE)
+            if self.index is None and text_of(part.state):  # it ended without being sent
+                self._writer.lose(part.number, LATE_CONTENT)
             return b""
         part.is_stopped = True
         state = part.state
-        if part.index is None and self._waits(part):
+        if part.index is None and self._must_be_complete(part):
             part.kind = self._kind_of(state)
         if part.kind is FUNCTION and isinstance(state, ToolCall) and self._lacks_arguments(state):
             state = state.replace_unchecked(raw=NO_ARGUMENTS)
-        part.grown = GrowingPart(state)  # it is put together once
-        shown = self._shown(part, state) if part.index is None else b""
-        return shown + self._ended(part, state)
+        part.grown = GrowingPart(state)  # built only once
+        shown = self._part_begin(part, state) if part.index is None else b""
+        return shown + self._part_end(part, state)
 
-    def _takes_back(self, part: PartWriter, final: AnyPart) -> bool:
-        """Whether a last word leaves nothing of what was begun, or makes it another thing.
+    def _is_contradicted(self, part: PartWriter, final: AnyPart) -> bool:
+        """Whether the final form contradicts what was sent: empty, or of another type.
 
-        An item that has its place must be there in the end: others' thoughts are none if empty.
+        An item that was sent must exist at the end, and empty thinking of others has no item.
         """
         is_shown = part.index is not None
         state = part.state
@@ -306,30 +316,30 @@ class ItemWriter:
         return is_shown and isinstance(final, Thinking) and self._is_nothing(final)
 
     def _is_nothing(self, thought: Thinking) -> bool:
-        return not thought.text and not self._answer.writing.is_own(thought)
+        return not thought.text and not self._writer.writing.is_own(thought)
 
-    def _waits(self, part: PartWriter) -> bool:
-        """Whether a call is shown whole only: another model's, of a tool that a client runs."""
+    def _must_be_complete(self, part: PartWriter) -> bool:
+        """Whether a call is only sent complete: another dialect's, of a client-run tool."""
         state = part.first
         is_client_call = isinstance(state, ToolCall) and client_tool_of(state) is not None
-        return is_client_call and not self._answer.writing.is_own(state)
+        return is_client_call and not self._writer.writing.is_own(state)
 
     def _kind_of(self, call: AnyPart) -> Kind:
-        """How a call is streamed, once it is whole: as a function's if no client could run it."""
-        item = self._answer.item([call], self._start)
+        """How a complete call is streamed: as a function call if no client could run it."""
+        item = self._writer.item([call], self._start)
         is_function = item is not None and item.get("type") == "function_call"
         return FUNCTION if is_function else streamed_as(call)
 
     def _lacks_arguments(self, call: ToolCall) -> bool:
-        """Whether others' call has none, which clients would parse; if cut off, it may (I7)."""
-        is_excused = self._answer.is_cut_off or self._answer.writing.is_own(call)
+        """Whether another dialect's call needs an empty object; not if truncated (I7)."""
+        is_excused = self._writer.is_cut_off or self._writer.writing.is_own(call)
         return call.raw == "" and not is_excused
 
-    def _shown(self, part: PartWriter, state: AnyPart) -> bytes:
-        """The beginning of a part, once there is something to see; and of its item before it."""
+    def _part_begin(self, part: PartWriter, state: AnyPart) -> bytes:
+        """The start events of a part, and of its item, once there is something to send."""
         if isinstance(state, Thinking) and self._is_nothing(state):
             return b""
-        if self._waits(part) and not part.is_stopped:
+        if self._must_be_complete(part) and not part.is_stopped:
             return b""
         begun = self._begun()
         if self.index is None:
@@ -344,7 +354,7 @@ class ItemWriter:
         return begun + self._delta(part, text, {}) if text else begun
 
     def _form(self, part: PartWriter) -> bytes:
-        """An event with more of a part, but for its number and its text."""
+        """The template of a delta event, without its number and text."""
         kind = part.kind
         place = b'"%b":%d,' % (kind.place.encode(), part.index or 0) if kind.place else b""
         more = b',"logprobs":[]' if kind is TEXT else b""
@@ -361,7 +371,7 @@ class ItemWriter:
         ours = extras.get(NAME) if extras else None
         logprobs = ours.get("logprobs") if isinstance(ours, Mapping) else None
         place = (self.index or 0, part.index or 0)
-        return self._answer.text_delta(self._id, place, text, _listed(logprobs))
+        return self._writer.text_delta(self._id, place, text, _listed(logprobs))
 
     def _annotation(self, part: PartWriter, annotation: Any) -> bytes:
         number = part.cited
@@ -371,29 +381,29 @@ class ItemWriter:
             annotation_index=number, annotation=annotation,
         )  # fmt: skip
 
-    def _ended(self, part: PartWriter, state: AnyPart) -> bytes:
-        """The end of a part, with what was not said piece by piece."""
-        kind, said = part.kind, "".join(part.pieces)
+    def _part_end(self, part: PartWriter, state: AnyPart) -> bytes:
+        """The end events of a part, with what was not sent as deltas."""
+        kind, sent = part.kind, "".join(part.pieces)
         if not (kind.field or kind.text):
             return b""
         body = self._entry(part, state)
         if part.index is None:
             return b""
-        if body is None:  # it has become something else: what was begun has to end
-            body = {**kind.entry, kind.text: said} if kind.text else dict(kind.entry)
+        if body is None:  # it became something else, but what was started must end
+            body = {**kind.entry, kind.text: sent} if kind.text else dict(kind.entry)
         found, written = body.get(kind.text), b""
-        whole = found if type(found) is str else said
-        if not kind.is_servers and len(whole) > len(said) and whole.startswith(said):
-            written = self._delta(part, whole[len(said) :], {})
+        whole = found if type(found) is str else sent
+        if not kind.is_servers and len(whole) > len(sent) and whole.startswith(sent):
+            written = self._delta(part, whole[len(sent) :], {})
         if kind is TEXT and isinstance(annotations := body.get("annotations"), (list, tuple)):
             for annotation in annotations[part.cited :]:
                 written += self._annotation(part, annotation)
-        written += self._told(part, whole, body)
+        written += self._done_event(part, whole, body)
         done = self._about(part, f"{kind.part}.done", part=body) if kind.field else b""
         return written + done
 
-    def _told(self, part: PartWriter, whole: str, body: Body) -> bytes:
-        """The whole text, once."""
+    def _done_event(self, part: PartWriter, whole: str, body: Body) -> bytes:
+        """The event with the whole text, sent once."""
         kind = part.kind
         if not kind.done or (kind.is_servers and not part.pieces):
             return b""
@@ -402,7 +412,7 @@ class ItemWriter:
         return self._about(part, kind.done, **{kind.text: whole}, **more)
 
     def _entry(self, part: PartWriter, state: AnyPart) -> Body | None:
-        """A part as its item has it."""
+        """The entry of a part in its item."""
         kind = part.kind
         item = self._item([state], part.number)
         if item is None or not kind.field:
@@ -412,34 +422,34 @@ class ItemWriter:
         return dict(entry) if isinstance(entry, Mapping) else None
 
     def progress(self) -> bytes:
-        """The whole code for a server's tool: it comes before the news of its execution."""
+        """The whole code of a server tool call, which precedes its progress events."""
         first = self._parts[0]
-        return self._told(first, "".join(first.pieces), {}) if first.kind.is_servers else b""
+        return self._done_event(first, "".join(first.pieces), {}) if first.kind.is_servers else b""
 
     def _about(self, part: PartWriter, type: str, /, **fields: Any) -> bytes:
         place = {part.kind.place: part.index} if part.kind.place else {}
-        return self._answer.event(type, item_id=self.id, output_index=self.index, **place, **fields)
+        return self._writer.event(type, item_id=self.id, output_index=self.index, **place, **fields)
 
-    # --- the item itself
+    # --- the item
 
     def body(self) -> Body | None:
-        """The item as it is now."""
+        """The current state of the item."""
         return self._item([part.state for part in self._parts], self._start)
 
     def _item(self, states: list[AnyPart], start: int) -> Body | None:
-        """The item of these parts, which are often those that were asked for last."""
-        said = [start, self._answer.writing.origin, *states]
+        """Encode parts as an item; cached, as the same parts are often requested again."""
+        key = [start, self._writer.writing.origin, *states]
         known, item = self._known
-        if len(said) != len(known) or not all(map(is_, said, known)):
-            item = self._answer.item(states, start)
-            self._known = said, item
+        if len(key) != len(known) or not all(map(is_, key, known)):
+            item = self._writer.item(states, start)
+            self._known = key, item
         return None if item is None else dict(item)
 
     def _begun(self) -> bytes:
         if self.index is not None or (item := self.body()) is None:
             return b""
         self.id = item["id"]
-        self.index = self._answer.place(self)
+        self.index = self._writer.place(self)
         self._id = dumps(self.id)
         kind = item.get("type")
         if type(kind) is str and kind in PREFIXES:
@@ -449,16 +459,16 @@ class ItemWriter:
             if "status" in item:
                 item["status"] = "in_progress"
         first = self._parts[0].state
-        item = announced(item, first)
-        added = self._answer.event("response.output_item.added", output_index=self.index, item=item)
-        return added + self._news(news_of_beginning(first))
+        item = initial_item(item, first)
+        added = self._writer.event("response.output_item.added", output_index=self.index, item=item)
+        return added + self._progress_events(start_events(first))
 
-    def _news(self, news: Iterable[News]) -> bytes:
+    def _progress_events(self, news: Iterable[ProgressEvent]) -> bytes:
         place = {"item_id": self.id, "output_index": self.index}
-        return b"".join([self._answer.event(name, **place, **said) for name, said in news])
+        return b"".join([self._writer.event(name, **place, **fields) for name, fields in news])
 
     def end(self) -> bytes:
-        """The end of the item."""
+        """End the item."""
         if self.is_done:
             return b""
         open_parts = [part for part in self._parts if not part.is_stopped]
@@ -467,9 +477,9 @@ class ItemWriter:
         item = self.body()
         if self.index is None or item is None:
             return written
-        item["id"] = self.id  # whatever it is called in the end: clients compare
-        written += self._news(news_of_end([part.state for part in self._parts]))
-        return written + self._answer.event(
+        item["id"] = self.id  # the id must not change: clients compare it
+        written += self._progress_events(end_events([part.state for part in self._parts]))
+        return written + self._writer.event(
             "response.output_item.done", output_index=self.index, item=item
         )
 

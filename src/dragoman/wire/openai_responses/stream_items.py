@@ -1,8 +1,8 @@
-"""Items of a stream that are still growing, read as the plain form would read them.
+"""Items of a stream between their start and their end, decoded like those of a whole response.
 
-A part that begins is decoded as if its item were complete: most become so, and of an answer that
-was cut off the message tells (it has no finish). Where the item, once done, says something else,
-its parts are told again.
+A part that begins is decoded as if its item were complete: most become so, and a truncated message
+is recognised by its missing finish reason. If the completed item differs, its parts are emitted
+again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dragoman.model.derived_ids import UNKNOWN_RESPONSE, derived_call_id
 from dragoman.model.jsontext import dumps
 from dragoman.model.parts import Opaque, ServerToolCall
 from dragoman.model.tools import ToolCall
-from dragoman.wire.openai_responses.content_items import decode_output_item, is_thought
+from dragoman.wire.openai_responses.content_items import decode_output_item, is_reasoning_text
 from dragoman.wire.openai_responses.dialect import ORIGIN
 from dragoman.wire.openai_responses.tools_calls import TYPES
 from dragoman.wire.openai_responses.tools_client import begun
@@ -26,17 +26,17 @@ from dragoman.wire.stream_decoding import Emit, PartEvents
 
 Item = dict[str, Any]
 
-# The lists that an item's parts come out of, in the order of the parts.
+# The lists of an item that hold its parts, in the order of the parts.
 _FIELDS = {"message": ("content",), "reasoning": ("summary", "content")}
 _TEXTS = {types.call: types.text for types in TYPES.values()}
 _SERVERS = {"mcp_call": "arguments", "code_interpreter_call": "code"}
 _THOUGHTS = {"summary": "summary_text", "content": "reasoning_text"}
-_LATE = frozenset({"content", "summary", "encrypted_content"})  # of items that hold parts: W26
+_LATE = frozenset({"content", "summary", "encrypted_content"})  # of items with parts: W26
 _FILLING = {"text": "", "refusal": ""}
 
 
 class GrowingPart:
-    """A part that has begun: its number among the events, and what was told of it last."""
+    """A started part: its index among the events, and its last emitted state."""
 
     __slots__ = ("is_stopped", "number", "part", "place")
 
@@ -48,7 +48,7 @@ class GrowingPart:
 
 
 class OutputParts:
-    """What the items of one answer share: its parts, and the ids of its calls."""
+    """State shared by the items of one response: its parts, and the ids of its calls."""
 
     __slots__ = ("_call_ids", "_events", "all", "identity", "last")
 
@@ -60,7 +60,7 @@ class OutputParts:
         self.last: AnyPart | None = None
 
     def start(self, part: AnyPart, place: tuple[int, ...]) -> GrowingPart:
-        """A part begins."""
+        """Start a part."""
         if isinstance(part, ToolCall):
             part = self._named(part, place)
         growing = GrowingPart(self._events.start(part), part, place)
@@ -69,7 +69,7 @@ class OutputParts:
         return growing
 
     def settle(self, growing: GrowingPart, part: AnyPart) -> bool:
-        """The final form of a part is known; returns whether that is news."""
+        """Set the final form of a part; returns whether it changed."""
         part = self._settled(part, growing)
         if growing.is_stopped and growing.part.identical(part):
             return False
@@ -78,13 +78,13 @@ class OutputParts:
         return True
 
     def stop(self, growing: GrowingPart) -> None:
-        """No more of a part comes, and its final form never came."""
+        """Stop a part whose final form never came."""
         if not growing.is_stopped:
             growing.is_stopped = True
             self._events.stop(growing.number)
 
     def _settled(self, part: AnyPart, growing: GrowingPart) -> AnyPart:
-        """The final form of a part; a call keeps the id that it was given at its start."""
+        """The final form of a part; a call keeps the id assigned at its start."""
         known = growing.part
         if not isinstance(part, ToolCall) or not isinstance(known, ToolCall):
             return part
@@ -94,17 +94,17 @@ class OutputParts:
         return self._named(part, growing.place)
 
     def _named(self, call: ToolCall, place: tuple[int, ...]) -> ToolCall:
-        """The call, under an id of its own where another one has its id (I5)."""
+        """The call, with a new id if another call has the same (I5)."""
         if call.id in self._call_ids:
-            said, is_taken = (call.name, call.raw), self._call_ids.__contains__
-            made = derived_call_id(self.identity, (place[0], 1), said, is_taken)
+            content, is_taken = (call.name, call.raw), self._call_ids.__contains__
+            made = derived_call_id(self.identity, (place[0], 1), content, is_taken)
             call = call.replace_unchecked(id=made, wire_id=call.id, origin=ORIGIN)
         self._call_ids.add(call.id)
         return call
 
 
 class GrowingItem:
-    """An item between its beginning and its end."""
+    """An item that has started and not ended yet."""
 
     __slots__ = ("_by_key", "_counts", "_output", "_parts", "_pieces", "_settled", "_wire",
                  "before", "fields", "id", "index", "is_done", "kind")  # fmt: skip
@@ -113,42 +113,42 @@ class GrowingItem:
         self.index = index
         self.is_done = False
         self.before = output.last
-        """The part that came before it."""
+        """The part before the item."""
         self.kind: Any = wire.get("type")
         self.id: Any = wire.get("id")
         self.fields = _fields(wire)
-        """Where its parts are; nowhere, if it is a part itself."""
+        """The lists that hold its parts; empty if the item is itself a part."""
         self._wire = _begun(wire)
         self._output = output
         self._parts: list[GrowingPart] = []
         self._by_key: dict[tuple[str, int], GrowingPart] = {}
         self._counts: dict[str, int] = {}
         self._pieces: list[str] = []
-        self._settled: tuple[Any, ...] | None = None  # as what it was settled last
+        self._settled: tuple[Any, ...] | None = None  # the key of its latest final form
 
     @property
     def last(self) -> AnyPart | None:
-        """The part before the next item."""
+        """The last part, which precedes the next item."""
         return self._parts[-1].part if self._parts else self.before
 
     def grow(self, piece: str) -> int | None:
-        """More of what a call is given; the call's number, None where this is no call."""
+        """Add a piece of a call's input; returns the index of the call, None if it is not one."""
         call = self._parts[0] if self._parts else None
         if call is None or not isinstance(call.part, (ToolCall, ServerToolCall)):
             return None
         if isinstance(call.part, ServerToolCall):
-            self._pieces.append(piece)  # whoever folds the events has no place for it
+            self._pieces.append(piece)  # accumulated events would not hold it
         return call.number
 
     @property
     def pieces(self) -> tuple[list[str], ...]:
-        """Where more of what a server's call is given is kept."""
+        """The lists that collect the input of a server tool call."""
         is_servers = isinstance(self._parts[0].part, ServerToolCall)
         return (self._pieces,) if is_servers else ()
 
     @property
     def partial(self) -> tuple[int, AnyPart] | None:
-        """The number and the state of a server's call that is not done."""
+        """The index and state of an unfinished server tool call."""
         field = _SERVERS.get(self.kind) if self._pieces and type(self.kind) is str else None
         if field is None or self.is_done:
             return None
@@ -156,18 +156,18 @@ class GrowingItem:
         return self._parts[0].number, self._read(wire, self.before)[0]
 
     def part(self, field: str, index: int) -> GrowingPart | None:
-        """The part that has begun there."""
+        """The started part at an index."""
         return self._by_key.get((field, index))
 
     def count(self, field: str) -> int:
-        """How many parts have begun there."""
+        """The number of started parts in a list."""
         return self._counts.get(field, 0)
 
     def begin(self, wire: Item) -> None:
-        """Tell what is known at its beginning."""
+        """Emit the initial parts of the item."""
         if not self.fields:
             first = self._read(self._wire, self.before)[0]
-            # A call without a name may have one when it is done.
+            # A call without a name may get one by its end.
             if not isinstance(first, Opaque) or not _text_field(self._wire):
                 first = begun(first) if isinstance(first, ToolCall) else first
                 self._start(first, (self.index, 0, 0))
@@ -177,7 +177,7 @@ class GrowingItem:
                 self.add(field, index, entry)
 
     def add(self, field: str, index: int, entry: Any) -> bool:
-        """A part begins; False where it has begun before, or can't be understood."""
+        """Start a part; False if it has already started or is unknown."""
         part = self._decoded(field, index, entry)
         if part is None or (field, index) in self._by_key:
             return False
@@ -187,17 +187,17 @@ class GrowingItem:
         return True
 
     def end(self, field: str, index: int, entry: Any) -> bool:
-        """A part is done; returns whether that is news."""
+        """End a part; returns whether it changed."""
         part, growing = self._decoded(field, index, entry), self._by_key.get((field, index))
         return part is not None and growing is not None and self._output.settle(growing, part)
 
     def settle(self, wire: Any, previous: AnyPart | None) -> None:
-        """All of it is known: its parts are what the plain form makes of it."""
-        # Nothing else of the part before it makes a difference to what is read.
+        """Set the final form of the item, decoded like one of a whole response."""
+        # The only properties of the previous part that affect decoding.
         follows = None if previous is None else (type(previous), previous.item_id)
         settled, known = (follows, self._output.identity, wire), self._settled
         if known is not None and settled == known and dumps(wire) == dumps(known[2]):
-            return  # it came with its own end, and now with that of the response
+            return  # already set by its own end, and repeated by that of the response
         self._settled = settled
         parts = self._read(wire, previous)
         self._parts.sort(key=attrgetter("place"))
@@ -210,7 +210,7 @@ class GrowingItem:
         self.is_done = True
 
     def close(self) -> None:
-        """No more comes, and the whole of it never came."""
+        """Close an item whose final form never came."""
         self.is_done = True
         for growing in self._parts:
             self._output.stop(growing)
@@ -224,10 +224,10 @@ class GrowingItem:
         return decode_output_item(wire, self.index, previous, self._output.identity)
 
     def _decoded(self, field: str, index: int, entry: Any) -> AnyPart | None:
-        """The part of an entry; what is before it in the item is of no importance to it."""
+        """Decode an entry; the entries before it don't matter."""
         if not isinstance(entry, dict):
             return None
-        if self.kind == "reasoning" and not is_thought(entry, _THOUGHTS[field]):
+        if self.kind == "reasoning" and not is_reasoning_text(entry, _THOUGHTS[field]):
             return None
         known = self._by_key.get((field, index))
         is_first = not self._parts or self._parts[0] is known
@@ -240,7 +240,7 @@ class GrowingItem:
 
 
 def _begun(wire: Item) -> Item:
-    """An item as it will be, as far as that can be told: complete, its text still to come."""
+    """The item as it will probably be: complete, with its text still to come."""
     text = _text_field(wire)
     if text is None and not _fields(wire):
         return wire
@@ -265,28 +265,28 @@ def _fields(wire: Item) -> tuple[str, ...]:
 
 
 class Items:
-    """The items of a stream, by their place and by their id."""
+    """The items of a stream, by index and by id."""
 
     __slots__ = ("_all", "_by_id", "_by_index", "latest", "output")
 
     def __init__(self, emit: Emit) -> None:
         self.output = OutputParts(emit)
         self._all: list[GrowingItem] = []
-        self._by_index: dict[int, GrowingItem] = {}  # the last one there
+        self._by_index: dict[int, GrowingItem] = {}  # the latest at that index
         self._by_id: dict[str, GrowingItem] = {}
         self.latest: GrowingItem | None = None
 
     def in_order(self, parts: tuple[AnyPart, ...]) -> tuple[AnyPart, ...]:
-        """Parts in the order of their items, with what the events do not say of servers' calls."""
+        """Parts in the order of their items, with the input of server tool calls."""
         places = [growing.place for growing in self.output.all]
         partial = [item.partial for item in self._all if not item.is_done]
-        told = dict(enumerate(parts)) | dict(found for found in partial if found is not None)
+        by_number = dict(enumerate(parts)) | dict(found for found in partial if found is not None)
         if all(one <= other for one, other in pairwise(places)):
-            return tuple(told.values()) if any(partial) else parts
-        return tuple([told[number] for number in sorted(told, key=places.__getitem__)])
+            return tuple(by_number.values()) if any(partial) else parts
+        return tuple([by_number[number] for number in sorted(by_number, key=places.__getitem__)])
 
     def of(self, wire: Item) -> GrowingItem | None:
-        """The item that an event is about: by its place, else by its id (which may change)."""
+        """The item that an event refers to: by index, else by id (which may change)."""
         index = wire.get("output_index")
         if type(index) is int:
             return self._by_index.get(index)
@@ -295,7 +295,7 @@ class Items:
         return found or (self.latest if item_id is None else None)
 
     def begin(self, index: int | None, wire: Item) -> GrowingItem:
-        """An item begins; one in the same place that never ended does now."""
+        """Start an item; an unfinished one at the same index is closed."""
         known = None if index is None else self._by_index.get(index)
         if known is not None and not known.is_done:
             known.close()
@@ -304,20 +304,20 @@ class Items:
         return item
 
     def end(self, index: int | None, wire: Item) -> None:
-        """An item is done."""
+        """End an item."""
         item = self.of({"output_index": index, "item_id": wire.get("id")})
         if item is None or item.is_done or item.kind != wire.get("type"):
             item = self._add(self._free() if index is None else index, wire)
         item.settle(wire, item.before)
 
     def settle(self, output: Any) -> None:
-        """The response is done, and has all its items once more, or none."""
+        """Set the final form of all items at the end of the response, which may omit them."""
         ordered = sorted(self._all, key=attrgetter("index"))
         settled: set[GrowingItem] = set()
         previous: AnyPart | None = None
         for index, wire in enumerate(output if isinstance(output, list) else ()):
             item = ordered[index] if index < len(ordered) else None
-            if not _is_same(item, wire):  # ids may change from event to event, places do not
+            if not _is_same(item, wire):  # ids may change from event to event, indexes don't
                 item = self._named(wire)
             if item is None or item in settled:
                 item = self._add(index, wire if isinstance(wire, dict) else {})

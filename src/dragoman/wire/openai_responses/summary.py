@@ -1,4 +1,4 @@
-"""What an answer says of itself, read without its content: for answers that pass as they came."""
+"""Reads the model, usage and id of a response that is passed through unchanged."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from dragoman.model.usage import Usage
 from dragoman.wire.lane.plain import Summary
 
 
-class _Asked(Struct, forbid_unknown_fields=True, gc=False):
+class _InputDetails(Struct, forbid_unknown_fields=True, gc=False):
     cached_tokens: int = 0
     cache_write_tokens: int = 0
 
 
-class _Answered(Struct, forbid_unknown_fields=True, gc=False):
+class _OutputDetails(Struct, forbid_unknown_fields=True, gc=False):
     reasoning_tokens: int = 0
 
 
 class _Counts(Struct, forbid_unknown_fields=True, gc=False):
-    """Usage that says nothing else: what is in it besides may matter to its price."""
+    """Usage with known fields only: an unknown one might affect the price."""
 
     input_tokens: int
     output_tokens: int
     total_tokens: int
-    input_tokens_details: _Asked | None = None
-    output_tokens_details: _Answered | None = None
+    input_tokens_details: _InputDetails | None = None
+    output_tokens_details: _OutputDetails | None = None
 
 
-class _Answer(Struct, gc=False):
+class _ResponseHead(Struct, gc=False):
     output: Raw
     usage: _Counts
     model: str
@@ -39,22 +39,22 @@ class _Answer(Struct, gc=False):
     error: None = None
 
 
-_read = msgspec.json.Decoder(_Answer).decode
+_read = msgspec.json.Decoder(_ResponseHead).decode
 
 
 def summary(body: bytes) -> Summary | None:
-    """Who answered and what it cost; None where that has to be read in full."""
+    """The summary of a response body; None if the body has to be decoded in full."""
     try:
-        answer = _read(body)
+        head = _read(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    counts = answer.usage
-    asked, answered = counts.input_tokens_details, counts.output_tokens_details
-    read = 0 if asked is None else asked.cached_tokens
-    written = 0 if asked is None else asked.cache_write_tokens
-    thinking = 0 if answered is None else answered.reasoning_tokens
-    fresh, said = counts.input_tokens - read - written, counts.output_tokens - thinking
-    if min(fresh, said, read, written, thinking) < 0:
+    counts = head.usage
+    input_details, output_details = counts.input_tokens_details, counts.output_tokens_details
+    read = 0 if input_details is None else input_details.cached_tokens
+    written = 0 if input_details is None else input_details.cache_write_tokens
+    thinking = 0 if output_details is None else output_details.reasoning_tokens
+    fresh, visible = counts.input_tokens - read - written, counts.output_tokens - thinking
+    if min(fresh, visible, read, written, thinking) < 0:
         return None
-    usage = Usage(fresh, said, read, written, thinking, counts.total_tokens)
-    return Summary(answer.model, usage, answer.id)
+    usage = Usage(fresh, visible, read, written, thinking, counts.total_tokens)
+    return Summary(head.model, usage, head.id)

@@ -1,4 +1,4 @@
-"""Tool definitions (flat here, not nested: W36) and the choice among them."""
+"""Tool definitions (flat, not nested: W36) and tool choice."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ _ANY: Mapping[str, Any] = {"mode": "auto"}
 _MUST: Mapping[str, Any] = {"mode": "required"}
 
 
-# --- definitions
+# --- tool definitions
 
 _FIELDS: dict[str, dict[str, type]] = {
     "function": {"description": str, "parameters": dict, "strict": bool},
     "custom": {"description": str, "format": dict},
 }
-"""What the kinds of tools are made of, besides a name."""
+"""Fields of tool definitions by kind, besides the name."""
 
 
 def decode_tools(wire: list[Any]) -> tuple[AnyTool, ...]:
-    """The tools on offer."""
+    """Decode the tools of a request."""
     return _known.read(wire)
 
 
@@ -53,7 +53,9 @@ def _decode_tool(wire: Any) -> AnyTool:
         return ServerTool(kind, NAME, fields)
     name = fields.pop("name")
     found: dict[str, Any] = {key: taken(fields, key, type_) for key, type_ in _FIELDS[kind].items()}
-    found["kind"] = "function" if kind == "function" else "custom"  # ours: defaults aren't stored
+    found["kind"] = (
+        "function" if kind == "function" else "custom"
+    )  # always one of our constants: defaults aren't stored
     return make_definition(name, **found, origin=ORIGIN, extras=decode_form(fields, EMPTY))
 
 
@@ -61,15 +63,15 @@ _known = KnownTools(_decode_tool)
 
 
 def encode_tools(tools: Sequence[AnyTool], writing: Writing) -> list[Any]:
-    """The tools on offer; those that another provider runs itself are lost."""
+    """Encode the tools of a request; other providers' built-in tools are left out."""
     encoded: list[Any] = []
     for index, tool in enumerate(tools):
         if tool.cache is not None:
-            writing.lose(f"tools[{index}].cache", "tools have no breakpoints here")
+            writing.lose(f"tools[{index}].cache", "cache hints are not supported on tools")
         if isinstance(tool, ToolDefinition):
             body = _encode_definition(tool)
             if tool.kind == "function" and not is_own(tool):
-                # W16: left out, `strict` means true here and false everywhere else.
+                # W16: the default of `strict` is true in this dialect and false in all others.
                 profiles = openai_profiles(writing.target)
                 made = writing.schemas.tool(tool, f"tools[{index}]", profiles)
                 body["parameters"], body["strict"] = made
@@ -78,12 +80,12 @@ def encode_tools(tools: Sequence[AnyTool], writing: Writing) -> list[Any]:
             is_odd = is_odd_tool(tool)
             encoded.append(payload_of(tool) if is_odd else {"type": tool.name, **tool.payload})
         else:
-            writing.lose(f"tools[{index}]", "another provider's own tool")
+            writing.lose(f"tools[{index}]", "another provider's built-in tool is left out")
     return encoded
 
 
 def is_own(tool: ToolDefinition) -> bool:
-    """Whether a tool came in this dialect."""
+    """Whether a tool was decoded from this dialect."""
     return tool.origin is not None and tool.origin.dialect == NAME
 
 
@@ -95,16 +97,16 @@ def _encode_definition(tool: ToolDefinition) -> dict[str, Any]:
 
 
 def _encode_format(form: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The format of a custom tool's text; Chat has a grammar in an object of its own."""
+    """Encode the input format of a custom tool; Chat has a grammar in a nested object."""
     grammar = form.get("grammar")
     return {"type": "grammar", **grammar} if isinstance(grammar, Mapping) else form
 
 
-# --- the choice
+# --- tool choice
 
 
 def decode_choice(wire: Mapping[str, Any], tools: Sequence[AnyTool]) -> ToolChoice | None:
-    """The choice, if there is one that we would write in the same way; else it stays as it is."""
+    """Decode the tool choice; None if we would not encode it the same way (then it is kept)."""
     parallel = wire.get("parallel_tool_calls")
     parallel = parallel if type(parallel) is bool else None
     chosen = wire.get("tool_choice")
@@ -142,7 +144,7 @@ def _decode_allowed(wire: dict[str, Any]) -> ToolChoice | None:
 
 
 def _name(wire: Any) -> str | None:
-    """What to call a tool that a choice refers to: its name, its server, or its type."""
+    """The name of a tool in a reference: its name, its server, or its type."""
     if not isinstance(wire, dict):
         return None
     found = next((wire[key] for key in ("name", "server_label", "type") if key in wire), None)
@@ -150,7 +152,7 @@ def _name(wire: Any) -> str | None:
 
 
 def encode_choice(choice: ToolChoice, tools: Sequence[AnyTool]) -> dict[str, Any]:
-    """The fields of a request that say the choice."""
+    """Encode the tool choice."""
     body: dict[str, Any] = {}
     if choice.mode != "auto" or choice.parallel is None:
         body["tool_choice"] = _encode_chosen(choice, tools)
@@ -174,7 +176,7 @@ def _encode_chosen(choice: ToolChoice, tools: Sequence[AnyTool]) -> str | dict[s
 
 
 def _reference(name: str, tools: Sequence[AnyTool]) -> dict[str, Any]:
-    """How a choice refers to the tool of that name."""
+    """The reference to a tool by name."""
     for tool in tools:
         if isinstance(tool, ToolDefinition) and tool.name == name:
             return {"type": tool.kind, "name": name}

@@ -1,4 +1,4 @@
-"""Calls and outputs, paired on `call_id` (W20): of the developer's tools and built-in ones."""
+"""Calls and outputs of client and built-in tools, paired by `call_id` (W20)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dragoman.model.parts import Opaque, Origin, Part, ServerToolCall, ServerToo
 from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_call, make_result
 from dragoman.wire.fitting.tools import is_blank
 from dragoman.wire.openai_responses.content import (
-    NO_PLACE,
+    NOT_SUPPORTED,
     decode_input,
     encode_input,
     is_plain,
@@ -39,7 +39,7 @@ Kind = Literal["function", "custom"]
 
 
 class ItemTypes(NamedTuple):
-    """The types of the items for a kind of tool, and the field for what a call says."""
+    """The item types for a kind of tool, and the field with the input of a call."""
 
     call: str
     text: str
@@ -51,14 +51,14 @@ TYPES: dict[Kind, ItemTypes] = {
     "custom": ItemTypes("custom_tool_call", "input", "custom_tool_call_output"),
 }
 _KINDS: dict[str, Kind] = {name: kind for kind, names in TYPES.items() for name in names}
-_BARE_CALL, _BARE_OUTPUT = 4, 3  # how many fields an item has that has no others
+_BARE_CALL, _BARE_OUTPUT = 4, 3  # number of fields of an item without optional ones
 _COMPLETED: Mapping[str, Any] = {"status": "completed"}
-# W31: there is no field for an error, and for custom tools not even a status.
+# W31: outputs have no error field, and those of custom tools not even a status.
 _FAILED: dict[Kind, Mapping[str, Any]] = {"function": {"status": "incomplete"}, "custom": EMPTY}
 
 
 def decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
-    """A `function_call` or `custom_tool_call` item; None where it is malformed."""
+    """Decode a `function_call` or `custom_tool_call` item; None if it is malformed."""
     kind = _KINDS[wire["type"]]
     key = TYPES[kind].text
     name, raw, wire_id = wire.get("name"), wire.get(key), wire.get("call_id")
@@ -68,11 +68,13 @@ def decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
     call_id, kept = reading.calls.add_call(name, wire_id, raw)
     origin = None
     if kept is not UNSET:
-        origin = ORIGIN  # the wire's own id is for this dialect only
+        origin = ORIGIN  # the original id is only for this dialect
     elif kind == "function" and is_blank(raw):
-        origin = reading.origin  # one without any arguments is to come back as it was
+        origin = reading.origin  # so that missing arguments are restored unchanged
     if wire_id is not None and kept is UNSET and len(wire) == _BARE_CALL:
-        return make_call(call_id, name, raw, kind=kind, origin=origin)  # the same, and most are
+        return make_call(
+            call_id, name, raw, kind=kind, origin=origin
+        )  # shortcut: the most common form
     optional = without(wire, "type", "name", key)
     item_id = decode_id(wire, optional)
     if wire_id is not None:
@@ -90,7 +92,7 @@ def decode_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
 
 
 def wire_id_of(call: ToolCall, target: Target) -> str | None:
-    """The id that the wire had, if this target made it and would take it again (W22)."""
+    """The original wire id, if this target created it and would accept it (W22)."""
     had = call.wire_id
     if isinstance(had, UnsetType) or (had and not target.ids.accepts(had)):
         return call.id
@@ -98,9 +100,9 @@ def wire_id_of(call: ToolCall, target: Target) -> str | None:
 
 
 def plain_call(call: ToolCall) -> dict[str, Any] | None:
-    """The item of a call of id, name and arguments; None where there may be more to it.
+    """Encode a call with only id, name and arguments; None if there may be more to it.
 
-    That it has no extras, no cache hint and no item's id is known already.
+    The caller has checked that it has no extras, cache hint or item id.
     """
     raw = call.raw
     if (
@@ -115,7 +117,7 @@ def plain_call(call: ToolCall) -> dict[str, Any] | None:
 
 
 def encode_call(call: ToolCall, item_id: str | None, wire_id: str | None) -> dict[str, Any]:
-    """The item of a call."""
+    """Encode a call as an item."""
     wire_type, key, _ = TYPES[call.kind]
     body: dict[str, Any] = {"type": wire_type, "name": call.name, key: call.raw_arguments}
     if wire_id is not None:
@@ -127,14 +129,14 @@ def encode_call(call: ToolCall, item_id: str | None, wire_id: str | None) -> dic
 
 
 def decode_output(wire: dict[str, Any], reading: Reading) -> ToolResult | None:
-    """A `function_call_output` or `custom_tool_call_output` item; None where it is malformed."""
+    """Decode a `function_call_output` or `custom_tool_call_output`; None if it is malformed."""
     content, wire_id = _decode_content(wire.get("output")), wire.get("call_id")
     wire_id = wire_id if type(wire_id) is str else None
     if content is None or (call_id := reading.calls.answer(wire_id)) is None:
         return None
     kind = _KINDS[wire["type"]]
     if wire_id is not None and len(wire) == _BARE_OUTPUT:
-        return make_result(call_id, content, kind=kind)  # the same, and most are this
+        return make_result(call_id, content, kind=kind)  # shortcut: the most common form
     optional = without(wire, "type", "output", "" if wire_id is None else "call_id")
     failed = optional.get("status") == "incomplete"
     return make_result(
@@ -159,7 +161,7 @@ def _decode_content(wire: Any) -> str | tuple[ResultPart, ...] | None:
 
 
 def plain_output(result: ToolResult) -> dict[str, Any] | None:
-    """The item of a result that is a text; None, and what is known already, as in `plain_call`."""
+    """Encode a result that is only a text; None if there may be more, as in `plain_call`."""
     content = result.content
     if type(content) is not str or not content or result.kind != "function" or result.is_error:
         return None
@@ -184,7 +186,7 @@ def encode_output(
 
 
 def is_custom_output(item: Mapping[str, Any]) -> bool:
-    """Whether an item is the output of a custom tool."""
+    """Whether an item is an output of a custom tool."""
     return bool(item["type"] == TYPES["custom"].output)
 
 
@@ -200,31 +202,31 @@ def _encode_content(result: ToolResult, writing: Writing) -> str | list[Any]:
         elif (body := encode_input(part)) is not None:
             encoded.append(body)
         else:
-            writing.lose_here(NO_PLACE)
+            writing.lose_here(NOT_SUPPORTED)
         if type(part) is Text:
             lose_citations(part, writing)
     writing.item = None
     return encoded
 
 
-# --- names of properties in a call's arguments: 256 characters at the most (W39)
+# --- property names in a call's arguments: at most 256 characters (W39)
 #
-# A model that stutters may have written a longer one. The call stays in the history, so the name is
-# cut there, with a hash of the whole in its place.
+# A model that repeats itself may have written a longer one. The call stays in the history, so the
+# name is truncated, with a hash of the whole name at its end.
 
-LONGEST = 256
+MAX_NAME_LENGTH = 256
 _HASH = 8
 
 
 def has_long_names(arguments: str) -> bool:
-    """Whether a property anywhere in the arguments has a name that is too long."""
-    if len(arguments) <= LONGEST:  # most are
+    """Whether any property name in the arguments is too long."""
+    if len(arguments) <= MAX_NAME_LENGTH:  # the most common case
         return False
     pending = [_parsed(arguments)]
     while pending:
         node = pending.pop()
         if isinstance(node, dict):
-            if any(len(name) > LONGEST for name in node):
+            if any(len(name) > MAX_NAME_LENGTH for name in node):
                 return True
             pending += node.values()
         elif isinstance(node, list):
@@ -233,7 +235,7 @@ def has_long_names(arguments: str) -> bool:
 
 
 def with_short_names(arguments: str) -> str:
-    """The arguments, with long names cut."""
+    """The arguments with long names truncated."""
     return dumps(_shortened(_parsed(arguments))).decode("utf-8")
 
 
@@ -251,42 +253,41 @@ def _shortened(node: Any) -> Any:
 
 
 def _short(name: str) -> str:
-    if len(name) <= LONGEST:
+    if len(name) <= MAX_NAME_LENGTH:
         return name
     mark = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
-    return f"{name[: LONGEST - _HASH - 1]}_{mark}"
+    return f"{name[: MAX_NAME_LENGTH - _HASH - 1]}_{mark}"
 
 
-# --- items of the provider's own tools: web search, code interpreter, MCP, shell and so on
+# --- items of built-in tools: web search, code interpreter, MCP, shell and so on
 #
 # Every `<name>_call` is a call, known or not, and every `<name>_call_output` a result: their fields
-# are the call's input or the result's content. Where the wire puts the result into the call's own
-# item, it becomes a part of its own with the same `item_id`; a generated picture becomes an
-# `Image`.
+# are the call's input or the result's content. A result inside the call's item becomes a separate
+# part with the same `item_id`; a generated image becomes an `Image`.
 
 _CALL, _OUTPUT = "_call", "_call_output"
-# Types that do not follow the pattern, as calls and as results.
+# Types of calls and results that don't follow the pattern.
 _ODD_CALLS = frozenset({"program", "mcp_list_tools", "mcp_approval_request"})
 _ODD_RESULTS = {"tool_search_output": "tool_search", "program_output": "program"}
 _ODD_RESULT_TYPES = {name: wire_type for wire_type, name in _ODD_RESULTS.items()}
-# Where a call's own item holds its result.
+# Fields with the result in the item of a call.
 _RESULT_KEYS = {"file_search": "results", "code_interpreter": "outputs", "mcp": "output"}
-_PICTURES = "image_generation"
-PICTURE = f"{_PICTURES}_call"
-# Those that name the MCP server that they are about.
-_OF_SERVERS = frozenset({"mcp", "mcp_list_tools", "mcp_approval_request"})
+_IMAGE_GENERATION = "image_generation"
+IMAGE_CALL = f"{_IMAGE_GENERATION}_call"
+# Calls that name an MCP server.
+_WITH_SERVER = frozenset({"mcp", "mcp_list_tools", "mcp_approval_request"})
 _SERVER = "server_label"
 MCP = "mcp"
 _FAILED_STATUS: Mapping[str, Any] = {"status": "failed"}
 
 
 def has_server(name: str) -> bool:
-    """Whether calls of that name say which MCP server they are about."""
-    return name in _OF_SERVERS
+    """Whether calls of that name have an MCP server."""
+    return name in _WITH_SERVER
 
 
-def stands_in_its_call(part: Part) -> bool:
-    """Whether a result has no item of its own: it is in that of its call."""
+def is_inside_call(part: Part) -> bool:
+    """Whether a result is in the item of its call."""
     return isinstance(part, ServerToolResult) and part.name in _RESULT_KEYS
 
 
@@ -300,13 +301,13 @@ def is_result(wire_type: str) -> bool:
     return wire_type.endswith(_OUTPUT) or wire_type in _ODD_RESULTS
 
 
-def is_answer(wire: dict[str, Any]) -> bool:
-    """Whether a result comes from the client's side, which ends the model's turn."""
+def is_client_result(wire: dict[str, Any]) -> bool:
+    """Whether a result is from the client, so that it ends the model's turn."""
     kind: str = wire["type"]
     if kind == "tool_search_output":
         return bool(wire.get("execution") == "client")
     if kind == "shell_call_output":
-        return "id" not in wire  # the provider's own shell gives its output an id
+        return "id" not in wire  # outputs of the hosted shell have an id
     return kind != "program_output"
 
 
@@ -315,14 +316,14 @@ def _usual_call(name: str) -> Mapping[str, Any]:
 
 
 def decode_server_call(wire: dict[str, Any], reading: Reading) -> list[AnyPart]:
-    """The call in an item, and its result where it is there too."""
+    """Decode the call in an item, and its result if the item has it."""
     fields = dict(wire)
     wire_type = fields.pop("type")
     name = wire_type if wire_type in _ODD_CALLS else wire_type.removesuffix(_CALL)
     item_id, call_id, optional = _decode_ids(wire, fields)
     origin = reading.origin
     result = None if item_id is None else _decode_result(name, item_id, call_id, fields, origin)
-    has_server = name in _OF_SERVERS and type(fields.get(_SERVER)) is str
+    has_server = name in _WITH_SERVER and type(fields.get(_SERVER)) is str
     call = ServerToolCall(
         name,
         call_id,
@@ -336,7 +337,7 @@ def decode_server_call(wire: dict[str, Any], reading: Reading) -> list[AnyPart]:
 
 
 def encode_server_call(call: ServerToolCall, result: Part | None) -> dict[str, Any]:
-    """The item of a call, with the result that belongs into it."""
+    """Encode a call, with the result that belongs in the same item."""
     wire_type = call.name if call.name in _ODD_CALLS else call.name + _CALL
     body = _encode_fields(wire_type, call, call.input)
     if call.server is not None and has_server(call.name):
@@ -350,21 +351,21 @@ def encode_server_call(call: ServerToolCall, result: Part | None) -> dict[str, A
     return body
 
 
-def encode_picture(picture: Image, item_id: str | None) -> dict[str, Any]:
-    """The item of a picture that no call of this dialect made."""
-    kind = (picture.mime or "").removeprefix("image/")
-    body = {"type": PICTURE, "id": item_id, "status": "completed", "result": picture.data}
+def encode_image_item(image: Image, item_id: str | None) -> dict[str, Any]:
+    """Encode an image of another dialect as an image generation item."""
+    kind = (image.mime or "").removeprefix("image/")
+    body = {"type": IMAGE_CALL, "id": item_id, "status": "completed", "result": image.data}
     return {**body, "output_format": kind} if kind else body
 
 
 def _decode_result(
     name: str, item_id: str, call_id: str | None, fields: dict[str, Any], origin: Origin | None
 ) -> AnyPart | None:
-    """The result in a call's own item, taken out of its fields."""
-    if name == _PICTURES and type(fields.get("result")) is str:
-        picture, kind = fields.pop("result"), fields.get("output_format")
+    """Remove the result from the fields of a call's item and decode it."""
+    if name == _IMAGE_GENERATION and type(fields.get("result")) is str:
+        image, kind = fields.pop("result"), fields.get("output_format")
         mime = f"image/{kind}" if type(kind) is str else None
-        return Image(data=picture, mime=mime, item_id=item_id, origin=origin)
+        return Image(data=image, mime=mime, item_id=item_id, origin=origin)
     key = _RESULT_KEYS.get(name, "")
     if fields.get(key) is not None:
         content = fields.pop(key)
@@ -376,16 +377,16 @@ def _decode_result(
 
 
 def belongs_to(part: Part, call: Part) -> bool:
-    """Whether a part is the result that the wire keeps in this call's own item."""
+    """Whether a part is the result that belongs in this call's item."""
     if not isinstance(call, ServerToolCall) or part.item_id != call.item_id or part.item_id is None:
         return False
     if isinstance(part, ServerToolResult):
         return part.name == call.name and call.name in _RESULT_KEYS
-    return isinstance(part, Image) and call.name == _PICTURES and part.data is not None
+    return isinstance(part, Image) and call.name == _IMAGE_GENERATION and part.data is not None
 
 
 def decode_server_result(wire: dict[str, Any], reading: Reading) -> ServerToolResult:
-    """A result that is an item of its own."""
+    """Decode a result that is a separate item."""
     fields = dict(wire)
     wire_type = fields.pop("type")
     name = _ODD_RESULTS.get(wire_type) or wire_type.removesuffix(_OUTPUT)
@@ -403,7 +404,7 @@ def decode_server_result(wire: dict[str, Any], reading: Reading) -> ServerToolRe
 
 
 def encode_server_result(result: ServerToolResult) -> dict[str, Any]:
-    """The item of a result."""
+    """Encode a result as a separate item."""
     wire_type = _ODD_RESULT_TYPES.get(result.name) or result.name + _OUTPUT
     body = _encode_fields(wire_type, result, result.content)
     form = dict(encode_form(result.extras, _COMPLETED))
@@ -417,9 +418,9 @@ def encode_server_result(result: ServerToolResult) -> dict[str, Any]:
 def _decode_ids(
     wire: dict[str, Any], fields: dict[str, Any]
 ) -> tuple[str | None, str | None, dict[str, Any]]:
-    """Item id, call id and optional fields, taken out of the item's fields.
+    """Remove item id, call id and optional fields from the item's fields and return them.
 
-    A call is paired with its result by its call id, or by its item's id where it has no other.
+    A call is paired with its result by its call id or, without one, by its item id.
     """
     item_id = decode_id(wire, fields)
     names = ("id", "status", "call_id")

@@ -1,8 +1,8 @@
-"""Calls of OpenAI's own tools that the client carries out: a shell, patches, a computer.
+"""Calls of OpenAI's built-in tools that the client runs: shell, patches, computer.
 
-They are ordinary calls of a tool of that name: the action is what the call says. Their overlay has
-the type of their item, by which they go back as what they were. One that could not be written as
-it came is not read here; it stays a call of the provider's (`tools_calls`).
+They are decoded to ordinary calls of a tool of that name, with the action as arguments. Their
+overlay has the item type, by which they are restored. A call that could not be restored exactly is
+not decoded here; it stays a server tool call (`tools_calls`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dragoman.model.jsontext import dumps, loads
 from dragoman.model.media import Image
 from dragoman.model.parts import Part
 from dragoman.model.tools import ToolCall, ToolResult, make_call, make_result
-from dragoman.wire.openai_responses.content import decode_medium, encode_medium
+from dragoman.wire.openai_responses.content import decode_media_part, encode_media_part
 from dragoman.wire.openai_responses.content_forms import decode_id, without
 from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
 from dragoman.wire.reading import Reading
@@ -31,22 +31,22 @@ _BLANK = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8"
     "z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 )
-"""One pixel: the screenshot of a call that gave none."""
+"""A one-pixel image, for results without a screenshot."""
 
 
 class ClientTool(NamedTuple):
-    """A tool that the client runs: the types of its items, and where a call says what to do."""
+    """A client-run built-in tool: its item types, and the field with the action of a call."""
 
     name: str
     call: str
     output: str
     action: str
-    """The field of a call with what it says."""
+    """The field with the action of a call."""
     id_prefix: str
     failed: str = _INCOMPLETE
-    """The status of an output that is an error."""
+    """The status of a failed output."""
     usual_action: Mapping[str, Any] = EMPTY
-    """What they want of its action besides."""
+    """Further required fields of the action."""
 
 
 SHELL = ClientTool("shell", "shell_call", "shell_call_output", "action", "sh")
@@ -62,14 +62,14 @@ CLIENT_TOOLS = (SHELL, LOCAL_SHELL, APPLY_PATCH, COMPUTER)
 BY_CALL = {tool.call: tool for tool in CLIENT_TOOLS}
 BY_OUTPUT = {tool.output: tool for tool in CLIENT_TOOLS}
 BY_NAME = {tool.name: tool for tool in CLIENT_TOOLS} | {"computer_use_preview": COMPUTER}
-"""By the type that declares it."""
+"""By the tool type that declares it."""
 _OWN_TYPES = (*BY_CALL, *BY_OUTPUT)
 _ACTIONS = "actions"
-"""In the place of a computer's one action: several of them."""
+"""The field for several actions of a computer call, instead of one."""
 
 
 def is_hosted(environment: Any) -> bool:
-    """Whether a shell with this environment is the provider's own."""
+    """Whether a shell with this environment runs at the provider."""
     if environment is None:
         return False
     return not isinstance(environment, Mapping) or environment.get("type") != "local"
@@ -86,7 +86,7 @@ def _tool(tools: Mapping[str, ClientTool], form: Mapping[str, Any]) -> ClientToo
 
 
 def as_function(part: P) -> P:
-    """A call or a result without what only an item of its own kind has, to be a function's."""
+    """Convert a call or result to that of a function: remove what only its item type has."""
     if part.extras is EMPTY or _form(part).get("type") not in _OWN_TYPES:
         return part
     extras = {dialect: fields for dialect, fields in part.extras.items() if dialect != NAME}
@@ -97,7 +97,7 @@ def as_function(part: P) -> P:
 
 
 def decode_client_call(wire: dict[str, Any], reading: Reading) -> ToolCall | None:
-    """A call that the client runs; None where it is another's, or malformed."""
+    """Decode a client-run call; None if it is of another tool, or malformed."""
     tool, wire_id = BY_CALL[wire["type"]], wire.get("call_id")
     if type(wire_id) is not str or is_hosted(wire.get("environment")):
         return None
@@ -120,17 +120,17 @@ def decode_client_call(wire: dict[str, Any], reading: Reading) -> ToolCall | Non
 
 
 def _decode_action(tool: ClientTool, wire: Mapping[str, Any]) -> tuple[str, str] | None:
-    """The field that says what to do, and the arguments in it as a text."""
-    said: Any = wire.get(tool.action)
+    """The action field of a call, and its value as JSON text."""
+    action: Any = wire.get(tool.action)
     field = tool.action
-    if tool is COMPUTER and said is None and isinstance(wire.get(_ACTIONS), list):
-        said, field = {_ACTIONS: wire[_ACTIONS]}, _ACTIONS
+    if tool is COMPUTER and action is None and isinstance(wire.get(_ACTIONS), list):
+        action, field = {_ACTIONS: wire[_ACTIONS]}, _ACTIONS
     elif tool is COMPUTER and wire.get(_ACTIONS) is not None:
-        return None  # which of them is meant?
-    if not isinstance(said, dict):
+        return None  # ambiguous
+    if not isinstance(action, dict):
         return None
     try:
-        raw = dumps(said).decode("utf-8")
+        raw = dumps(action).decode("utf-8")
         is_same = _encode_action(tool, loads(raw)) == {field: wire[field]}
     except InvalidInputError:
         return None
@@ -144,7 +144,7 @@ def _encode_action(tool: ClientTool, arguments: Mapping[str, Any]) -> dict[str, 
 
 
 def client_tool_of(call: ToolCall) -> ClientTool | None:
-    """The tool whose own kind of call this is; None where it is a function's, by another name."""
+    """The client-run built-in tool of a call; None if it is an ordinary function call."""
     if call.extras is EMPTY or call.kind != "function":
         return None
     tool = _tool(BY_CALL, _form(call))
@@ -154,14 +154,14 @@ def client_tool_of(call: ToolCall) -> ClientTool | None:
 def encode_client_call(
     call: ToolCall, tool: ClientTool, item_id: str | None, wire_id: str | None, *, is_foreign: bool
 ) -> dict[str, Any] | None:
-    """The item of a call; None where another model's arguments can't be those of such a call."""
+    """Encode a call; None if another model's arguments are not valid for this tool."""
     form = _form(call)
     body: dict[str, Any] = {"type": tool.call}
     arguments = _arguments(call)
     if arguments is None:
         return None
     if call.raw == "" and tool.action in form:
-        pass  # a stream's call that has begun
+        pass  # a streamed call that has just started
     elif is_foreign and not _is_runnable(tool, arguments):
         return None
     elif is_foreign:
@@ -189,11 +189,11 @@ def _arguments(call: ToolCall) -> Mapping[str, Any] | None:
 
 
 def _is_runnable(tool: ClientTool, arguments: Mapping[str, Any]) -> bool:
-    """Whether a client could carry this out: other models may have written anything."""
+    """Whether a client could run a call: other models may have written anything."""
     if tool is SHELL:
-        return _are_texts(arguments.get("commands"))
+        return _are_strings(arguments.get("commands"))
     if tool is LOCAL_SHELL:
-        return _are_texts(arguments.get("command"))
+        return _are_strings(arguments.get("command"))
     kind = arguments.get("type")
     if tool is APPLY_PATCH:
         has_diff = kind == "delete_file" or type(arguments.get("diff")) is str
@@ -203,12 +203,12 @@ def _is_runnable(tool: ClientTool, arguments: Mapping[str, Any]) -> bool:
     return type(kind) is str or (isinstance(several, list) and arguments.keys() == {_ACTIONS})
 
 
-def _are_texts(value: Any) -> bool:
+def _are_strings(value: Any) -> bool:
     return isinstance(value, list) and all(type(each) is str for each in value)
 
 
 def begun(call: ToolCall) -> ToolCall:
-    """A call of which a stream says more: what its item begins with is not what the model said."""
+    """A call at the start of a stream: its initial action is not the model's."""
     tool = client_tool_of(call)
     if tool is None:
         return call
@@ -221,17 +221,17 @@ def begun(call: ToolCall) -> ToolCall:
 
 
 class ClientOutput(NamedTuple):
-    """The item of a result, and what had to be done to it."""
+    """The item of a result, and what was changed."""
 
     item: dict[str, Any]
     is_lost: bool = False
-    """Whether not all of the content has a place in it."""
+    """Whether some content was lost."""
     is_filled: bool = False
-    """Whether a screenshot had to be made up."""
+    """Whether an empty screenshot was added."""
 
 
 def decode_client_output(wire: dict[str, Any], reading: Reading) -> ToolResult | None:
-    """What a client's tool gave; None where it is malformed."""
+    """Decode the output of a client-run built-in tool; None if it is malformed."""
     tool = BY_OUTPUT[wire["type"]]
     optional, wire_id, item_id = dict(wire), wire.get("call_id"), None
     if type(wire_id) is str and tool is not LOCAL_SHELL:
@@ -239,7 +239,7 @@ def decode_client_output(wire: dict[str, Any], reading: Reading) -> ToolResult |
     if type(wire_id) is str:
         item_id = decode_id(wire, optional)
     elif tool is LOCAL_SHELL and "call_id" not in wire:
-        wire_id = optional.pop("id", None)  # it has its call's id as its own
+        wire_id = optional.pop("id", None)  # its item id is the call's id
     if type(wire_id) is not str:
         return None
     found = _decode_content(tool, optional)
@@ -264,10 +264,10 @@ def decode_client_output(wire: dict[str, Any], reading: Reading) -> ToolResult |
 
 
 def _decode_content(tool: ClientTool, optional: dict[str, Any]) -> dict[str, Any] | None:
-    """The fields of a result, taken out of the item's."""
+    """Remove the fields of a result from the item's and return them."""
     output = optional.get("output")
     if tool is APPLY_PATCH and output in (None, ""):
-        return {}  # it says nothing: as it came
+        return {}  # empty: kept unchanged
     if "output" not in optional:
         return None
     del optional["output"]
@@ -276,31 +276,31 @@ def _decode_content(tool: ClientTool, optional: dict[str, Any]) -> dict[str, Any
     if tool is SHELL and (text := _shell_text(output, optional)) is not None:
         return {"content": text}
     if tool is COMPUTER and isinstance(output, dict) and output.get("type") == _SCREENSHOT:
-        image = decode_medium({**output, "type": "input_image"}, None)
+        image = decode_media_part({**output, "type": "input_image"}, None)
         if image is not None:
             return {"content": (image,)}
     return {"data": output}
 
 
 def _shell_text(output: Any, optional: Mapping[str, Any]) -> str | None:
-    """What one command gave, where that is all there is to say: the rest is as we write it."""
+    """The output of a single command, if the rest is as we would encode it; else None."""
     first = output[0] if isinstance(output, list) and len(output) == 1 else None
     if not isinstance(first, dict):
         return None
     is_error = optional.get("status") == SHELL.failed
     text = first.get("stderr" if is_error else "stdout")
-    is_usual = type(text) is str and first == _ran(text, is_error=is_error)
+    is_usual = type(text) is str and first == _shell_output(text, is_error=is_error)
     return text if is_usual else None
 
 
-def _ran(text: str, *, is_error: bool) -> dict[str, Any]:
+def _shell_output(text: str, *, is_error: bool) -> dict[str, Any]:
     outcome = {"type": "exit", "exit_code": 1 if is_error else 0}
     streams = {"stdout": "", "stderr": text} if is_error else {"stdout": text, "stderr": ""}
     return {**streams, "outcome": outcome}
 
 
 def result_tool_of(result: ToolResult) -> ClientTool | None:
-    """The tool whose own kind of output this came as."""
+    """The tool whose output type a result was received as."""
     return None if result.extras is EMPTY else _tool(BY_OUTPUT, _form(result))
 
 
@@ -311,7 +311,7 @@ def encode_client_output(
     wire_id: str | None,
     call: ToolCall | None = None,
 ) -> ClientOutput:
-    """The item of a result; `call` is the one that it answers, where that is known."""
+    """Encode a result; `call` is its call, if known."""
     is_own = result_tool_of(result) is tool
     form = dict(_form(result)) if is_own or result_tool_of(result) is None else {}
     body: dict[str, Any] = {"type": tool.output}
@@ -323,7 +323,7 @@ def encode_client_output(
     if not is_own and tool is SHELL and call is not None:
         limit = (_arguments(call) or {}).get("max_output_length")
         if type(limit) is int:
-            body["max_output_length"] = limit  # the model's own, to be sent back
+            body["max_output_length"] = limit  # the model's limit must be sent back
     is_data = result.data is not UNSET and not result.content
     if is_data and (is_own or (tool is SHELL and isinstance(result.data, (list, tuple)))):
         made = ClientOutput({"output": thaw(result.data)})
@@ -341,7 +341,7 @@ def encode_client_output(
 
 
 def _encode_shell(result: ToolResult) -> ClientOutput:
-    ran = _ran(result.text, is_error=bool(result.is_error))
+    ran = _shell_output(result.text, is_error=bool(result.is_error))
     return ClientOutput({"output": [ran]}, is_lost=_has_media(result))
 
 
@@ -361,9 +361,9 @@ def _encode_screen(result: ToolResult) -> ClientOutput:
     if image is None:
         output = {"type": _SCREENSHOT, "image_url": _BLANK}
         return ClientOutput({"output": output}, is_lost=is_lost, is_filled=True)
-    body = encode_medium(image)
+    body = encode_media_part(image)
     if image.detail is None and NAME not in image.extras:
-        body.pop("detail", None)  # other pictures have one
+        body.pop("detail", None)  # only other images have it
     return ClientOutput({"output": {**body, "type": _SCREENSHOT}}, is_lost=is_lost)
 
 
@@ -381,8 +381,8 @@ _ENCODERS = {
 }
 
 
-def made_output(item: Mapping[str, Any], text: str) -> dict[str, Any] | None:
-    """An output that says this for a call that nobody answered; None where none can say it."""
+def placeholder_output(item: Mapping[str, Any], text: str) -> dict[str, Any] | None:
+    """A placeholder output with a text, for an unanswered call; None if it can't hold one."""
     tool = BY_CALL.get(item["type"])
     call_id = item.get("call_id")
     if tool is None or tool is COMPUTER or type(call_id) is not str:

@@ -1,4 +1,4 @@
-"""Namespaces of tools, and tools that are added in mid-conversation (`additional_tools`)."""
+"""Namespaces of tools, and tools added during a conversation (`additional_tools`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAI's own tools, and the kinds that they are of."""
+"""OpenAI's built-in tools, mapped to our provider tool classes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dragoman.wire.openai_settings import callers, callers_wire
 from dragoman.wire.provider_tools import Form, Option, location, location_wire
 from dragoman.wire.settings_table import flag, text, texts, whole
 
-_NAME = "openai-responses"  # as in `dialect`, which imports this
+_NAME = "openai-responses"  # not imported from `dialect`, which imports this module
 _CALLABLE = (Option("allowed_callers", "allowed_callers", callers, callers_wire),)
 _DEFERRED = (Option("defer_loading", "defer_loading", flag), *_CALLABLE)
 
@@ -42,7 +42,7 @@ _SCREEN = (
 )
 
 
-# --- tools that the caller runs: the arguments of their calls, and what makes those their own
+# --- built-in tools that the client runs: their arguments as function definitions, and overlays
 
 
 def _function(name: str, about: str, required: list[str], **properties: Any) -> ToolDefinition:
@@ -58,32 +58,33 @@ _TEXT: Mapping[str, Any] = {"type": "string"}
 _WHOLE: Mapping[str, Any] = {"type": "integer"}
 _TEXTS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
 _POINT = {"type": "object", "properties": {"x": _WHOLE, "y": _WHOLE}, "required": ["x", "y"]}
-_LIMIT: Mapping[str, Any] = {**_WHOLE, "description": "Stop after so many milliseconds."}
+_LIMIT: Mapping[str, Any] = {**_WHOLE, "description": "Timeout in milliseconds."}
 _SHELL = _function(
     "shell",
-    "Run commands in a shell on the user's machine. Gives what each of them wrote, and its exit"
-    " code.",
+    "Run commands in a shell on the user's machine. Returns the output and exit code of each"
+    " command.",
     ["commands"],
     commands={**_TEXTS, "description": "The commands, run one after the other."},
     timeout_ms=_LIMIT,
-    max_output_length={**_WHOLE, "description": "The most characters to return of each command."},
+    max_output_length={**_WHOLE, "description": "Maximum characters to return per command."},
 )
 _LOCAL_SHELL = _function(
     "local_shell",
-    "Run a command on the user's machine. Gives what it wrote.",
+    "Run a command on the user's machine. Returns its output.",
     ["command"],
     command={**_TEXTS, "description": "The program and its arguments."},
     working_directory=_TEXT,
-    env={"type": "object", "description": "Further variables and their values, texts."},
+    env={"type": "object", "description": "Additional environment variables, with string values."},
     timeout_ms=_LIMIT,
     user=_TEXT,
 )
 _PATCH = _function(
     "apply_patch",
     "Create, update or delete one file. A diff for create_file has all lines of the file, each"
-    " with `+` before it. A diff for update_file has sections that begin with a line `@@`, maybe"
-    " followed by a line of the file that stands above (a class, a function); in it, lines that"
-    " stay have a space before them, lines to remove `-`, and lines to add `+`. No line numbers.",
+    " prefixed with `+`. A diff for update_file has sections that begin with a line `@@`,"
+    " optionally followed by an earlier line of the file (a class, a function). In a section,"
+    " unchanged lines are prefixed with a space, removed ones with `-`, added ones with `+`."
+    " No line numbers.",
     ["type", "path"],
     type={"type": "string", "enum": ["create_file", "update_file", "delete_file"]},
     path={**_TEXT, "description": "The file, relative to the workspace."},
@@ -100,11 +101,11 @@ _ACTION: Mapping[str, Any] = {
     "button": {"type": "string", "enum": ["left", "right", "wheel", "back", "forward"]},
     "scroll_x": _WHOLE,
     "scroll_y": _WHOLE,
-    "path": {"type": "array", "items": _POINT, "description": "For drag: where the mouse goes."},
-    "keys": {**_TEXTS, "description": "For keypress; or held while clicking."},
+    "path": {"type": "array", "items": _POINT, "description": "For drag: the path of the mouse."},
+    "keys": {**_TEXTS, "description": "For keypress; or keys held while clicking."},
     "text": {**_TEXT, "description": "For type."},
 }  # fmt: skip
-_SCREEN_FUNCTION = "Use the screen, the mouse and the keyboard. Gives a screenshot."
+_SCREEN_FUNCTION = "Use the screen, the mouse and the keyboard. Returns a screenshot."
 _COMPUTER = _function("computer", _SCREEN_FUNCTION, ["type"], **_ACTION)
 _COMPUTER_ACTIONS = _function(
     "computer",
@@ -113,13 +114,13 @@ _COMPUTER_ACTIONS = _function(
     actions={
         "type": "array",
         "items": {"type": "object", "properties": _ACTION, "required": ["type"]},
-        "description": "What to do, in order.",
+        "description": "The actions, in order.",
     },
 )
 
 
 def _is_hosted(payload: Mapping[str, Any]) -> bool:
-    """Whether a shell is the provider's own: in a container of its."""
+    """Whether a shell runs at the provider, in its container."""
     environment = payload.get("environment")
     is_local = isinstance(environment, Mapping) and environment.get("type") == "local"
     return environment is not None and not is_local
@@ -214,4 +215,4 @@ FORMS = (
         call_extras=_own("apply_patch_call"),
     ),
 )
-"""By kind: how it is written here."""
+"""The wire formats of the provider tools that OpenAI supports."""

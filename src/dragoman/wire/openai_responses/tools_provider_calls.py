@@ -1,4 +1,4 @@
-"""Calls of OpenAI's own tools: what they ask and return, and how a client is shown others'."""
+"""Calls of OpenAI's built-in tools, and how other providers' are shown to clients."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from dragoman.wire.provider_calls import (
 from dragoman.wire.settings_table import text
 
 _NAME = "openai-responses"
-_HERE = Origin(dialect=_NAME)
+_ORIGIN = Origin(dialect=_NAME)
 _UNDONE = frozenset({"failed", "incomplete"})
 
 
-# --- what they say
+# --- decoding
 
 
 def _read_call(part: ServerToolCall) -> ProviderCall | None:
@@ -51,19 +51,19 @@ def _has_failed(part: ServerToolCall) -> bool:
     return isinstance(status, str) and status in _UNDONE
 
 
-def _untold(part: ServerToolCall, kind: type[ProviderTool]) -> ProviderResult:
+def _unreported(part: ServerToolCall, kind: type[ProviderTool]) -> ProviderResult:
     return ProviderResult(kind, failure="" if _has_failed(part) else None)
 
 
 def _read_search(given: Mapping[str, Any], part: ServerToolCall) -> ProviderCall | None:
     action = given.get("action")
-    if not isinstance(action, Mapping):  # xAI's have arguments
-        said = arguments_in(given.get("arguments"))
-        queries, is_whole = one(said.get("query")), has_only(said, "query")
-        outcome = _untold(part, WebSearch)
+    if not isinstance(action, Mapping):  # xAI sends arguments instead
+        arguments = arguments_in(given.get("arguments"))
+        queries, is_whole = one(arguments.get("query")), has_only(arguments, "query")
+        outcome = _unreported(part, WebSearch)
         return ProviderCall(WebSearch, queries, outcome=outcome, is_whole=is_whole)
     if action.get("type") in ("open_page", "find_in_page"):
-        outcome, pages = _untold(part, WebFetch), one(action.get("url"))
+        outcome, pages = _unreported(part, WebFetch), one(action.get("url"))
         looked_for = one(action.get("pattern"))
         is_whole = has_only(action, "type", "url", "pattern") and has_only(given, "action")
         return ProviderCall(WebFetch, looked_for, pages, outcome=outcome, is_whole=is_whole)
@@ -71,7 +71,7 @@ def _read_search(given: Mapping[str, Any], part: ServerToolCall) -> ProviderCall
     found = [
         Source(text(w.get("url")), text(w.get("title"))) for w in mappings(action.get("sources"))
     ]
-    outcome = _untold(part, WebSearch)._replace(sources=tuple(found))
+    outcome = _unreported(part, WebSearch)._replace(sources=tuple(found))
     is_whole = has_only(action, "type", "query", "queries", "sources") and has_only(given, "action")
     return ProviderCall(WebSearch, queries, outcome=outcome, is_whole=is_whole)
 
@@ -80,8 +80,8 @@ def _read_code(given: Mapping[str, Any], part: ServerToolCall) -> ProviderCall |
     code = text(given.get("code"))
     if code is None:
         return None
-    is_untold = "outputs" in given and given["outputs"] is None
-    outcome = _untold(part, CodeExecution) if is_untold else None
+    is_unreported = "outputs" in given and given["outputs"] is None
+    outcome = _unreported(part, CodeExecution) if is_unreported else None
     language, is_whole = "python", has_only(given, "code")
     return ProviderCall(
         CodeExecution, code=code, language=language, outcome=outcome, is_whole=is_whole
@@ -97,13 +97,13 @@ def _read_program(given: Mapping[str, Any], _part: ServerToolCall) -> ProviderCa
 
 
 def _read_files(given: Mapping[str, Any], part: ServerToolCall) -> ProviderCall:
-    is_untold = "results" in given and given["results"] is None
-    outcome = _untold(part, FileSearch) if is_untold else None
+    is_unreported = "results" in given and given["results"] is None
+    outcome = _unreported(part, FileSearch) if is_unreported else None
     queries, is_whole = strings(given.get("queries")), has_only(given, "queries")
     return ProviderCall(FileSearch, queries, outcome=outcome, is_whole=is_whole)
 
 
-def _read_picture(given: Mapping[str, Any], _part: ServerToolCall) -> ProviderCall:
+def _read_image_generation(given: Mapping[str, Any], _part: ServerToolCall) -> ProviderCall:
     prompt = one(given.get("revised_prompt")) or one(given.get("prompt"))
     is_whole = has_only(given, "revised_prompt", "prompt")
     return ProviderCall(ImageGeneration, prompt, is_whole=is_whole)
@@ -113,8 +113,8 @@ def _read_remote(given: Mapping[str, Any], part: ServerToolCall) -> ProviderCall
     name, arguments = text(given.get("name")), text(given.get("arguments"))
     if name is None:
         return None
-    is_untold = "output" in given and given["output"] is None
-    outcome = _untold(part, McpServer) if is_untold else None
+    is_unreported = "output" in given and given["output"] is None
+    outcome = _unreported(part, McpServer) if is_unreported else None
     is_whole = has_only(given, "name", "arguments")
     return ProviderCall(
         McpServer, tool=name, server=part.server, arguments=arguments, outcome=outcome,
@@ -130,19 +130,21 @@ def _read_listing(given: Mapping[str, Any], part: ServerToolCall) -> ProviderCal
     return ProviderCall(McpServer, server=part.server, outcome=found, is_whole=False)
 
 
-_ASKED = frozenset({"query", "queries", "paths", "goal"})
+_QUERY_ARGUMENTS = frozenset({"query", "queries", "paths", "goal"})
 
 
 def _read_tool_search(given: Mapping[str, Any], _part: ServerToolCall) -> ProviderCall | None:
-    if given.get("execution") == "client":  # the caller has to run it
+    if given.get("execution") == "client":  # the client runs it
         return None
-    said = arguments_in(given.get("arguments"))
-    asked = tuple(q for v in said.values() for q in (one(v) or strings(v)))
-    is_told = bool(said) and all(one(v) or strings(v) for v in said.values())
-    is_told = is_told and said.keys() <= _ASKED  # what else they are called is not told
-    is_told = is_told or given.get("arguments") in (None, {}, "{}")
-    is_whole = is_told and has_only(given, "arguments", "execution")
-    return ProviderCall(ToolSearch, asked, is_whole=is_whole)
+    arguments = arguments_in(given.get("arguments"))
+    queries = tuple(q for v in arguments.values() for q in (one(v) or strings(v)))
+    is_known = bool(arguments) and all(one(v) or strings(v) for v in arguments.values())
+    is_known = (
+        is_known and arguments.keys() <= _QUERY_ARGUMENTS
+    )  # other arguments can't be represented
+    is_known = is_known or given.get("arguments") in (None, {}, "{}")
+    is_whole = is_known and has_only(given, "arguments", "execution")
+    return ProviderCall(ToolSearch, queries, is_whole=is_whole)
 
 
 _CALLS = {
@@ -150,7 +152,7 @@ _CALLS = {
     "code_interpreter": _read_code,
     "program": _read_program,
     "file_search": _read_files,
-    "image_generation": _read_picture,
+    "image_generation": _read_image_generation,
     "mcp": _read_remote,
     "mcp_list_tools": _read_listing,
     "tool_search": _read_tool_search,
@@ -170,11 +172,11 @@ def _read_run(content: Any, _part: ServerToolResult) -> ProviderResult | None:
 
 
 def _read_program_end(content: Any, part: ServerToolResult) -> ProviderResult | None:
-    said = text(content.get("result")) if isinstance(content, Mapping) else None
-    if said is None:
+    output_text = text(content.get("result")) if isinstance(content, Mapping) else None
+    if output_text is None:
         return None
-    failure = said if part.is_error else None
-    output = None if part.is_error else said
+    failure = output_text if part.is_error else None
+    output = None if part.is_error else output_text
     is_whole = has_only(content, "result")
     return ProviderResult(CodeExecution, output=output, failure=failure, is_whole=is_whole)
 
@@ -187,7 +189,7 @@ def _read_found_files(content: Any, _part: ServerToolResult) -> ProviderResult |
     return ProviderResult(FileSearch, tuple(found), is_whole=is_whole)
 
 
-def _read_answer(content: Any, part: ServerToolResult) -> ProviderResult | None:
+def _read_mcp_result(content: Any, part: ServerToolResult) -> ProviderResult | None:
     if part.is_error:
         return ProviderResult(McpServer, failure=_failure(content))
     return ProviderResult(McpServer, output=content) if isinstance(content, str) else None
@@ -213,20 +215,20 @@ _RESULTS = {
     "code_interpreter": _read_run,
     "program": _read_program_end,
     "file_search": _read_found_files,
-    "mcp": _read_answer,
+    "mcp": _read_mcp_result,
     "tool_search": _read_found_tools,
 }
 
 
-# --- as a client is shown them
+# --- encoding for clients
 
 
 def _item(name: str, given: Mapping[str, Any], item_id: str, server: str | None = None) -> AnyPart:
-    return ServerToolCall(name, item_id, given, server, item_id=item_id, origin=_HERE)
+    return ServerToolCall(name, item_id, given, server, item_id=item_id, origin=_ORIGIN)
 
 
 def _inside(name: str, content: Any, item_id: str, *, is_error: bool | None = None) -> AnyPart:
-    return ServerToolResult(name, item_id, content, is_error, item_id=item_id, origin=_HERE)
+    return ServerToolResult(name, item_id, content, is_error, item_id=item_id, origin=_ORIGIN)
 
 
 def _show_search(call: ProviderCall, item_id: str) -> tuple[AnyPart, ...]:
@@ -247,14 +249,14 @@ def _show_fetch(call: ProviderCall, item_id: str) -> tuple[AnyPart, ...]:
 def _show_code(call: ProviderCall, item_id: str) -> tuple[AnyPart, ...]:
     if call.code is None:
         return ()
-    # There is no container of OpenAI's.
+    # There is no OpenAI container.
     made = _item("code_interpreter", {"code": call.code, "container_id": ""}, item_id)
     return (made,) if call.outcome is None else (made, *_show_run(call.outcome, item_id))
 
 
 def _show_run(result: ProviderResult, item_id: str) -> tuple[AnyPart, ...]:
-    said = [each for each in (result.output, result.errors, result.failure) if each]
-    logs = [{"type": "logs", "logs": each} for each in said]
+    texts = [each for each in (result.output, result.errors, result.failure) if each]
+    logs = [{"type": "logs", "logs": each} for each in texts]
     return (_inside("code_interpreter", logs, item_id),)
 
 
@@ -273,10 +275,10 @@ def _show_remote(call: ProviderCall, item_id: str) -> tuple[AnyPart, ...]:
         return ()
     given = {"name": call.tool, "arguments": call.arguments or "{}"}
     made = _item("mcp", given, item_id, call.server or "")
-    return (made,) if call.outcome is None else (made, *_show_answer(call.outcome, item_id))
+    return (made,) if call.outcome is None else (made, *_show_mcp_result(call.outcome, item_id))
 
 
-def _show_answer(result: ProviderResult, item_id: str) -> tuple[AnyPart, ...]:
+def _show_mcp_result(result: ProviderResult, item_id: str) -> tuple[AnyPart, ...]:
     if result.failure is not None:
         error = {
             "type": "mcp_tool_execution_error",
@@ -299,7 +301,7 @@ def _show_found_tools(result: ProviderResult, item_id: str) -> tuple[AnyPart, ..
     ]
     content = {"execution": "server", "tools": tools}
     own_id = item_id.replace("tsc_", "tso_", 1)
-    return (ServerToolResult("tool_search", item_id, content, item_id=own_id, origin=_HERE),)
+    return (ServerToolResult("tool_search", item_id, content, item_id=own_id, origin=_ORIGIN),)
 
 
 CALLS = CallForms(
@@ -310,7 +312,7 @@ CALLS = CallForms(
         WebFetch: Shown(_show_fetch, lambda *_: ()),
         CodeExecution: Shown(_show_code, _show_run),
         FileSearch: Shown(_show_files, _show_found_files),
-        McpServer: Shown(_show_remote, _show_answer),
+        McpServer: Shown(_show_remote, _show_mcp_result),
         ToolSearch: Shown(_show_tool_search, _show_found_tools),
     },
     {WebSearch: "ws", WebFetch: "ws", CodeExecution: "ci", FileSearch: "fs", McpServer: "mcp",
@@ -318,4 +320,4 @@ CALLS = CallForms(
     joins_results=True,
     are_bound=True,
 )  # fmt: skip
-"""Web search (and pages that it opened), code, files, pictures, MCP and the search for tools."""
+"""Web search (with opened pages), code, files, images, MCP and tool search."""

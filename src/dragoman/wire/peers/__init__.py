@@ -1,5 +1,5 @@
-"""Messages of other libraries in their own stored form: what they dump, we read and write.
+"""Messages of other libraries in their own stored form, decoded and encoded.
 
-Not dialects, which are the wire formats of providers: these are read out of programs and stores,
-and written back there. The libraries themselves are not needed here.
+These are not dialects, which are the wire formats of providers: they are read from programs and
+stores, and written back there. The libraries themselves are not needed.
 """

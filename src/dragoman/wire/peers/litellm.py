@@ -1,6 +1,6 @@
-"""`thinking_blocks`: how LiteLLM carries signed thinking on messages of OpenAI's shape.
+"""`thinking_blocks`: LiteLLM's form of signed thinking on OpenAI-style messages.
 
-The blocks are Anthropic's. `reasoning_content` beside them is the same text, joined.
+The blocks are Anthropic's. `reasoning_content` beside them has the same text, joined.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def thinking_blocks(message: Message) -> list[dict[str, Any]]:
 
 
 def is_signed(message: Message, part: Thinking) -> bool:
-    """Whether this is Anthropic's thinking, which goes back only with its proof."""
+    """Whether this is Anthropic's thinking, which must be sent back with its signature."""
     origin = message.origin_of(part)
     has_proof = part.signature is not None or part.data is not None
     return has_proof and (origin is None or origin.dialect == "anthropic")

@@ -1,11 +1,11 @@
-"""Providers by the names that other libraries use, and the dialects that they speak."""
+"""Providers by the names that other libraries use, and their dialects."""
 
 from __future__ import annotations
 
 from dragoman.model.parts import Origin
 
 _CHAT = "openai-chat"
-_OURS = {  # theirs: ours, where they differ
+_OURS = {  # their names to ours, where they differ
     "google-gla": "google",
     "google-cloud": "vertex",
     "google-vertex": "vertex",
@@ -36,7 +36,7 @@ _VENDORS = {
 def origin_at(
     name: object, *, model: object = None, response_id: object = None, is_responses: bool = False
 ) -> Origin | None:
-    """The origin of what a provider of that name answered; None where it is not known."""
+    """The origin for a response of a provider of that name; None if it is unknown."""
     if not isinstance(name, str):
         return None
     provider = _OURS.get(name, name)
@@ -54,7 +54,7 @@ def origin_at(
 
 
 def provider_of(origin: Origin | None) -> str | None:
-    """The provider of an origin, or the vendor of its dialect; None where neither is known."""
+    """The provider of an origin, or the vendor of its dialect; None if neither is known."""
     if origin is None:
         return None
     return origin.provider or _VENDORS.get(origin.dialect)

@@ -1,11 +1,11 @@
-"""One compiler from JSON Schema to what each target takes; see `projection.projected`.
+"""Compiles JSON Schema into the subset that each target supports; see `projection.projected`.
 
-- `profiles`: what a target takes, as data; each dialect has its own
-- `projection`: the way in, and what comes out
-- `compiler`: the walk over a schema; `containers`, `unions` and `types` know their keywords,
-  `references` and `merging` what stands elsewhere
+- `profiles`: what a target supports, as data; each dialect has its own
+- `projection`: the entry point, and its result
+- `compiler`: the traversal of a schema; `containers`, `unions` and `types` handle their keywords,
+  `references` and `merging` handle references and combined schemas
 - `request_schemas`: the schemas of a whole request
-- `undo`: from the target's terms back to the original's
+- `undo`: converts values back to the original schema
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`PROFILES`: all profiles, by name. Each is here as well, by its name in capitals."""
+    """Return `PROFILES`, all profiles by name, or a single profile by its name in capitals."""
     if name.isupper():
         from dragoman.wire.dialect import schema_profiles  # not above: dialects import this
 

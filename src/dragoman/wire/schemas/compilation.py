@@ -1,4 +1,4 @@
-"""One compilation: what it is for, what it has found out, and what may still be spent."""
+"""The state of one compilation: the target's profile, results so far, and the work budget."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from dragoman.wire.schemas.profiles import Profile
 from dragoman.wire.schemas.references import Pointer, References
 from dragoman.wire.schemas.undo import Plan
 
-# --- in words, what a target can't be told in a schema: they go into the description
+# --- unsupported keywords as sentences, which go into the description
 
-_LISTED = 100
-_LONGEST = 2000
+_MAX_LISTED = 100
+_MAX_NOTE = 2000
 
 
 def text_of(value: Any) -> str:
@@ -28,15 +28,15 @@ def text_of(value: Any) -> str:
 
 
 def note(keyword: str, value: Any) -> str:
-    """The sentence for a keyword; empty where there is nothing to say."""
+    """The sentence for a keyword; empty if there is nothing to say."""
     if keyword in _WORDS:
         return _WORDS[keyword](value)
     text = text_of(value)
-    return f"Also, by JSON Schema: {keyword} = {text}." if len(text) <= _LONGEST else ""
+    return f"Also, by JSON Schema: {keyword} = {text}." if len(text) <= _MAX_NOTE else ""
 
 
 def described(node: Node, notes: list[str]) -> Node:
-    """The node with notes at the end of its description."""
+    """The node with notes appended to its description."""
     text = node.get("description")
     said = text if isinstance(text, str) else ""
     new = [each for each in dict.fromkeys(notes) if each not in said]
@@ -47,9 +47,9 @@ def described(node: Node, notes: list[str]) -> Node:
 
 
 def listed(values: list[Any]) -> str:
-    """Values, one after the other; the first hundred of them."""
-    texts = [text_of(value) for value in values[:_LISTED]]
-    rest = len(values) - _LISTED
+    """Values as a comma-separated list, limited to the first hundred."""
+    texts = [text_of(value) for value in values[:_MAX_LISTED]]
+    rest = len(values) - _MAX_LISTED
     return ", ".join(texts) + (f" and {rest} more" if rest > 0 else "")
 
 
@@ -116,34 +116,34 @@ _WORDS: dict[str, Callable[[Any], str]] = {
 # --- compilation
 
 _NODE = 10
-"""The steps that a schema takes, without what is inside it."""
+"""The work for a schema, without its subschemas."""
 MAX_LEVELS = 45
-"""Of schemas within schemas: what can still be frozen, at two levels of JSON each."""
+"""Maximum nesting of schemas: what can still be frozen, at two levels of JSON each."""
 
 
 class Place(NamedTuple):
-    """Where in the schema the compiler is."""
+    """The compiler's position in the schema."""
 
     path: str = ""
     level: int = 0
-    """How many schemas this one is inside of."""
+    """The number of enclosing schemas."""
     objects: int = 0
-    """How many objects this one is inside of."""
+    """The number of enclosing objects."""
     is_optional: bool = False
-    """Whether it is inside a property that may be left out."""
+    """Whether it is inside an optional property."""
     is_root: bool = False
     home: Pointer = ()
     """The definition that it is part of."""
 
     def at(self, step: str, *, is_optional: bool = False) -> Place:
-        """The place of a schema inside this one."""
+        """The position of a subschema."""
         path = f"{self.path}.{step}" if self.path else step
         is_optional = is_optional or self.is_optional
         return Place(path, self.level + 1, self.objects, is_optional, home=self.home)
 
 
 class Run:
-    """The state that all steps share."""
+    """The state shared by all steps."""
 
     def __init__(
         self,
@@ -156,40 +156,40 @@ class Run:
         self.budget = budget
         self.profile = profile
         self.child = child
-        """Compiles a schema inside the one at hand."""
+        """Compiles a subschema."""
         self.references = References(root, budget)
         self.inside: Counter[Pointer] = Counter()
-        """The definitions that stand where they are referred to, while that lasts."""
+        """The definitions that are currently being inlined, with nesting counts."""
         self.losses: list[Loss] = []
         self.is_faithful = True
         self.has_undo = False
-        """Whether there is anything to undo."""
+        """Whether values must be converted back."""
         self.literals = 0
         self._validation = Validation(root, budget)
 
     def spend(self) -> None:
-        """Count a schema."""
+        """Charge the budget for one schema."""
         self.budget.spend(_NODE)
 
     def text_of(self, value: Any) -> str:
-        """A value as JSON text: by it schemas are told apart, and told to the model."""
+        """A value as JSON text, to compare schemas and to describe them to the model."""
         text = text_of(value)
         self.budget.spend_on(len(text))
         return text
 
     def is_same(self, one: Any, other: Any) -> bool:
-        """Whether two JSON values are the same; unlike in Python, true is not 1."""
+        """Whether two JSON values are equal; unlike in Python, true is not 1."""
         return bool(one == other) and self.text_of(one) == self.text_of(other)
 
     def distinct(self, schemas: Iterable[Any]) -> list[Any]:
-        """Each of these once."""
+        """The schemas without duplicates."""
         found: dict[str, Any] = {}
         for schema in schemas:
             found.setdefault(self.text_of(schema), schema)
         return list(found.values())
 
     def lose(self, path: str, reason: str, *, is_unfaithful: bool = False) -> None:
-        """Note what the target can't be told; `is_unfaithful` where it forbids what was allowed."""
+        """Report a loss; `is_unfaithful` if the target forbids what the original allows."""
         self.is_faithful = self.is_faithful and not is_unfaithful
         loss = Loss(path, reason)
         if loss not in self.losses[-3:]:
@@ -201,7 +201,7 @@ class Run:
 
 
 class Draft:
-    """A schema being rewritten, and what to say in its description."""
+    """A schema being rewritten, and notes for its description."""
 
     __slots__ = ("entered", "is_cut", "node", "notes", "place", "plan", "run")
 
@@ -213,30 +213,31 @@ class Draft:
         self.plan = Plan()
         self.is_cut = False
         self.entered: list[Pointer] = []
-        """The definitions that stand here in the place of references."""
+        """The definitions inlined here in place of references."""
 
     @property
     def profile(self) -> Profile:
-        """What the target takes."""
+        """What the target supports."""
         return self.run.profile
 
     def lose(self, reason: str, words: str = "", *, is_unfaithful: bool = False) -> None:
-        """Note a loss here, and tell the model in words."""
+        """Report a loss here, and describe it to the model."""
         self.run.lose(self.place.path, reason, is_unfaithful=is_unfaithful)
         if words:
             self.tell(words)
 
     def tell(self, words: str) -> None:
-        """Say something in the description."""
-        said = self.node.get("description")  # in which it will be looked for
+        """Add a sentence to the description."""
+        said = self.node.get("description")  # `described` will search it
         self.run.budget.spend_on(len(words) + (len(said) if isinstance(said, str) else 0))
         self.notes.append(words)
 
     def drop(self, keyword: str, *, is_unfaithful: bool = False) -> None:
-        """Take a keyword out; what it says goes into the description."""
+        """Remove a keyword, and describe it in the description instead."""
         value = self.node.pop(keyword)
-        self.lose(f"{keyword} is told in words", note(keyword, value), is_unfaithful=is_unfaithful)
+        reason = f"{keyword} is moved to the description"
+        self.lose(reason, note(keyword, value), is_unfaithful=is_unfaithful)
 
     def child(self, schema: Any, step: str, *, is_optional: bool = False) -> tuple[Any, Plan]:
-        """A schema inside this one, compiled."""
+        """Compile a subschema."""
         return self.run.child(schema, self.place.at(step, is_optional=is_optional))

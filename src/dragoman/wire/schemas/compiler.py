@@ -1,4 +1,4 @@
-"""The walk over a schema: each step rewrites what the target would not take."""
+"""The traversal of a schema: each step rewrites what the target doesn't support."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dragoman.wire.schemas.compilation import MAX_LEVELS, Draft, Place, Run, des
 from dragoman.wire.schemas.containers import array_step, object_step
 from dragoman.wire.schemas.keywords import (
     DEFINITIONS,
-    NAMED,
-    ONE,
-    SEVERAL,
-    SILENT,
-    TOLD,
+    DESCRIBED,
+    IGNORED,
+    ONE_SCHEMA,
+    SCHEMA_LISTS,
+    SCHEMA_MAPS,
     Node,
     applies,
     as_list,
@@ -31,14 +31,14 @@ from dragoman.wire.schemas.types import is_null, literal_step, type_step
 from dragoman.wire.schemas.undo import CUT, Plan
 from dragoman.wire.schemas.unions import is_object_like, malformed_step, union_step
 
-# --- the root of a schema: an object, and plainly so (W15, W62)
+# --- the root of a schema: must be a plain object (W15, W62)
 
 WRAPPED = "value"
-"""The property that holds the value where the root must be an object and is none."""
+"""The property that holds the value if a non-object root is wrapped in an object."""
 
 
 def rooted(run: Run) -> tuple[Node, bool]:
-    """The root as an object that the target takes for one; whether that was put around it."""
+    """The root as an object that the target accepts, and whether it was wrapped."""
     profile = run.profile
     if not profile.has_object_root:
         return run.root, False
@@ -65,13 +65,13 @@ def rooted(run: Run) -> tuple[Node, bool]:
 
 
 def _takes(profile: Profile, key: str) -> bool:
-    """Whether the root may have it; a target without `oneOf` gets it as `anyOf`."""
+    """Whether the root may have a keyword; an unsupported `oneOf` is sent as `anyOf`."""
     known = "anyOf" if key == "oneOf" and not profile.takes(key) else key
     return profile.takes(known) and known not in profile.refused_at_root
 
 
 def _merge_forms(draft: Draft, key: str) -> None:
-    """Alternatives as one object that takes what any of them takes."""
+    """Merge alternatives into one object that accepts what any of them accepts."""
     forms = [each for each in as_list(draft.node.pop(key)) if not is_null(each)]
     words = f"The value takes one of these forms: {draft.run.text_of(forms)}." if forms else ""
     draft.lose("alternatives are merged into one object", words)
@@ -81,9 +81,9 @@ def _merge_forms(draft: Draft, key: str) -> None:
 
 
 def _whole(run: Run, form: Any, level: int) -> Node:
-    """A form with its own references, intersections and alternatives resolved."""
+    """An alternative with its own references, intersections and alternatives resolved."""
     run.spend()
-    if level > MAX_LEVELS:  # what it asks for is told in words all the same
+    if level > MAX_LEVELS:  # it is described in words anyway
         return {}
     draft = Draft(run, dict(as_map(form)), Place(level=level))
     open_references(draft, may_keep=False)
@@ -99,10 +99,10 @@ def _whole(run: Run, form: Any, level: int) -> Node:
 
 
 def _told(_keyword: str, _value: Any) -> None:
-    """Nothing more to note: the forms are told whole, and the loss is noted."""
+    """Report nothing: the alternatives are described in full, and the loss is already reported."""
 
 
-# --- every keyword that no other step knows: kept, compiled within, or told in words
+# --- keywords that no other step handles: kept, compiled within, or moved to the description
 
 _LOOKAROUND = ("(?=", "(?!", "(?<=", "(?<!")
 _CONDITION = ("if", "then", "else")
@@ -116,7 +116,7 @@ _HANDLED = frozenset(
 
 
 def other_keywords_step(draft: Draft) -> None:
-    """Leave out what the target does not take, and say it in words."""
+    """Remove unsupported keywords, and describe them in the description."""
     for key in DEFINITIONS:
         draft.node.pop(key, None)
     if draft.profile.keywords is None:
@@ -126,7 +126,7 @@ def other_keywords_step(draft: Draft) -> None:
     _whole_bounds(draft, types)
     for key in list(draft.node):
         if key in _TEXTS and not isinstance(draft.node[key], str):
-            draft.lose(f"a {key} that is no text is left out")
+            draft.lose(f"a {key} that is not a string is left out")
             del draft.node[key]
         elif not draft.profile.takes(key):
             _leave_out(draft, key, types)
@@ -135,16 +135,16 @@ def other_keywords_step(draft: Draft) -> None:
 
 
 def _within(draft: Draft) -> None:
-    """Compile the schemas in further keywords, for a target that takes them all."""
+    """Compile the subschemas in other keywords, for a target that supports all keywords."""
     for key, value in draft.node.items():
         if key in _HANDLED:
             continue
-        if key in SEVERAL:
+        if key in SCHEMA_LISTS:
             several = enumerate(as_list(value))
             draft.node[key] = [draft.child(each, f"{key}[{at}]")[0] for at, each in several]
-        elif key in ONE and isinstance(value, dict):
+        elif key in ONE_SCHEMA and isinstance(value, dict):
             draft.node[key] = draft.child(value, key)[0]
-        elif key in NAMED:
+        elif key in SCHEMA_MAPS:
             named = enumerate(as_map(value).items())
             draft.node[key] = {
                 name: draft.child(each, f"{key}[{at}]")[0] for at, (name, each) in named
@@ -152,14 +152,14 @@ def _within(draft: Draft) -> None:
 
 
 def _takes_value(draft: Draft, key: str, value: Any) -> bool:
-    """Whether the target takes this keyword with that value."""
+    """Whether the target supports this keyword with that value."""
     profile = draft.profile
     if key == "format":
         return profile.formats is None or (isinstance(value, str) and value in profile.formats)
     if key == "pattern":
         return not (profile.refuses_lookaround and _looks_around(value))
-    if key == "minItems" and profile.most_min_items is not None:
-        return isinstance(value, int) and value <= profile.most_min_items
+    if key == "minItems" and profile.max_min_items is not None:
+        return isinstance(value, int) and value <= profile.max_min_items
     return True
 
 
@@ -168,7 +168,7 @@ def _looks_around(pattern: Any) -> bool:
 
 
 def _whole_bounds(draft: Draft, types: list[str]) -> None:
-    """For whole numbers, "more than 0" is "at least 1"."""
+    """For integers, convert an exclusive bound to an inclusive one."""
     if types != ["integer"]:
         return
     bounds = (("exclusiveMinimum", "minimum", 1), ("exclusiveMaximum", "maximum", -1))
@@ -184,14 +184,17 @@ def _whole_bounds(draft: Draft, types: list[str]) -> None:
 
 
 def _leave_out(draft: Draft, key: str, types: list[str]) -> None:
-    """Take out a keyword: silently where it says nothing, else in words."""
+    """Remove a keyword: silently if it has no effect, otherwise with a description."""
     value = draft.node[key]
-    if key in TOLD:
+    if key in DESCRIBED:
         draft.tell(note(key, value))
     elif key == "if":
         rules = only(draft.node, _CONDITION)
         if len(rules) > 1:
-            draft.lose("if is told in words", f"Also, by JSON Schema: {draft.run.text_of(rules)}.")
+            draft.lose(
+                "if is moved to the description",
+                f"Also, by JSON Schema: {draft.run.text_of(rules)}.",
+            )
     elif not (_is_silent(key, types) or _says_nothing(key, value)):
         draft.drop(key)
         return
@@ -200,7 +203,7 @@ def _leave_out(draft: Draft, key: str, types: list[str]) -> None:
 
 def _is_silent(key: str, types: list[str]) -> bool:
     is_told = key in ("then", "else")  # with `if`
-    return is_told or key in SILENT or key.startswith("x-") or not applies(key, types)
+    return is_told or key in IGNORED or key.startswith("x-") or not applies(key, types)
 
 
 def _says_nothing(key: str, value: Any) -> bool:
@@ -210,39 +213,39 @@ def _says_nothing(key: str, value: Any) -> bool:
 
 
 def check_limits(run: Run, schema: Node) -> None:
-    """Note what there is too much of in a schema as a whole."""
+    """Report limits of the target that the schema as a whole exceeds."""
     profile, weight = run.profile, weight_of(schema)
     for most, count, what in (
-        (profile.most_properties, weight.properties, "properties"),
-        (profile.most_optional, weight.optional, "optional properties"),
-        (profile.most_unions, weight.unions, "unions"),
+        (profile.max_properties, weight.properties, "properties"),
+        (profile.max_optional, weight.optional, "optional properties"),
+        (profile.max_unions, weight.unions, "unions"),
     ):
         if most is not None and count > most:
-            reason = f"there are more {what} than the {most} that the target takes"
+            reason = f"too many {what}: the target allows {most}"
             run.lose("", reason, is_unfaithful=True)
 
 
-# --- the definitions of a projected schema: those that references in it still lead to
+# --- the definitions of a compiled schema: those that are still referenced
 
 _KEY_AND_NAME = 2
 
 
 class Definitions:
-    """What is referred to, what it is called now, and how it is undone."""
+    """The referenced definitions, their new names, and how to convert values back."""
 
     def __init__(self, run: Run, *, has_root: bool) -> None:
         self._run = run
         self._has_root = has_root
-        """Whether the root is still the root, and `#` leads there."""
+        """Whether the root is still the root, so that `#` refers to it."""
         self._names: dict[Pointer, tuple[str, str]] = {}
         self._plans: dict[Pointer, Plan] = {}
         self._pending: list[Pointer] = []
         self._targets: dict[Pointer, Any] = {}
         self._taken = {*as_map(run.root.get("$defs"))}
-        """The names that definitions have, or had."""
+        """Names of definitions, old and new."""
 
     def refer(self, draft: Draft) -> None:
-        """Point a reference to where its definition will stand."""
+        """Point a reference to its definition's new position."""
         found = self._run.references.find(draft.node["$ref"])
         if found is None:
             return
@@ -257,12 +260,12 @@ class Definitions:
         draft.node["$ref"] = self._name(pointer, draft.node["$ref"])
 
     def settle(self, root: Plan) -> None:
-        """Tell references to the root how that is undone."""
+        """Set the conversion for references to the root."""
         if () in self._plans and self._has_root:
             self._plans[()].same = root
 
     def compiled(self) -> dict[str, Node]:
-        """By keyword and name: what is referred to, and what never was, in the order it had."""
+        """The definitions by keyword and name, referenced or not, in original order."""
         self._add_unused()
         made: dict[Pointer, Any] = {}
         while self._pending:
@@ -283,7 +286,7 @@ class Definitions:
         return [(key, name) for key in DEFINITIONS for name in as_map(root.get(key))]
 
     def _add_unused(self) -> None:
-        """What is defined and never referred to stays, where there are definitions at all."""
+        """Keep unreferenced definitions, if the target supports definitions."""
         run = self._run
         if not run.profile.takes("$ref"):
             return
@@ -302,7 +305,7 @@ class Definitions:
         self._pending.append(pointer)
 
     def _name(self, pointer: Pointer, reference: str) -> str:
-        """The reference to a definition; as it was, where that still leads there."""
+        """The reference to a definition; unchanged if it still resolves there."""
         if pointer not in self._names:
             return "#"
         key, name = self._names[pointer]
@@ -327,17 +330,17 @@ class Definitions:
 
 
 class Compiler:
-    """One schema for one profile."""
+    """Compiles one schema for one profile."""
 
     def __init__(self, root: Node, profile: Profile, budget: Budget) -> None:
         self.run = Run(root, profile, budget, self.compile)
         self._root, is_wrapped = rooted(self.run)
         self.wrapped = WRAPPED if is_wrapped else None
-        """The property that holds the value, where that had to be put into an object."""
+        """The property that holds the value, if the root was wrapped in an object."""
         self._definitions = Definitions(self.run, has_root=not is_wrapped)
 
     def compiled(self) -> tuple[Node, Plan]:
-        """The schema for the target, and how to undo it."""
+        """The schema for the target, and how to convert values back."""
         schema, plan = self.compile(self._root, Place(is_root=True))
         self._definitions.settle(plan)
         if self.wrapped is not None:
@@ -347,16 +350,16 @@ class Compiler:
         return schema, plan
 
     def compile(self, schema: Any, place: Place) -> tuple[Any, Plan]:
-        """A schema for the target, and how to undo it."""
+        """A subschema for the target, and how to convert values back."""
         run = self.run
         run.spend()
         if isinstance(schema, bool) and run.profile.keywords is None:
             return schema, Plan()
         draft = Draft(run, dict(schema) if isinstance(schema, dict) else {}, place)
         if not isinstance(schema, (dict, bool)):
-            draft.lose("what is no schema is taken for one that allows anything")
+            draft.lose("an invalid schema is replaced by one that allows anything")
         if schema is False:
-            draft.lose("that nothing is allowed can't be said", "No value fits.")
+            draft.lose("a schema that allows nothing is not supported", "No value fits.")
         if place.level > MAX_LEVELS or _is_too_deep(draft):
             return cut(draft), CUT
         open_references(draft)
@@ -383,6 +386,6 @@ class Compiler:
 
 
 def _is_too_deep(draft: Draft) -> bool:
-    most = draft.profile.most_levels
+    most = draft.profile.max_levels
     is_object = "object" in declared(draft.node) or "properties" in draft.node
     return most is not None and is_object and draft.place.objects >= most

@@ -1,4 +1,4 @@
-"""The keywords of objects and of arrays; tuples among them."""
+"""The keywords of objects and arrays, including tuples."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHAPED = ("properties", "required", "additionalProperties", "patternProperties"
 
 
 def object_step(draft: Draft) -> None:
-    """Compile the properties, and close the object where the target wants that."""
+    """Compile the properties, and close the object if the target requires that."""
     node = draft.node
     if "object" not in declared(node) and not any(key in node for key in _SHAPED):
         return
@@ -31,7 +31,7 @@ def object_step(draft: Draft) -> None:
 
 
 def is_free(node: Node) -> bool:
-    """Whether an object may have properties that nobody has named."""
+    """Whether an object may have undeclared properties."""
     rest = node.get("additionalProperties")
     if rest is None:
         return "properties" not in node or "patternProperties" in node
@@ -39,7 +39,7 @@ def is_free(node: Node) -> bool:
 
 
 def _required(draft: Draft) -> frozenset[str]:
-    """What is required; what of it nobody has described is described."""
+    """The required properties; declares them if the target requires that."""
     node = draft.node
     if "required" not in node:
         return frozenset()
@@ -58,7 +58,7 @@ def _required(draft: Draft) -> frozenset[str]:
             node["properties"] = known = {**known, **missing}
         defined = [name for name in names if name in known]
         if len(defined) < len(names):
-            draft.lose("a property is required that is not allowed")
+            draft.lose("a required property that is not allowed is left out")
             node["required"] = defined
     return frozenset(names)
 
@@ -67,7 +67,7 @@ def _properties(draft: Draft, required: frozenset[str]) -> None:
     node, profile = draft.node, draft.profile
     if not isinstance(node.get("properties"), dict):
         if "properties" in node:
-            draft.lose("properties that are no object are left out")
+            draft.lose("properties that are not an object are left out")
             del node["properties"]
         if profile.is_closed and "object" in declared(node):
             _close(draft, is_empty=True)
@@ -91,7 +91,7 @@ def _properties(draft: Draft, required: frozenset[str]) -> None:
 def _keep(
     draft: Draft, made: Node, name: str, child: tuple[Any, Plan], *, is_required: bool
 ) -> None:
-    """Take a compiled property, as one that may be null where it was one that may be absent."""
+    """Add a compiled property; makes an optional one nullable if all must be required."""
     profile, (schema, plan) = draft.profile, child
     if plan is CUT and not is_required and profile.keywords is not None:
         return
@@ -106,7 +106,7 @@ def _keep(
 
 
 def _forbid(draft: Draft, names: list[str], required: frozenset[str]) -> None:
-    """Tell of properties that are never allowed; they are left out."""
+    """Drop properties that are never allowed, and describe that."""
     if not required.isdisjoint(names):
         left = required.difference(names)
         draft.node["required"] = [name for name in draft.node["required"] if name in left]
@@ -116,14 +116,14 @@ def _forbid(draft: Draft, names: list[str], required: frozenset[str]) -> None:
 
 
 def _close(draft: Draft, *, is_empty: bool) -> None:
-    """Closing what was meant to be open is unfaithful; saying nothing is not meaning that (W14)."""
+    """Close an object; that is unfaithful only if it was explicitly open (W14)."""
     node = draft.node
     is_silent = is_empty and draft.place.is_root and "additionalProperties" not in node
     is_meant = is_free(node) and not is_silent
     rest = node.pop("additionalProperties", None)
     patterns = node.pop("patternProperties", None)
     if is_meant and (rest is not None or patterns or is_empty):
-        draft.lose("properties with names of their own can't be asked for", is_unfaithful=True)
+        draft.lose("undeclared properties are not supported", is_unfaithful=True)
         for keyword, value in (("patternProperties", patterns), ("additionalProperties", rest)):
             if value:
                 draft.tell(note(keyword, value))
@@ -139,7 +139,7 @@ def _others(draft: Draft) -> None:
             node["additionalProperties"] = made
             draft.plan.rest = None if plan.is_idle else plan
         elif not isinstance(node["additionalProperties"], bool):
-            draft.lose("additionalProperties that are no schema are left out")
+            draft.lose("additionalProperties that are not a schema are left out")
             del node["additionalProperties"]
     if "patternProperties" in node and profile.takes("patternProperties"):
         patterns = as_map(node["patternProperties"])
@@ -150,19 +150,19 @@ def _others(draft: Draft) -> None:
 
 
 def _tell_others(draft: Draft, rest: Any) -> None:
-    """What is said of further properties, where there is no keyword for it."""
+    """Describe the rules for undeclared properties, if the keyword is unsupported."""
     if rest is True or rest == {}:
         return
     is_unfaithful = rest is not False and not draft.node.get("properties")
-    reason = "what is said of other properties is told in words"
+    reason = "additionalProperties is moved to the description"
     draft.lose(reason, note("additionalProperties", rest), is_unfaithful=is_unfaithful)
 
 
-# --- the keywords of arrays; tuples among them
+# --- the keywords of arrays, including tuples
 
 
 def array_step(draft: Draft) -> None:
-    """Compile the items. A tuple is written as of 2020, or as a list of any of its items."""
+    """Compile the items. A tuple is written as `prefixItems`, or as a list of any of its items."""
     node, profile = draft.node, draft.profile
     if isinstance(node.get("items"), list):
         node["prefixItems"] = node.pop("items")
@@ -175,7 +175,7 @@ def array_step(draft: Draft) -> None:
             _flatten(draft)
             return
     elif "prefixItems" in node:
-        draft.lose("prefixItems that are no list are left out")
+        draft.lose("prefixItems that are not a list are left out")
         del node["prefixItems"]
     _items(draft)
 
@@ -206,7 +206,7 @@ def _items(draft: Draft) -> None:
 
 
 def _no_more(draft: Draft) -> None:
-    """No items beyond the prefix: said by their number."""
+    """Express that no items may follow the prefix by `maxItems`."""
     node = draft.node
     del node["items"]
     _limit_items(node, len(as_list(node.get("prefixItems"))))
@@ -218,12 +218,12 @@ def _limit_items(node: Node, count: int) -> None:
 
 
 def _flatten(draft: Draft) -> None:
-    """A tuple where there are none: items that fit any of its places."""
+    """Replace a tuple, if unsupported, by a list of items that fit any of its positions."""
     node = draft.node
     prefix = node.pop("prefixItems")
     rest = node.pop("items", True)
     closed = next((at for at, schema in enumerate(prefix) if schema is False), None)
-    if closed is not None:  # nothing can stand there, nor after it
+    if closed is not None:  # no item is possible there, nor after it
         prefix, rest = prefix[:closed], False
     count = len(prefix)
     most = node.get("maxItems")
@@ -236,7 +236,7 @@ def _flatten(draft: Draft) -> None:
         node["items"], plan = draft.child(unique[0], "items")
         draft.plan.items = plan
         return
-    draft.lose("a place of a tuple can't have a schema of its own", is_unfaithful=True)
+    draft.lose("different schemas for tuple positions are not supported", is_unfaithful=True)
     shown = [schema for schema in unique if schema is not True and schema != {}]
     draft.tell(f"The items, in this order: {draft.run.text_of(prefix)}.")
     made, _ = draft.child(

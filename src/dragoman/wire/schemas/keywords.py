@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema: where schemas stand in schemas, and what applies to which type."""
+"""The keywords of JSON Schema: which hold subschemas, and which apply to which type."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dragoman.model.jsontext import dumps
 from dragoman.model.validation.words import kind_of
 
 Node = dict[str, Any]
-"""A schema that is an object."""
+"""An object schema, as opposed to true or false."""
 
-ONE = frozenset(
+ONE_SCHEMA = frozenset(
     {
         *("items", "additionalProperties", "not", "if", "then", "else", "contains"),
         *("propertyNames", "unevaluatedItems", "unevaluatedProperties", "additionalItems"),
     }
 )
-"""Hold a schema."""
-SEVERAL = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-"""Hold a list of schemas."""
-NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
-"""Hold schemas by name."""
+"""Keywords that hold a schema."""
+SCHEMA_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
+"""Keywords that hold a list of schemas."""
+SCHEMA_MAPS = frozenset({"properties", "patternProperties", "dependentSchemas"})
+"""Keywords that hold schemas by name."""
 DEFINITIONS = ("$defs", "definitions")
 
 TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
@@ -41,36 +41,36 @@ _APPLY: dict[str, tuple[str, ...]] = {
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
 TYPE_OF: dict[str, str] = {word: kind for kind, words in _APPLY.items() for word in words}
-"""The type of value that a keyword says something about; absent for those about any."""
+"""The type that a keyword applies to; absent for keywords that apply to any."""
 
-SILENT = frozenset(
+IGNORED = frozenset(
     {
         *("$schema", "$id", "$comment", "$anchor", "$vocabulary", "$dynamicAnchor", "id"),
         *("title", "discriminator", "xml", "externalDocs", "propertyOrdering"),
         *("property_ordering", "deprecated", "readOnly", "writeOnly", "nullable"),
     }
 )
-"""Neither allow nor forbid anything, and tell a model nothing that it needs."""
+"""Keywords that don't affect validation and that a model doesn't need."""
 
-LABELS = SILENT - {"nullable"}
-"""Of those, what somebody wrote for people and programs: it is told where they don't get it."""
+LABELS = IGNORED - {"nullable"}
+"""Those of them that were written for people and programs: dropping them is reported."""
 
-TOLD = frozenset({"default", "examples", "example"})
-"""Neither allow nor forbid anything, but are worth telling."""
+DESCRIBED = frozenset({"default", "examples", "example"})
+"""Keywords that don't affect validation but are useful to a model."""
 
 
 def as_list(value: Any) -> list[Any]:
-    """The list that a keyword holds; empty where it holds something else."""
+    """The list in a keyword; empty if it holds something else."""
     return value if isinstance(value, list) else []
 
 
 def as_map(value: Any) -> Node:
-    """The object that a keyword holds; empty where it holds something else."""
+    """The object in a keyword; empty if it holds something else."""
     return value if isinstance(value, dict) else {}
 
 
 def texts_in(value: Any) -> list[str]:
-    """The texts in the list that a keyword holds."""
+    """The strings in a keyword's list."""
     return [each for each in as_list(value) if isinstance(each, str)]
 
 
@@ -80,28 +80,28 @@ def without(node: Node, keys: Container[str]) -> Node:
 
 
 def only(node: Node, keys: Iterable[str]) -> Node:
-    """Of the node, these keywords."""
+    """The node with only these keywords."""
     return {key: node[key] for key in keys if key in node}
 
 
 def one_or_list(types: list[str]) -> str | list[str]:
-    """Types as `type` has them: one alone is no list."""
+    """Types in the form of `type`: a single one is not a list."""
     return types[0] if len(types) == 1 else types
 
 
 def children(node: Mapping[str, Any]) -> Iterator[Any]:
-    """The schemas right inside a schema, definitions included."""
+    """The direct subschemas of a schema, definitions included."""
     for key, value in node.items():
-        if key in SEVERAL or (key == "items" and isinstance(value, list)):
+        if key in SCHEMA_LISTS or (key == "items" and isinstance(value, list)):
             yield from as_list(value)
-        elif key in ONE:
+        elif key in ONE_SCHEMA:
             yield value
-        elif key in NAMED or key in DEFINITIONS:
+        elif key in SCHEMA_MAPS or key in DEFINITIONS:
             yield from as_map(value).values()
 
 
 def walk(schema: Any) -> Iterator[Node]:
-    """A schema and all that are inside it."""
+    """A schema and all its subschemas."""
     pending = [schema]
     while pending:
         node = pending.pop()
@@ -111,7 +111,7 @@ def walk(schema: Any) -> Iterator[Node]:
 
 
 def labels_of(schema: Any) -> Iterator[tuple[str, bytes]]:
-    """What stands in a schema for people and programs, and not for the model."""
+    """The labels in a schema that were written for people and programs."""
     for node in walk(schema):
         for key, value in node.items():
             if key in LABELS or key.startswith("x-"):
@@ -119,13 +119,13 @@ def labels_of(schema: Any) -> Iterator[tuple[str, bytes]]:
 
 
 def type_of(value: Any) -> str:
-    """The JSON type of a value; a whole number is an integer however it is written."""
+    """The JSON type of a value; a number without a fraction is an integer."""
     kind = kind_of(value)
     return "integer" if kind == "number" and value == int(value) else kind
 
 
 def declared(node: Node) -> list[str]:
-    """The types that a schema names, in lower case (Gemini's); empty where it names none."""
+    """The types that a schema declares, in lower case (Gemini's are not); empty if none."""
     types = node.get("type")
     if isinstance(types, str):
         return [types.lower()]
@@ -133,18 +133,18 @@ def declared(node: Node) -> list[str]:
 
 
 def applies(keyword: str, types: list[str]) -> bool:
-    """Whether a keyword says something about values of these types (none named: of any)."""
+    """Whether a keyword applies to values of these types (empty: of any type)."""
     kind = TYPE_OF.get(keyword)
     if kind is None or not types:
         return True
     return kind in types or (kind == "number" and "integer" in types)
 
 
-# --- what targets count: in a schema, or in all schemas of a request together
+# --- what targets limit, per schema or per request
 
 
 class Weight(NamedTuple):
-    """What targets count in a schema as a whole."""
+    """Counts that targets limit for a schema as a whole."""
 
     properties: int
     optional: int
@@ -152,7 +152,7 @@ class Weight(NamedTuple):
 
 
 def weight_of(schema: Mapping[str, Any]) -> Weight:
-    """How many of each there are."""
+    """The counts of a schema."""
     nodes = list(walk(schema))
     return Weight(
         sum(len(as_map(node.get("properties"))) for node in nodes),

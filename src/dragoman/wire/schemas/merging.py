@@ -1,4 +1,4 @@
-"""Schemas made one: `allOf`, alternatives, and definitions put where references mean them."""
+"""Merges schemas: `allOf`, alternatives, and definitions inlined for references."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from dragoman.wire.schemas.references import Pointer
 from dragoman.wire.schemas.types import anything
 
 Lose = Callable[[str, Any], None]
-"""Is told of a keyword, and its value, that could not be merged."""
+"""Called with a keyword, and its value, that could not be merged."""
 
 _MAX_PRODUCT = 16
-_LEAST = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
-_MOST = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
+_LOWER_BOUNDS = frozenset({"minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"})
+_UPPER_BOUNDS = frozenset({"maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"})
 _FIRST = frozenset({"title", "default", "example", "examples", "$schema", "$id", "$comment"})
 _INNER = frozenset({"items", "additionalProperties", "contains", "propertyNames"})
 
 
 def intersected(run: Run, one: Node, other: Node, lose: Lose) -> Node:
-    """What fits both; what can't be said of both at once is lost."""
+    """A schema that requires both; what can't be combined is reported to `lose`."""
     merged = dict(one)
     _note_closed(run, one, other, lose)
     for key, value in other.items():
@@ -43,7 +43,7 @@ def intersected(run: Run, one: Node, other: Node, lose: Lose) -> Node:
 
 
 def _note_closed(run: Run, one: Node, other: Node, lose: Lose) -> None:
-    """Properties beside a closed schema are forbidden by it, which nobody means."""
+    """Report properties that the other, closed schema forbids, which is hardly ever intended."""
     for closed, adding in ((one, other), (other, one)):
         rest = closed.get("additionalProperties", True)
         if rest is True or rest == {}:
@@ -55,8 +55,8 @@ def _note_closed(run: Run, one: Node, other: Node, lose: Lose) -> None:
 
 
 def _both(run: Run, key: str, one: Any, other: Any, lose: Lose) -> Any:
-    if key in (_LEAST | _MOST) and is_number(one) and is_number(other):
-        return max(one, other) if key in _LEAST else min(one, other)
+    if key in (_LOWER_BOUNDS | _UPPER_BOUNDS) and is_number(one) and is_number(other):
+        return max(one, other) if key in _LOWER_BOUNDS else min(one, other)
     if key in _MERGERS:
         merged = _MERGERS[key](run, one, other)
         if merged is not None:
@@ -73,7 +73,7 @@ def _together(one: Any, other: Any) -> Any:
     """Two schemas that must both hold, left to be merged where they are compiled."""
     if isinstance(one, bool) or isinstance(other, bool):
         return _with_boolean(one, other)
-    if isinstance(one, dict) and one.keys() == {"allOf"}:  # keeps long lists of them flat
+    if isinstance(one, dict) and one.keys() == {"allOf"}:  # keeps long lists flat
         return {"allOf": [*as_list(one["allOf"]), other]}
     return {"allOf": [one, other]}
 
@@ -99,7 +99,7 @@ def _values(run: Run, one: Any, other: Any) -> Any:
 
 
 def _alternatives(_run: Run, one: Any, other: Any) -> Any:
-    """Each of the one with each of the other, where they are few."""
+    """Every combination of two lists of alternatives, if they are few."""
     first, second = as_list(one), as_list(other)
     if not first or not second or len(first) * len(second) > _MAX_PRODUCT:
         return None
@@ -159,11 +159,11 @@ _MERGERS: dict[str, Callable[[Run, Any, Any], Any]] = {
     "$defs": _definitions,
     "definitions": _definitions,
 }
-"""Give None where there is no way to say both."""
+"""Return None if the two can't be combined."""
 
 
 def united(run: Run, branches: list[Node]) -> Node:
-    """One object that takes what any of these objects takes, and more (W62)."""
+    """An object schema that accepts what any of these objects accepts, and possibly more (W62)."""
     properties: dict[str, list[Any]] = {}
     required = dict.fromkeys(texts_in(branches[0].get("required")))
     for branch in branches:
@@ -187,19 +187,19 @@ def united(run: Run, branches: list[Node]) -> Node:
     return merged
 
 
-# --- what stands elsewhere put where it is meant: definitions for references, `allOf` as one
+# --- inlining: definitions for references, `allOf` as one schema
 
 _ABOUT = frozenset({"title", "description", "default", "examples"})
 
 
 def open_references(draft: Draft, *, may_keep: bool = True) -> None:
-    """Put definitions in the place of references that can't stay."""
+    """Inline the definitions of references that can't be kept."""
     run = draft.run
     while "$ref" in draft.node:
         found = run.references.find(draft.node["$ref"])
         rest = without(draft.node, ("$ref",))
         if found is None:
-            draft.lose("a reference that leads nowhere in this schema is left out")
+            draft.lose("an unresolvable reference is left out")
             draft.node = rest
             continue
         pointer, target = found
@@ -217,7 +217,7 @@ def open_references(draft: Draft, *, may_keep: bool = True) -> None:
 
 
 def _keeps(draft: Draft, pointer: Pointer, rest: Node) -> bool:
-    """Whether a reference stays one; if need be, as an only alternative."""
+    """Whether a reference is kept; if necessary, as a single alternative."""
     profile = draft.profile
     if not profile.takes("$ref") or draft.place.is_root:
         return False
@@ -235,7 +235,7 @@ def _keeps(draft: Draft, pointer: Pointer, rest: Node) -> bool:
 
 
 def _must_open(draft: Draft, pointer: Pointer) -> bool:
-    """Whether a reference that closes a circle stands where it can't be left out."""
+    """Whether a circular reference is in a position that can't be omitted."""
     run, place = draft.run, draft.place
     if draft.profile.cycles != "optional" or place.is_optional:
         return False
@@ -243,7 +243,7 @@ def _must_open(draft: Draft, pointer: Pointer) -> bool:
 
 
 def merge_all(draft: Draft) -> None:
-    """Make one schema of `allOf` and what stands beside it."""
+    """Merge `allOf` and its sibling keywords into one schema."""
     pending = as_list(draft.node.pop("allOf"))[::-1]
     while pending:
         draft.run.spend()
@@ -263,17 +263,17 @@ def merge_all(draft: Draft) -> None:
 def _merge(draft: Draft, one: Node, other: Node) -> None:
     def lose(key: str, value: Any) -> None:
         if key == "additionalProperties":
-            draft.lose("schemas that close each other out are taken together")
+            draft.lose("schemas that exclude each other's properties are merged")
         else:
-            draft.lose(f"{key} in two schemas that both hold is told in words", note(key, value))
+            draft.lose(f"conflicting {key} is moved to the description", note(key, value))
 
     draft.node = intersected(draft.run, one, other, lose)
 
 
 def cut(draft: Draft) -> Node:
-    """What stands where the schema goes on for longer than it may."""
+    """A placeholder where the schema exceeds the nesting limit."""
     draft.is_cut = True
-    draft.lose("further levels are cut off", is_unfaithful=True)
+    draft.lose("deeper levels are cut off", is_unfaithful=True)
     said = draft.node.get("description")
     about = {"description": said} if isinstance(said, str) else {}
     return described({**anything(draft.profile), **about}, draft.notes)

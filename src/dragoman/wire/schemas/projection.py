@@ -1,4 +1,4 @@
-"""A schema as a target takes it, what that costs, and the way back."""
+"""Projections: a schema as a target supports it, with losses and the conversion of values."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from dragoman.wire.schemas.undo import Undo
 
 
-# --- what it may cost to fit the schemas of one request to its target
+# --- limits on the work for the schemas of one request
 
 FREE_STEPS = 2
-"""Steps for each byte of a schema that are not counted: ordinary schemas take fewer."""
+"""Free steps per byte of a schema: ordinary schemas need fewer."""
 MAX_STEPS = 250_000
-"""Steps beyond those, for all schemas of a request together: well under a second."""
+"""Maximum steps beyond those, for all schemas of a request: well under a second."""
 
 
 class Cost(NamedTuple):
-    """Of one schema."""
+    """The work for one schema."""
 
     steps: int = 0
     size: int = 0
-    """In bytes, of the original."""
+    """Bytes of the original."""
 
     @property
     def excess(self) -> int:
-        """The steps beyond those that are free."""
+        """The steps beyond the free ones."""
         return max(0, self.steps - FREE_STEPS * self.size)
 
 
 class Costs:
-    """Counts, schema by schema, what one request takes beyond what is free."""
+    """Adds up the work for the schemas of one request."""
 
     __slots__ = ("_left",)
 
@@ -47,47 +47,47 @@ class Costs:
         self._left = MAX_STEPS
 
     def charge(self, cost: Cost, where: str) -> None:
-        """Count a schema; raise where it is too much."""
+        """Charge for a schema; raises if the limit is exceeded."""
         self._left -= cost.excess
         if self._left < 0:
             raise too_expensive(where)
 
 
 def too_expensive(where: str) -> InvalidInputError:
-    """The error of a schema that asks for too much work."""
+    """The error for a schema that needs too much work."""
     msg = (
-        f"{where}: the schema grows to more than {MAX_STEPS} steps of work for this target (beyond "
-        f"{FREE_STEPS} for each byte, alone or with the schemas before it); simplify it: fewer "
-        "alternatives, fewer references within references, or several tools in its place"
+        f"{where}: the schema is too complex for this target: compiling it exceeds {MAX_STEPS} "
+        f"steps (beyond {FREE_STEPS} per byte, alone or with the schemas before it); simplify it: "
+        "fewer alternatives, fewer nested references, or several tools instead of one"
     )
     return InvalidInputError(msg)
 
 
 # --- projection
 
-_REMEMBERED = 512
-_REMEMBERED_BYTES = 8 * 2**20
-"""Of schemas as text: what is kept of one takes ten to twenty times as much memory."""
+_MAX_CACHED = 512
+_MAX_CACHED_BYTES = 8 * 2**20
+"""Maximum bytes of cached schemas as text: a cached projection takes ten to twenty times that."""
 _FREE = Cost()
 _MAX_ROUNDS = 4
-"""What is merged or cut off may leave something to do; mostly the second round finds nothing."""
+"""Merging or cutting may leave something to do; mostly the second round changes nothing."""
 
 _Key = tuple[int | bytes, Profile]
 _Made = TypeVar("_Made")
 
 
 class Projection:
-    """A schema as a target takes it.
+    """A schema as a target supports it.
 
     - `schema`: what to send.
-    - `losses`: where the target may answer what the original forbids, or can't answer what it
+    - `losses`: where the target may return what the original forbids, or can't return what it
       allows; paths are within the schema (see `losses_at`).
-    - `drops_labels`: whether a title, a comment or the like is left out, which no answer shows.
-    - `is_faithful`: whether the values keep the shape that the original asks for. Where they do
-      not (free names, tuples, any value at all, levels cut off, too many unions for the target),
-      what can be sent without being strict had better be.
+    - `drops_labels`: whether titles, comments or the like were dropped, which don't affect output.
+    - `is_faithful`: whether values keep the structure that the original requires. If not
+      (undeclared properties, tuples, values of any type, levels cut off, too many unions), strict
+      mode should not be used where it is optional.
     - `cost`: the work that it took.
-    - `undo`: takes what the target answers back to the original's terms.
+    - `undo`: converts the target's output back to the original schema.
     """
 
     __slots__ = ("_placed", "_undos", "_weight", "cost", "drops_labels", "is_faithful", "losses",
@@ -119,25 +119,25 @@ class Projection:
 
     @property
     def weight(self) -> Weight:
-        """What targets count in all schemas of a request together."""
+        """The counts that targets limit for all schemas of a request together."""
         if self._weight is None:
             self._weight = weight_of(self.schema)
         return self._weight
 
     @property
     def changes_values(self) -> bool:
-        """Whether there is anything to undo."""
+        """Whether values must be converted back."""
         return bool(self._undos)
 
     def undo(self, value: Any) -> Any:
-        """The value that the original's author meant; any JSON goes in, and nothing is raised."""
+        """Convert a value back to the original schema; accepts any JSON and never raises."""
         for undo in self._undos:
             value = undo(value)
         return value
 
     def losses_at(self, path: str) -> tuple[Loss, ...]:
-        """The losses, with the path of the schema before theirs."""
-        known = self._placed  # a tool mostly stands where it stood in the last request
+        """The losses, with the path of the schema prepended."""
+        known = self._placed  # a tool's position is mostly the same as in the last request
         if known is None or known[0] != path:
             placed = [
                 Loss(f"{path}.{loss.path}" if loss.path else path, loss.reason)
@@ -165,18 +165,18 @@ def projected(
     >>> made.schema["required"], made.schema["properties"]["n"]["type"], made.undo({"n": None})
     (['n'], ['integer', 'null'], {})
 
-    The schema itself is not changed. Raises `InvalidInputError` for what is no JSON object, nests
-    too deeply, or takes too much work, alone or with what `costs` has already counted; `where`
-    names it in the error.
+    The schema itself is not changed. Raises `InvalidInputError` if it is not a JSON object, nests
+    too deeply, or takes too much work, alone or with what `costs` already counts; `where` names it
+    in the error.
     """
-    made = _remembered(schema, profile, where)
-    if costs is not None:  # counted whether or not it was known already
+    made = _cached(schema, profile, where)
+    if costs is not None:  # charged even if it was cached
         costs.charge(made.cost, where)
     return made
 
 
 class _Memory(Generic[_Made]):
-    """What was made before; all of it is forgotten where it gets too much."""
+    """A cache that is cleared when it exceeds its limits."""
 
     __slots__ = ("_found", "_size")
 
@@ -185,31 +185,31 @@ class _Memory(Generic[_Made]):
         self._size = 0
 
     def get(self, key: _Key) -> _Made | None:
-        """What was made of it."""
+        """The cached value."""
         return self._found.get(key)
 
     def keep(self, key: _Key, value: _Made, size: int) -> None:
-        """Remember it, unless it would leave little room for others."""
-        if size > _REMEMBERED_BYTES // 4:
+        """Cache a value, unless it would take most of the space."""
+        if size > _MAX_CACHED_BYTES // 4:
             return
-        if len(self._found) >= _REMEMBERED or self._size + size > _REMEMBERED_BYTES:
+        if len(self._found) >= _MAX_CACHED or self._size + size > _MAX_CACHED_BYTES:
             self.clear()
         self._found[key] = value
         self._size += size
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove everything."""
         self._found.clear()
         self._size = 0
 
 
-# Tools that live as long as their program are known by what they are, others by their text, in
-# which the order of keys counts: the same tools come with every request.
+# The same tools come with every request: long-lived schemas are found by identity, others by their
+# text, in which the order of keys matters.
 _known = _Memory[tuple[FrozenDict, Projection]]()
 _known_texts = _Memory[Projection]()
 
 
-def _remembered(schema: Mapping[str, Any], profile: Profile, where: str) -> Projection:
+def _cached(schema: Mapping[str, Any], profile: Profile, where: str) -> Projection:
     found = _known.get((id(schema), profile))
     if found is not None and found[0] is schema:
         return found[1]
@@ -218,7 +218,7 @@ def _remembered(schema: Mapping[str, Any], profile: Profile, where: str) -> Proj
         return Projection(frozen)
     raw = dumps(frozen)
     made = _by_text(raw, profile, where)
-    if frozen is schema:  # nobody can change it
+    if frozen is schema:  # it is immutable
         _known.keep((id(frozen), profile), (frozen, made), len(raw))
     return made
 
@@ -235,11 +235,11 @@ def _by_text(raw: bytes, profile: Profile, where: str) -> Projection:
 
 
 def _compiled(raw: bytes, profile: Profile) -> Projection:
-    # The compiler is imported when there is something to compile.
+    # Imported only when there is something to compile.
     from dragoman.wire.schemas.compiler import Compiler
     from dragoman.wire.schemas.undo import Undo
 
-    budget = Budget(FREE_STEPS * len(raw) + MAX_STEPS)  # of a request's, it is counted afterwards
+    budget = Budget(FREE_STEPS * len(raw) + MAX_STEPS)  # the request's total is checked later
     original: Any = loads(raw)
     schema, losses, undos, is_faithful = original, list[Loss](), list[Undo](), True
     for _ in range(_MAX_ROUNDS):
@@ -250,7 +250,7 @@ def _compiled(raw: bytes, profile: Profile) -> Projection:
         run = compiler.run
         if run.has_undo or compiler.wrapped is not None:
             undos.insert(0, Undo(plan, freeze_mapping(made), compiler.wrapped))
-        # What is lost in a later round was nothing that anybody could point to.
+        # Losses of later rounds have no position in the original.
         is_first = schema is original
         losses += [each if is_first else Loss("", each.reason) for each in run.losses]
         is_faithful = is_faithful and run.is_faithful
@@ -266,6 +266,6 @@ def _compiled(raw: bytes, profile: Profile) -> Projection:
 
 
 def _drops_labels(original: Any, made: Any) -> bool:
-    """Whether a label is nowhere in what was made of a schema, whichever step left it out."""
+    """Whether a label of the original is missing in the result, whichever step dropped it."""
     labels = set(labels_of(original))
     return bool(labels) and not labels <= set(labels_of(made))

@@ -1,6 +1,6 @@
-"""References within a schema: where they lead, and which of them lead in a circle.
+"""References within a schema: what they resolve to, and which are circular.
 
-Nothing is ever fetched: a reference to elsewhere leads nowhere.
+Nothing is ever fetched: external references are unresolvable.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dragoman.model.validation.words import is_index
 from dragoman.wire.schemas.keywords import DEFINITIONS, Node, as_map, walk
 
 Pointer = tuple[str, ...]
-"""The steps from the root of a schema to one inside it."""
+"""The steps from the root of a schema to a subschema."""
 
 
 class References:
@@ -29,7 +29,7 @@ class References:
         self._positions: dict[int, dict[str, int]] = {}
 
     def find(self, reference: Any) -> tuple[Pointer, Any] | None:
-        """Where a reference leads, past those that only lead on; None where that is nowhere."""
+        """What a reference resolves to, following pure references; None if unresolvable."""
         if not isinstance(reference, str):
             return None
         if reference not in self._found:
@@ -37,21 +37,21 @@ class References:
         return self._found[reference]
 
     def leads_straight(self, reference: str, pointer: Pointer) -> bool:
-        """Whether a reference is to that place itself, and not to one that leads on to it."""
+        """Whether a reference points to that position directly, not by way of another reference."""
         found = self._resolve(reference)
         return found is not None and found[0] == pointer
 
     def is_circular(self, pointer: Pointer) -> bool:
-        """Whether what stands there refers to itself, at once or by way of others."""
+        """Whether the schema there refers to itself, directly or indirectly."""
         return pointer in self._circles()
 
     def share_circle(self, one: Pointer, other: Pointer) -> bool:
-        """Whether each of the two leads to the other."""
+        """Whether the two refer to each other, directly or indirectly."""
         circles = self._circles()
         return one in circles and circles[one] == circles.get(other)
 
     def place_of(self, pointer: Pointer) -> str:
-        """The path to what stands there, in positions instead of people's own names."""
+        """The path to a position, with indices instead of user-chosen names."""
         path = ""
         here: Any = self._root
         for step in pointer:
@@ -68,12 +68,12 @@ class References:
 
     def _position(self, names: Node, name: str) -> int:
         known = self._positions.get(id(names))
-        if known is None:  # part of the root, which outlives this
+        if known is None:  # keyed by id: it is part of the root, which outlives this
             known = self._positions[id(names)] = {each: at for at, each in enumerate(names)}
         return known[name]
 
     def _follow(self, reference: str) -> None:
-        """Find where a reference leads, and with it all others on the way there."""
+        """Resolve a reference, and with it all others on the way."""
         seen = {reference: None}
         found = self._resolve(reference)
         while found is not None and _leads_on(found[1]):
@@ -130,18 +130,18 @@ class References:
             yield node
 
     def _targets(self, schema: Any) -> dict[Pointer, Any]:
-        """All that a schema refers to."""
+        """Everything that a schema refers to."""
         found = [self.find(node["$ref"]) for node in self._walk(schema) if "$ref" in node]
         return dict(each for each in found if each is not None)
 
     def _circles(self) -> dict[Pointer, int]:
-        """All that are part of a circle, and of which: looked for once."""
+        """All members of circles, with the number of their circle; computed once."""
         if self._circular is None:
             self._circular = _components(self._edges())
         return self._circular
 
     def _edges(self) -> dict[Pointer, list[Pointer]]:
-        """What refers to what; also from places where schemas only stand to be referred to."""
+        """What refers to what, including schemas that are only reachable by reference."""
         edges: dict[Pointer, list[Pointer]] = {}
         pending = [self._targets(self._root)]
         while pending:
@@ -154,12 +154,12 @@ class References:
 
 
 def _leads_on(schema: Any) -> bool:
-    """Whether a schema is a reference and nothing else."""
+    """Whether a schema is only a reference."""
     return isinstance(schema, dict) and "$ref" in schema and {"$ref", *DEFINITIONS} >= {*schema}
 
 
 def _components(edges: dict[Pointer, list[Pointer]]) -> dict[Pointer, int]:
-    """The members of circles, each with the number of its own: Tarjan's, without recursion."""
+    """The members of circles, with the number of their circle: Tarjan's algorithm, iterative."""
     circular: dict[Pointer, int] = {}
     index: dict[Pointer, int] = {}
     low: dict[Pointer, int] = {}

@@ -1,4 +1,4 @@
-"""The schemas of one request: as its target takes them, what that costs, and the way back."""
+"""The schemas of one request, compiled for its target, and the conversion of values."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from dragoman.wire.schemas.projection import Costs, Projection, projected
 from dragoman.wire.text_tools import SENT_AS_FUNCTION, TEXT_PARAMETERS, as_text
 
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
-_LABELS = "titles, comments or the like, which no answer shows, are left out"
-_ALONE = frozenset({"$ref", "anyOf"})  # nothing stands beside them (W92, W93)
-_UNFAITHFUL = "its schema can't be held to here without changing what it allows"
+_LABELS = "titles, comments or the like, which don't affect output, are left out"
+_ALONE = frozenset({"$ref", "anyOf"})  # allow no sibling keywords (W92, W93)
+_UNFAITHFUL = "not strict: the target can't enforce this schema without changing what it allows"
 
 
 class Profiles(NamedTuple):
-    """What a target takes of a schema that it holds the model to, and of another."""
+    """The profiles of a target for strict and for other schemas."""
 
     strict: Profile
     loose: Profile
 
 
 class SentSchemas:
-    """Gathers losses, and what has to be undone in the response, schema by schema."""
+    """Collects losses, and the conversions for the response, schema by schema."""
 
     __slots__ = ("_costs", "_losses", "_output", "_repairs", "_undos")
 
@@ -40,13 +40,13 @@ class SentSchemas:
 
     @property
     def context(self) -> Context:
-        """The way back."""
+        """The conversions for the response."""
         if not self._undos and self._output is None:
             return NOTHING
         return Context(undos=self._undos, output=self._output)
 
     def projected(self, schema: Mapping[str, Any], profile: Profile, where: str) -> Projection:
-        """A schema for a profile, on this request's account."""
+        """Compile a schema for a profile, within this request's limits."""
         return projected(schema, profile, self._costs, where)
 
     def tool(
@@ -56,9 +56,9 @@ class SentSchemas:
         profiles: Profiles,
         refusal: Callable[[Projection], str | None] | None = None,
     ) -> tuple[Mapping[str, Any], bool]:
-        """The parameters of a tool from elsewhere, and whether the model is held to them.
+        """The parameters of a tool from another dialect, and whether it is strict.
 
-        `refusal` says why one more strict tool is too much for the target, if it is.
+        `refusal` returns why one more strict tool would exceed the target's limits, or None.
         """
         schema = _NO_PARAMETERS if tool.parameters is None else tool.parameters
         is_strict = tool.strict is True
@@ -77,13 +77,13 @@ class SentSchemas:
         return made.schema, is_strict
 
     def text_tool(self, tool: ToolDefinition, path: str) -> Mapping[str, Any]:
-        """The parameters of a tool that takes text, where tools take objects."""
+        """The parameters of a free-text tool, if tools take only objects."""
         self._losses.append(Loss(path, SENT_AS_FUNCTION))
         self._undos[tool.name] = as_text
         return TEXT_PARAMETERS
 
     def output(self, output: Output, profiles: Profiles) -> tuple[Mapping[str, Any], bool]:
-        """The schema of the answer, and whether the model is held to it."""
+        """The output schema, and whether it is strict."""
         schema = {} if output.schema is None else output.schema
         is_strict = output.strict is True
         where = "output.schema"
@@ -95,7 +95,7 @@ class SentSchemas:
         return made.schema, is_strict
 
     def answer(self, made: Projection) -> None:
-        """Note what the schema of the answer costs, and the way back."""
+        """Record the losses and the conversion of the output schema."""
         self._note(made, "output.schema")
         if made.changes_values:
             self._output = made.undo
@@ -107,13 +107,13 @@ class SentSchemas:
             self._repairs.append(Repair(where, "I14", "dropped", _LABELS))
 
     def lose_labels(self, output: Output) -> None:
-        """Note the name and description of an answer that has no schema to carry them."""
+        """Report the name and description of an output that has no schema as losses."""
         for name in ("name", "description"):
             if getattr(output, name) is not None:
-                self._losses.append(Loss(f"output.{name}", "there is no schema to carry it"))
+                self._losses.append(Loss(f"output.{name}", "not supported without a schema"))
 
     def labelled(self, schema: Mapping[str, Any], output: Output) -> Mapping[str, Any]:
-        """The schema of the answer with the name and description that have no place beside it."""
+        """The output schema, with the output's name as its title and its description."""
         added: dict[str, Any] = {}
         may_stand = schema.keys().isdisjoint(_ALONE)
         for key, label in (("title", output.name), ("description", output.description)):
@@ -121,11 +121,11 @@ class SentSchemas:
                 continue
             if may_stand and key not in schema:
                 added[key] = label
-                reason = f"a label beside the schema is its {key} here"
+                reason = f"sent as the schema's {key}"
                 self._repairs.append(Repair("output", "I14", "moved", reason))
             elif key == "title":
-                reason = "a label, and the schema has its own or no place for one"
+                reason = "the schema has a title of its own, or can't have one"
                 self._repairs.append(Repair("output.name", "I14", "dropped", reason))
             else:
-                self._losses.append(Loss("output.description", "the schema has no place for it"))
+                self._losses.append(Loss("output.description", "the schema can't hold it"))
         return {**schema, **added} if added else schema

@@ -1,4 +1,4 @@
-"""The types of a schema, null among them, and values that are listed one by one."""
+"""The types of a schema, including null, and enumerated values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dragoman.wire.schemas.keywords import (
 )
 from dragoman.wire.schemas.profiles import Profile
 
-_ALIASES = {  # Python's names, which Cohere's users send
+_ALIASES = {  # Python's names, which some clients send
     "int": "integer",
     "str": "string",
     "float": "number",
@@ -34,12 +34,12 @@ _NULL = "null"
 
 
 def inferred(node: Node) -> list[str]:
-    """The types that a schema's keywords are about."""
+    """The types that a schema's keywords apply to."""
     return list(dict.fromkeys(TYPE_OF[key] for key in node if key in TYPE_OF))
 
 
 def type_step(draft: Draft) -> None:
-    """Give the schema a type that the target knows."""
+    """Give the schema a type that the target supports."""
     _spell_types(draft)
     if draft.profile.keywords is None:
         return
@@ -65,7 +65,7 @@ def _spell_types(draft: Draft) -> None:
     else:
         del node["type"]
     if not named or any(name and name not in TYPES for name in lower):
-        draft.lose("a type that JSON Schema does not have is left out")
+        draft.lose("a type unknown to JSON Schema is left out")
 
 
 def _name_types(draft: Draft) -> None:
@@ -76,19 +76,19 @@ def _name_types(draft: Draft) -> None:
     if types:
         node["type"] = one_or_list(types)
     else:
-        draft.lose("a value of any type can't be asked for", "Any JSON value.", is_unfaithful=True)
+        draft.lose("a value of any type is not supported", "Any JSON value.", is_unfaithful=True)
         draft.node = {"type": [*draft.profile.any_types], **node}
 
 
 def anything(profile: Profile) -> Node:
-    """What stands for what can't be told: any value, or any text where there is one type only."""
+    """A placeholder schema: any value, or a string if only a single type is possible."""
     if not profile.needs_type:
         return {}
     return {"type": "string" if profile.has_single_types else [*profile.any_types]}
 
 
 def _single_type(draft: Draft) -> None:
-    """One type, with `nullable` beside it; several become alternatives (W91)."""
+    """Reduce to one type, with `nullable` beside it; several become alternatives (W91)."""
     node = draft.node
     is_nullable = draft.run.fits(node, None)
     if is_nullable and (is_null(node) or _is_null_only(node)):
@@ -96,8 +96,8 @@ def _single_type(draft: Draft) -> None:
         return
     node = without_null(node)
     if not is_nullable and draft.run.fits(node, None):
-        # Two of the alternatives took null, so that it fitted neither alone.
-        draft.lose("that only one alternative may fit is told in words", "Only one may fit.")
+        # Two of the alternatives allowed null, so that null did not fit exactly one.
+        draft.lose("oneOf is moved to the description", "Only one may fit.")
     types = declared(node)
     if len(types) > 1:
         node = _split(node, types)
@@ -114,7 +114,7 @@ def _is_null_only(node: Node) -> bool:
 
 
 def _split(node: Node, types: list[str]) -> Node:
-    """A schema of several types as alternatives of one type each."""
+    """Split a schema of several types into alternatives of one type each."""
     about = {key: node[key] for key in node if key in ("title", "description", "default")}
     rest = without(node, {*about, "type"})
     branches = [
@@ -133,7 +133,7 @@ def is_null(schema: Any) -> bool:
 
 
 def without_null(node: Node) -> Node:
-    """The schema without what it says of null."""
+    """The schema without null."""
     bare = dict(node)
     types = declared(node)
     if len(types) > 1 and _NULL in types:
@@ -150,7 +150,7 @@ def without_null(node: Node) -> Node:
 
 
 def with_null(node: Node) -> Node:
-    """The schema, of values that may also be null."""
+    """The schema, also allowing null."""
     if "$ref" in node:
         about = only(node, ("title", "description"))
         return {**about, "anyOf": [without(node, about), {"type": _NULL}]}
@@ -170,20 +170,20 @@ def with_null(node: Node) -> Node:
 
 
 def types_of_values(values: list[Any]) -> Any:
-    """The types of some values, as `type` has them."""
+    """The types of some values, in the form of `type`."""
     types = list(dict.fromkeys(type_of(value) for value in values))
     if "number" in types and "integer" in types:
         types.remove("integer")
     return one_or_list(types)
 
 
-# --- values that are listed one by one: `enum` and `const`
+# --- enumerated values: `enum` and `const`
 
 _ABOUT = ("title", "description", "default", "nullable", "examples")
 
 
 def literal_step(draft: Draft) -> None:
-    """List values as the target takes them: of its types, once each, as texts where it must."""
+    """Write values as the target supports them: of its types, unique, as strings if necessary."""
     node, profile = draft.node, draft.profile
     if profile.keywords is None or not ("enum" in node or "const" in node):
         return
@@ -195,7 +195,7 @@ def literal_step(draft: Draft) -> None:
     if not values:
         node.pop("const", None)
         node.pop("enum", None)
-        draft.lose("no value is allowed here, which can't be said", "No value fits.")
+        draft.lose("a schema that allows no value is not supported", "No value fits.")
         if "type" not in node:
             node["type"] = "string"
         return
@@ -203,7 +203,7 @@ def literal_step(draft: Draft) -> None:
 
 
 def _members(draft: Draft) -> list[Any]:
-    """The values that the rest of the schema allows too."""
+    """The values that the rest of the schema also allows."""
     rest = without(draft.node, ("enum", "const"))
     values = as_list(draft.node.get("enum"))
     draft.run.budget.spend(len(values))
@@ -223,7 +223,7 @@ def _is_taken(draft: Draft, value: Any) -> bool:
 
 def _write(draft: Draft, values: list[Any]) -> None:
     run, node = draft.run, draft.node
-    most = draft.profile.most_literals
+    most = draft.profile.max_literals
     if most is not None and run.literals + len(values) > most:
         draft.node = {**only(node, _ABOUT), "enum": values, "type": types_of_values(values)}
         draft.drop("enum")
@@ -251,7 +251,7 @@ def _add_type(draft: Draft, values: list[Any]) -> None:
 
 
 def _stringify(draft: Draft, values: list[Any]) -> None:
-    """Values as their JSON text; texts as they are, unless they look like one of those."""
+    """Replace values by their JSON text; strings stay, unless they equal one of those."""
     keeps_null = None in values and "null" in (draft.profile.literals or ())
     others = [value for value in values if not (keeps_null and value is None)]
     taken = {text_of(value) for value in others if not isinstance(value, str)}

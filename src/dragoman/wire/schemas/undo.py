@@ -1,4 +1,4 @@
-"""From the terms of a projected schema back to those of the original."""
+"""Converts values of a compiled schema back to the original schema."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dragoman.model.validation.budget import TooManyStepsError
 from dragoman.model.validation.problems import Validation
 
 _MAX_DEPTH = 150
-"""Of values within values: deeper than any that was read."""
+"""Maximum nesting of values: deeper than any that can be decoded."""
 
 
 class Plan:
-    """What to undo in a value that fits a schema, by the type that the value has."""
+    """How to convert a value that fits a schema, depending on the value's type."""
 
     __slots__ = ("branches", "choices", "items", "members", "nulls", "prefix", "rest", "same")
 
@@ -21,30 +21,30 @@ class Plan:
         self.members: dict[str, Plan] = {}
         self.rest: Plan | None = None
         self.nulls: set[str] = set()
-        """Properties that are absent where they are null."""
+        """Properties to remove if they are null."""
         self.prefix: list[Plan] = []
         self.items: Plan | None = None
         self.choices: dict[str, Any] = {}
-        """The values that texts stand for."""
+        """The original values of enumerated strings."""
         self.branches: list[tuple[Any, Plan]] = []
-        """Of alternatives: the first whose schema fits is the one to undo."""
+        """Alternatives: the first whose schema fits is used."""
         self.same: Plan | None = None
-        """The plan of the definition that is referred to."""
+        """The plan of the referenced definition."""
 
     @property
     def is_idle(self) -> bool:
-        """Whether it does nothing itself, and knows of nobody who might."""
+        """Whether it does nothing, and refers to no other plan."""
         return not (
             self.members or self.nulls or self.prefix or self.choices or self.branches
         ) and (self.rest is None and self.items is None and self.same is None)
 
 
 CUT = Plan()
-"""Of what stands for levels that were cut off: better left out where it may be."""
+"""For the placeholder of levels that were cut off, which is dropped where possible."""
 
 
 class Undo:
-    """A plan, and the projected schema in which its references lead somewhere."""
+    """A plan, and the compiled schema that resolves its references."""
 
     __slots__ = ("_plan", "_schema", "_wrapped")
 
@@ -54,9 +54,9 @@ class Undo:
         self._wrapped = wrapped
 
     def __call__(self, value: Any) -> Any:
-        """The value in the original's terms. Takes any JSON, and changes nothing of it in place.
+        """Convert a value to the original schema. Accepts any JSON, and modifies nothing in place.
 
-        A value that takes too much work, or nests too deeply, stays as it is.
+        A value that takes too much work, or nests too deeply, is returned unchanged.
         """
         if self._wrapped is not None and isinstance(value, Mapping):
             value = value.get(self._wrapped, value)
@@ -66,7 +66,7 @@ class Undo:
             return value
 
     def _undone(self, plan: Plan, value: Any, depth: int, validation: Validation) -> Any:
-        while plan.same is not None and depth < _MAX_DEPTH:  # it may be a circle
+        while plan.same is not None and depth < _MAX_DEPTH:  # it may be circular
             plan, depth = plan.same, depth + 1
         if depth >= _MAX_DEPTH:
             return value

@@ -1,4 +1,4 @@
-"""Alternatives: `anyOf`, and `oneOf` where the target has no other word for it."""
+"""Alternatives: `anyOf`, and `oneOf`, which becomes `anyOf` if unsupported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ABOUT = ("title", "description", "default")
 
 
 def malformed_step(draft: Draft) -> None:
-    """Leave out what should have been alternatives."""
+    """Drop alternatives that are not a non-empty list."""
     for key in ("anyOf", "oneOf"):
         if key in draft.node and not as_list(draft.node[key]):
             draft.lose(f"{key} without alternatives is left out")
@@ -32,7 +32,7 @@ def malformed_step(draft: Draft) -> None:
 
 
 def union_step(draft: Draft) -> bool:
-    """Compile the alternatives; whether there are any."""
+    """Compile the alternatives; returns whether there are any."""
     _one_as_any(draft)
     if "anyOf" not in draft.node and "oneOf" not in draft.node:
         return False
@@ -49,7 +49,7 @@ def _one_as_any(draft: Draft) -> None:
     if "oneOf" not in node or draft.profile.takes("oneOf"):
         return
     if not are_apart(draft.run, node["oneOf"]):
-        draft.lose("that only one alternative may fit is told in words", "Only one may fit.")
+        draft.lose("oneOf is moved to the description", "Only one may fit.")
     if "anyOf" in node:
         others = node.pop("oneOf")
         draft.run.budget.spend(len(node["anyOf"]) * len(others))
@@ -59,7 +59,7 @@ def _one_as_any(draft: Draft) -> None:
 
 
 def are_apart(run: Run, branches: list[Any]) -> bool:
-    """Whether no value can fit two of these: by type, or by a property that tells them apart."""
+    """Whether no value can fit two of these, because of types or of a discriminating property."""
     if len(branches) > _MAX_COMPARED:
         return False
     nodes = [opened(run, branch) for branch in branches]
@@ -112,13 +112,13 @@ def _is_tag(run: Run, name: str, one: Node, other: Node) -> bool:
 
 
 def _list_others(run: Run, one: Any, other: Any) -> bool:
-    """Whether two schemas list values, and none of them is the same."""
+    """Whether two schemas enumerate values, and have none in common."""
     mine, theirs = _listed(run, one), _listed(run, other)
     return mine is not None and theirs is not None and not mine & theirs
 
 
 def _push_siblings(draft: Draft, key: str) -> None:
-    """What may not stand beside alternatives goes into each of them (W92)."""
+    """Move keywords that may not be beside alternatives into each of them (W92)."""
     node, allowed = draft.node, draft.profile.union_siblings or frozenset()
     shared = {
         name: value
@@ -154,7 +154,7 @@ def _branches(draft: Draft, key: str) -> None:
 
 
 def _compiled(draft: Draft, key: str) -> list[tuple[Any, Plan]]:
-    """The alternatives, without those that allow nothing, repeat others, or were cut off."""
+    """The alternatives, without those that allow nothing, are duplicates, or were cut off."""
     made: list[tuple[Any, Plan]] = []
     seen: set[str] = set()
     keeps_all = draft.profile.keywords is None
@@ -170,7 +170,7 @@ def _compiled(draft: Draft, key: str) -> list[tuple[Any, Plan]]:
 
 
 def _collapse(draft: Draft, key: str) -> None:
-    """One alternative alone is none; and where nothing may stand beside them, nothing does."""
+    """Replace a single alternative by itself, and move disallowed siblings into the first one."""
     node, allowed = draft.node, draft.profile.union_siblings or frozenset()
     branches = node[key]
     beside = without(node, (key,))
@@ -183,7 +183,7 @@ def _collapse(draft: Draft, key: str) -> None:
 
 
 def _joined(outer: Node, inner: Node, allowed: frozenset[str]) -> Node:
-    """The alternative with what was said of all of them."""
+    """An alternative with the keywords that applied to all of them."""
     if "anyOf" in inner and not outer.keys() <= allowed:
         first, *others = inner["anyOf"]
         return {**inner, "anyOf": [_joined(outer, first, allowed), *others]}
@@ -195,7 +195,7 @@ def _joined(outer: Node, inner: Node, allowed: frozenset[str]) -> Node:
 
 
 def distinguished(draft: Draft, made: list[tuple[Any, Plan]]) -> list[tuple[Any, Plan]]:
-    """Alternatives whose first properties tell them apart (W15), by moving or by merging them."""
+    """Make alternatives differ in their first property (W15), by reordering or merging them."""
     objects = [
         at for at, (schema, _) in enumerate(made) if as_map(as_map(schema).get("properties"))
     ]
@@ -208,7 +208,7 @@ def distinguished(draft: Draft, made: list[tuple[Any, Plan]]) -> list[tuple[Any,
             made[at] = (node, made[at][1])
         return made
     forms = f"It takes one of these forms: {draft.run.text_of(nodes)}."
-    draft.lose("alternatives that begin alike are merged", forms, is_unfaithful=True)
+    draft.lose("alternatives with the same first property are merged", forms, is_unfaithful=True)
     merged = united(draft.run, nodes)
     merged |= {"required": list(merged["properties"]), "additionalProperties": False}
     compiled = draft.child(merged, "anyOf")
@@ -258,7 +258,7 @@ def _first(name: str, node: Node) -> Node:
 
 
 def is_object_like(run: Run, schema: Any) -> bool:
-    """Whether what fits a schema is an object, as far as one can tell."""
+    """Whether values of a schema are objects, as far as can be determined."""
     pending, seen = [schema], set[int]()
     while pending:
         node = opened(run, pending.pop())

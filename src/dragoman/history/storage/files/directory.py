@@ -27,6 +27,7 @@ from dragoman.errors import ConfigError, StoreError
 _WAIT = 30.0  # seconds for another's write: far longer than any takes
 _SHARD = re.compile(r"[0-9a-f]{2}")
 _DIGEST = re.compile(r"[0-9a-f]{40}")
+_IS_POSIX = os.name == "posix"
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
 SUFFIXES = (".ids", ".jsonl", ".aside", ".tmp")  # in the order in which they are removed
@@ -209,11 +210,11 @@ def place(digest: str, suffix: str) -> str:
 
 
 def expect_locks() -> None:
-    """Raise where files can't be locked."""
-    if os.name != "posix":
+    """Raise where the operating system has no POSIX file locks."""
+    if not _IS_POSIX:
         msg = (
-            "the file store needs file locks and renames as POSIX has them; on this system, use"
-            " SQLite: sqlite:///path"
+            "the file store needs POSIX file locks and renames, which Windows does not have; use"
+            " SQLite there: sqlite:///path"
         )
         raise ConfigError(msg)
 

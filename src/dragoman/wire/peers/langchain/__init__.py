@@ -1,4 +1,4 @@
-"""LangChain's messages, as `message.model_dump()` and `messages_to_dict` write them."""
+"""LangChain's messages, in the form of `message.model_dump()` and `messages_to_dict`."""
 
 from __future__ import annotations
 

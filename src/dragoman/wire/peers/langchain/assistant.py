@@ -1,4 +1,4 @@
-"""The model's messages: what it said, thought, refused and called, and the facts about it."""
+"""Assistant messages: text, thinking, refusals and calls, and their metadata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.model.roles import Role
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.call_ids import CallIds
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
-from dragoman.wire.peers.keeping import Writing, count_at, mapping_at, usage_of
+from dragoman.wire.peers.kept_fields import Writing, count_at, mapping_at, usage_of
 from dragoman.wire.peers.langchain.blocks import (
     FACTS,
     KEEPER,
@@ -33,7 +33,7 @@ from dragoman.wire.peers.langchain.calls import (
 )
 from dragoman.wire.peers.providers import origin_at, provider_of
 
-# --- what LangChain tells about an answer: tokens, why it ended, which model gave it
+# --- LangChain's metadata of a response: tokens, finish reason, model
 
 NAME = "langchain"
 _FINISH_FIELDS = ("finish_reason", "stop_reason", "done_reason")
@@ -63,7 +63,7 @@ _PROVIDERS = {"google": "google_genai", "vertex": "google_vertexai", "mistral": 
 
 
 def decode_usage(wire: Any) -> Usage | None:
-    """The counts of `usage_metadata`, whose totals include what was cached and thought."""
+    """The counts of `usage_metadata`, whose totals include cache and thinking."""
     if not isinstance(wire, Mapping):
         return None
     into, out = (mapping_at(wire, f"{side}_token_details") for side in ("input", "output"))
@@ -94,11 +94,11 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
     return wire if usage.extras is EMPTY else with_overlay(wire, usage.extras, NAME)
 
 
-# --- why it ended
+# --- finish reason
 
 
 def decode_finish(metadata: Mapping[str, Any]) -> FinishReason | None:
-    """Why the answer ended, in whichever field and word the integration has it."""
+    """The finish reason, whichever field and value the integration uses."""
     for field in _FINISH_FIELDS:
         word = metadata.get(field)
         if isinstance(word, str):
@@ -107,18 +107,18 @@ def decode_finish(metadata: Mapping[str, Any]) -> FinishReason | None:
 
 
 def with_finish(metadata: dict[str, Any], finish: FinishReason | None) -> dict[str, Any]:
-    """The metadata with the reason, where they don't say it already."""
+    """The metadata with the finish reason, unless it already has it."""
     if finish is decode_finish(metadata):
         return metadata
     others = {key: item for key, item in metadata.items() if key not in _FINISH_FIELDS}
     return others if finish is None else {**others, "finish_reason": finish.value}
 
 
-# --- who answered
+# --- origin
 
 
 def decode_origin(metadata: Mapping[str, Any], *, is_responses: bool) -> Origin | None:
-    """The model that answered, where its provider is known."""
+    """The model that responded, if its provider is known."""
     model = metadata.get("model_name", metadata.get("model"))
     provider = metadata.get("model_provider")
     return origin_at(
@@ -127,7 +127,7 @@ def decode_origin(metadata: Mapping[str, Any], *, is_responses: bool) -> Origin 
 
 
 def with_origin(metadata: dict[str, Any], origin: Origin | None) -> dict[str, Any]:
-    """The metadata with the model and its provider, where they don't say them already."""
+    """The metadata with the model and its provider, unless it already has them."""
     provider = provider_of(origin)
     if origin is None or provider is None or "model_provider" in metadata:
         return metadata
@@ -144,19 +144,19 @@ def with_origin(metadata: dict[str, Any], origin: Origin | None) -> dict[str, An
 VERSION = "output_version"
 STANDARD = "v1"
 NATIVE = ":native"
-"""Kept of a message whose content was not in standard blocks."""
+"""Kept for a message whose content was not in standard blocks."""
 FIELD = "langchain field"
-"""Kept of a part that did not stand in the content: its field in `additional_kwargs`."""
+"""Kept for a part from outside the content: its field in `additional_kwargs`."""
 _TEXT_FIELDS = {Thinking: "reasoning_content", Refusal: "refusal"}
 
 
 def decode_answer(given: Mapping[str, Any], calls: CallIds, fields: dict[str, Any]) -> Message:
-    """The model's message in a dump; `fields` are those that every message has."""
+    """The assistant message in a dump; `fields` are those that every message has."""
     calls.begin_step()
     kwargs, about = mapping_at(given, "additional_kwargs"), mapping_at(given, "response_metadata")
     parts = decode_content(given.get("content"), is_answer=True)
     if given.get("content") == "" and _says_otherwise(given, kwargs):
-        parts = []  # the empty text only stands for none
+        parts = []  # the empty text is only a placeholder
     parts = [*_thoughts(kwargs), *parts, *_refusals(kwargs)]
     parts = decode_calls(given, parts, calls)
     origin = decode_origin(about, is_responses=_is_of_responses(about, parts))
@@ -177,13 +177,13 @@ def _says_otherwise(given: Mapping[str, Any], kwargs: Mapping[str, Any]) -> bool
 
 
 def _is_of_responses(about: Mapping[str, Any], parts: Sequence[AnyPart]) -> bool:
-    """Whether OpenAI answered over its Responses API, which has ids for responses and items."""
+    """Whether the response came from OpenAI's Responses API, by the ids of response and items."""
     has_items = any(isinstance(part, Thinking) and part.item_id for part in parts)
     return has_items or str(about.get("id", "")).startswith("resp_")
 
 
 def _with_origins(parts: list[AnyPart], origin: Origin | None) -> list[AnyPart]:
-    """Without the origins that the message's own says for all its parts."""
+    """Remove origins of parts that equal the message's own."""
     if origin is None:
         return parts
     return [
@@ -195,7 +195,7 @@ def _with_origins(parts: list[AnyPart], origin: Origin | None) -> list[AnyPart]:
 
 
 def _thoughts(kwargs: Mapping[str, Any]) -> list[AnyPart]:
-    """Thinking beside the content: a text, or a whole item of Responses."""
+    """Thinking outside the content: a text, or a whole Responses item."""
     text, item = kwargs.get("reasoning_content"), kwargs.get("reasoning")
     if isinstance(text, str):
         return [Thinking(text, extras={FIELD: {":name": "reasoning_content"}})]
@@ -215,11 +215,11 @@ def _refusals(kwargs: Mapping[str, Any]) -> list[AnyPart]:
     return [Refusal(str(text), extras={FIELD: {":name": "refusal"}})] if is_one else []
 
 
-# --- the other way
+# --- encoding
 
 
 def encode_answer(message: Message, dump: dict[str, Any], writing: Writing) -> None:
-    """Write what the model said into the dump of its message."""
+    """Write the content of an assistant message into its dump."""
     _, standing = _divided(message.parts)
     parts = [message.parts[at] for at in standing]
 
@@ -235,7 +235,7 @@ def encode_answer(message: Message, dump: dict[str, Any], writing: Writing) -> N
 def is_standard(message: Message) -> bool:
     """Whether the content is written in standard blocks only, calls included.
 
-    What came from LangChain stays as it came. A text alone needs no blocks.
+    What came from LangChain keeps its form. A single text needs no blocks.
     """
     if FACTS.fields(message.extras).get(NATIVE):
         return False
@@ -243,13 +243,13 @@ def is_standard(message: Message) -> bool:
 
 
 def generated_fields(message: Message) -> dict[str, Any]:
-    """What stands in `additional_kwargs`: parts that came from there, and providers' own calls."""
+    """The content of `additional_kwargs`: parts that came from there, and providers' own calls."""
     fields, _ = _divided(message.parts)
     return {**fields, **raw_fields(message.parts)}
 
 
 def _divided(parts: Sequence[AnyPart]) -> tuple[dict[str, Any], list[int]]:
-    """The fields beside the content, and the places of the parts in it."""
+    """The fields outside the content, and the indices of the parts in it."""
     fields: dict[str, Any] = {}
     standing: list[int] = []
     at = 0
@@ -276,6 +276,6 @@ def _divided(parts: Sequence[AnyPart]) -> tuple[dict[str, Any], list[int]]:
 
 
 def with_facts(about: dict[str, Any], message: Message) -> dict[str, Any]:
-    """The response's metadata with why it ended, who answered and how the content is written."""
+    """The response metadata with finish reason, origin and content format."""
     facts = with_origin(with_finish(about, message.finish), message.origin)
     return {**facts, VERSION: STANDARD} if is_standard(message) else facts

@@ -24,7 +24,7 @@ _SOURCES = {"base64": "data", "url": "url", "id": "id"}
 
 
 def decode_media(block: Mapping[str, Any]) -> Image | Audio | Video | File | None:
-    """The medium in a standard block; None where the block is another."""
+    """The media in a standard block; None if it is another kind of block."""
     kind = block.get("type")
     made = _KINDS.get(kind) if isinstance(kind, str) else None
     if made is None:
@@ -55,7 +55,7 @@ def _source(block: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def encode_media(part: Media) -> dict[str, Any]:
-    """The standard block for a medium."""
+    """The standard block for media."""
     block: dict[str, Any] = {"type": _NAMES[type(part)]}
     sources = {"base64": part.data, "url": part.url, "file_id": part.file_id}
     block.update({key: text for key, text in sources.items() if text is not None})
@@ -70,7 +70,7 @@ def encode_media(part: Media) -> dict[str, Any]:
     return block
 
 
-# --- citations: standard annotations of text blocks, and providers' own, kept as they are
+# --- citations: standard annotations of text blocks; those of providers are kept unchanged
 
 _ANNOTATION = "langchain annotation"
 _STANDARD = "citation"
@@ -79,7 +79,7 @@ _PLACES = {"start_index": "start", "end_index": "end"}
 
 
 def decode_annotations(annotations: Any) -> tuple[Citation, ...] | None:
-    """The citations of a text; None where they can't be understood."""
+    """The citations of a text; None if they can't be decoded."""
     if not isinstance(annotations, list):
         return None
     if not all(isinstance(annotation, Mapping) for annotation in annotations):
@@ -125,10 +125,10 @@ def _write(citation: Citation) -> dict[str, Any]:
     return block
 
 
-# --- content blocks as a provider has them, which integrations pass through: read by its dialect
+# --- providers' own content blocks, which integrations pass through, decoded by their dialect
 #
 # An Anthropic `tool_use`, a Responses `reasoning` item, an OpenAI `image_url`: the parts are the
-# same as if they had come over that wire, so what is sealed can go back there.
+# same as if they had come over that wire, so opaque state can be sent back there.
 
 _ANTHROPIC = frozenset({"thinking", "redacted_thinking", "tool_use", "server_tool_use",
                         "mcp_tool_use", "document", "search_result", "container_upload",
@@ -143,7 +143,7 @@ _ITEM_PARTS = frozenset({"output_text", "input_text", "input_image", "input_file
 
 
 def dialect_of_block(block: Mapping[str, Any]) -> str | None:
-    """The dialect whose block this is; None where it is not known to be one's."""
+    """The dialect of a block; None if it is unknown."""
     kind = block.get("type")
     if not isinstance(kind, str):
         return None
@@ -160,11 +160,11 @@ def _has(block: Mapping[str, Any], field: str) -> bool:
 
 
 def decode_native(block: Mapping[str, Any], *, is_answer: bool) -> list[AnyPart] | None:
-    """The parts in a provider's own block; None where no dialect understands it."""
+    """The parts in a provider's own block; None if no dialect can decode it."""
     name = dialect_of_block(block)
     if name is None:
         return None
-    # A block out of a stream keeps its number, and the pieces of arguments that it came in.
+    # A block from a stream keeps its index, and the chunks of its arguments.
     wire = {key: block[key] for key in block if key not in {"index", "partial_json"}}
     try:
         request = dialect(name).decode_request(_body(name, wire, is_answer=is_answer))

@@ -1,6 +1,6 @@
 """Tool calls: `tool_calls`, `invalid_tool_calls`, and the provider's own in `additional_kwargs`.
 
-A call may stand in the content as well, as its provider wrote it: it is one call all the same.
+A call may also be in the content, in its provider's form; it is decoded as one call.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from dragoman.model.frozen import EMPTY, thaw
 from dragoman.model.jsontext import dumps, loads
 from dragoman.model.tools import ToolCall, make_call
 from dragoman.wire.call_ids import CallIds
-from dragoman.wire.peers.keeping import mapping_at, text_at, wire_id_of
+from dragoman.wire.peers.kept_fields import mapping_at, text_at, wire_id_of
 from dragoman.wire.peers.langchain.blocks import FACTS, KEEPER
 
 RAW = "langchain raw call"
-"""Kept of a call: what the provider wrote, in `additional_kwargs`."""
+"""Kept for a call: the provider's own form in `additional_kwargs`."""
 BLOCK = "langchain block"
-"""Kept of a call that stood in the content, too: its block there, and what `tool_calls` had."""
+"""Kept for a call that was also in the content: its block there, and its `tool_calls` entry."""
 LEGACY = "function_call"
 _LEGACY = f":{LEGACY}"
 SIGNATURES = "__gemini_function_call_thought_signatures__"
@@ -31,7 +31,7 @@ _INVALID = "invalid_tool_call"
 
 
 def decode_calls(dump: Mapping[str, Any], parts: list[AnyPart], calls: CallIds) -> list[AnyPart]:
-    """The parts of a message with its calls: those in the content in their places, then others."""
+    """The parts of a message with its calls: those in the content in place, then the others."""
     about = mapping_at(dump, "additional_kwargs")
     raw = _raw_by_id(about.get("tool_calls"))
     given = [*_entries(dump, "tool_calls"), *_entries(dump, "invalid_tool_calls")]
@@ -50,7 +50,7 @@ def _entries(dump: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
 
 
 def _entries_in(about: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The legacy call of a message, as an entry."""
+    """The legacy function call of a message, as an entry."""
     legacy = about.get(LEGACY)
     if not isinstance(legacy, Mapping) or not isinstance(legacy.get("name"), str):
         return []
@@ -85,7 +85,7 @@ def _decode_call(
 
 
 def _arguments(entry: Mapping[str, Any], raw: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The model's own text where the provider's call has it and it says the same."""
+    """The arguments; the model's own text if the provider's call has it and it is equivalent."""
     args = entry.get("args")
     if isinstance(args, str):
         return {"raw": args}
@@ -103,7 +103,7 @@ def _parsed(text: str) -> Any:
 
 
 def _placed(part: AnyPart, waiting: list[ToolCall], calls: CallIds) -> AnyPart:
-    """A part of the content; a call there is the one of `tool_calls` that has its id."""
+    """A part of the content; a call there is replaced by the `tool_calls` entry with its id."""
     if not isinstance(part, ToolCall):
         return part
     wire_id = wire_id_of(part)
@@ -116,7 +116,7 @@ def _placed(part: AnyPart, waiting: list[ToolCall], calls: CallIds) -> AnyPart:
 
 
 def _with_block(call: ToolCall, part: ToolCall) -> ToolCall:
-    """The call with its block in the content; they may differ, as they do out of a stream."""
+    """The call with its content block; the two may differ, as they do after streaming."""
     given = KEEPER.given(part)
     others = KEEPER.without_own(part.extras)
     extras = {**others, **call.extras, BLOCK: {":given": given, ":entry": _entry(call)}}
@@ -124,7 +124,7 @@ def _with_block(call: ToolCall, part: ToolCall) -> ToolCall:
 
 
 def call_block(call: ToolCall) -> Any:
-    """The block that a call had in the content, while it is the same call."""
+    """The content block of a call, if the call is unchanged."""
     kept = call.extras.get(BLOCK)
     if not isinstance(kept, Mapping) or thaw(kept.get(":entry")) != _entry(call):
         return None
@@ -132,7 +132,7 @@ def call_block(call: ToolCall) -> Any:
 
 
 def standard_block(call: ToolCall) -> Any:
-    """The block of a call where the content is written in standard blocks."""
+    """The block of a call in content of standard blocks."""
     found = call_block(call)
     return _entry(call) if found is None else found
 
@@ -159,7 +159,7 @@ def encode_calls(parts: Sequence[AnyPart], dump: dict[str, Any]) -> None:
 
 
 def raw_fields(parts: Sequence[AnyPart]) -> dict[str, Any]:
-    """What of the calls stands in `additional_kwargs`: the provider's own calls, and signatures."""
+    """The calls in `additional_kwargs`: the provider's own form, and signatures."""
     calls = [part for part in parts if isinstance(part, ToolCall)]
     raw = [found for call in calls if (found := _raw_of(call)) is not None]
     fields: dict[str, Any] = {"tool_calls": raw} if raw else {}
@@ -176,7 +176,7 @@ def _is_legacy(call: ToolCall) -> bool:
 
 
 def _raw_of(call: ToolCall) -> Any:
-    """The provider's own call while it is the same call, or one with the model's own text."""
+    """The provider's own call if it is unchanged, or one with the model's own text."""
     kept = call.extras.get(RAW)
     given = thaw(kept.get(":given")) if isinstance(kept, Mapping) else None
     function = given.get("function") if isinstance(given, dict) else None
@@ -186,6 +186,6 @@ def _raw_of(call: ToolCall) -> Any:
         if text == call.raw_arguments or _parsed(text) == arguments:
             return given
     if call.raw is None or arguments is None or call.raw == dumps(arguments).decode("utf-8"):
-        return None  # `tool_calls` says as much
+        return None  # `tool_calls` has the same content
     function = {"name": call.name, "arguments": call.raw}
     return {"id": call.id, "type": "function", "function": function}

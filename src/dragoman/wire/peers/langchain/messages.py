@@ -1,7 +1,7 @@
-"""LangChain's messages, in the form in which they are dumped.
+"""LangChain's messages, in their dumped form.
 
-One dump is one message, but for a tool's: LangChain has one message for each result, where ours
-may hold those of a whole round.
+One dump is one message, except for tool messages: LangChain has one message per result, while ours
+may hold the results of a whole step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult, make_result
 from dragoman.wire.call_ids import CallIds, decode_calls
 from dragoman.wire.overlay import fields_of, overlay_of
-from dragoman.wire.peers.keeping import Writing, mapping_at, text_at
+from dragoman.wire.peers.kept_fields import Writing, mapping_at, text_at
 from dragoman.wire.peers.langchain.assistant import (
     NATIVE,
     decode_answer,
@@ -35,7 +35,7 @@ from dragoman.wire.peers.langchain.blocks import (
 
 NAME = FACTS.name
 UNREADABLE = "langchain unreadable"
-"""Kept of a message: the paths of what no JSON can carry, such as a tool's artifact."""
+"""Kept for a message: the paths of values that JSON can't represent, such as a tool's artifact."""
 _TYPES = {
     "human": Role.USER,
     "ai": Role.ASSISTANT,
@@ -52,7 +52,7 @@ _FREE_FORM = frozenset({"artifact", _KWARGS, "response_metadata"})
 
 
 def decode_messages(dumps: Iterable[Mapping[str, Any]]) -> list[Message]:
-    """The messages in dumps, as `{"type": …, "data": {…}}` or the data alone."""
+    """Decode dumps in the form `{"type": …, "data": {…}}`, or the data alone."""
     listed = list(dumps)
     return decode_calls(lambda calls: [*_decode_all(listed, calls)])
 
@@ -81,7 +81,7 @@ def _decode_message(dump: Mapping[str, Any], calls: CallIds) -> Message:
 
 
 def _with_extras(message: Message, extras: Mapping[str, Any]) -> Message:
-    """The message with what was kept; a result carries its own, so that it can be regrouped."""
+    """The message with its extras; a result has its own, so that results can be regrouped."""
     if not extras:
         return message
     if message.role is Role.TOOL:
@@ -94,20 +94,20 @@ def _with_extras(message: Message, extras: Mapping[str, Any]) -> Message:
 
 
 def _as_message(given: dict[str, Any]) -> tuple[dict[str, Any], Role]:
-    """The dump of a whole message, chunks included, and its role."""
+    """The dump of a whole message, also from a chunk, and its role."""
     word = given.get("type")
-    if isinstance(word, str) and word.endswith(_CHUNK):  # what was streamed stands for the message
+    if isinstance(word, str) and word.endswith(_CHUNK):  # accumulated chunks represent the message
         word = word.removesuffix(_CHUNK).lower()
         given = {key: item for key, item in given.items() if key not in _OF_STREAMS}
         given["type"] = word
     if word == "remove":
-        msg = "a RemoveMessage deletes another message and can't be read as one"
+        msg = "a RemoveMessage deletes another message; it can't be read as a message"
         raise InvalidInputError(msg)
     if word == "chat":
         return given, _chat_role(given)
     role = _TYPES.get(word) if isinstance(word, str) else None
     if role is None:
-        msg = "a LangChain message is human, ai, system, tool, function or chat"
+        msg = "the type of a LangChain message must be human, ai, system, tool, function or chat"
         raise InvalidInputError(msg)
     if role is Role.SYSTEM and mapping_at(given, _KWARGS).get(_DEVELOPER) == "developer":
         role = Role.DEVELOPER
@@ -118,7 +118,7 @@ def _chat_role(given: Mapping[str, Any]) -> Role:
     role = Role.parse(given.get("role", ""))
     if role is not Role.TOOL:
         return role
-    msg = "a ChatMessage can't be a tool's result: it names no call; use a ToolMessage"
+    msg = "a ChatMessage can't be a tool result, since it has no call id; use a ToolMessage"
     raise InvalidInputError(msg)
 
 
@@ -129,7 +129,7 @@ def _decode(given: Mapping[str, Any], role: Role, calls: CallIds) -> Message:
         "metadata": mapping_at(mapping_at(given, _KWARGS), "metadata"),
     }
     if role is Role.TOOL:
-        del fields["name"]  # the tool's, which its result has
+        del fields["name"]  # the tool's name, which the result has
         return make_message(role, (_decode_result(given, calls),), **fields)
     if role is Role.ASSISTANT:
         return decode_answer(given, calls, fields)
@@ -139,7 +139,7 @@ def _decode(given: Mapping[str, Any], role: Role, calls: CallIds) -> Message:
 
 
 def _decode_result(given: Mapping[str, Any], calls: CallIds) -> ToolResult:
-    """A result; a function's, of old, names no call."""
+    """A tool result; a legacy function message has no call id."""
     tool, status = text_at(given, "name"), text_at(given, "status")
     call_id, _ = calls.answer_named(tool, text_at(given, "tool_call_id"))
     content = decode_result_content(given.get("content"))
@@ -147,11 +147,11 @@ def _decode_result(given: Mapping[str, Any], calls: CallIds) -> ToolResult:
     return make_result(call_id, content, tool_name=tool, is_error=is_error)
 
 
-# --- the other way
+# --- encoding
 
 
 def encode_messages(messages: Iterable[Message], writing: Writing) -> list[dict[str, Any]]:
-    """The dumps for messages: one each, and one for each of several results."""
+    """The dumps for messages: one per message, and one for each of several results."""
     dumps: list[dict[str, Any]] = []
     for index, message in enumerate(messages):
         writing.message = index
@@ -163,13 +163,13 @@ def encode_messages(messages: Iterable[Message], writing: Writing) -> list[dict[
 
 
 def _split(message: Message, writing: Writing) -> list[Message]:
-    """The message, or its results one by one and what else it holds after them."""
+    """The message, or its results one by one followed by its other content."""
     results = message.tool_results
-    if message.role is Role.TOOL and not message.parts:  # an agent's note of what it has begun
-        writing.lose_field("role", "a tool's message without a result is left out")
+    if message.role is Role.TOOL and not message.parts:  # an agent's record of started tools
+        writing.lose_field("role", "a tool message without a result is left out")
         return []
     if not results and message.role is Role.TOOL:
-        writing.lose_field("role", "without a result, a tool's message is written as the user's")
+        writing.lose_field("role", "a tool message without a result is written as a user message")
         return [replace(message, role=Role.USER)]
     if not results or (len(message.parts) == 1 and message.role is Role.TOOL):
         return [message]
@@ -184,11 +184,11 @@ def _split(message: Message, writing: Writing) -> list[Message]:
 
 
 def _rebuilt(message: Message, writing: Writing) -> dict[str, Any]:
-    """The fields that our values say."""
+    """The fields that our values determine."""
     role = message.role
     word = _WORDS.get(role, "system")
     dump: dict[str, Any] = {"type": word, "name": message.name, "id": assigned_id(message)}
-    dump |= {_KWARGS: {}, "response_metadata": {}}  # what stands in them is put there at the end
+    dump |= {_KWARGS: {}, "response_metadata": {}}  # their content is added at the end
     if role is Role.TOOL:
         _rebuild_result(message, dump, writing)
     elif role is Role.ASSISTANT:
@@ -206,13 +206,13 @@ def _rebuild_result(message: Message, dump: dict[str, Any], writing: Writing) ->
         dump["content"] = encode_content(result.content, writing.lose_inside, is_answer=False)
     dump["tool_call_id"], dump["name"] = result.call_id, result.tool_name
     if message.name is not None:
-        writing.lose_field("name", "a tool's message has the name of the tool there")
+        writing.lose_field("name", "a LangChain tool message has the name of the tool instead")
     if result.is_error is not None:
         dump["status"] = "error" if result.is_error else "success"
 
 
 def _generated(message: Message) -> dict[str, Any]:
-    """What our values say inside `additional_kwargs`."""
+    """The content of `additional_kwargs` that our values determine."""
     fields: dict[str, Any] = {"metadata": thaw(message.metadata)} if message.metadata else {}
     if message.role is Role.DEVELOPER:
         fields[_DEVELOPER] = "developer"
@@ -220,7 +220,7 @@ def _generated(message: Message) -> dict[str, Any]:
 
 
 def _as_chat(dump: dict[str, Any]) -> None:
-    """Leave out what only the model's own messages have; with calls, it has to be one of those."""
+    """Remove fields that only assistant messages have; with calls, it must become one."""
     if dump.get("tool_calls") or dump.get("invalid_tool_calls"):
         dump["type"] = "ai"
         return
@@ -232,7 +232,7 @@ def _as_chat(dump: dict[str, Any]) -> None:
 def _completed(
     dump: dict[str, Any], message: Message, kept: Mapping[str, Any], writing: Writing
 ) -> dict[str, Any]:
-    """The dump with what stands inside LangChain's free-form fields."""
+    """The dump with the content of LangChain's free-form fields."""
     dump.pop(NATIVE, None)
     dump[_KWARGS] = {**_generated(message), **mapping_at(dump, _KWARGS)}
     about = dict(mapping_at(dump, "response_metadata"))
@@ -251,8 +251,8 @@ def _completed(
         head = path.partition(".")[0].partition("[")[0]
         field = head if head in _FREE_FORM else "content"
         writing.lose_field(
-            "extras", f"something in its {field} can't be written as JSON, and was not kept"
+            "extras", f"a value in its {field} could not be kept: JSON can't represent it"
         )
     if message.created_at is not None:
-        writing.omit("created_at", "messages have no time there")
+        writing.omit("created_at", "LangChain messages have no time")
     return dump

@@ -1,4 +1,4 @@
-"""pydantic-ai's messages, as its `ModelMessagesTypeAdapter` dumps them."""
+"""pydantic-ai's messages, in the form of its `ModelMessagesTypeAdapter`."""
 
 from __future__ import annotations
 

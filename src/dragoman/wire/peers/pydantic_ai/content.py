@@ -1,4 +1,4 @@
-"""What users send and tools return: texts, files, citations, cache points and JSON."""
+"""Content of user prompts and tool results: texts, files, citations, cache points and JSON."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dragoman.model.jsontext import dumps
 from dragoman.model.media import Audio, File, Image, Media, Video
 from dragoman.model.parts import CacheHint, Citation, Opaque, Origin, Refusal, Text
 from dragoman.model.tools import ToolResult
-from dragoman.wire.peers.keeping import Keeper, Writing, mapping_at, text_at
+from dragoman.wire.peers.kept_fields import Keeper, Writing, mapping_at, text_at
 from dragoman.wire.peers.providers import origin_at, provider_of
 from dragoman.wire.peers.pydantic_ai.spelling import KEEPER, NAME, with_fields
 
-# --- images, audio, video and documents: by address, inline, or uploaded before
+# --- images, audio, video and documents: by URL, inline, or uploaded
 
 _URLS: dict[str, type[Media]] = {
     "image-url": Image,
@@ -32,7 +32,7 @@ _URLS: dict[str, type[Media]] = {
 _URL_KINDS = {kind: name for name, kind in _URLS.items()}
 _BY_MIME: dict[str, type[Media]] = {"image": Image, "audio": Audio, "video": Video}
 _FALLBACKS: dict[type[Media], str] = {Image: "image/png", Audio: "audio/wav", Video: "video/mp4"}
-_UPLOADED_TO: dict[str | None, str] = {  # ours: theirs; it takes no others
+_UPLOADED_TO: dict[str | None, str] = {  # our names to theirs; no others are supported
     "anthropic": "anthropic",
     "openai": "openai",
     "azure": "openai",
@@ -41,16 +41,16 @@ _UPLOADED_TO: dict[str | None, str] = {  # ours: theirs; it takes no others
     "xai": "xai",
     "bedrock": "bedrock",
 }
-_SETTINGS = ("vendor_metadata",)  # the provider heeds them
+_SETTINGS = ("vendor_metadata",)  # these affect the provider
 _FILES = Keeper(NAME)
-_SAFE = str.maketrans("-_", "+/")  # pydantic writes base64 for addresses
+_SAFE = str.maketrans("-_", "+/")  # pydantic writes URL-safe base64
 _KINDS = frozenset({*_URLS, "binary", "uploaded-file"})
 RECORDED = frozenset({*_URLS, "uploaded-file"})
-"""Kinds of files that a tool's result has to list, or they would be read as plain data."""
+"""Kinds of files that a tool's result must list, or they would be read as plain data."""
 
 
 def decode_file(item: Any) -> Media | None:
-    """The medium in an item of content; None where the item is none."""
+    """The media in an item of content; None if it is no media."""
     if not isinstance(item, Mapping):
         return None
     kind, mime = item.get("kind"), text_at(item, "media_type")
@@ -74,13 +74,13 @@ def decode_file(item: Any) -> Media | None:
 
 
 def _uploaded_to(provider: str | None) -> Origin | None:
-    """Where a file was uploaded to, of which nothing else need be known."""
+    """The origin that identifies where a file was uploaded to."""
     unknown = None if provider is None else Origin(dialect=provider, provider=provider)
     return origin_at(provider) or unknown
 
 
 def _base64(item: Mapping[str, Any]) -> str | None:
-    """The data of an item in the usual base64; None where it is none."""
+    """The data of an item in standard base64; None if it is invalid."""
     data = (text_at(item, "data") or "-").translate(_SAFE) if item.get("data") != "" else ""
     try:
         b64decode(data, validate=True)
@@ -95,7 +95,7 @@ def is_file(item: Any) -> bool:
 
 
 def tidy(content: Any) -> Any:
-    """Content with its files as we write them: without empty fields, in the usual base64."""
+    """Content with its files as we write them: without empty fields, in standard base64."""
     if isinstance(content, list):
         return [tidy(item) for item in content]
     if not isinstance(content, Mapping) or content.get("kind") not in _KINDS:
@@ -107,15 +107,15 @@ def tidy(content: Any) -> Any:
 
 
 def encode_file(part: Media, origin: Origin | None, writing: Writing) -> dict[str, Any] | None:
-    """The item for a medium; `origin` is the message's."""
+    """The item for media; `origin` is the message's."""
     written = _written(part, part.origin or origin)
     if written is None:
-        writing.lose("an uploaded file needs a provider that is known there")
+        writing.lose("an uploaded file needs a provider that pydantic-ai supports")
         return None
     if part.name is not None:
-        writing.lose("files have no names there", ".name")
+        writing.lose("pydantic-ai files have no names", ".name")
     if isinstance(part, Audio) and part.transcript is not None:
-        writing.lose("audio has no transcript there", ".transcript")
+        writing.lose("pydantic-ai audio has no transcript", ".transcript")
     return _FILES.put_back(KEEPER.put_back(written, part.extras), part.extras)
 
 
@@ -141,7 +141,7 @@ def _written(part: Media, origin: Origin | None) -> dict[str, Any] | None:
 
 
 def digests_of(content: Any) -> list[str]:
-    """What a tool's result says about the files in it, so that they are read as files again."""
+    """The digests that a tool result lists for its files, so that they are read as files again."""
     if isinstance(content, list):
         return sorted({found for item in content for found in digests_of(item)})
     if isinstance(content, Mapping) and content.get("kind") in RECORDED:
@@ -150,8 +150,8 @@ def digests_of(content: Any) -> list[str]:
 
 
 def digest(item: Mapping[str, Any]) -> str:
-    """The digest that pydantic-ai has for a file, of the item as it is dumped."""
-    import json  # as pydantic-ai does it: the digest is of these very characters
+    """pydantic-ai's digest of a file, from the item as it is dumped."""
+    import json  # as in pydantic-ai: the digest depends on the exact characters
 
     plain = json.loads(dumps(item))
     canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"))
@@ -167,7 +167,7 @@ _LIFETIMES = ("5m", "1h")
 
 
 def decode_content(content: Any) -> list[AnyPart]:
-    """The parts of what a user sent: a text, or a list of items."""
+    """The parts of a user prompt: a text, or a list of items."""
     if isinstance(content, str):
         return [Text(content)]
     parts: list[AnyPart] = []
@@ -185,7 +185,7 @@ def _is_cache_point(item: Any) -> bool:
 
 
 def decode_item(item: Any) -> list[AnyPart]:
-    """The part of an item of content."""
+    """The part for an item of content."""
     if isinstance(item, str):
         return [Text(item)]
     media = decode_file(item)
@@ -204,7 +204,7 @@ def _read_other(item: Any) -> list[AnyPart]:
 def encode_content(
     parts: Sequence[AnyPart], origin: Origin | None, writing: Writing
 ) -> str | list[Any]:
-    """The content for these parts: a text where that is all."""
+    """The content for these parts: a plain text if possible."""
     items: list[Any] = []
     for at, part in enumerate(parts):
         writing.part = at
@@ -217,25 +217,25 @@ def encode_content(
 
 
 def _lifetime(cache: CacheHint, writing: Writing) -> str:
-    """How long to cache: there are two times to choose from."""
+    """The cache lifetime, limited to the two that are supported."""
     ttl = cache.ttl or _LIFETIMES[0]
     if ttl in _LIFETIMES:
         return ttl
-    writing.lose("a prompt is cached for 5m or 1h there", ".cache")
+    writing.lose("pydantic-ai supports cache lifetimes of 5m and 1h only", ".cache")
     return _LIFETIMES[0]
 
 
 def encode_item(
     parts: Sequence[AnyPart], at: int, origin: Origin | None, writing: Writing
 ) -> list[Any]:
-    """The items for the part at that place."""
+    """The items for the part at that index."""
     part = parts[at]
     whole = KEEPER.whole([replace(part, cache=None)], 0, _read_other)
     if whole is not None:
         return [whole[0]]
     if isinstance(part, Text):
         if part.citations:
-            writing.lose("texts of users and tools cite nothing there", ".citations")
+            writing.lose("only texts of responses can have citations in pydantic-ai", ".citations")
         return [part.text]
     if isinstance(part, _MEDIA):
         item = encode_file(part, origin, writing)
@@ -243,19 +243,19 @@ def encode_item(
     if isinstance(part, Opaque) and part.dialect == NAME:
         return [thaw(part.payload)]
     if isinstance(part, Refusal):
-        writing.lose("a refusal is written as text there", ".type")
+        writing.lose("a refusal is written as text", ".type")
         return [part.text]
-    writing.lose("this kind of content has no place in a message there")
+    writing.lose("this kind of content is not supported in pydantic-ai messages")
     return []
 
 
-# --- results of tools
+# --- tool results
 
 
 def decode_result_content(content: Any, record: Any) -> dict[str, Any]:
-    """The fields of a result for what a tool returned: text, text and files, or JSON.
+    """The fields of a result for a tool's return value: text, text and files, or JSON.
 
-    `record` are the digests of the files in it: data that only looks like a file is data.
+    `record` has the digests of the files in it: data that merely looks like a file is data.
     """
     if isinstance(content, str):
         return {"content": content}
@@ -277,12 +277,12 @@ def _result_part(item: Any) -> Any:
     file = decode_file(item)
     if file is not None:
         return file
-    text = Text(dumps(item).decode("utf-8"))  # what any other model can be shown
+    text = Text(dumps(item).decode("utf-8"))  # readable by any model
     return KEEPER.keep_whole([text], item)[0]
 
 
 def encode_result_content(result: ToolResult, origin: Origin | None, writing: Writing) -> Any:
-    """What the tool returned."""
+    """The tool's return value."""
     if isinstance(result.content, str):
         is_data = result.data is not UNSET and not result.content
         return thaw(result.data) if is_data else result.content
@@ -293,13 +293,13 @@ def encode_result_content(result: ToolResult, origin: Origin | None, writing: Wr
     return items[0] if len(items) == 1 and isinstance(items[0], (str, dict)) else items
 
 
-# --- citations: each has one or more sources, where ours has one
+# --- citations: theirs have one or more sources, ours have one
 
 _KEPT = "pydantic-ai citation"
 
 
 def decode_citations(given: Any) -> tuple[Citation, ...]:
-    """A citation for each source; the first of those that belong together keeps what was given."""
+    """A citation for each source; the first of a group keeps the original."""
     found: list[Citation] = []
     for item in given if isinstance(given, list) else ():
         if isinstance(item, Mapping):
@@ -355,7 +355,7 @@ def encode_citations(citations: Sequence[Citation]) -> tuple[list[dict[str, Any]
 
 
 def _write(citation: Citation) -> dict[str, Any] | None:
-    """A citation of one source; None where nothing says what was cited."""
+    """A citation with one source; None if it names no source."""
     excerpts = [] if citation.quote is None else [citation.quote]
     source: dict[str, Any] = {"title": citation.title, "excerpts": excerpts}
     if citation.url is not None:

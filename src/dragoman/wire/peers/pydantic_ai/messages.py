@@ -1,7 +1,7 @@
-"""Conversations of pydantic-ai: requests and responses, in turn.
+"""Conversations of pydantic-ai: alternating requests and responses.
 
-The instructions of a request are a system message of ours, where they are new; requests that
-repeat them only note that they do.
+The instructions of a request become a system message if they are new; requests that repeat them
+only note that they do.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from dragoman.model.parts import Opaque, Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolResult, make_result
 from dragoman.wire.overlay import fields_of
-from dragoman.wire.peers.keeping import Given, Writing, mapping_at, text_at
-from dragoman.wire.peers.pydantic_ai.answers import decode_answer, encode_answer
+from dragoman.wire.peers.kept_fields import Given, Writing, mapping_at, text_at
 from dragoman.wire.peers.pydantic_ai.content import (
     decode_content,
     decode_result_content,
@@ -30,6 +29,7 @@ from dragoman.wire.peers.pydantic_ai.content import (
     encode_result_content,
     tidy,
 )
+from dragoman.wire.peers.pydantic_ai.responses import decode_answer, encode_answer
 from dragoman.wire.peers.pydantic_ai.spelling import (
     KEEPER,
     NAME,
@@ -40,14 +40,14 @@ from dragoman.wire.peers.pydantic_ai.spelling import (
     with_fields,
 )
 
-# --- what is sent to the model: `ModelRequest`, which holds what we have as several messages
+# --- `ModelRequest`, which holds what we have as several messages
 #
-# A run of system prompts is one message, each user prompt is one, and the results of a round are
-# one. The first of a request's messages keeps the request's own fields, the others that they belong
-# to it.
+# Consecutive system prompts are one message, each user prompt is one, and the results of a step are
+# one. The first of a request's messages keeps the request's own fields; the others note that they
+# belong to it.
 
 REQUEST = "pydantic-ai request facts"
-"""Kept of a message: the fields of the request that it begins, or that it belongs to one."""
+"""Kept for a message: the fields of the request that it begins, or that it belongs to one."""
 JOINED = "joined"
 _EMPTY = "empty"
 INSTRUCTIONS = "instructions"
@@ -81,7 +81,7 @@ def decode_request(given: Given) -> list[Message]:
 
 
 def _is_run(before: Message, message: Message) -> bool:
-    """Whether both are system prompts, or results: those of a run are one message."""
+    """Whether both are system prompts, or both results, and so form one message."""
     same = before.role is message.role and before.role is not Role.USER
     return same and type(before.parts[-1]) is type(message.parts[0])
 
@@ -119,17 +119,17 @@ def _decode_result(item: Given) -> ToolResult:
     given = dict(item)
     if not isinstance(result.content, str):
         given["content"] = tidy(given.get("content"))
-        given.pop(_DIGESTS, None)  # of the files as they were written; ours are written anew
+        given.pop(_DIGESTS, None)  # recomputed when the files are written
     return with_fields(result, given, _result(result, None, Writing()))
 
 
-# --- the other way
+# --- encoding
 
 
 def encode_parts(message: Message, names: Mapping[str, str], writing: Writing) -> list[Any]:
-    """The parts of a request for a message; `names` are those of the tools that were called."""
+    """The request parts for a message; `names` are those of the called tools."""
     if message.name is not None:
-        writing.lose_field("name", "messages have no names there")
+        writing.lose_field("name", "pydantic-ai messages have no names")
     results: list[Any] = []
     others: list[int] = []
     for at, part in enumerate(message.parts):
@@ -153,7 +153,7 @@ def encode_parts(message: Message, names: Mapping[str, str], writing: Writing) -
 
 
 def _is_own_part(part: AnyPart) -> bool:
-    """Whether this is a part of a request that only pydantic-ai knows."""
+    """Whether this is a request part that only pydantic-ai has."""
     is_own = isinstance(part, Opaque) and part.dialect == NAME
     return is_own and isinstance(part.payload, Mapping) and "part_kind" in part.payload  # type: ignore[union-attr]  # Opaque
 
@@ -176,12 +176,12 @@ def _encode_system(message: Message, at: int, writing: Writing) -> Any:
         return thaw(part.payload)  # type: ignore[union-attr]  # Opaque
     if isinstance(part, Text):
         if part.cache is not None:
-            writing.lose("a system prompt has no cache points there", ".cache")
+            writing.lose("pydantic-ai system prompts have no cache points", ".cache")
         return KEEPER.put_back(_system(part), part.extras)
     items = encode_item(message.parts, at, message.origin, writing)
     texts = [item for item in items if isinstance(item, str)]
     if len(texts) < len(items):
-        writing.lose("a system prompt takes text only there")
+        writing.lose("pydantic-ai system prompts can contain only text")
     return {"part_kind": "system-prompt", "content": "".join(texts)}
 
 
@@ -205,7 +205,7 @@ def _encode_result(
     item = KEEPER.put_back(_result(result, message.origin, writing), result.extras)
     if item["tool_name"] is None:
         item["tool_name"] = names.get(result.call_id, "")
-    if item["part_kind"] == "retry-prompt":  # of old, which says so by its kind alone
+    if item["part_kind"] == "retry-prompt":  # a legacy part, whose kind implies failure
         item.pop("outcome", None)
         item.pop(_DIGESTS, None)
     time = None if message.created_at is None else encode_time(message.created_at)
@@ -215,7 +215,7 @@ def _encode_result(
 
 
 def request_fields(messages: Iterable[Message], writing: Writing) -> dict[str, Any]:
-    """The fields of the request that these messages make up, but for its parts."""
+    """The fields of the request that these messages form, except its parts."""
     body: dict[str, Any] = {"kind": "request"}
     metadata: dict[str, Any] = {}
     for message in messages:
@@ -223,7 +223,7 @@ def request_fields(messages: Iterable[Message], writing: Writing) -> dict[str, A
         body.update({key: fields[key] for key in fields if key not in _NOTES})
         for key, item in message.metadata.items():
             if key in metadata and metadata[key] != item:
-                writing.lose_field("metadata", "a request's messages share their metadata there")
+                writing.lose_field("metadata", "messages of one pydantic-ai request share metadata")
             metadata[key] = item
     return {**body, "metadata": metadata} if metadata else body
 
@@ -231,9 +231,9 @@ def request_fields(messages: Iterable[Message], writing: Writing) -> dict[str, A
 # --- messages
 
 UNREADABLE = "dragoman_unreadable"
-"""In a dump: whether it had something that no JSON can carry, such as a tool's metadata."""
+"""In a dump: whether it had a value that JSON can't represent, such as a tool's metadata."""
 _IN_FORCE = "pydantic-ai instructions facts"
-"""Kept of the system message that a request's instructions became."""
+"""Kept for the system message made from a request's instructions."""
 
 
 def decode_messages(dumps: Iterable[Mapping[str, Any]]) -> list[Message]:
@@ -248,7 +248,7 @@ def decode_messages(dumps: Iterable[Mapping[str, Any]]) -> list[Message]:
             decoded, in_force = _with_instructions(decode_request(given), in_force)
             messages += decoded
         else:
-            msg = "a message of pydantic-ai is a request or a response"
+            msg = "the kind of a pydantic-ai message must be request or response"
             raise InvalidInputError(msg)
     return messages
 
@@ -277,7 +277,7 @@ def encode_messages(messages: Iterable[Message], writing: Writing) -> list[dict[
 
 
 class _Requests:
-    """Puts messages together to requests and responses."""
+    """Groups messages into requests and responses."""
 
     def __init__(self, names: Mapping[str, str], writing: Writing) -> None:
         self._names = names
@@ -296,8 +296,8 @@ class _Requests:
             elif _IN_FORCE in message.extras:
                 self._close()
                 self._instructions = message.text
-            elif message.role is Role.TOOL and not message.parts:  # a note of what was begun
-                self._writing.lose_field("role", "a tool's message without a result is left out")
+            elif message.role is Role.TOOL and not message.parts:  # a record of started tools
+                self._writing.lose_field("role", "a tool message without a result is left out")
             else:
                 self._add(message)
             self._note_facts(message)
@@ -325,7 +325,7 @@ class _Requests:
     def _append(self, body: dict[str, Any]) -> None:
         if body.pop(UNREADABLE, None):
             self._writing.lose_field(
-                "extras", "something in it could not be written as JSON, and was not kept"
+                "extras", "a value in it could not be kept: JSON can't represent it"
             )
         self._written.append(thaw(body))
 
@@ -334,13 +334,13 @@ class _Requests:
             self._writing.omit("created_at", "the time is out of range")
         if message.role is not Role.ASSISTANT:
             if message.usage is not None:
-                self._writing.omit("usage", "only responses have token counts there")
+                self._writing.omit("usage", "only pydantic-ai responses have token counts")
             if message.finish is not None:
-                self._writing.omit("finish", "only responses say why they ended there")
+                self._writing.omit("finish", "only pydantic-ai responses have a finish reason")
 
 
 def _belongs(message: Message, before: Message) -> bool:
-    """Whether a message goes into the same request as the one before it."""
+    """Whether a message belongs to the same request as the one before it."""
     if REQUEST in message.extras:
         return bool(fields_of(message.extras, REQUEST).get(JOINED))
     return REQUEST not in before.extras

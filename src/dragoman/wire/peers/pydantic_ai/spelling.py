@@ -1,4 +1,4 @@
-"""How pydantic-ai writes things down, and what of it is worth keeping."""
+"""pydantic-ai's serialisation details, and which fields are worth keeping."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 
 from dragoman.model.parts import Part
 from dragoman.wire.overlay import overlay_of
-from dragoman.wire.peers.keeping import Keeper
+from dragoman.wire.peers.kept_fields import Keeper
 
 P = TypeVar("P", bound=Part)
 
 NAME = "pydantic-ai"
 KEEPER = Keeper(f"{NAME} facts")
-"""Of what pydantic-ai knows about messages and parts, which was said by nobody."""
-# A dump has every field of an object. Those that say what would be assumed anyway are not kept.
+"""For pydantic-ai's metadata of messages and parts."""
+# A dump has every field of an object. Those with default values are not kept.
 _DEFAULTS: dict[str, Any] = {
     "scope": "conversation",
     "state": "complete",
@@ -26,7 +26,7 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def significant(given: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a dump without those that say nothing and that we would not write."""
+    """The fields of a dump, without defaults that we would not write."""
     return {
         key: item
         for key, item in given.items()
@@ -35,17 +35,17 @@ def significant(given: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, 
 
 
 def fields_kept(given: Mapping[str, Any], ours: Mapping[str, Any]) -> Mapping[str, Any]:
-    """As extras: the fields of an object that we would not write."""
+    """The fields of an object that we would not write, as extras."""
     return overlay_of(significant(given, ours), (), KEEPER.name, ours, notes_absent=False)
 
 
 def with_fields(part: P, given: Mapping[str, Any], ours: Mapping[str, Any]) -> P:
-    """The part with the fields of its object that we would not write."""
+    """The part with those fields of its object that we would not write."""
     return KEEPER.with_fields(part, significant(given, ours), ours)
 
 
 def decode_time(text: Any) -> float | None:
-    """A time as seconds; None where it is not one."""
+    """A time in seconds; None if it is invalid."""
     if not isinstance(text, str):
         return None
     try:
@@ -55,7 +55,7 @@ def decode_time(text: Any) -> float | None:
 
 
 def encode_time(seconds: float) -> str | None:
-    """A time as text, in UTC; None where it is out of range."""
+    """A time as text, in UTC; None if it is out of range."""
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat().replace("+00:00", "Z")
     except (ValueError, OverflowError, OSError):

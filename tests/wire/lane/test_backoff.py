@@ -1,0 +1,78 @@
+"""Clients whose conversations always leave the lane pay next to nothing for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from dragoman.wire.lane import requests as lane
+from dragoman.wire.lane.backoff import Backoff
+from tests.wire.lane import requests as lanes
+
+_HI = {"role": "user", "content": "Hi"}
+_ODD = {**_HI, "odd": 1}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(lane, "BACKOFF", Backoff())
+    lane.HEADS.clear()
+    yield
+    lane.HEADS.clear()
+
+
+def _raw(*messages: Any, **fields: Any) -> bytes:
+    return json.dumps({"model": "m", "max_tokens": 9, "messages": messages, **fields}).encode()
+
+
+def _took_lane(raw: bytes) -> bool:
+    found = lanes.difference(raw, "openai-chat", "anthropic")
+    assert not isinstance(found, str), found
+    return found.took_lane
+
+
+def _looks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is looked at from now on."""
+    looked: list[Any] = []
+    of_conversation = lane._of_conversation
+
+    def looking(given: Any, raw: Any, asked: Any) -> Any:
+        looked.append(raw)
+        return of_conversation(given, raw, asked)
+
+    monkeypatch.setattr(lane, "_of_conversation", looking)
+    return looked
+
+
+def test_what_is_always_odd_is_looked_at_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One request in eight in the end, and another client's requests as before."""
+    looked = _looks(monkeypatch)
+    for _ in range(200):
+        assert not _took_lane(_raw(_ODD))
+    assert 20 < len(looked) < 40
+    took = [_took_lane(_raw(_HI, user="another")) for _ in range(10)]
+    assert took == [False] + [True] * 9
+
+
+def test_what_becomes_plain_takes_the_lane_again() -> None:
+    """After a few requests at most; then one odd one among many keeps none of them waiting."""
+    for _ in range(50):
+        assert not _took_lane(_raw(_ODD))
+    took = [_took_lane(_raw(_HI)) for _ in range(20)]
+    assert took.index(True) <= 9
+    assert all(took[took.index(True) :])
+    assert not _took_lane(_raw(_ODD))
+    assert _took_lane(_raw(_HI))
+
+
+def test_those_who_wait_are_bounded() -> None:
+    """However many there are."""
+    backoff = Backoff()
+    for number in range(5_000):
+        backoff.record_failure(number)
+        assert len(backoff) <= 1024
+    backoff.record_success(4_999)
+    assert not backoff.should_skip(4_999)

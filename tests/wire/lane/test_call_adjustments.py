@@ -1,0 +1,184 @@
+"""Calls that a target does not accept as they are: other ids, and placeholders for signatures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman.wire.envelope import PREFIX
+from dragoman.wire.lane import requests as lane
+from tests.wire.lane import requests as lanes
+
+_HI = {"role": "user", "content": "Hi"}
+_ANSWER = {"role": "assistant", "content": "A"}
+_TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+_MISTRAL, _GEMINI_3 = "mistral:mistral-large-latest", "google:gemini-3-pro"
+
+
+@pytest.fixture(autouse=True)
+def _at_first_sight(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Everything takes the lane when it comes first, and nothing is left behind."""
+    monkeypatch.setattr(lane, "LONG", 0)
+    lane.HEADS.clear()
+    yield
+    lane.HEADS.clear()
+
+
+def _round(*ids: str, **fields: Any) -> list[Any]:
+    calls = [
+        {"id": each, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        for each in ids
+    ]
+    results = [{"role": "tool", "tool_call_id": each, "content": "R"} for each in ids]
+    return [{"role": "assistant", "tool_calls": calls, **fields}, *results]
+
+
+def _raw(*messages: Any) -> bytes:
+    return json.dumps({"model": "m", "messages": messages, "tools": [_TOOL]}).encode()
+
+
+def _took_lane(raw: bytes, target: str, source: str = "openai-chat") -> bool:
+    found = lanes.difference(raw, source, target)
+    assert not isinstance(found, str), found
+    return found.took_lane
+
+
+@pytest.mark.parametrize("target", lanes.TARGETS)
+@pytest.mark.parametrize(
+    "ids",
+    [
+        ("call_1", "call_2", "call_3"), ("abcdefgh1", "abcdefgh2", "abcdefgh3"),
+        ("functions.f:0", "functions.f:1", "functions.f:2"), ("x" * 65, "y" * 65, "z" * 65),
+        ("a.b" * 30, "a.c" * 30, "a.d" * 30), ("call_1", "abcdefgh2", "a.b"),
+        ("call_1", "x" * 70, "call_3"), ("é1", "é2", "é3"), ("1", "2", "3"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("source", ["openai-chat", "anthropic", "openai-responses", "ollama"])
+def test_ids_of_any_form_fare_alike(ids: tuple[str, ...], target: str, source: str) -> None:
+    """Short and long ones, odd ones, and several forms in one conversation."""
+    said = {"content": "T", "reasoning_content": "Hm."}
+    rounds = [ids] if source != "anthropic" else [ids[:1], ids[1:2], ids[2:]]
+    called = [message for each in rounds for message in _round(*each, **said)]
+    raw = _raw(_HI, *called, _ANSWER, _HI)
+    if source != "openai-chat":
+        raw = dragoman.translate(raw, source="openai-chat", target=source, repair=False).to_bytes()
+    _took_lane(raw, target, source)
+
+
+def test_refused_ids_take_the_lane_and_are_renamed() -> None:
+    """All that a host refuses; what becomes of each call and result is reported in its place."""
+    raw = _raw(_HI, *_round("call_1", "call_2", content="T"), *_round("call_3"), _ANSWER, _HI)
+    assert _took_lane(raw, _MISTRAL)
+    sent = dragoman.translate(raw, source="openai-chat", target=_MISTRAL)
+    assert [repair.path for repair in sent.repairs] == [
+        "messages[1].parts[1]", "messages[1].parts[2]", "messages[2].parts[0]",
+        "messages[3].parts[0]", "messages[4].parts[0]", "messages[5].parts[0]",
+    ]  # fmt: skip
+    odd = _raw(_HI, *_round("functions.f:0"), _ANSWER, _HI)
+    assert _took_lane(odd, "anthropic")
+    mixed = _raw(_HI, *_round("functions.f:0"), *_round("call_1"), _ANSWER, _HI)
+    assert not _took_lane(mixed, "anthropic")
+
+
+_BESIDE = {"role": "user", "content": "And?"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "vouched"),
+    [
+        ([_HI, *_round("a")], [1]),
+        ([_HI, *_round("a", "b", content="T"), *_round("c")], [1, 4]),
+        ([_HI, *_round("a"), _ANSWER, _HI, *_round("b")], [5]),
+        ([_HI, *_round("a"), _ANSWER, _HI], []),
+    ],
+)
+def test_calls_under_way_are_vouched_for(messages: list[Any], vouched: list[int]) -> None:
+    """Gemini 3 wants a signature on the calls since the user last spoke, and takes a word."""
+    raw = _raw({"role": "system", "content": "Brief."}, *messages)
+    assert _took_lane(raw, _GEMINI_3)
+    sent = dragoman.translate(raw, source="openai-chat", target=_GEMINI_3)
+    assert [repair.path for repair in sent.repairs] == [f"messages[{n + 1}]" for n in vouched]
+    assert sent.to_bytes().count(b"skip_thought_signature_validator") == len(vouched)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [*_round("a")],
+        [_HI, *_round("a"), _BESIDE],
+        [_HI, *_round("a"), _BESIDE, *_round("b")],
+        [_HI, _HI, *_round("a")],
+        [_HI, _ANSWER, *_round("a")],
+        [_HI, *_round("a"), _BESIDE, _HI, *_round("b")],
+        [_HI, *_round("a", reasoning_content="Hm."), *_round("b")],
+    ],
+)
+@pytest.mark.parametrize("source", ["openai-chat", "anthropic", "openai-responses", "gemini"])
+def test_turns_that_are_not_plain_to_see_fare_alike(messages: list[Any], source: str) -> None:
+    """Who speaks after results, and twice in a row, decides where a turn begins."""
+    raw = _raw(*messages)
+    if source != "openai-chat":
+        raw = dragoman.translate(raw, source="openai-chat", target=source).to_bytes()
+    _took_lane(raw, _GEMINI_3, source)
+
+
+@pytest.mark.parametrize("response", [{"output": "R"}, {"return_value": "R"}, {"x": 1}])
+def test_gemini_s_own_results_stay_as_they_came(response: Any) -> None:
+    """Within the dialect, beside calls that nobody has signed."""
+    call = {"functionCall": {"name": "f", "id": "a", "args": {}}}
+    result = {"functionResponse": {"name": "f", "id": "a", "response": response}}
+    contents = [
+        {"role": "user", "parts": [{"text": "Hi"}]},
+        {"role": "model", "parts": [call]},
+        {"role": "user", "parts": [result]},
+    ]
+    body = {"contents": contents, "tools": [{"functionDeclarations": [{"name": "f"}]}]}
+    _took_lane(json.dumps(body).encode(), _GEMINI_3, "gemini")
+
+
+_DETAILS: dict[str, dict[str, Any]] = {
+    "text": {"type": "reasoning.text", "text": "Hm.", "format": "unknown", "index": 0},
+    "signed": {"type": "reasoning.text", "text": "Hm.", "signature": "c2ln", "id": None},
+    "sealed": {"type": "reasoning.encrypted", "data": "c2VhbA==", "id": "rs_1", "index": 1},
+    "summary": {"type": "reasoning.summary", "summary": "Hm."},
+    "empty": {"type": "reasoning.text", "text": ""},
+    "unsaid": {"type": "reasoning.text", "index": 0},
+}
+
+
+@pytest.mark.parametrize("kinds", [("text",), ("signed",), ("sealed",), ("text", "sealed"),
+                                   ("summary",), ("empty", "text"), ("unsaid",)])  # fmt: skip
+@pytest.mark.parametrize("target", lanes.TARGETS)
+def test_thoughts_in_detail_fare_alike(kinds: tuple[str, ...], target: str) -> None:
+    """OpenRouter's, with their words beside them or without, before calls and texts."""
+    details = [_DETAILS[kind] for kind in kinds]
+    words = "".join(str(detail.get("text", "")) for detail in details)
+    for beside in ({}, {"reasoning": words}, {"reasoning": "x"}, {"reasoning_content": words}):
+        said = {"reasoning_details": details, **beside}
+        _took_lane(_raw(_HI, *_round("a", **said), {**_ANSWER, **said}, _HI), target)
+
+
+def test_thoughts_in_detail_take_the_lane() -> None:
+    """Each is reported as one part; an envelope is another matter."""
+    said = {"reasoning_details": [_DETAILS["text"], _DETAILS["sealed"]], "reasoning": "Hm."}
+    raw = _raw(_HI, *_round("a", **said), _ANSWER, _HI)
+    assert _took_lane(raw, "anthropic")
+    losses = dragoman.translate(raw, source="openai-chat", target="anthropic").losses
+    assert [loss.path for loss in losses] == ["messages[1].parts[0]", "messages[1].parts[1]"]
+    sealed = {**_DETAILS["sealed"], "data": f"{PREFIX}x"}
+    raw = _raw(_HI, *_round("a", reasoning_details=[sealed]), _ANSWER, _HI)
+    assert not _took_lane(raw, "anthropic")
+
+
+def test_cache_hints_on_calls_take_the_lane() -> None:
+    """As some clients of routers have them, behind whatever stands before the call."""
+    for said in ({}, {"content": "T"}, {"content": "", "reasoning_content": "Hm."}):
+        answer, *results = _round("a", "b", **said)
+        answer["tool_calls"][1]["cache_control"] = {"type": "ephemeral"}
+        for target in lanes.DIALECTS:
+            _took_lane(_raw(_HI, answer, *results, _ANSWER, _HI), target)
+        assert _took_lane(_raw(_HI, answer, *results, _ANSWER, _HI), "anthropic")

@@ -1,0 +1,181 @@
+"""Conversations of which only the end is plain."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import dragoman
+from dragoman.wire.lane import requests as lane
+from tests.wire.lane import requests as lanes
+
+_HEAD = {"model": "m", "max_tokens": 100}
+_HI = {"role": "user", "content": "Hi"}
+_PNG = "iVBORw0KGgo="
+_CALLED = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.fixture(autouse=True)
+def _at_first_sight(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Everything takes the lane when it comes first, and nothing is left behind."""
+    monkeypatch.setattr(lane, "LONG", 0)
+    lane.HEADS.clear()
+    yield
+    lane.HEADS.clear()
+
+
+def _raw(*messages: Any, **fields: Any) -> bytes:
+    return json.dumps({**_HEAD, "messages": messages, **fields}).encode()
+
+
+def _took_lane(raw: bytes, source: str = "openai-chat", target: str = "anthropic") -> bool:
+    found = lanes.difference(raw, source, target)
+    assert not isinstance(found, str), found
+    return found.took_lane
+
+
+# --- conversations of which only the end is plain
+
+
+_ODD = {"role": "assistant", "content": "A", "audio": {"id": "x"}}
+_TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+
+
+def _round(call_id: str, **fields: Any) -> list[Any]:
+    call = {**_CALLED, "id": call_id}
+    return [
+        {"role": "assistant", "tool_calls": [call], **fields},
+        {"role": "tool", "tool_call_id": call_id, "content": "R"},
+    ]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [_HI, _ODD, _HI],
+        [_HI, _ODD, _HI, {"role": "assistant", "content": "B"}, _HI],
+        [_HI, *_round("a", audio={"id": "x"}), *_round("b")],
+        [_HI, {"role": "system", "content": "Amid."}, _HI],
+        [_HI, {"role": "user", "content": " "}, {"role": "assistant", "content": "B"}, _HI],
+        [{"role": "assistant", "content": "B"}, _HI],
+        [*_round("a"), *_round("b")],
+        [{"role": "system", "content": "Brief."}, *_round("a"), _HI],
+    ],
+)
+def test_what_follows_an_odd_message_takes_the_lane(messages: list[Any]) -> None:
+    """The beginning stays as it came, and fares as on the general path, like what follows it."""
+    raw = _raw(*messages, tools=[_TOOL])
+    assert _took_lane(raw)
+    for target in lanes.TARGETS:
+        _took_lane(raw, target=target)
+
+
+def test_what_is_left_out_behind_an_odd_message_is_reported_in_its_place() -> None:
+    """The numbers of messages count from the first one, which the lane did not read."""
+    thought = {"role": "assistant", "content": "A", "reasoning_content": "Hm."}
+    raw = _raw(_HI, _ODD, _HI, thought, _HI, thought, _HI)
+    assert _took_lane(raw)
+    losses = dragoman.translate(raw, source="openai-chat", target="anthropic").losses
+    assert {f"messages[{n}].parts[0]" for n in (3, 5)} <= {loss.path for loss in losses}
+
+
+def test_ids_that_stand_in_the_beginning_are_not_used_again() -> None:
+    """Neither those of its calls nor those of results without one: the general path repairs it."""
+    odd = _round("a", audio={"id": "x"})
+    assert _took_lane(_raw(_HI, *odd, _HI, *_round("b"), tools=[_TOOL]))
+    assert not _took_lane(_raw(_HI, *odd, _HI, *_round("a"), tools=[_TOOL]))
+    assert not _took_lane(_raw(_HI, odd[1], _HI, *_round("a"), tools=[_TOOL]))
+
+
+def test_beginnings_are_found_by_their_exact_bytes() -> None:
+    """Two of one length that differ in one letter: nobody gets what another has said."""
+    for word in ("one", "two", "one"):
+        raw = _raw({"role": "user", "content": word * 1_000, "odd": 1}, _ODD, _HI)
+        made = dragoman.translate(raw, source="openai-chat", target="anthropic")
+        assert made.is_raw
+        assert word * 1_000 in json.dumps(made.body)
+
+
+def test_a_beginning_is_looked_for_only_where_it_comes_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a long conversation with an odd message would be read twice for nothing."""
+    monkeypatch.setattr(lane, "LONG", 1_000)
+    raw = _raw(_HI, _ODD, *[_HI, {"role": "assistant", "content": "B" * 50}] * 20, _HI)
+    took = [lanes.outcome(raw, "openai-chat", "anthropic").took_lane for _ in range(4)]
+    assert took == [False, False, True, True]
+
+
+# --- what there may be in it
+
+
+def test_functions_that_nobody_declared_take_the_lane() -> None:
+    """They are shown to the general path by name; a tool of another kind is not taken for one."""
+    custom = {"type": "custom", "custom": {"name": "f"}}
+    for target in lanes.TARGETS:
+        _took_lane(_raw(_HI, *_round("a"), tools=[custom]), target=target)
+    assert _took_lane(_raw(_HI, *_round("a")))
+    assert not _took_lane(_raw(_HI, *_round("a"), tools=[custom]))
+
+
+@pytest.mark.parametrize("target", lanes.TARGETS)
+def test_calls_that_are_signed_beside_others_that_are_not_fare_alike(target: str) -> None:
+    """Gemini 3 wants a signature on the first call of each step: some hosts see what is missing."""
+    calls = [{"functionCall": {"name": "f", "args": {}, "id": call_id}} for call_id in "abc"]
+    signed = [{**calls[0], "thoughtSignature": "c2ln"}, *calls[1:]]
+    contents: list[Any] = [{"role": "user", "parts": [{"text": "Hi"}]}]
+    for part, call_id in zip(signed, "abc", strict=True):
+        answer = {"name": "f", "response": {"output": "R"}, "id": call_id}
+        contents += [
+            {"role": "model", "parts": [part]},
+            {"role": "user", "parts": [{"functionResponse": answer}]},
+        ]
+    declared = [{"functionDeclarations": [{"name": "f"}]}]
+    raw = json.dumps({"contents": contents, "tools": declared}).encode()
+    _took_lane(raw, "gemini", target)
+
+
+@pytest.mark.parametrize("target", lanes.TARGETS)
+def test_fields_in_snake_case_fare_alike(target: str) -> None:
+    """As Python's clients of Gemini may send them: within the dialect they stay so."""
+    blob = {"mime_type": "image/png", "data": _PNG}
+    called = {"function_call": {"name": "f", "args": {"odd_name": 1}, "id": "c"}}
+    answered = {"function_response": {"name": "f", "response": {"output": "R"}, "id": "c"}}
+    contents = [
+        {"role": "user", "parts": [{"text": "Hi"}, {"inline_data": blob}]},
+        {"role": "model", "parts": [{**called, "thought_signature": "c2ln"}]},
+        {"role": "user", "parts": [answered]},
+    ]
+    raw = json.dumps({"contents": contents}).encode()
+    took = _took_lane(raw, "gemini", target)
+    assert took or target not in lanes.DIALECTS
+
+
+@pytest.mark.parametrize("target", lanes.TARGETS)
+def test_texts_that_say_more_of_the_prompt_cache_fare_alike(target: str) -> None:
+    """How long a hint is good for, beside other texts and alone."""
+    part = {"type": "text", "text": "Long.", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    for parts in ([part], [part, {"type": "text", "text": "Short."}], [part, part]):
+        _took_lane(_raw({"role": "user", "content": parts}), target=target)
+
+
+def test_a_signed_text_is_reported_alike_whether_it_is_alone() -> None:
+    """Responses writes a lone text in a shorter way, which is no reason to say something else."""
+    signed = {"text": "A", "thoughtSignature": "c2ln"}
+    reasons = set()
+    for parts in ([signed], [signed, {"text": "B"}]):
+        contents = [
+            {"role": "user", "parts": [{"text": "Hi"}]},
+            {"role": "model", "parts": parts},
+            {"role": "user", "parts": [{"text": "Go on."}]},
+        ]
+        raw = json.dumps({"contents": contents}).encode()
+        _took_lane(raw, "gemini", "openai-responses")
+        made = dragoman.translate(
+            raw, source="gemini", target="openai-responses", path=lanes.GEMINI_PATH
+        )
+        reasons |= {loss.reason for loss in made.losses}
+    assert reasons == {"another provider's signature is left out"}
