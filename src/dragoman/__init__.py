@@ -1,11 +1,11 @@
-"""Dragoman: a conversation with language models belongs to its owner, not to a provider.
+"""One message model for every LLM provider, with lossless translation between wire formats.
 
-What most programs need is here. The rest is by subject: `dragoman.errors`, `dragoman.events`,
-`dragoman.history`, `dragoman.agent`, `dragoman.model` (settings and further values),
-`dragoman.providers`, `dragoman.transport` (models and how they are reached), `dragoman.wire`,
-`dragoman.tools` (provider-run tools) and `dragoman.testing`.
+The names most programs need are here. Everything else is grouped by subject: `dragoman.errors`,
+`dragoman.events`, `dragoman.history`, `dragoman.agent`, `dragoman.model` (settings and further
+value types), `dragoman.providers`, `dragoman.transport` (models, clients, retries),
+`dragoman.wire`, `dragoman.tools` (provider-run tools) and `dragoman.testing`.
 
-Names are resolved when first used: `import dragoman` loads msgspec and nothing else.
+Names are imported lazily: `import dragoman` loads msgspec and no other third-party package.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ __all__ = [
     "translate",
 ]
 
-# Where the rest is; found here as well for now, with a warning that says where it is.
+# Names that moved to a subpackage. They still resolve here, with a DeprecationWarning.
 _MOVED = {
     "agent": (
         "AgentChat", "AgentEvent", "AgentStream", "BlockingAgentStream", "Chunk", "Hooks", "Run",
@@ -205,7 +205,7 @@ _SUBMODULES = (
     "wire",
 )  # fmt: skip
 
-# What `model.inputs` and `history.model_lookups` look up here: they import nothing of the wire.
+# Looked up here by `model.inputs` and `history.model_lookups`, which must not import wire.
 _INNER = {
     "providers.context_windows": ("context_window",),
     "providers.translation": ("target_of", "translate"),

@@ -1,4 +1,4 @@
-"""`python -m dragoman`: the command line."""
+"""Runs the command line with `python -m dragoman`."""
 
 from dragoman.cli import main
 

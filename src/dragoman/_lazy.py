@@ -1,4 +1,4 @@
-"""Public names that are resolved when first used: nobody pays for what they don't use."""
+"""Lazy resolution of public names, so that importing the package stays cheap."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def lazily(
     moved: Homes | None = None,
     submodules: tuple[str, ...] = (),
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package, by the modules that its names live in.
+    """Returns the `__getattr__` and `__dir__` of a package, given the modules of its names.
 
-    `inner` names are found but not listed; so are those that have `moved`, with a warning.
+    `inner` names resolve but are not listed. `moved` names resolve with a `DeprecationWarning`.
     """
     listed, moved_to = _by_name(homes), _by_name(moved or {})
     found = {**_by_name(inner or {}), **listed}
@@ -34,13 +34,13 @@ def lazily(
             value = import_module(f"{package}.{name}")
         elif name in moved_to:
             place = f"{package}.{moved_to[name]}"
-            msg = f"{package}.{name} is in {place}: from {place} import {name}"
+            msg = f"{package}.{name} has moved: use `from {place} import {name}`"
             warn(msg, DeprecationWarning, stacklevel=2)
             return getattr(import_module(place), name)
         else:
             msg = f"module {package!r} has no attribute {name!r}"
             raise AttributeError(msg)
-        vars(modules[package])[name] = value  # found at once from here on
+        vars(modules[package])[name] = value  # later lookups bypass __getattr__
         return value
 
     def names() -> list[str]:

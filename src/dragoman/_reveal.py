@@ -1,4 +1,4 @@
-"""Whether content is shown where it is hidden by default: in reprs and in the texts of errors."""
+"""Whether content is shown in reprs and error messages, where it is hidden by default."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _VARIABLE = "DRAGOMAN_REVEAL"
 _OFF = frozenset({"", "0", "false", "no", "off"})
 
 here: ContextVar[bool | None] = ContextVar("dragoman_reveal", default=None)
-"""What a `with reveal()` around the code says."""
+"""Set by `with reveal()` for the code inside it."""
 everywhere: list[bool | None] = [None]
-"""What the switch says, in all of the process."""
+"""Set by `reveal(on)` for the whole process."""
 
 
 def is_revealed() -> bool:
-    """Whether content is to be shown: by a `with` around this code, a switch, or the variable."""
+    """Whether content is shown: set by an enclosing `with`, the process switch or the variable."""
     for said in (here.get(), everywhere[0]):
         if said is not None:
             return said

@@ -1,3 +1,3 @@
-"""The version, in the one place where the build and the package both read it."""
+"""The version, read by both the build and the package."""
 
 __version__ = "0.1.0.dev0"

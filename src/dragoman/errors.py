@@ -1,17 +1,17 @@
-"""Every exception Dragoman raises. The class tells what the caller can do about it.
+"""Every exception Dragoman raises. The class tells the caller what to do about it.
 
 ```
 DragomanError
-├ InvalidInputError (also ValueError)   a value people made: role, message, tool, schema, limits
+├ InvalidInputError (also ValueError)   an invalid argument: role, message, tool, schema, limits
 ├ OrderError (also ValueError)          a conversation rule was broken (Policy.STRICT)
-├ WireError                             a peer's bytes broke its dialect (.dialect, .path)
+├ WireError                             a peer's bytes violate its dialect (.dialect, .path)
 ├ LossError                             strict translation would lose something (.losses)
 ├ ConfigError                           missing key, unknown provider or model string
-│   └ NotRecorded                       a replayed session has no such request (.paths)
+│   └ NotRecorded                       a replayed session has no matching request (.paths)
 ├ TransportError                        the network failed (.sent .provider .host .model)
 │   ├ ConnectError                      .retryable
 │   ├ TimeoutError (also builtins.TimeoutError)
-│   └ StreamInterrupted                 .partial holds what had arrived
+│   └ StreamInterrupted                 .partial holds the response received so far
 ├ ProviderError                         .provider .host .model .status .code .param .request_id
 │                                       .retryable .retry_after .partial .provider_message
 │   ├ AuthenticationError
@@ -24,8 +24,8 @@ DragomanError
 │   ├ InvalidRequest
 │   ├ ModelNotFound
 │   └ ServerError
-├ AllFailed                             none of several models answered (.causes)
-├ ToolError                             a tool could not do its work
+├ AllFailed                             every fallback model failed (.causes)
+├ ToolError                             a tool failed
 │   ├ ToolRetry                         the model should try again, with this advice
 │   ├ ToolTimeout
 │   └ LimitExceeded                     .partial holds the result so far
@@ -36,14 +36,12 @@ DragomanError
     └ ContextTooSmall
 ```
 
-Families, the classes that others derive from or that stand at the first level, end in `Error`. A
-case of a family says what happened (`RateLimited`, `NotFound`), and ends in `Error` only where the
-word alone would name no failure (`ServerError`).
+The base classes end in `Error`. Their subclasses say what happened (`RateLimited`, `NotFound`) and
+end in `Error` only where the word alone would not name a failure (`ServerError`).
 
-No message quotes content, arguments or keys, and none is raised while another exception that
-does is being handled: `__cause__` and `__context__` are as safe to log as the text. What a provider
-said in its own words is `ProviderError.provider_message`; only under `dragoman.reveal()` is it in
-the text as well.
+No message quotes content, arguments or keys, and no exception is chained to one that does, so
+`__cause__` and `__context__` are as safe to log as the message. The provider's own error text is
+in `ProviderError.provider_message`; it is part of the message only under `dragoman.reveal()`.
 """
 
 from __future__ import annotations
@@ -91,7 +89,7 @@ __all__ = [
 ]
 
 
-# What may be shown of a name: hosts, providers and models are, sentences are not.
+# Names that are safe to show: hosts, providers and models match, sentences don't.
 _NAME = re.compile(r"[A-Za-z0-9_.:/@\[\]+-]{1,128}", re.ASCII)
 
 
@@ -103,23 +101,23 @@ def _rebuild(cls: type[DragomanError], args: tuple[Any, ...], state: dict[str, A
 
 
 class DragomanError(Exception):
-    """The root: `except DragomanError` catches everything this library raises on purpose."""
+    """Base class of every exception that this library raises on purpose."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The default calls cls(*args) and would lose (or demand) our keyword arguments.
+        # The default calls cls(*args), which would drop (or require) our keyword arguments.
         return _rebuild, (type(self), self.args, self.__dict__)
 
 
 class InvalidInputError(DragomanError, ValueError):
-    """A value that people made is not acceptable; the text says which, where and what to do."""
+    """An argument or value is invalid; the message says which one, where, and what to do."""
 
 
 class OrderError(DragomanError, ValueError):
-    """A message may not stand where it was put (`Policy.STRICT`)."""
+    """A message is not allowed at this position in the conversation (`Policy.STRICT`)."""
 
 
 class WireError(DragomanError):
-    """A peer's bytes are not what its dialect allows."""
+    """Bytes received from a peer violate the rules of their dialect."""
 
     def __init__(
         self, message: str, *, dialect: str | None = None, path: str | None = None
@@ -130,7 +128,7 @@ class WireError(DragomanError):
 
 
 class LossError(DragomanError):
-    """Something would be lost, and the caller asked for nothing to be."""
+    """A strict translation would lose something; `losses` lists what."""
 
     def __init__(self, message: str, *, losses: Sequence[Any] = ()) -> None:
         super().__init__(message)
@@ -142,7 +140,7 @@ class ConfigError(DragomanError):
 
 
 class NotRecorded(ConfigError):
-    """A request that no recording answers; `paths` are where it differs from the nearest one."""
+    """No recording matches the request; `paths` lists where it differs from the closest one."""
 
     def __init__(self, message: str, *, paths: Iterable[str] = ()) -> None:
         super().__init__(message)
@@ -150,7 +148,7 @@ class NotRecorded(ConfigError):
 
 
 class _Hidden:
-    """A text that does not show when an error's fields are printed, as error trackers do."""
+    """Text that is masked when an error's attributes are printed, as error trackers do."""
 
     __slots__ = ("text",)
 
@@ -168,21 +166,23 @@ class _Hidden:
 
 
 class _Remote:
-    """What happened between us and a provider: the text ends with whom it was about."""
+    """Base of errors in a call to a provider; the message ends with provider, model and host."""
 
     args: tuple[Any, ...]
     provider: str | None = None
     host: str | None = None
-    """The host that was asked, with its port if it is not the usual one."""
+    """The host that was called, with its port if it is not the default one."""
     model: str | None = None
 
     @property
     def reason(self) -> str:
-        """The text without the provider, model and host."""
+        """The message without provider, model and host."""
         return str(self.args[0]) if self.args else ""
 
-    def asking(self, *, provider: str | None, host: str | None, model: str | None) -> Self:
-        """The same error, which now says who was asked; what it says already stays."""
+    def add_request_info(
+        self, *, provider: str | None, host: str | None, model: str | None
+    ) -> Self:
+        """Fills in provider, host and model where they are not known yet, and returns the error."""
         for name, value in (("provider", provider), ("host", host), ("model", model)):
             if getattr(self, name) is None:
                 setattr(self, name, value)
@@ -200,9 +200,10 @@ def _shown(name: str | None) -> str:
 
 
 class TransportError(_Remote, DragomanError):
-    """The network failed before the provider could answer.
+    """The network failed before a complete response arrived.
 
-    `sent` tells whether the request may have arrived, and be acted upon; None: not known.
+    `sent` tells whether the provider may have received and processed the request; `None` means
+    unknown.
     """
 
     def __init__(self, message: str, *, sent: bool | None = None) -> None:
@@ -211,7 +212,7 @@ class TransportError(_Remote, DragomanError):
 
 
 class ConnectError(TransportError):
-    """No connection was made; `retryable` tells whether another attempt may make one."""
+    """No connection could be made; `retryable` tells whether another attempt may succeed."""
 
     def __init__(self, message: str, *, sent: bool | None = None, retryable: bool = True) -> None:
         super().__init__(message, sent=sent)
@@ -219,11 +220,11 @@ class ConnectError(TransportError):
 
 
 class TimeoutError(TransportError, builtins.TimeoutError):  # noqa: A001 - the natural name; callers write dragoman.errors.TimeoutError
-    """The peer took longer than allowed."""
+    """The peer did not respond within the timeout."""
 
 
 class StreamInterrupted(TransportError):
-    """A stream ended before it was complete; `partial` holds the response so far."""
+    """A stream ended before it was complete; `partial` holds the response received so far."""
 
     def __init__(self, message: str, *, partial: Any = None, sent: bool | None = True) -> None:
         super().__init__(message, sent=sent)
@@ -231,11 +232,16 @@ class StreamInterrupted(TransportError):
 
 
 class ProviderError(_Remote, DragomanError):
-    """The provider answered with an error."""
+    """The provider returned an error.
+
+    The subclass tells the kind of error. `status`, `code`, `param`, `request_id` and `retry_after`
+    (in seconds) are the provider's values, or `None`. `retryable` tells whether the same request
+    may succeed later.
+    """
 
     retryable_by_default = False
 
-    def __init__(  # noqa: PLR0913 - what a provider may say of an error, all by keyword
+    def __init__(  # noqa: PLR0913 - everything a provider reports about an error, by keyword
         self,
         message: str,
         *,
@@ -254,17 +260,17 @@ class ProviderError(_Remote, DragomanError):
         self.status = status
         self.code = code
         self.param = param
-        """The path of the field that was at fault, if the provider named one."""
+        """The path of the invalid field, if the provider named one."""
         self.request_id = request_id
         self.retryable = self.retryable_by_default if retryable is None else retryable
         self.retry_after = retry_after
         self.partial = partial
-        """The `Response` that the model gave and the provider could not use, if it shows it."""
+        """The `Response` that the model gave and the provider rejected, if the provider sent it."""
         self._provider_message = _Hidden(provider_message)
 
     @property
     def provider_message(self) -> str | None:
-        """What the provider said, keys masked. It may quote the conversation: not for logs."""
+        """The provider's error text, keys masked. It may quote the conversation: don't log it."""
         return self._provider_message.text
 
     @provider_message.setter
@@ -279,21 +285,21 @@ class ProviderError(_Remote, DragomanError):
 
 
 class AuthenticationError(ProviderError):
-    """The key is missing, wrong or expired."""
+    """The API key is missing, wrong or expired."""
 
 
 class PermissionDenied(ProviderError):
-    """The key is valid but may not do this."""
+    """The API key is valid but does not permit this request."""
 
 
 class RateLimited(ProviderError):
-    """Too many requests; `retry_after` says when to come back, if the provider did."""
+    """Too many requests; `retry_after` holds the seconds to wait, if the provider sent them."""
 
     retryable_by_default = True
 
 
 class QuotaExceeded(ProviderError):
-    """The account has no credit left; waiting does not help."""
+    """The account's quota or credit is used up; retrying does not help."""
 
 
 class Overloaded(ProviderError):
@@ -303,31 +309,31 @@ class Overloaded(ProviderError):
 
 
 class ContextTooLong(ProviderError):
-    """The request has more tokens than the model takes."""
+    """The request exceeds the model's context window."""
 
 
 class Refused(ProviderError):
-    """The provider's safety rules refused the request."""
+    """The provider's safety rules blocked the request."""
 
 
 class InvalidRequest(ProviderError):
-    """The provider did not accept the request's shape or values."""
+    """The provider rejected the request as malformed or unsupported."""
 
 
 class ModelNotFound(ProviderError):
-    """The provider has no such model, or not for this key."""
+    """The model does not exist, or is not available to this key."""
 
 
 class ServerError(ProviderError):
-    """The provider failed on its side."""
+    """The provider had an internal error."""
 
     retryable_by_default = True
 
 
 class AllFailed(DragomanError):
-    """None of several models answered; `causes` are their failures, in the order of the models.
+    """Every one of several models failed; `causes` holds their errors, in the order of the models.
 
-    The text has a line for each of them.
+    The message has one line for each.
     """
 
     def __init__(self, message: str, *, causes: Sequence[DragomanError] = ()) -> None:
@@ -340,25 +346,25 @@ class AllFailed(DragomanError):
 
     @property
     def retry_after(self) -> float | None:
-        """When the first of them may answer again, as far as providers said."""
+        """The shortest `retry_after` of the causes, or `None` if no provider sent one."""
         said = [getattr(cause, "retry_after", None) for cause in self.causes]
         return min((seconds for seconds in said if seconds is not None), default=None)
 
 
 class ToolError(DragomanError):
-    """A tool could not do its work."""
+    """A tool failed."""
 
 
 class ToolRetry(ToolError):
-    """Raised by a tool: the model should call it again, with this advice."""
+    """Raised by a tool to make the model call it again; the message is sent to the model."""
 
 
 class ToolTimeout(ToolError):
-    """A tool took longer than allowed."""
+    """A tool exceeded its timeout."""
 
 
 class LimitExceeded(ToolError):
-    """A run used up its rounds, calls, tokens, money or time; `partial` is its `Result` so far."""
+    """A run reached a limit (rounds, calls, tokens, cost, time); `partial` is its `Result`."""
 
     def __init__(self, message: str, *, partial: Any = None) -> None:
         super().__init__(message)
@@ -370,7 +376,7 @@ class StoreError(DragomanError):
 
 
 class Conflict(StoreError):
-    """Somebody else wrote first."""
+    """The session was changed by another writer; `expected` and `actual` are its versions."""
 
     def __init__(
         self, message: str, *, expected: int | None = None, actual: int | None = None
@@ -381,12 +387,12 @@ class Conflict(StoreError):
 
 
 class NotFound(StoreError):
-    """There is no such session, message or branch."""
+    """The session, message or branch does not exist."""
 
 
 class Corrupt(StoreError):
-    """A stored record can't be read; it has been set aside, not overwritten."""
+    """A stored record can't be read. It has been set aside, not overwritten."""
 
 
 class ContextTooSmall(StoreError):
-    """Not even the shortest valid window fits the context."""
+    """The shortest valid window does not fit into the context."""

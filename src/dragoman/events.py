@@ -1,7 +1,7 @@
-"""What happens while an answer comes in, and while an agent works.
+"""Events of a streamed response and of an agent run.
 
-`Event` is one event of a streamed answer, the same for every provider (`async for event in
-model.stream(request)`); `AgentEvent` is one step of an agent (`agent.stream(...).events()`).
+`Event` is one event of a streamed response, the same for every provider (`async for event in
+model.stream(request)`). `AgentEvent` is one event of an agent run (`agent.stream(...).events()`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Models for tests and demonstrations: no key, no network, the same answer every time."""
+"""Models and transports for tests and demos: no API key, no network, deterministic responses."""
 
 from __future__ import annotations
 

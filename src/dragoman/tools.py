@@ -1,4 +1,4 @@
-"""Tools that providers bring along: `Agent("anthropic:…", tools=[WebSearch()])`."""
+"""Tools that run on the provider's side: `Agent("anthropic:…", tools=[WebSearch()])`."""
 
 from __future__ import annotations
 

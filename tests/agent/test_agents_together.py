@@ -127,7 +127,7 @@ async def test_who_approves_for_the_one_approves_for_the_other() -> None:
         """Delete everything."""
         return "gone"
 
-    for approve, expected in ((lambda *_: True, "Gone."), (None, "nobody was asked")):
+    for approve, expected in ((lambda *_: True, "Gone."), (None, "there is no `approve` function")):
         helper = expert(asks(call("delete")), "Gone.", tools=[delete])
         scripted = model(asks(call("ask", prompt="Delete!")), "Well.")
         agent = Agent(scripted, tools=[helper.as_tool("ask", "Deletes.")], approve=approve)

@@ -494,5 +494,5 @@ async def test_an_executor_that_tells_of_other_calls_is_told_so() -> None:
 
     agent = Agent(model(asks(call("weather", "a", city="Basel"))), tools=[weather],
                   executor=Wrong())  # fmt: skip
-    with pytest.raises(InvalidInputError, match="the calls that it was given"):
+    with pytest.raises(InvalidInputError, match="call objects that it was given"):
         await agent.send("Hi")

@@ -43,7 +43,7 @@ def test_steps() -> None:
     tally = Tally(RunLimits(steps=2))
     tally.step()
     tally.step()
-    with pytest.raises(LimitExceeded, match=r"2 times.*RunLimits\.steps"):
+    with pytest.raises(LimitExceeded, match=r"2 requests.*RunLimits\.steps"):
         tally.step()
     assert tally.steps == 2
 
@@ -93,8 +93,8 @@ def test_cost() -> None:
 @pytest.mark.parametrize(
     ("limits", "usage", "cost", "says"),
     [
-        (RunLimits(cost=1), Usage(input=1), None, r"RunLimits\.cost can't be kept.*prices="),
-        (RunLimits(tokens=5), None, Decimal(1), r"RunLimits\.tokens can't be kept.*steps"),
+        (RunLimits(cost=1), Usage(input=1), None, r"RunLimits\.cost can't be enforced.*prices="),
+        (RunLimits(tokens=5), None, Decimal(1), r"RunLimits\.tokens can't be enforced.*steps"),
     ],
 )
 def test_what_is_not_known_can_not_be_limited(

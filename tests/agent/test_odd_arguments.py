@@ -60,7 +60,7 @@ def test_an_agent_is_not_made_of_anything(argument: str, value: Any) -> None:
         ("api_key", "`Client`"),
         ("temprature", "mean temperature?"),
         ("sytem", "mean system?"),
-        ("deps", "a call is told"),
+        ("deps", "an option of a call"),
     ],
 )
 def test_a_setting_by_another_name_is_guessed(name: str, advice: str) -> None:
@@ -73,14 +73,14 @@ def test_a_setting_by_another_name_is_guessed(name: str, advice: str) -> None:
 
 async def test_tools_are_told_to_the_agent() -> None:
     """A call that is given some says where they belong."""
-    with pytest.raises(InvalidInputError, match="the agent is told"):
+    with pytest.raises(InvalidInputError, match="an option of the agent"):
         await Agent(model()).send("Hi", tools=[weather])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
 
 @pytest.mark.parametrize("value", [Seat("s3cret"), "s3cret", ("s3cret",), [str, "s3cret"], 5])
 def test_an_output_is_a_type_and_no_value(value: Any) -> None:
     """A value in its place is named by its type, and not quoted."""
-    with pytest.raises(InvalidInputError, match="is a type") as caught:
+    with pytest.raises(InvalidInputError, match="must be a type") as caught:
         Agent(model(), output=value)
     assert "s3cret" not in str(caught.value)
     wrong = value[-1] if isinstance(value, (list, tuple)) else value
@@ -169,7 +169,7 @@ async def test_instructions_are_not_functions_for_ever() -> None:
 
 async def test_an_orchestrator_for_types_needs_a_type() -> None:
     """It says so."""
-    with pytest.raises(InvalidInputError, match="needs a type"):
+    with pytest.raises(InvalidInputError, match="needs an output type"):
         await Agent(model("Hi."), orchestrator=TypedOrchestrator()).send("x")
 
 
@@ -179,7 +179,7 @@ def test_approval_is_decided_at_once() -> None:
     async def asks_somebody(_arguments: Any) -> bool:
         return False
 
-    with pytest.raises(InvalidInputError, match="plain function"):
+    with pytest.raises(InvalidInputError, match="sync function"):
         tool(name="act", description="x", requires_approval=asks_somebody)(lambda: None)  # type: ignore[arg-type]
 
 

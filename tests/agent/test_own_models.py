@@ -124,5 +124,5 @@ async def test_a_send_that_is_not_async_is_told_so() -> None:
 @pytest.mark.parametrize("model", [Generating(), Awaiting()])
 async def test_a_stream_that_is_none_says_what_it_lacks(model: Model) -> None:
     """By name, before anything else goes wrong."""
-    with pytest.raises(InvalidInputError, match=r"stream returns has no.* response, .*close"):
+    with pytest.raises(InvalidInputError, match=r"stream has no.* response, .*close"):
         await Agent(model).stream("Hi").collect()

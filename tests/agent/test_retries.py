@@ -123,7 +123,7 @@ async def test_a_stream_tells_that_it_begins_anew() -> None:
     async with agent.stream("Hi") as stream:
         events = [event async for event in stream.events()]
     assert [event.reason for event in events if isinstance(event, AskedAgain)] == [
-        "the answer was sent back"
+        "the answer was rejected"
     ]
     assert stream.result.output == "Fine."
 
@@ -132,7 +132,7 @@ async def test_answers_are_sent_back_as_often_as_values() -> None:
     """`output_retries` is for both."""
     agent = Agent(model("Too long.", "Too long."), hooks=Hooks(before_output=_short),
                   output_retries=1)  # fmt: skip
-    with pytest.raises(LimitExceeded, match="sent back 2 times"):
+    with pytest.raises(LimitExceeded, match="rejected 2 times"):
         await agent.send("Hi")
 
 

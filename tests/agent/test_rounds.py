@@ -280,7 +280,7 @@ async def test_a_long_round_that_was_killed_is_resumed() -> None:
     path = "memory://"
     async with ChatHistory(SessionIdentity(chat="7"), path, {"store_meta": False}) as history:
         await history.extend([Message.user("Go"), calls, first, second])
-        with pytest.raises(InvalidInputError, match="8 calls of the history do"):
+        with pytest.raises(InvalidInputError, match="8 pending calls"):
             await Agent(model("Done."), tools=[step]).send(history=history, results={"c3": "no"})
         await Agent(model("Done."), tools=[step]).send(history=history)
         kept = await history.messages()

@@ -241,7 +241,9 @@ def test_what_a_model_lacks_is_said(missing: str) -> None:
     del members[missing]
     with pytest.raises(InvalidInputError) as refused:
         Agent(cast("Any", type("Half", (), members)()))
-    assert str(refused.value) == f"a model has name, send, stream, close; Half has no {missing}"
+    assert (
+        str(refused.value) == f"a model must have name, send, stream, close; Half has no {missing}"
+    )
 
 
 @pytest.mark.parametrize("streams", [False, True])

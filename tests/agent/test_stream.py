@@ -205,12 +205,12 @@ def test_blocking_streams() -> None:
 async def test_a_stream_shows_how_far_it_is() -> None:
     """In a notebook people look at it before they know that it has to be gone through."""
     stream = Agent("echo:").stream("Hi")
-    assert repr(stream) == "AgentStream(echo:, not begun: `async for`, or `await collect()`)"
+    assert repr(stream) == "AgentStream(echo:, not started: use `async for` or `await collect()`)"
     await anext(aiter(stream))
-    assert repr(stream) == "AgentStream(echo:, begun)"
+    assert repr(stream) == "AgentStream(echo:, started)"
     await stream.close()
     assert repr(stream) == "AgentStream(echo:, closed)"
     blocking = Agent("echo:").stream_sync("Hi")
-    assert repr(blocking) == "BlockingAgentStream(echo:, not begun: `for`, or `collect()`)"
+    assert repr(blocking) == "BlockingAgentStream(echo:, not started: use `for` or `collect()`)"
     blocking.collect()
     assert repr(blocking) == "BlockingAgentStream(echo:, complete)"

@@ -223,7 +223,7 @@ async def test_agents_that_others_ask_are_overridden_too() -> None:
 def test_an_override_takes_an_open_model() -> None:
     """Nobody would close another one."""
     wrong: Any = "openai:gpt-5"
-    with pytest.raises(InvalidInputError, match="open model"):
+    with pytest.raises(InvalidInputError, match="model object"):
         Agent("echo:").override(model=wrong)
     wrong = 5
     with pytest.raises(InvalidInputError):

@@ -45,7 +45,7 @@ def test_threads_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_threads_without_work_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that nobody needs goes away, and the next call gets a new one."""
-    monkeypatch.setattr(thread_pool, "_IDLE", 0.001)
+    monkeypatch.setattr(thread_pool, "_IDLE_SECONDS", 0.001)
     monkeypatch.setattr(thread_pool, "_crew", thread_pool._Crew())
 
     async def main() -> None:

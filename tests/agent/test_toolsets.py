@@ -95,7 +95,9 @@ async def test_a_toolset_that_fails_ends_the_run_with_its_error() -> None:
 
 async def test_what_a_toolset_gives_are_tools() -> None:
     """Anything else is refused, and names the type."""
-    with pytest.raises(InvalidInputError, match="a toolset gives tools, made by @tool, not a int"):
+    with pytest.raises(
+        InvalidInputError, match="a toolset must return tools made with @tool, not int"
+    ):
         await Agent(model("Hi."), tools=[Growing(7)]).send("Hi")
 
 

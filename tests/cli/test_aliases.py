@@ -60,7 +60,7 @@ def test_an_alias_may_stand_for_another_but_not_for_itself(file: Path) -> None:
     before = file.read_bytes()
     done = run("aliases", "set", "me", "default")
     assert (done.exit_code, file.read_bytes()) == (2, before)
-    assert "stands for itself" in done.stderr
+    assert "refers to itself" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -110,11 +110,11 @@ def test_a_chat_takes_up_an_alias_and_tab_offers_it() -> None:
     """After /model, too."""
     run("aliases", "set", "mine", "echo:")
     with terminal(dragoman("chat", "mine")) as screen:
-        screen.until_ready("echo: · kept as")
+        screen.until_ready("echo: · stored as")
         screen.type("/model mi\t")
         screen.until_shown("/model mine")
         screen.type("\r")
-        screen.until("from here on with echo:")
+        screen.until("now using echo:")
         screen.until_ready()
         screen.type(CTRL_D)
         assert screen.ended() == 0

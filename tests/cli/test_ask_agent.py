@@ -42,8 +42,8 @@ def test_what_needs_approval_is_asked_for_or_not_run() -> None:
     play = script(call("wipe", path="x"), "Then not.")
     done = ask("-T", "mine.py", play, "Wipe x.", "--session", "s")
     assert (done.exit_code, done.stdout) == (0, "Then not.\n")
-    assert "wipe was not run: nobody is here to allow it" in done.stderr
-    assert "nobody is here" in stored()[2].tool_results[0].text
+    assert "wipe was not run: it needs approval, and there is no terminal to ask on" in done.stderr
+    assert "there is no terminal" in stored()[2].tool_results[0].text
     code, seen = on_terminal(
         "ask", "-T", "mine.py", play, "Wipe x.", "--session", "t", typed=b"y\n"
     )
@@ -76,7 +76,7 @@ def test_there_must_be_a_chat_to_continue() -> None:
     """Otherwise it says so."""
     done = ask("-c", "echo:", "Hi")
     assert done.exit_code == 2
-    assert "there is no chat yet" in done.stderr
+    assert "there is no stored chat" in done.stderr
 
 
 # --- which model
@@ -125,14 +125,14 @@ def test_every_setting_can_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("pair", "problem"),
     [
-        ("temprature=1", "there is no setting temprature (did you mean temperature?)"),
-        ("temperature", "a setting is written name=value"),
-        ("temperature=hot", "temperature: takes a number"),
-        ("seed=1.5", "seed: takes a whole number"),
-        ("logprobs=maybe", "logprobs: takes on or off"),
-        ("service=u1", "service: takes an object in JSON"),
-        ('service={"usr": "u1"}', "service: there is no usr (did you mean user?)"),
-        ("zzz=1", "there are max_tokens, temperature"),
+        ("temprature=1", "unknown setting temprature (did you mean temperature?)"),
+        ("temperature", "write a setting as name=value"),
+        ("temperature=hot", "temperature: must be a number"),
+        ("seed=1.5", "seed: must be a whole number"),
+        ("logprobs=maybe", "logprobs: must be on or off"),
+        ("service=u1", "service: must be a JSON object"),
+        ('service={"usr": "u1"}', "service: unknown field usr (did you mean user?)"),
+        ("zzz=1", "the settings are max_tokens, temperature"),
         ("seed=", "seed: needs a value"),
     ],
 )
@@ -174,7 +174,7 @@ def test_a_schema_that_is_none(schema: str) -> None:
 def test_what_can_t_be_attached_is_named() -> None:
     """Before anything is sent."""
     Path("folder").mkdir()
-    for name, problem in {"none.txt": "there is no such file", "folder": "is a folder"}.items():
+    for name, problem in {"none.txt": "there is no such file", "folder": "is a directory"}.items():
         done = ask("echo:", "-a", name, "Hi")
         assert (done.exit_code, f"{name}: {problem}" in done.stderr) == (2, True)
 

@@ -61,7 +61,7 @@ def test_an_answer_counts_without_being_kept(store: str, tools: tuple[str, ...])
     Path("folder").mkdir()
     done = run("ask", "echo:", "One", *tools, DRAGOMAN_HISTORY=store)
     assert (done.exit_code, done.stdout) == (0, "One\n"), done.stderr
-    assert "question and answer are not kept: " in done.stderr
+    assert "the question and the answer were not stored: " in done.stderr
 
 
 def test_nothing_is_kept_where_the_store_is_memory() -> None:
@@ -131,7 +131,7 @@ def test_no_session_is_told() -> None:
     run("ask", "echo:", "One", "--session", "s")
     run("history", "delete", "s", "--yes")
     done = run("history", "show")
-    assert (done.exit_code, "there is no session yet" in done.stderr) == (2, True)
+    assert (done.exit_code, "there are no sessions yet" in done.stderr) == (2, True)
 
 
 # --- lists, and functions on the command line
@@ -153,4 +153,4 @@ def test_a_tool_can_be_written_on_the_command_line() -> None:
     shown = run("history", "show", "s", "--markdown").stdout
     assert "rain in Basel" in shown
     broken = run("ask", "-T", "def weather(city: str -> str: pass", play, "Weather?")
-    assert (broken.exit_code, "is not Python (line 1)" in broken.stderr) == (2, True)
+    assert (broken.exit_code, "is not valid Python (line 1)" in broken.stderr) == (2, True)

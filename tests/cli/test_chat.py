@@ -179,7 +179,7 @@ def test_what_runs_here_has_tools_of_its_own() -> None:
     done = run("echo:", stdin='/tool calculate {"expression": "6 * (3 + 4)"}\n')
     assert done.stdout == "42\n"
     done = run("--no-tools", "echo:", stdin="/tools\n")
-    assert "there are none" in done.stderr
+    assert "there are no tools" in done.stderr
 
 
 def test_what_needs_approval_is_not_run_without_anybody_to_ask() -> None:
@@ -188,20 +188,22 @@ def test_what_needs_approval_is_not_run_without_anybody_to_ask() -> None:
     done = run("--tools", "mine.py", script(call("wipe", path="x"), "Then not."),
                "--session", "s", stdin="Wipe x.\n")  # fmt: skip
     assert (done.exit_code, done.stdout) == (0, "Then not.\n")
-    assert "wipe was not run: nobody is here to allow it" in done.stderr
-    assert "nobody is here to allow it" in stored()[2].tool_results[0].text
+    assert "wipe was not run: it needs approval, and there is no terminal to ask on" in done.stderr
+    assert (
+        "it needs approval, and there is no terminal to ask on" in stored()[2].tool_results[0].text
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
         ("none.py", None, "there is no such file"),
-        ("broken.py", "def (:", "is not Python (line 1)"),
+        ("broken.py", "def (:", "is not valid Python (line 1)"),
         ("bad.py", "1 / 0", "can't be loaded (ZeroDivisionError at bad.py:1)"),
-        ("empty.py", "x = 1", "there is no tool in it"),
+        ("empty.py", "x = 1", "contains no tools"),
         ("nowhere_at_all:f", None, "there is no module nowhere_at_all"),
-        ("json:nothing_of_the_kind", None, "the module has nothing of that name"),
-        ("json:__name__", None, "a tool is a function, not a str"),
+        ("json:nothing_of_the_kind", None, "the module has no such attribute"),
+        ("json:__name__", None, "a tool must be a function, not str"),
     ],
 )
 def test_tools_that_can_t_be_had(name: str, content: str | None, problem: str) -> None:
@@ -246,7 +248,7 @@ def test_a_store_that_can_t_be_used_ends_it() -> None:
     """With the exit code that `history` has for it."""
     done = run("--store", "nonsense://x", "echo:", stdin="Hi\n")
     assert done.exit_code == 2
-    assert "a store's URL begins with" in done.stderr
+    assert "the URL of a store must start with" in done.stderr
 
 
 # --- commands
@@ -304,8 +306,8 @@ def test_the_model_is_switched_in_mid_conversation(monkeypatch: pytest.MonkeyPat
         done = run("echo:", "--session", "s",
                    stdin="/tool now\n/model\n/model openai:gpt-4.1 openai-chat\nSo?\n")  # fmt: skip
     assert done.exit_code == 0, done.stderr
-    assert "you talk to echo:" in done.stderr
-    assert "from here on with openai:gpt-4.1 in openai-chat" in done.stderr
+    assert "the model is echo:" in done.stderr
+    assert "now using openai:gpt-4.1 in openai-chat" in done.stderr
     sent = vendor.came[0].json["messages"]
     assert [m["role"] for m in sent] == ["user", "assistant", "tool", "assistant", "user"]
     assert roles(stored()) == ["user", "assistant", "tool", "assistant", "user", "assistant"]
@@ -316,8 +318,8 @@ def test_the_model_is_switched_in_mid_conversation(monkeypatch: pytest.MonkeyPat
     [
         ("openai:gpt-5", "openai needs an API key: set OPENAI_API_KEY"),
         ("nobody:x", "unknown provider"),
-        ("echo: anthropic", "takes no --dialect"),
-        ("local:", "which local model?"),
+        ("echo: anthropic", "doesn't accept --dialect"),
+        ("local:", "no local model given"),
     ],
 )
 def test_a_model_that_can_t_be_switched_to(name: str, problem: str) -> None:
@@ -367,7 +369,7 @@ def test_the_name_of_a_session_is_no_path(tmp_path: Path) -> None:
 
 def test_usage_says_what_is_not_known() -> None:
     """What runs here costs nothing; an unknown price is no zero."""
-    assert "nothing has been asked yet" in run("echo:", stdin="/usage\n").stderr
+    assert "no requests yet" in run("echo:", stdin="/usage\n").stderr
     assert "cost: $0" in run("echo:", stdin="Hi\n/usage\n").stderr
     done = run("--usage", "echo:", stdin="Hi there\n")
     assert "tokens: 2 in, 2 out (estimated) · cost: $0" in done.stderr
@@ -380,15 +382,15 @@ def test_an_unknown_price_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
         done = run("openai:no-such-model", "--base-url", f"{vendor.url}/v1", "--dialect",
                    "openai-chat", stdin="Well?\n/usage\n/model echo:\nHi\n/usage\n")  # fmt: skip
     assert "cost: unknown\n" in done.stderr
-    assert "cost: $0, and that of 1 of 2 answers is unknown" in done.stderr
+    assert "cost: $0, plus an unknown amount for 1 of 2 answers" in done.stderr
 
 
 def test_an_unknown_command_says_what_there_is() -> None:
     """Nobody has to look it up."""
     done = run("echo:", stdin="/xyzzy\n")
     assert done.exit_code == 2
-    assert "there is no /xyzzy; there are /model, /system" in done.stderr
-    assert "there is no /undp (did you mean /undo?)" in run("echo:", stdin="/undp\n").stderr
+    assert "there is no command /xyzzy; the commands are /model, /system" in done.stderr
+    assert "there is no command /undp (did you mean /undo?)" in run("echo:", stdin="/undp\n").stderr
     assert "/undo" in run("echo:", stdin="/help\n").stderr
 
 
@@ -403,4 +405,4 @@ def test_before_anything_was_said(name: str) -> None:
     """There is nothing to go back to."""
     done = run("echo:", stdin=f"/{name}\n")
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "nothing has been said yet" in done.stderr
+    assert "there are no messages yet" in done.stderr

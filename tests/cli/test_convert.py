@@ -361,7 +361,7 @@ class TestFiles:
         os.link("in.jsonl", "hard")
         done = convert("in.jsonl", "--to", "gemini", option, name)
         assert done.exit_code == 2
-        assert "an output needs a file of its own" in done.stderr
+        assert "is already used as an input or output" in done.stderr
         assert (place / "in.jsonl").read_bytes() == jsonl(chat())
 
     def test_outputs_are_different_files(self, place: Path) -> None:
@@ -420,7 +420,7 @@ class TestUsage:
         """For scripts."""
         text = convert("--help").stdout
         assert "Exit codes:" in text
-        assert "3   a document is broken" in text
+        assert "3   invalid document" in text
 
 
 bodies = st.builds(

@@ -54,7 +54,7 @@ def test_a_table_says_the_same() -> None:
     """For people, with the hints below."""
     done = run("--table")
     assert done.stdout.splitlines()[0].split() == ["what", "name", "state", "found"]
-    assert "What to do next:\n  dragoman tour " in done.stdout
+    assert "Next steps:\n  dragoman tour " in done.stdout
 
 
 def test_extras_that_are_missing_say_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:

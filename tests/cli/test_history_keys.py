@@ -112,12 +112,12 @@ def test_without_the_key_it_is_said_what_to_give(safe: Safe) -> None:
     """By the id of the key; what needs none works."""
     shown = safe.run("show", "7")
     assert (shown.exit_code, shown.stdout) == (2, "")
-    assert "encrypted with the key '2026': give it with --key-file 2026=FILE" in shown.stderr
+    assert "encrypted with key '2026': pass it with --key-file 2026=FILE" in shown.stderr
     (listed,) = json.loads(safe.run("list").stdout)
     assert (listed["first_line"], listed["unreadable"]) == (None, "encrypted")
     assert (listed["messages"], listed["model"]) == (2, "claude-x")
     found = safe.run("search", "bridge")
-    assert "1 session could not be searched, being encrypted: give the keys" in found.stderr
+    assert "1 session could not be searched (encrypted): pass the keys" in found.stderr
     assert "--key-file ID=FILE" in safe.run("verify").stderr
     assert "--key-file ID=FILE" in safe.run("rotate").stderr
     assert safe.run("rotate").exit_code == 2
@@ -127,12 +127,12 @@ def test_without_the_key_it_is_said_what_to_give(safe: Safe) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b'{"value":{"key":"a"}}', "with the key 'a': give it with --key-file a=FILE"),
-        (b'{"value":{"key":7}}', "encrypted: give the keys, each as --key-file ID=FILE"),
-        (b'{"value":{"key":""}}', "encrypted: give the keys, each as --key-file ID=FILE"),
-        (b'{"value":[]}', "encrypted: give the keys, each as --key-file ID=FILE"),
-        (b"[]", "encrypted: give the keys, each as --key-file ID=FILE"),
-        (b"\xff", "encrypted: give the keys, each as --key-file ID=FILE"),
+        (b'{"value":{"key":"a"}}', "with key 'a': pass it with --key-file a=FILE"),
+        (b'{"value":{"key":7}}', "encrypted: pass the keys, each with --key-file ID=FILE"),
+        (b'{"value":{"key":""}}', "encrypted: pass the keys, each with --key-file ID=FILE"),
+        (b'{"value":[]}', "encrypted: pass the keys, each with --key-file ID=FILE"),
+        (b"[]", "encrypted: pass the keys, each with --key-file ID=FILE"),
+        (b"\xff", "encrypted: pass the keys, each with --key-file ID=FILE"),
     ],
 )
 def test_a_damaged_record_does_not_hide_that_keys_are_needed(body: bytes, said: str) -> None:
@@ -167,7 +167,7 @@ def test_a_chat_is_encrypted_with_the_same_options(safe: Safe) -> None:
 def test_rotation_leaves_nothing_under_the_old_key(safe: Safe) -> None:
     """With both keys; afterwards the new one is enough."""
     both = (*safe.keyed, "--key-file", f"2027={safe.other}")
-    assert "which of the 2 keys" in safe.run("rotate", *both).stderr
+    assert "there are 2 keys" in safe.run("rotate", *both).stderr
     done = safe.run("rotate", *both, "--current-key", "2027")
     assert done.exit_code == 0
     assert json.loads(done.stdout)["sealed"] >= 2
@@ -175,7 +175,8 @@ def test_rotation_leaves_nothing_under_the_old_key(safe: Safe) -> None:
     old = safe.run("show", "7", *safe.keyed)
     assert (old.exit_code, old.stdout) == (2, "")
     assert "'2027' is missing" in old.stderr
-    assert "anew" in safe.run("rotate", "--table", "--key-file", f"2027={safe.other}").stderr
+    again = safe.run("rotate", "--table", "--key-file", f"2027={safe.other}")
+    assert "re-encrypted" in again.stderr
 
 
 def test_a_store_is_encrypted_by_a_rotation_that_accepts_plain_text(safe: Safe) -> None:
@@ -191,7 +192,7 @@ def test_a_store_is_encrypted_by_a_rotation_that_accepts_plain_text(safe: Safe) 
     accepted = CliRunner().invoke(command, ["history", "show", "7", *options, "--accept-plain"])
     assert "Out in the open" in accepted.stdout
     repaired = CliRunner().invoke(command, ["history", "repair", *options])
-    assert "0 records set aside" in repaired.stderr
+    assert "0 records moved aside" in repaired.stderr
     assert "--accept-plain" in json.loads(repaired.stdout)[0]["problem"]
     assert repaired.exit_code == 1
     done = CliRunner().invoke(command, ["history", "rotate", *options, "--accept-plain"])
@@ -214,7 +215,7 @@ def test_an_altered_record_is_found_with_the_key(safe: Safe) -> None:
     with _history(safe.url, KEY, "2026") as history:
         assert len(history.messages()) == 1
         assert [each.seq for each in history.damaged] == [1]
-    assert "1 record set aside" in safe.run("repair", *safe.keyed).stderr
+    assert "1 record moved aside" in safe.run("repair", *safe.keyed).stderr
 
 
 # --- the files of keys
@@ -261,7 +262,7 @@ def test_a_file_without_a_key_is_refused_without_its_content(safe: Safe, content
     safe.key.write_bytes(content)
     result = safe.run("show", "7", *safe.keyed)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert "the file of the key '2026' holds no key" in result.stderr
+    assert "the file of key '2026' is not a valid key" in result.stderr
     assert "short" not in result.stderr
 
 
@@ -295,7 +296,7 @@ def test_a_key_on_the_command_line_is_refused_and_not_repeated(
     monkeypatch.setenv("DRAGOMAN_HISTORY_KEYS", form.format(text))
     for result in (by_option, safe.run("list")):
         assert result.exit_code == 2
-        assert "put it into a file" in result.stderr
+        assert "put it in a file" in result.stderr
         assert text.rstrip("=") not in result.output
 
 

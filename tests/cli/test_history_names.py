@@ -69,7 +69,7 @@ def test_a_session_is_called_what_people_copy(
 
 
 def test_what_the_banner_says_works(tmp_path: Path) -> None:
-    """The chat's name, as it stands there behind 'kept as'."""
+    """The chat's name, as it stands there behind 'stored as'."""
     url = f"sqlite:///{tmp_path}/chats.db"
     arguments = ["chat", "echo:", "--store", url, "--session", "My trip: Mostar"]
     assert CliRunner().invoke(command, arguments, input="Hello\n").exit_code == 0
@@ -85,7 +85,7 @@ def test_a_name_of_several_sessions_lists_them(tmp_path: Path, name: str) -> Non
     for arguments in (["show", name], ["delete", name, "--yes"], ["export", name]):
         result = run(url, *arguments)
         assert (result.exit_code, result.stdout) == (2, "")
-        assert "2 sessions match; say which:" in result.stderr
+        assert "2 sessions match; choose one:" in result.stderr
         for identity in both:
             assert identity.digest[:12] in result.stderr
     assert len(json.loads(run(url, "list").stdout)) == 4
@@ -139,7 +139,7 @@ def test_a_name_of_no_session_says_where_names_are(tmp_path: Path, name: str) ->
     """In one line; an empty name is not the beginning of all."""
     result = run(store(tmp_path, CHAT), "show", name)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert "`dragoman history list` shows what there is" in result.stderr
+    assert "`dragoman history list` shows all sessions" in result.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="arguments are not bytes there")

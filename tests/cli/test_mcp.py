@@ -36,10 +36,10 @@ def test_what_goes_wrong_at_the_start_is_one_line(url: str, tmp_path: Path) -> N
     """On standard error, with a code; a client shows it to its user."""
     for options, code, problem in (
         (("--store", f"sqlite:///{tmp_path}/none.db"), 4, "there is no store"),
-        (("--store", "ftp://x"), 2, "a store's URL begins with"),
-        (("--store", url, "--session", "3"), 2, "names no session"),
-        (("--store", url, "--session", "1"), 2, "2 sessions have the name"),
-        (("--store", url, "--session", "1", "--agent", "c"), 2, "names no session"),
+        (("--store", "ftp://x"), 2, "the URL of a store must start with"),
+        (("--store", url, "--session", "3"), 2, "matches no session"),
+        (("--store", url, "--session", "1"), 2, "2 sessions match a --session name"),
+        (("--store", url, "--session", "1", "--agent", "c"), 2, "matches no session"),
         (("--store", url, "--http", "x"), 2, "--http takes HOST:PORT"),
         (("--store", url, "--http", "192.0.2.1:1"), 2, "DRAGOMAN_MCP_TOKEN"),
     ):

@@ -59,7 +59,9 @@ def test_calls_are_not_run_without_anybody_to_ask() -> None:
                              (("ask", play, "Go.", "--session", "t"), "")):  # fmt: skip
         done = run(*arguments, "--mcp", COMMAND, stdin=stdin)
         assert (done.exit_code, done.stdout) == (0, "Then not.\n"), done.stderr
-        assert "echo was not run: nobody is here to allow it" in done.stderr
+        assert (
+            "echo was not run: it needs approval, and there is no terminal to ask on" in done.stderr
+        )
     assert stored("s")[2].tool_results[0].is_error is True
 
 
@@ -84,10 +86,10 @@ def test_a_call_is_run_when_it_is_allowed(kind: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--mcp", "no-such-command x"), "there is no command `no-such-command`"),
-        (("--mcp", "'"), "takes a command with its arguments in quotes"),
-        (("--mcp", "https://"), "must be like https"),
-        (("--mcp-config", "none.json"), "`none.json` can't be read"),
+        (("--mcp", "no-such-command x"), "the command `no-such-command`"),
+        (("--mcp", "'"), "takes a quoted command with its arguments"),
+        (("--mcp", "https://"), "must look like https"),
+        (("--mcp-config", "none.json"), "can't read the MCP servers file"),
     ],
 )
 @pytest.mark.parametrize("kind", ["chat", "ask"])

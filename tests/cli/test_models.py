@@ -68,9 +68,12 @@ def test_a_missing_key_names_the_variable() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("openai-compatible",), "openai-compatible has no address of its own: give --base-url"),
+        (("openai-compatible",), "openai-compatible has no default address: pass --base-url"),
         (("--base-url", "http://x"), "--base-url needs a PROVIDER"),
-        (("local", "--base-url", "http://x"), "local runs here, and takes no --base-url"),
+        (
+            ("local", "--base-url", "http://x"),
+            "local runs on this machine, and doesn't accept --base-url",
+        ),
         (("nonsense",), "unknown provider"),
     ],
 )
@@ -89,7 +92,7 @@ def test_a_refusal_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (done.exit_code, done.stdout) == (5, "")
     assert done.stderr == (
         "dragoman: openai: the provider rejected the API key (status 401, invalid_api_key);"
-        " request req_7; the provider says: no: ***\n"
+        " request req_7; provider message: no: ***\n"
     )
 
 
@@ -98,7 +101,7 @@ def test_without_a_key_there_is_still_something_to_ask(monkeypatch: pytest.Monke
     monkeypatch.setattr(registry, "provider_names", lambda: ("openai",))
     done = run("--table")
     assert done.exit_code == 0
-    assert "local:smollm2  can be fetched, 92.9 MB, Apache-2.0" in done.stdout
+    assert "local:smollm2  can be downloaded, 92.9 MB, Apache-2.0" in done.stdout
     assert "echo:" in done.stdout
 
 
@@ -115,7 +118,7 @@ def test_all_that_are_configured_are_asked(monkeypatch: pytest.MonkeyPatch) -> N
     assert done.exit_code == 5
     assert done.stderr == (
         "dragoman: poor: the provider reported an internal error (status 500, server_error);"
-        " request req_7; the provider says: no:\n"
+        " request req_7; provider message: no:\n"
     )
 
 

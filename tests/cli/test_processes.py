@@ -207,7 +207,9 @@ def test_a_worker_that_dies_is_reported(tmp_path: Path) -> None:
             process.stdin.close()
         except BrokenPipeError:
             pass
-        assert process.stderr.read() == b"dragoman: a worker process died; memory may be short\n"
+        told = process.stderr.read()
+        assert told.startswith(b"dragoman: a worker process died, ")
+        assert told.count(b"\n") == 1
         assert process.wait(60) == 4
     assert list(tmp_path.iterdir()) == []
 

@@ -102,7 +102,7 @@ def test_those_that_are_configured_are_asked(monkeypatch: pytest.MonkeyPatch) ->
     assert found["other"]["answers"] is None
     assert found["echo"]["answers"] is True
     assert "yes, 2 models" in table
-    assert "not asked" in table
+    assert "not checked" in table
 
 
 def test_one_that_refuses_says_why_and_it_shows_in_the_exit_code(
@@ -118,7 +118,7 @@ def test_one_that_refuses_says_why_and_it_shows_in_the_exit_code(
     assert row["answers"] is False
     assert row["problem"] == (
         "the provider rejected the API key (status 401, invalid_api_key); request req_7;"
-        " the provider says: no: ***"
+        " provider message: no: ***"
     )
     assert SECRET not in done.output
 

@@ -113,7 +113,7 @@ def test_a_conversation_reads_as_one() -> None:
         (ServerToolCall("search", input={"q": "x"}), ["provider runs search", '  {"q":"x"}']),
         (ServerToolResult("search", content=[DATA]), ["result of search", '  ["[4.0 kB]"]']),
         (ServerToolResult("search", is_error=True), ["error of search"]),
-        (Opaque("gemini", {"odd": 1}), ["[something of gemini]", '  {"odd":1}']),
+        (Opaque("gemini", {"odd": 1}), ["[part known only to gemini]", '  {"odd":1}']),
     ],
 )  # fmt: skip
 def test_every_part_has_its_form(part: Any, lines: list[str]) -> None:

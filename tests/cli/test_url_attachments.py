@@ -62,18 +62,18 @@ def test_a_picture_and_a_text_are_fetched_and_sent() -> None:
 @pytest.mark.parametrize(
     ("path", "code", "told"),
     [
-        ("/gone?key=1", 5, "/gone: the server said 404"),
-        ("/around", 5, "leads from one address to the next"),
-        ("/inside", 5, "leads to somewhere less safe"),
+        ("/gone?key=1", 5, "/gone: the server returned status 404"),
+        ("/around", 5, "redirects too many times"),
+        ("/inside", 5, "redirects to a less secure URL"),
         ("/empty", 2, "/empty: is empty"),
-        ("/bridge.png", 4, "no more than 10 bytes can be sent"),
+        ("/bridge.png", 4, "exceeds the limit of 10 bytes"),
     ],
 )
 def test_what_can_t_be_fetched_ends_the_command(
     path: str, code: int, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is asked; queries, which may hold keys, are not shown."""
-    monkeypatch.setattr(attachments, "MOST_BYTES", 10)
+    monkeypatch.setattr(attachments, "MAX_BYTES", 10)
     with serving(site) as vendor:
         done = run("echo:", "What?", "-a", f"{vendor.url}{path}")
     assert (done.exit_code, done.stdout) == (code, ""), done.stderr
@@ -93,9 +93,9 @@ def test_a_chat_attaches_addresses_too() -> None:
     with serving(site) as vendor, terminal(dragoman("chat", "echo:")) as screen:
         screen.until_ready()
         screen.say(f"/attach {vendor.url}/gone")
-        screen.until_ready("the server said 404")
+        screen.until_ready("the server returned status 404")
         screen.say(f"/attach {vendor.url}/note.txt")
-        screen.until_ready("goes along with your next message")
+        screen.until_ready("will be sent with your next message")
         screen.say("This")
         screen.until_shown("Grüezi")
         screen.until_ready()

@@ -1,4 +1,4 @@
-"""Somebody who can read and write everything in a store, but has no key."""
+"""An attacker who can read and write everything in a store, but has no key."""
 
 from __future__ import annotations
 

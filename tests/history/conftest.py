@@ -1,4 +1,4 @@
-"""Backends are found by themselves."""
+"""Fixtures; backends are discovered automatically."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backend]
 def bare_backend(backend: Backend) -> Backend:
     """Every backend but the encrypted one, which makes seals of its own."""
     if backend.name == "sealed":
-        pytest.skip("an encrypted store makes the seals itself")
+        pytest.skip("an encrypted store creates seals itself")
     return backend

@@ -1,4 +1,4 @@
-"""Seed 001's own tests of its chat history, and items 22 to 28 of the acceptance list, in ours."""
+"""Seed 001's own tests of its chat history, and items 22 to 28 of the acceptance list."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LONG = Message.assistant("Response", metadata={"usage": {"total_tokens": 1500}})
 
 
 def texts(messages: Messages) -> list[str]:
-    """What they say."""
+    """The texts of these messages."""
     return [message.text for message in messages]
 
 

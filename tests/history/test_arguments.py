@@ -1,4 +1,4 @@
-"""Whatever is passed to a history, it answers or raises an error of ours, and quotes nothing."""
+"""Whatever is passed to a history, it works or raises our own error, and quotes nothing."""
 
 from __future__ import annotations
 

@@ -287,7 +287,7 @@ async def attack(owner: Owner, chance: Random) -> None:
 
 
 async def told_by(storage: SealedStorage, **since: Any) -> tuple[list[str], Seen | None]:
-    """What `verify` says, and what can be read; an error while reading is an answer as well."""
+    """The output of `verify`, and what can be read; an error while reading counts as output."""
     problems = await storage.verify(**since)
     try:
         return problems, await seen_by(storage)
@@ -314,7 +314,7 @@ async def expect_nothing_forged(owner: Owner, storage: SealedStorage) -> None:
 
 @pytest.mark.parametrize("number", range(ATTACKS))
 async def test_no_attack_goes_unnoticed(number: int) -> None:
-    """Either all is read as it was, or somebody is told; and nobody's words are made authentic."""
+    """Either everything is read unchanged, or it is reported; and no forgery becomes authentic."""
     chance = Random(number)
     owner = Owner(chance)
     await owner.live(12)

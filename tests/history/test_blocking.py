@@ -1,4 +1,4 @@
-"""The blocking twin: the same, without an event loop, and inside of one."""
+"""The blocking history: the same behaviour, without an event loop and inside of one."""
 
 from __future__ import annotations
 

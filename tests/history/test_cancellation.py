@@ -1,4 +1,4 @@
-"""A call may be cancelled wherever it waits: nothing is lost, doubled, or left running."""
+"""A call may be cancelled at any await: nothing is lost, duplicated, or left running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chat history: what is added comes back, on every backend, whoever else writes."""
+"""A chat history: what is added can be read back, on every backend, with other writers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EVERY_KIND = (
 
 
 def texts(messages: Messages) -> list[str]:
-    """What they say."""
+    """The texts of these messages."""
     return [message.text for message in messages]
 
 
@@ -452,7 +452,7 @@ async def test_what_is_in_doubt_takes_nothing_else_with_it() -> None:
 
 
 async def test_a_conflict_leaves_nothing_in_doubt(backend: Backend) -> None:
-    """What was refused, then stored, and then said once more is there twice."""
+    """A message that was rejected, then stored, and then added again is there twice."""
     async with backend.opened() as storage:
         history = await ChatHistory.open(ONE, storage)
         message = Message.user("a")
@@ -537,7 +537,7 @@ async def test_what_somebody_else_removed_does_not_stop_a_save(backend: Backend)
         await history.replace(three.id, "C")
         await history.add("e")
         await other.remove(two.id)
-        with pytest.raises(NotFound, match="everything else was saved"):
+        with pytest.raises(NotFound, match="all other changes were saved"):
             await history.save()
         assert not history.is_dirty
         assert texts(await other.messages()) == ["C", "d", "e"]

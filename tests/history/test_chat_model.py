@@ -1,4 +1,4 @@
-"""Two histories of one session, driven at random, beside a plain model of what should be there."""
+"""Two histories of one session, driven at random, compared with a simple model."""
 
 from __future__ import annotations
 

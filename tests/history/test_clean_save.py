@@ -1,4 +1,4 @@
-"""A save with nothing to write does nothing: it asks the store nothing, and calls no hook."""
+"""A save without changes does nothing: no call to the store, and no hook."""
 
 from __future__ import annotations
 

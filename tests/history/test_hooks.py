@@ -1,4 +1,4 @@
-"""Hooks, strategies and counters of users: they may do anything, and break nothing."""
+"""Users' hooks, strategies and counters: they may do anything, and break nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def opened(backend: Backend) -> Iterator[Callable[..., BlockingChatHistory]]:
 
 
 def texts(messages: Messages) -> list[str]:
-    """What they say."""
+    """The texts of these messages."""
     return [message.text for message in messages]
 
 
@@ -171,7 +171,7 @@ def test_a_blocking_call_on_the_background_loop_itself_is_refused() -> None:
 
 @pytest.mark.parametrize("hook", ["on_after_add", "on_after_save"])
 async def test_a_failure_after_the_fact_costs_no_later_message(hook: str) -> None:
-    """What was said to have failed may be said again, once; then it is said anew."""
+    """A message that was reported as failed may be added again once; after that it is a new one."""
     switch = {"is_on": True}
 
     def fail(*_: Any) -> None:

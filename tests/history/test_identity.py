@@ -1,4 +1,4 @@
-"""Names that become keys: every one counts, none collides, none escapes."""
+"""Names that become keys: each one counts, none collides, none escapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening, closing, forking, being interrupted, and leaving without a word."""
+"""Opening, closing, forking, interrupts, and exiting without closing."""
 
 from __future__ import annotations
 
@@ -308,5 +308,5 @@ def test_the_blocking_twin_refuses_what_is_no_store() -> None:
 async def test_a_history_that_was_not_opened_says_how(tmp_path: Path) -> None:
     """Who leaves `async with` out, in a notebook for one, is told about it."""
     history = ChatHistory(SessionIdentity(chat="7"), f"sqlite:///{tmp_path}/chats.db")
-    with pytest.raises(StoreError, match=r"is not open: `async with ChatHistory\(…\)`"):
+    with pytest.raises(StoreError, match=r"is not open; use `async with ChatHistory\(…\)`"):
         await history.add("Hi")

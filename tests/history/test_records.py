@@ -1,4 +1,4 @@
-"""The stored form: what lines and bodies hold, and that what was written stays readable."""
+"""The stored form: the content of lines and bodies, and that it stays readable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long histories are kept."""
+"""Retention of histories."""
 
 from __future__ import annotations
 

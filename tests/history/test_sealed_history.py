@@ -1,4 +1,4 @@
-"""An encrypted conversation is not an empty one."""
+"""An encrypted conversation is not mistaken for an empty one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows that no longer fit what is stored, and histories that are long."""
+"""Windows that no longer match what is stored, and long histories."""
 
 from __future__ import annotations
 

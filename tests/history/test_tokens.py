@@ -1,4 +1,4 @@
-"""Counting tokens: what is dear, what a report is believed, and what can't be broken."""
+"""Counting tokens: costs, which reports are trusted, and robustness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories out of a store and into another."""
+"""Export and import of histories."""
 
 from __future__ import annotations
 

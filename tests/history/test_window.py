@@ -1,4 +1,4 @@
-"""What a history sends: a window that fits, is cut forward only, and is remembered."""
+"""Windows: they fit, are only ever cut forward, and are remembered."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import dragoman
 from dragoman import Message, Messages
 from dragoman.errors import ConfigError, ContextTooSmall
 from dragoman.history import ChatHistory, ChatHistoryConfig, MemoryStorage, SessionIdentity, Window
-from dragoman.history.remembered_cuts import MOST, Key, StoredWindow, read
+from dragoman.history.remembered_cuts import MAX_CUTS, Key, StoredWindow, read
 from dragoman.history.storage.protocol import Session, Storage
 from dragoman.history.truncation import Cut, LastTurns, Summarise, notes
 from dragoman.model import document
@@ -124,8 +124,8 @@ class TestNothingIsHidden:
             for size in range(500, 1_500, 50):
                 await history.window(size)
             limits = [key.limit for key in read(await head(storage))]
-            assert limits == list(range(1_500 - 50 * MOST, 1_500, 50))
-            assert len(history._state.live) == MOST
+            assert limits == list(range(1_500 - 50 * MAX_CUTS, 1_500, 50))
+            assert len(history._state.live) == MAX_CUTS
             assert len(await history.window(500)) < 20
 
     async def test_a_summary_is_paid_for_once(self) -> None:
@@ -300,7 +300,7 @@ class TestWhatEarlierReleasesStored:
                     assert len(await fresh.window(60_000)) == 81
                     assert len(await fresh.window(60_000)) == 81
                 assert "half" not in caplog.text
-                assert len([r for r in caplog.records if "made anew" in r.message]) == 1
+                assert len([r for r in caplog.records if "will be recomputed" in r.message]) == 1
                 assert own(await fresh.window(500)) == window
 
 

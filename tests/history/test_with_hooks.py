@@ -1,4 +1,4 @@
-"""The same history with more hooks: what an agent adds to a history that is not its own."""
+"""The same history with additional hooks, as an agent adds them."""
 
 from __future__ import annotations
 

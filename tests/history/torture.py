@@ -1,4 +1,4 @@
-"""Where histories are tortured, the processes that are killed, and what must be left of them."""
+"""Backends under stress, the processes that are killed, and what must be left of them."""
 
 from __future__ import annotations
 

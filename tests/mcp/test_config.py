@@ -103,7 +103,9 @@ def test_vs_codes_file(tmp_path: Path, monkeypatch: Any) -> None:
     assert asked == [("mode", "mode"), ("key", "API key")]
     named = transports(path, inputs={"key": "sk-1", "mode": "a"}, workspace=tmp_path)
     assert named == expected
-    with pytest.raises(ConfigError, match=r'`files` in the file: env: it needs an input: .*"key"'):
+    with pytest.raises(
+        ConfigError, match=r'`files` in the file is invalid: env: it needs an input: .*"key"'
+    ):
         mcp_servers(path, workspace=tmp_path)
 
 
@@ -151,21 +153,21 @@ BROKEN: dict[str, tuple[Any, str]] = {
     "nothing": ({}, '"mcpServers"'),
     "a list": ({"mcpServers": []}, '"mcpServers"'),
     "a text for a server": ({"mcpServers": {"a": "x"}}, "an object under its name"),
-    "no command": ({"mcpServers": {"a": {"type": "stdio"}}}, "it has no command"),
-    "no address": ({"mcpServers": {"a": {}}}, "it has no url"),
-    "a strange type": ({"mcpServers": {"a": {"type": "ws", "url": "x"}}}, "stdio, http and sse"),
+    "no command": ({"mcpServers": {"a": {"type": "stdio"}}}, "command is missing"),
+    "no address": ({"mcpServers": {"a": {}}}, "url is missing"),
+    "a strange type": ({"mcpServers": {"a": {"type": "ws", "url": "x"}}}, "stdio, http or sse"),
     "arguments that are none": (
         {"mcpServers": {"a": {"command": "x", "args": "-y"}}}, "args must be a list"),
     "arguments that are numbers": (
-        {"mcpServers": {"a": {"command": "x", "args": [1]}}}, "args must hold texts"),
+        {"mcpServers": {"a": {"command": "x", "args": [1]}}}, "args must contain strings"),
     "a variable that is not there": (
-        {"mcpServers": {"a": {"command": "${NOT_THERE}"}}}, "no variable NOT_THERE"),
+        {"mcpServers": {"a": {"command": "${NOT_THERE}"}}}, "variable NOT_THERE is not set"),
     "a variable of another kind": (
-        {"mcpServers": {"a": {"command": "${command:pick}"}}}, "not known here"),
+        {"mcpServers": {"a": {"command": "${command:pick}"}}}, "it uses an unsupported"),
     "an address that is none": (
-        {"mcpServers": {"a": {"url": "sk-1"}}}, "`a`: the address of an MCP server must be"),
+        {"mcpServers": {"a": {"url": "sk-1"}}}, "`a`: the URL of an MCP server must"),
     "too many": (
-        {"mcpServers": {str(at): {"command": "x"} for at in range(101)}}, "101 of them"),
+        {"mcpServers": {str(at): {"command": "x"} for at in range(101)}}, "101 servers"),
 }  # fmt: skip
 
 
@@ -180,11 +182,13 @@ def test_what_is_wrong_is_told(kind: str) -> None:
 
 def test_files_that_can_not_be_read(tmp_path: Path) -> None:
     """By name, and why."""
-    with pytest.raises(ConfigError, match=r"`none.json` can't be read: No such file"):
+    with pytest.raises(
+        ConfigError, match=r"can't read the MCP servers file `none.json`: No such file"
+    ):
         mcp_servers(tmp_path / "none.json")
-    with pytest.raises(ConfigError, match=r"`mcp.json` is not what it should be"):
+    with pytest.raises(ConfigError, match=r"`mcp.json` is invalid"):
         mcp_servers(kept(tmp_path, '{"mcpServers": '))
-    with pytest.raises(ConfigError, match="it is no object"):
+    with pytest.raises(ConfigError, match="it is not a JSON object"):
         mcp_servers(kept(tmp_path, "[]"))
     with pytest.raises(ConfigError, match="it is too large"):
         mcp_servers(kept(tmp_path, " " * 1_000_001))

@@ -198,7 +198,7 @@ def test_no_process_outlives_the_program() -> None:
 async def test_a_command_that_is_not_there() -> None:
     """The error names it, and neither arguments nor environment."""
     server = MCPServer.stdio("no-such-command", "--key=sk-1", env={"KEY": "sk-22222"})
-    with pytest.raises(ConfigError, match="there is no command `no-such-command`") as caught:
+    with pytest.raises(ConfigError, match="the command `no-such-command`") as caught:
         await server.tools()
     assert "sk-" not in str(caught.value)
     agent = Agent(ScriptedModel(["Hi."]), tools=[server])
@@ -367,7 +367,10 @@ async def test_a_call_that_hangs_runs_into_its_timeout() -> None:
         result = await agent.send("Go.")
     late, fine = (result.messages[at].tool_results[0] for at in (2, 4))
     assert late.is_error is True
-    assert "did not answer for 0.2 seconds; whether the call took effect is unknown" in late.text
+    assert (
+        "did not respond within 0.2 seconds; it is unknown whether the call took effect"
+        in late.text
+    )
     assert fine.text == "hello"
     assert server.connections == 1
     assert "notifications/cancelled" in server.methods()
@@ -424,13 +427,13 @@ async def test_who_gives_up_waiting_does_not_end_the_connecting_of_others() -> N
     [
         (lambda: MCPServer.stdio(""), "empty"),
         (lambda: MCPServer.stdio("a\0b"), "NUL"),
-        (lambda: MCPServer.http("ftp://example.com"), "must be like https"),
-        (lambda: MCPServer.http("http://[::1"), "must be like https"),
+        (lambda: MCPServer.http("ftp://example.com"), "must look like https"),
+        (lambda: MCPServer.http("http://[::1"), "must look like https"),
         (lambda: MCPServer.http("https://h", headers={"a b": "c"}), "name of an HTTP header"),
         (lambda: MCPServer.http("https://h", headers={"a": "sk-1\r\nX: y"}), "header a must be"),
         (lambda: MCPServer.http("https://h", auth=("user", "sk-1")), "httpx2.Auth"),
-        (lambda: MCPServer.stdio("x", timeout=0), "more than 0"),
-        (lambda: MCPServer.stdio("x", timeouts={"a": -1}), "more than 0"),
+        (lambda: MCPServer.stdio("x", timeout=0), "must be positive"),
+        (lambda: MCPServer.stdio("x", timeouts={"a": -1}), "must be positive"),
         (lambda: MCPServer.stdio("x", prefix="a b"), "prefix"),
         (lambda: MCPServer.stdio("x", only="abc"), "collection"),
         (lambda: MCPServer("x"), "transport must be"),  # type: ignore[arg-type]

@@ -56,9 +56,9 @@ BLOCKS: dict[str, tuple[dict[str, Any], Any]] = {
         {"type": "audio", "data": WAV, "mimeType": "audio/wav"},
         Audio(data=WAV, mime="audio/wav"),
     ),
-    "audio that is a picture": (
+    "audio that is an image": (
         {"type": "audio", "data": PNG, "mimeType": "audio/wav"},
-        Text("[audio that is a picture]"),
+        Text("[audio that is an image]"),
     ),
     "resource of text": (
         {"type": "resource", "resource": {"uri": "file:///a.txt", "text": "Hello"}},

@@ -19,7 +19,7 @@ def told(code: str, absent: str = "") -> str:
 def test_without_the_extra_the_remedy_is_told() -> None:
     """In an error of ours, on import and in the chat."""
     said = told("from dragoman.mcp import MCPServer", absent="mcp")
-    assert "ConfigError: dragoman.mcp needs the package mcp: pip install 'dragoman[mcp]'" in said
+    assert "ConfigError: dragoman.mcp needs the mcp extra: pip install 'dragoman[mcp]'" in said
     main = "import runpy, sys; sys.argv[1:] = ['chat', 'echo:', '--mcp', 'x']; "
     said = told(main + "runpy.run_module('dragoman', run_name='__main__')", absent="mcp")
     assert "pip install 'dragoman[mcp]'" in said

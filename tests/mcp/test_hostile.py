@@ -41,10 +41,13 @@ TOOLS: dict[str, tuple[dict[str, Any], str]] = {
     "a long description": ({"name": "a", "description": "x" * 30_000}, "description has 30,000"),
     "a schema of a megabyte": (
         {"name": "a", "inputSchema": {**SCHEMA, "title": "x" * 1_000_000}},
-        "characters; 100,000 are the limit",
+        "characters; the maximum is 100,000",
     ),
     "a deep schema": ({"name": "a", "inputSchema": nested(90)}, "deeper than 100 levels"),
-    "a schema of a list": ({"name": "a", "inputSchema": {"type": "array"}}, "none of an object"),
+    "a schema of a list": (
+        {"name": "a", "inputSchema": {"type": "array"}},
+        "does not describe an object",
+    ),
     "no schema at all": (
         {"name": "a", "inputSchema": {"type": "object", "properties": 7}},
         "the schema of its arguments",
@@ -79,7 +82,7 @@ async def test_of_two_tools_of_one_name_the_first_is_offered() -> None:
     """A model could not tell them apart."""
     scripted = Scripted({"tools/list": tools_listed("look", "look", "jump")})
     assert [each.name for each in await scripted.server.tools()] == ["look", "jump"]
-    assert scripted.server.problems == ("`look`: there is another one of that name",)
+    assert scripted.server.problems == ("`look`: there is another tool with this name",)
     await scripted.server.close()
 
 
@@ -96,7 +99,7 @@ async def test_a_list_without_an_end() -> None:
     scripted = Scripted({"tools/list": page})
     assert len(await scripted.server.tools()) == MAX_TOOLS
     assert pages <= 20
-    assert "the rest is left out" in scripted.server.problems[0]
+    assert "the rest are left out" in scripted.server.problems[0]
     await scripted.server.close()
 
 
@@ -169,7 +172,7 @@ async def test_a_pattern_that_runs_for_ever_is_no_danger() -> None:
         result = await agent.send("Go.")
     (told,) = result.messages[2].tool_results
     assert told.is_error is True
-    assert "does not fit its output schema" in told.text
+    assert "does not match its output schema" in told.text
 
 
 RESULTS: dict[str, Any] = {

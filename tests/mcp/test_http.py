@@ -166,7 +166,7 @@ async def test_nobody_is_there(kind: str) -> None:
         port = taken.getsockname()[1]
     make = MCPServer.sse if kind == "sse" else MCPServer.http
     server = make(f"http://127.0.0.1:{port}/mcp?key=sk-1")
-    with pytest.raises(ConnectError, match=f"can't be reached at 127.0.0.1:{port}") as caught:
+    with pytest.raises(ConnectError, match=f"could not be reached at 127.0.0.1:{port}") as caught:
         await server.open()
     assert "sk-1" not in str(caught.value)
 

@@ -1,4 +1,4 @@
-"""From events to a response: whatever servers do to indexes, ids and names."""
+"""Assembling events into a response, whatever servers do to indexes, ids and names."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ TWINS = [("f", '{"a":1}'), ("f", '{"a":1}')]
 def test_deltas_make_the_calls_that_were_meant(
     deltas: list[ToolCallDelta], calls: list[tuple[str, str]]
 ) -> None:
-    """The ways of real servers, one by one."""
+    """The behaviour of real servers, one by one."""
     assert calls_of(*deltas) == calls
 
 
@@ -142,7 +142,7 @@ def test_a_call_without_id_gets_one_that_stays() -> None:
 
 
 def test_an_unfinished_call_is_not_taken_for_complete() -> None:
-    """It is there, flagged, and the response knows that it did not end."""
+    """It is kept and flagged, and the response is not complete."""
     accumulator = fold(D(0, "c", "f", '{"a":'))
     assert not accumulator.message.tool_calls[0].has_valid_arguments
     assert not accumulator.is_complete
@@ -259,7 +259,7 @@ def test_a_part_nobody_announced_is_text() -> None:
 
 
 def test_the_final_part_is_the_last_word() -> None:
-    """Where the wire repeats a part at its end, that counts and nothing is doubled."""
+    """If the wire repeats a part at its end, that value counts, and nothing is duplicated."""
     accumulator = fold(PartStart(0, Text("")), PartDelta(0, "Helo"), PartStop(0, Text("Hello")))
     assert accumulator.message.parts == (Text("Hello"),)
     assert fold(PartStop(0, Text("Hello"))).message.parts == (Text("Hello"),)
@@ -273,7 +273,7 @@ def test_parts_stay_in_the_order_in_which_they_began() -> None:
 
 
 def test_nothing_is_parsed_while_streaming(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not on the way and not when the response is looked at."""
+    """Neither while streaming nor when the response is read."""
     monkeypatch.setattr(tool_calls, "loads", lambda _raw: pytest.fail("arguments were parsed"))
     accumulator = fold(D(0, "c", "f", '{"a":'))
     for _ in range(10):
@@ -312,7 +312,7 @@ def test_a_response_is_readable_at_any_time() -> None:
 
 
 def test_a_response_says_where_it_came_from_and_why_it_ended() -> None:
-    """All that the events said is in it."""
+    """It includes everything from the events."""
     origin = Origin(dialect="x")
     accumulator = fold(
         ResponseStart(id="r", model="m", created_at=5.0, origin=origin, extras={"x": {"a": 1}}),
@@ -376,7 +376,7 @@ def test_errors_and_unknown_events_are_kept() -> None:
 
 def test_only_events_are_taken() -> None:
     """A text is not an event."""
-    with pytest.raises(InvalidInputError, match="takes events, not str"):
+    with pytest.raises(InvalidInputError, match="expected an event, not str"):
         MessageAccumulator().add("hi")  # type: ignore[arg-type]
 
 
@@ -391,7 +391,7 @@ _pieces = st.builds(
 
 @given(st.lists(_pieces, max_size=8))
 def test_resolved_pieces_add_up_to_the_same_calls(pieces: list[ToolCallDelta]) -> None:
-    """With the number of its call in it, each piece goes where it went without."""
+    """With the index of its call filled in, each delta is added to the same call as without."""
     accumulator, other = MessageAccumulator(), MessageAccumulator()
     for piece in pieces:
         resolved = accumulator.resolved(piece)
@@ -416,7 +416,7 @@ def test_an_id_that_is_used_twice_is_made_unique() -> None:
     [(["AQ==", "Ag=="], "AQI="), (["AQID", "BA=="], "AQIDBA=="), (["=", "x"], "=x")],
 )
 def test_sound_grows_by_its_bytes_and_its_words(pieces: list[str], joined: str) -> None:
-    """Base64 that was padded piece by piece is joined as bytes; what is none, as it came."""
+    """Base64 that was padded piece by piece is joined as bytes; other text is joined as is."""
     grown = [PartDelta(0, "a", data=piece) for piece in pieces]
     (part,) = fold(PartStart(0, Audio(data="")), *grown).message.parts
     assert isinstance(part, Audio)
@@ -431,7 +431,7 @@ def test_late_fields_of_the_wire_are_laid_over_the_first() -> None:
 
 
 def test_the_finish_brings_what_the_wire_said_of_the_message() -> None:
-    """Fields beside the parts end up in the message's extras; a second finish knows more."""
+    """Fields beside the parts end up in the message's extras; a second finish wins."""
     finishes = [ChoiceFinish(FinishReason.STOP, message_extras={"x": {"n": n}}) for n in (1, 2)]
     assert fold(*finishes).message.extras == {"x": {"n": 2}}
 
@@ -444,6 +444,6 @@ def test_a_later_start_knows_the_origin_better() -> None:
 
 @given(st.lists(some.events, max_size=12))
 def test_no_order_of_events_does_harm(events: list[Event]) -> None:
-    """Whatever comes, the response can be read, written and read again."""
+    """Whatever events arrive, the response can be read, serialised and read back."""
     response = fold(*events).response
     assert type(response).from_json(response.to_json()).identical(response)

@@ -64,7 +64,7 @@ def test_from_any_keeps_messages_as_they_are() -> None:
 
 @pytest.mark.parametrize("value", [None, [None], b"hi", [{"role": "robot"}], 42])
 def test_what_is_no_conversation_is_refused(value: Any) -> None:
-    """The error is ours."""
+    """It raises our own error."""
     with pytest.raises(InvalidInputError):
         Messages.from_any(value)
 
@@ -79,7 +79,7 @@ def test_only_messages_are_held() -> None:
 
 @given(some.conversations, st.slices(4))
 def test_it_is_a_sequence(messages: Messages, part: slice) -> None:
-    """Length, order, indexes, slices and membership are those of a tuple."""
+    """Length, order, indexes, slices and membership work like those of a tuple."""
     plain = tuple(messages)
     assert isinstance(messages, Sequence)
     assert len(messages) == len(plain)
@@ -107,7 +107,7 @@ def test_a_document_gives_the_conversation_back(messages: Messages) -> None:
 
 
 def test_equality_is_about_what_was_said() -> None:
-    """In that order, by whatever ids."""
+    """Order counts, ids don't."""
     assert Messages(HI, HO) == Messages(Message.user("hi"), Message.assistant("ho"))
     assert Messages(HI, HO) != Messages(HO, HI)
     assert Messages(HI) != Messages(HI, HI)
@@ -126,7 +126,7 @@ def test_it_cannot_be_changed() -> None:
 
 
 def test_repr_shows_kinds_and_sizes() -> None:
-    """Not a word of what was said."""
+    """No content is shown."""
     assert repr(Messages(HI, HO)) == (
         "Messages(Message(user, Text(2 chars)), Message(assistant, Text(2 chars)))"
     )

@@ -1,6 +1,6 @@
-"""What can be done with a conversation: seed 003's collection API, seed 000's access by key.
+"""Operations on a conversation: seed 003's collection API, seed 000's access by key.
 
-Under Python names. Everything returns a new sequence, nothing changes the old one.
+With Python names. Everything returns a new sequence; the original never changes.
 """
 
 from __future__ import annotations
@@ -93,12 +93,12 @@ def test_of_takes_any_iterable_of_messages() -> None:
     (["a", 1], Messages.from_text('["a",1]')),
 ])  # fmt: skip
 def test_from_input_takes_all_else_by_its_text(value: Any, messages: Messages) -> None:
-    """Messages and what provides them are taken as they are; anything else is one text."""
+    """Messages and objects that provide them are used as is; anything else becomes a text."""
     assert Messages.from_input(value) == messages
 
 
 def test_providers_must_provide_messages() -> None:
-    """The error is ours, not an attribute error later."""
+    """It raises our own error, not an AttributeError later."""
 
     class Liar:
         def to_messages(self) -> Any:
@@ -196,7 +196,7 @@ def test_head_and_tail_are_conversations_of_one() -> None:
 
 
 def test_empty_means_that_nothing_is_said() -> None:
-    """A message with metadata says something by that."""
+    """A message with metadata is not empty."""
     assert Messages(EMPTY, Message.empty()).is_empty
     assert Messages().is_empty
     assert not Messages(EMPTY, HI).is_empty
@@ -263,7 +263,7 @@ def test_match_sees_a_sequence() -> None:
 
 
 def test_roles_select() -> None:
-    """One or several, as members or names, aliases too."""
+    """One or several, as members or names, including aliases."""
     assert TALK.for_roles("user") == Messages(HI, BYE)
     assert TALK.for_roles([Role.USER, "model"]) == Messages(HI, HO, BYE)
     assert TALK.for_roles([]) == Messages()
@@ -375,9 +375,9 @@ def test_a_field_of_the_last_part() -> None:
     ]
     assert messages.last == PICTURE
     assert closer[1].id == PICTURE.id
-    with pytest.raises(InvalidInputError, match="no message"):
+    with pytest.raises(InvalidInputError, match="there are no messages"):
         Messages().with_field("detail", "high")
-    with pytest.raises(InvalidInputError, match="no part"):
+    with pytest.raises(InvalidInputError, match="no parts"):
         Messages(Message.empty()).with_field("detail", "high")
 
 
@@ -407,7 +407,7 @@ KEYED = Messages(
     ("name", None, None),
 ])  # fmt: skip
 def test_a_message_is_found_by_any_field(key: str, value: Any, place: int | None) -> None:
-    """Its own, a derived one or an extra; a field that is not there is equal to nothing."""
+    """One of its own, a derived one or an extra; a missing field never matches."""
     assert KEYED.find(key, value) == place
     assert KEYED.has(key, value) is (place is not None)
     assert KEYED.get(key, value) is (None if place is None else KEYED[place])
@@ -451,7 +451,7 @@ def test_to_text_joins_what_is_said() -> None:
 def test_to_text_raises_where_text_is_not_all() -> None:
     """A renderer may say what the rest looks like."""
     messages = TALK.append(PICTURE)
-    with pytest.raises(InvalidInputError, match="more than text"):
+    with pytest.raises(InvalidInputError, match="more than plain text"):
         messages.to_text()
     shown = messages.to_text(renderer=lambda m: f"{m.role}: {m.text or '[picture]'}")
     assert shown.endswith("user: bye\nuser: [picture]")
@@ -494,7 +494,7 @@ def test_a_beginning_is_copied_and_pickled_without_the_rest() -> None:
 
 
 def test_appending_one_by_one_is_linear() -> None:
-    """20,000 messages: one list grows, nothing is copied, and each step sees its own beginning."""
+    """20,000 messages: one list grows, nothing is copied, and each step sees its own prefix."""
     messages = Messages()
     shared = messages._shared
     steps: list[Messages] = []
@@ -517,7 +517,7 @@ def test_extending_and_taking_beginnings_copies_nothing() -> None:
 
 
 def test_branches_do_not_see_each_other() -> None:
-    """From one base, the first grows in place and the others copy; nobody can tell which."""
+    """From one base, the first grows in place and the others copy; the result is the same."""
     base = Messages(SYSTEM, HI)
     branches = [base.append(str(n)).append(f"{n}!") for n in range(5)]
     assert base == Messages(SYSTEM, HI)
@@ -611,7 +611,7 @@ def test_part_fields_by_name() -> None:
 
 
 def test_a_text_with_more_fields_is_no_simple_one() -> None:
-    """Its content is a list then, or the fields would be lost (seed 003's complexity rule)."""
+    """Its content is a list, or the fields would be lost (seed 003's complexity rule)."""
     simple, more = Message.user("hi"), Message.user("hi").with_field("analysis", "deep")
     assert (simple.is_simple, simple.normalized(), simple.content) == (True, "hi", "hi")
     assert (more.is_simple, more.is_composite) == (False, True)
@@ -623,7 +623,7 @@ def test_a_text_with_more_fields_is_no_simple_one() -> None:
 
 @pytest.mark.parametrize("shape", ["openai", "content"])
 def test_nulls_empties_and_underscored_fields_are_not_exported(shape: Any) -> None:
-    """Of a part's extra fields only those that say something; the document keeps them all."""
+    """Only non-empty extra fields of a part are written; the document keeps all of them."""
     message = PICTURE
     fields: dict[str, Any] = {
         "nothing": None, "blank": "", "none": [], "bare": {}, "_private": "x",

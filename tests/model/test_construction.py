@@ -1,4 +1,4 @@
-"""What people construct is checked, whichever way; what readers construct is kept as it came."""
+"""Values made by hand are validated in every way; decoded values are kept unchanged."""
 
 from __future__ import annotations
 
@@ -54,23 +54,23 @@ def test_a_message_takes_content_in_any_form(content: Any) -> None:
     (lambda: Message(Role.USER), "a user message needs content"),
     (lambda: Message("assistant"), "an assistant message needs content or tool calls"),
     (lambda: Message("user", ()), "a user message needs content"),
-    (lambda: Message(Role.TOOL, "text"), "a tool message holds tool results"),
-    (lambda: Message("user", CALL), "a user message can't call tools"),
-    (lambda: Message.user(CALL), "a user message can't call tools"),
-    (lambda: Message.system("be brief", CALL), "a system message can't call tools"),
-    (lambda: Message.assistant(RESULT), "tool results go into a tool message"),
+    (lambda: Message(Role.TOOL, "text"), "a tool message may only hold tool results"),
+    (lambda: Message("user", CALL), "a user message can't have tool calls"),
+    (lambda: Message.user(CALL), "a user message can't have tool calls"),
+    (lambda: Message.system("be brief", CALL), "a system message can't have tool calls"),
+    (lambda: Message.assistant(RESULT), "tool results belong in a tool message"),
     (lambda: Message("user", "hi", id=5), "Message.id must be str"),  # type: ignore[arg-type]
     (lambda: Message("user", "hi", name=5), "Message.name must be str"),  # type: ignore[arg-type]
     (lambda: Message("user", "hi", extras={"x": 5}), "extras of a dialect must be Mapping"),
-    (lambda: Message("user", [5]), "content can't be made from a int"),  # type: ignore[list-item]
+    (lambda: Message("user", [5]), "content can't be made from int"),  # type: ignore[list-item]
     (lambda: Message("user", Text(5)), "Text.text must be str"),  # type: ignore[arg-type]
     (lambda: Message.user("hi").replace(parts=()), "a user message needs content"),
-    (lambda: Message.user("hi").with_role("tool"), "a tool message holds tool results"),
-    (lambda: Message.assistant(CALL).with_role("user"), "a user message can't call tools"),
-    (lambda: Message.user("hi").add_part(CALL), "a user message can't call tools"),
+    (lambda: Message.user("hi").with_role("tool"), "a tool message may only hold tool results"),
+    (lambda: Message.assistant(CALL).with_role("user"), "a user message can't have tool calls"),
+    (lambda: Message.user("hi").add_part(CALL), "a user message can't have tool calls"),
 ])  # fmt: skip
 def test_a_message_that_nobody_can_mean_is_refused(make: Callable[[], Any], problem: str) -> None:
-    """Nothing said, or said by the wrong role: refused where it is made and where it is changed."""
+    """No content, or content not allowed for the role: rejected on construction and on change."""
     with pytest.raises(InvalidInputError, match=problem):
         make()
 
@@ -81,12 +81,12 @@ def test_a_user_may_answer_calls_beside_a_text() -> None:
 
 
 def test_a_message_of_a_reader_holds_what_came() -> None:
-    """Nothing, a call in a user's message, a text in a tool's: kept, and still editable."""
+    """No parts, a call in a user message, text in a tool message: kept, and still editable."""
     odd = make_message(Role.USER, (make_call("", "mcp.read-file"), Text("hi")))
     assert odd.with_name("Ann").parts == odd.parts
     assert odd.replace(parts=(*odd.parts, Text("more"))).text == "hi\nmore"
     assert odd.with_metadata("seen", value=True).metadata == {"seen": True}
-    with pytest.raises(InvalidInputError, match="can't call tools"):
+    with pytest.raises(InvalidInputError, match="can't have tool calls"):
         odd.replace(parts=(*odd.parts, CALL))
     assert make_message(Role.TOOL).parts == ()
 
@@ -95,23 +95,23 @@ def test_a_message_of_a_reader_holds_what_came() -> None:
 
 
 @pytest.mark.parametrize(("make", "problem"), [
-    (lambda: ToolCall("", "f"), "the id of a tool call is empty"),
-    (lambda: ToolCall("c", ""), "the name of a tool call is empty"),
-    (lambda: ToolCall("c", "bad name!"), "letters, digits and underscores only"),
+    (lambda: ToolCall("", "f"), "the id of a tool call must not be empty"),
+    (lambda: ToolCall("c", ""), "the name of a tool call must not be empty"),
+    (lambda: ToolCall("c", "bad name!"), "only contain letters, digits and underscores"),
     (lambda: ToolCall("c", "f", "[1]"), "not a JSON object"),
     (lambda: ToolCall("c", "f", "{"), "not a JSON object"),
-    (lambda: ToolCall("c", "f", '{"a":1}', {"a": 1}), "not as both"),
-    (lambda: ToolCall("c", "f", {"a": 1}, {"a": 1}), "not as both"),
+    (lambda: ToolCall("c", "f", '{"a":1}', {"a": 1}), "not both"),
+    (lambda: ToolCall("c", "f", {"a": 1}, {"a": 1}), "not both"),
     (lambda: ToolCall("c", "f", 5), "must be str or Mapping"),  # type: ignore[arg-type]
     (lambda: ToolCall("c", "f", kind="custom"), "ToolCall.raw of a custom call must be str"),
     (lambda: ToolCall("c", "f", kind="other"), "must be function or custom"),  # type: ignore[arg-type]
-    (lambda: CALL.replace(id=""), "the id of a tool call is empty"),
-    (lambda: CALL.replace(name="bad name!"), "letters, digits and underscores only"),
+    (lambda: CALL.replace(id=""), "the id of a tool call must not be empty"),
+    (lambda: CALL.replace(name="bad name!"), "only contain letters, digits and underscores"),
     (lambda: CALL.replace(raw="[1]"), "not a JSON object"),
-    (lambda: ToolResult("", "x"), "the call id of a tool result is empty"),
+    (lambda: ToolResult("", "x"), "the call id of a tool result must not be empty"),
     (lambda: ToolResult(None, "x"), "must be str"),  # type: ignore[arg-type]
     (lambda: ToolResult("c", "x", is_error="no"), "is_error must be bool"),  # type: ignore[arg-type]
-    (lambda: RESULT.replace(call_id=""), "the call id of a tool result is empty"),
+    (lambda: RESULT.replace(call_id=""), "the call id of a tool result must not be empty"),
 ])  # fmt: skip
 def test_calls_and_results_are_checked(make: Callable[[], Any], problem: str) -> None:
     """By the constructor and by `replace`, as by the factories (FR-53, FR-54, FR-66)."""
@@ -132,13 +132,13 @@ def test_changed_arguments_replace_the_other_form() -> None:
 
 
 def test_a_result_made_by_hand_says_that_it_is_no_error() -> None:
-    """`None` is for wires that don't say (FR-64)."""
+    """`None` is for wires that don't tell (FR-64)."""
     assert ToolResult("c", "x").is_error is False
     assert make_result("c", "x").is_error is None
 
 
 def test_a_decoded_call_can_be_edited() -> None:
-    """Its name is the provider's affair; only what changes is checked."""
+    """Its name is up to the provider; only changes are validated."""
     call = make_call("c", "mcp.read-file", "{")
     assert call.replace(input={"path": "/"}).name == "mcp.read-file"
     assert call.replace(id="d").raw == "{"
@@ -156,13 +156,13 @@ def test_a_decoded_call_can_be_edited() -> None:
     ({"properties": 5}, r"got `int` - at `\$.properties`"),
     ({"required": "path"}, r"got `str` - at `\$.required`"),
     ({"required": [5]}, r"got `int` - at `\$.required\[0\]`"),
-    ({"properties": {"path": {"type": "strnig"}}}, "value that is not allowed there"),
+    ({"properties": {"path": {"type": "strnig"}}}, "value that is not allowed here"),
     ({"properties": {"path": 5}}, "got `int`"),
     ({"properties": {"path": {"items": {"anyOf": {}}}}}, "got `object`"),
-    ({"$defs": {"a": {"minLength": -1}}}, "value that is not allowed there"),
+    ({"$defs": {"a": {"minLength": -1}}}, "value that is not allowed here"),
     ({"type": "array"}, 'with "type": "object"'),
-    ({"additionalProperties": True}, "strict tool allow additionalProperties"),
-    ({"additionalProperties": {"type": "string"}}, "strict tool allow additionalProperties"),
+    ({"additionalProperties": True}, "strict tool must not allow additionalProperties"),
+    ({"additionalProperties": {"type": "string"}}, "must not allow additionalProperties"),
 ])  # fmt: skip
 def test_a_schema_is_checked(
     make: Callable[[Any], Any], schema: dict[str, Any], problem: str
@@ -191,7 +191,7 @@ def test_a_type_that_is_open_makes_a_tool_that_is_not_strict() -> None:
         path: str
 
     assert ToolDefinition.from_type(Open).strict is False
-    with pytest.raises(InvalidInputError, match="strict tool allow additionalProperties"):
+    with pytest.raises(InvalidInputError, match="strict tool must not allow additionalProperties"):
         ToolDefinition.from_type(Open, strict=True)
 
 
@@ -204,7 +204,7 @@ def test_a_long_description_warns_whichever_way(make: Callable[..., Any]) -> Non
 
 
 def test_a_definition_of_a_reader_is_kept() -> None:
-    """A foreign name, no description, an odd schema: as the wire had it, and still editable."""
+    """A foreign name, no description, an odd schema: kept as on the wire, and still editable."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         odd = make_definition("mcp.read-file", None, {"properties": 5}, strict=None)
@@ -220,7 +220,7 @@ def test_a_definition_of_a_reader_is_kept() -> None:
     make_result("", "x"), make_definition("a.b", None, None),
 ], ids=lambda odd: type(odd).__name__)  # fmt: skip
 def test_what_came_survives_pickles_copies_and_documents(odd: Value) -> None:
-    """Stores, pickles and copies take no exception to what a reader made."""
+    """Stores, pickles and copies accept whatever a decoder made."""
     for again in (
         pickle.loads(pickle.dumps(odd)),  # noqa: S301 - our own bytes
         deepcopy(odd),
@@ -233,7 +233,7 @@ def test_what_came_survives_pickles_copies_and_documents(odd: Value) -> None:
 @pytest.mark.parametrize("kind", [Message, ToolCall, ToolResult, ToolDefinition])
 @given(data=st.data())
 def test_nothing_but_our_error_leaves_a_constructor(kind: type[Any], data: st.DataObject) -> None:
-    """Whatever is given for its fields, a value is made and can be stored, or refused by us."""
+    """Whatever is passed, a value is created and can be stored, or our own error is raised."""
     fields = data.draw(
         st.fixed_dictionaries({}, optional=dict.fromkeys(kind.__struct_fields__, _strange))
     )
@@ -259,7 +259,7 @@ _strange = st.one_of(
 
 
 def test_half_a_character_in_a_schema_is_refused_by_us() -> None:
-    """A word that no UTF-8 can hold, where a keyword's is wanted: our error, never the codec's."""
+    """A lone surrogate in place of a keyword raises our own error, never the codec's."""
     odd = {"type": "object", "properties": {"a": {"type": "\ud800"}}}
     with pytest.raises(InvalidInputError, match="not a JSON Schema"):
         ToolDefinition("f", "Does it.", odd)

@@ -1,4 +1,4 @@
-"""Content parts in the shapes people have: read in all of them, written in one."""
+"""Content parts as dicts: read in every shape, written in one."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_every_shape_of_a_part_is_read(given_part: Any, part: Part) -> None:
      File(file_id="f")),
 ])  # fmt: skip
 def test_nested_wins_and_empty_does_not_count(given_part: Any, part: Part) -> None:
-    """Where a field is there twice the nested one counts, unless it is empty."""
+    """If a field is present twice, the nested one counts, unless it is empty."""
     assert part_from(given_part).identical(part)
 
 
@@ -108,7 +108,7 @@ def test_a_keyed_dict_is_one_part_and_a_list_is_many() -> None:
     {"type": "text", "citations": 5},
 ])  # fmt: skip
 def test_what_is_no_content_is_refused(item: Any) -> None:
-    """Unknown kinds made by hand, missing payloads and wrong types are errors of ours."""
+    """Unknown types, missing payloads and wrong types raise our own error."""
     with pytest.raises(InvalidInputError):
         part_from(item)
     with pytest.raises(InvalidInputError):
@@ -171,7 +171,7 @@ def test_media_come_back_from_their_shape(medium: Media) -> None:
     ToolResult("c"), File(data=""), Image(data=""),
 ])  # fmt: skip
 def test_what_the_shape_cannot_say_is_in_the_canonical_form(part: Part) -> None:
-    """Nothing is left out, and nothing is refused: it is read again as what it was."""
+    """Nothing is dropped or rejected, and it reads back as the same part."""
     written = part_to_dict(part.with_field("note", 1))
     assert written["extras"] == {"canonical": {"note": 1}}
     assert part_from(written).identical(part.with_field("note", 1))

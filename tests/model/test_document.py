@@ -1,4 +1,4 @@
-"""The canonical form as text: what is written can be read, and nothing else can."""
+"""Documents: what is written can be read, and nothing else is accepted."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_half_characters_survive_everywhere(half: str) -> None:
 
 
 def test_escaped_halves_are_read() -> None:
-    """A document by others may have them as escapes in any place."""
+    """Documents by others may contain them as escapes anywhere."""
     raw = (
         b'{"dragoman":1,"kind":"Message","value":{"role":"user","id":"\\ud800","metadata":'
         b'{"\\udc00":"\\ud800"},"parts":[{"type":"text","text":"\\uDBFF!"}]}}'
@@ -233,7 +233,7 @@ def test_nesting_frozen_values_stays_within_the_limit() -> None:
     message = Message.user("hi")
     for _ in range(MAX_DEPTH):
         message = message.with_metadata("a", message.metadata)
-    with pytest.raises(InvalidInputError, match="nests deeper"):
+    with pytest.raises(InvalidInputError, match="nested deeper"):
         message.with_metadata("a", message.with_metadata("b", message.metadata).metadata)
     assert Message.from_json(message.to_json()).identical(message)
 
@@ -284,7 +284,7 @@ def test_what_can_be_written_can_be_read(kind: type[Value], data: st.DataObject)
 
 @pytest.mark.parametrize("text", [5, None, ["hi"], {"a": 1}, b"hi"])
 def test_a_text_that_is_none_does_not_get_into_a_message(text: Any) -> None:
-    """One wrong type would make a whole conversation unreadable: it is refused at the door."""
+    """A wrong type would make a whole conversation unreadable, so it is rejected at once."""
     with pytest.raises(InvalidInputError, match=r"Text\.text must be str"):
         Message(Role.USER, (Text(text),))
 
@@ -304,7 +304,7 @@ def test_documents_of_version_1_are_read(kind: type[Value], data: st.DataObject)
 
 
 def test_a_document_is_told_by_its_beginning() -> None:
-    """In both versions; a newer one and another kind are not it."""
+    """In both versions; a newer version or another kind does not match."""
     for version, is_one in ((1, True), (2, True), (3, False), (0, False)):
         raw = b'{"dragoman":%d,"kind":"Message","value":{}}' % version
         assert document.is_of_kind(raw, "Message") == is_one
@@ -319,7 +319,7 @@ def test_the_head_tells() -> None:
 @pytest.mark.parametrize(
     ("raw", "says"),
     [
-        (a_document({"role": "user"}, version=3), "version 3, this dragoman reads versions 1 to 2"),
+        (a_document({"role": "user"}, version=3), "version 3; this version of dragoman reads"),
         (a_document({"role": "user", "new": 1}, version=3), "version 3"),
         (a_document({"role": "user"}, version=0), "version 0"),
         (a_document({"role": "user"}, version=-1), "version -1"),
@@ -327,16 +327,16 @@ def test_the_head_tells() -> None:
         (a_document({"role": "user"}, version=None), "Expected `int`"),
         (a_document({"role": "user"}, version=1.5), "Expected `int`"),
         (a_document({"role": "user"}, version=True), "Expected `int`"),
-        (a_document([], kind="Messages"), "another kind"),
-        (a_document({"role": "user"}, kind="hush"), "another kind"),
+        (a_document([], kind="Messages"), "does not hold a value of kind"),
+        (a_document({"role": "user"}, kind="hush"), "does not hold a value of kind"),
         (a_document({"role": "user"}, kind=5), "Expected `str`"),  # type: ignore[arg-type]
-        (a_document({"role": "user"}, hush=1), "not allowed there"),
-        (a_document({"role": "user", "hush": 1}), "not allowed there"),
-        (a_document({"role": "hush"}), "not allowed there"),
+        (a_document({"role": "user"}, hush=1), "not allowed here"),
+        (a_document({"role": "user", "hush": 1}), "not allowed here"),
+        (a_document({"role": "hush"}), "not allowed here"),
         (a_document({}), "missing required field `role`"),
         (a_document(None), "Expected `object`"),
         (a_document([]), "Expected `object`"),
-        (a_document({"role": "user", "parts": [{"type": "hush"}]}), "not allowed there"),
+        (a_document({"role": "user", "parts": [{"type": "hush"}]}), "not allowed here"),
         (a_document({"role": "user", "parts": [{"text": "hush"}]}), "missing required field"),
         (a_document({"role": "user", "parts": [{"type": "text"}]}), "missing required field"),
         (a_document({"role": "user", "parts": ["hush"]}), "Expected `object`"),
@@ -345,7 +345,7 @@ def test_the_head_tells() -> None:
         (b'{"dragoman":1,"kind":"Message"}', "missing required field `value`"),
         (b'{"kind":"Message","value":{"role":"user"}}', "missing required field `dragoman`"),
         (b'{"dragoman":1,"value":{"role":"user"}}', "missing required field `kind`"),
-        (b"[]", "several messages, or none"),
+        (b"[]", "not hold exactly one message"),
         (b"null", "Expected `object`"),
         (b"1", "Expected `object`"),
         (b"", "malformed"),
@@ -373,7 +373,7 @@ def test_what_is_no_text_is_refused(raw: Any) -> None:
 
 def test_an_unknown_kind_is_refused() -> None:
     """A newer library may know kinds that this one does not."""
-    with pytest.raises(InvalidInputError, match="kind that this version"):
+    with pytest.raises(InvalidInputError, match="kind is unknown to this version"):
         document.read(a_document({}, kind="hush"))
 
 
@@ -396,7 +396,7 @@ def test_the_last_of_equal_keys_wins() -> None:
 
 @given(st.data())
 def test_damaged_documents_are_read_or_refused(data: st.DataObject) -> None:
-    """Cut, doubled or overwritten anywhere, a document gives a value or our own error."""
+    """Truncated, duplicated or overwritten anywhere, a document is read or raises our own error."""
     value = data.draw(values(Message))
     raw = bytearray(value.to_json())
     start = data.draw(st.integers(0, len(raw)))
@@ -553,7 +553,7 @@ _DOORS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("door", _DOORS)
 def test_junk_is_taken_or_refused(door: str) -> None:
-    """Every way in makes a value that can be stored, or raises our own error, and nothing else."""
+    """Every constructor makes a value that can be stored, or raises our own error."""
     for junk in _JUNK:
         raw = b""
         try:

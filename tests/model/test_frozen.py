@@ -1,4 +1,4 @@
-"""JSON values that can't be changed."""
+"""Immutable JSON values."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_copy_is_deep() -> None:
 def test_no_way_to_change_a_dict(change: Callable[[Any], Any]) -> None:
     """Every method that would change it refuses, and leaves it as it is."""
     frozen = freeze({"a": 1})
-    with pytest.raises(TypeError, match="FrozenDict can't be changed"):
+    with pytest.raises(TypeError, match="FrozenDict is immutable"):
         change(frozen)
     assert frozen == {"a": 1}
 
@@ -91,7 +91,7 @@ def test_no_way_to_change_a_dict(change: Callable[[Any], Any]) -> None:
 def test_no_way_to_change_a_list(change: Callable[[Any], Any]) -> None:
     """As for dicts."""
     frozen = freeze([1, 2])
-    with pytest.raises(TypeError, match="FrozenList can't be changed"):
+    with pytest.raises(TypeError, match="FrozenList is immutable"):
         change(frozen)
     assert frozen == [1, 2]
 
@@ -132,11 +132,11 @@ def test_what_is_nearly_json_becomes_json(value: Any, frozen: Any) -> None:
 
 
 @pytest.mark.parametrize(("value", "problem"), [
-    (float("nan"), "NaN or an infinity"),
-    ([float("-inf")], "NaN or an infinity"),
-    ({"a": object()}, "holds a object"),
-    ({"a": b"bytes"}, "holds a bytes"),
-    ([{1, 2}], "holds a set"),
+    (float("nan"), "NaN or infinity"),
+    ([float("-inf")], "NaN or infinity"),
+    ({"a": object()}, "contains a object"),
+    ({"a": b"bytes"}, "contains a bytes"),
+    ([{1, 2}], "contains a set"),
     ({1: 2}, "a key of type int"),
     ({None: 2}, "a key of type NoneType"),
 ])  # fmt: skip
@@ -155,10 +155,10 @@ def nested(depth: int) -> Any:
 
 
 def test_depth_has_a_limit() -> None:
-    """Far more than anybody needs; then a clear error, not a crash."""
+    """Far more than anybody needs; beyond it, a clear error instead of a crash."""
     assert thaw(freeze(nested(MAX_DEPTH))) == nested(MAX_DEPTH)
     for depth in (MAX_DEPTH + 2, 10_000):
-        with pytest.raises(InvalidInputError, match="nests deeper than"):
+        with pytest.raises(InvalidInputError, match="is nested deeper than"):
             freeze(nested(depth))
 
 
@@ -166,7 +166,7 @@ def test_a_value_within_itself_is_refused() -> None:
     """It would never end."""
     endless: list[Any] = []
     endless.append(endless)
-    with pytest.raises(InvalidInputError, match="nests deeper than"):
+    with pytest.raises(InvalidInputError, match="is nested deeper than"):
         freeze(endless)
 
 

@@ -1,4 +1,4 @@
-"""What notebooks show of messages."""
+"""Messages in notebooks."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ KINDS: list[type[Media]] = [Image, Audio, Video, File]
     (b"12345678WAVE", None),
 ])  # fmt: skip
 def test_the_first_bytes_tell_the_mime_type(head: bytes, mime: str | None) -> None:
-    """What the bytes betray is found in bytes and in base64; text is not taken for a picture."""
+    """Detected in bytes and in base64; text is not mistaken for an image."""
     assert sniff(head) == mime
     assert sniff_base64(b64encode(head).decode()) == mime
 
@@ -67,7 +67,7 @@ def test_bytes_come_back(kind: type[Media], content: bytes) -> None:
     (File, "application/octet-stream"),
 ])  # fmt: skip
 def test_a_mime_type_is_given_sniffed_or_the_usual(kind: type[Media], mime: str) -> None:
-    """What the caller says wins, then what the bytes say, then what is likeliest."""
+    """The caller's value wins, then the detected one, then the default."""
     assert kind.from_bytes(b"?").mime == mime
     assert kind.from_bytes(b"%PDF-1").mime == "application/pdf"
     assert kind.from_bytes(b"%PDF-1", "text/x").mime == "text/x"
@@ -83,7 +83,7 @@ def test_a_mime_type_is_given_sniffed_or_the_usual(kind: type[Media], mime: str)
     ("data:;base64,JVBERi0x", "application/pdf", b"%PDF-1"),
 ])  # fmt: skip
 def test_data_urls_are_taken_apart(url: str, mime: str | None, content: bytes) -> None:
-    """All doors that take an address or base64 take a data URL; it is kept inline."""
+    """Every constructor that takes a URL or base64 also takes a data URL; it is kept inline."""
     for make in (File.from_data_url, File.from_url, File.from_base64):
         made = make(url)
         assert (made.mime, made.content, made.url) == (mime, content, None)
@@ -112,7 +112,7 @@ def test_an_uploaded_file_has_only_its_id() -> None:
     """There is neither content nor an address to give."""
     file = File.from_file_id("file-1", name="a.pdf")
     assert (file.file_id, file.name) == ("file-1", "a.pdf")
-    with pytest.raises(InvalidInputError, match="has no address"):
+    with pytest.raises(InvalidInputError, match="has no URL"):
         _ = file.data_url
     with pytest.raises(InvalidInputError, match="has no inline data"):
         _ = file.content
@@ -211,13 +211,13 @@ def test_from_path_says_why_without_the_path(path: str) -> None:
     (lambda: Audio(url="x:y").replace(transcript=5), "Audio.transcript must be str"),
 ])  # fmt: skip
 def test_what_is_no_medium_is_refused(make: Callable[[], Media], problem: str) -> None:
-    """Each door says what it wants."""
+    """Each constructor says what it expects."""
     with pytest.raises(InvalidInputError, match=problem):
         make()
 
 
 def test_base64_that_was_not_checked_fails_when_read() -> None:
-    """A wire's broken data can be carried on; only who wants the bytes hears of it."""
+    """Broken data from a wire can be passed on; only decoding it raises."""
     with pytest.raises(InvalidInputError, match="data is not base64"):
         _ = Image(data="é").content
 

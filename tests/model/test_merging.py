@@ -1,4 +1,4 @@
-"""Joining and splitting messages: neighbours of one role, and the results of a round of calls."""
+"""Merging messages of the same role, and combining or splitting tool results."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_nothing_merges_to_nothing() -> None:
 
 
 def test_empty_texts_leave_no_gap() -> None:
-    """They merge away among others, and stay where they are alone."""
+    """They are dropped when merged with others, and kept when alone."""
     assert shown(Messages.from_any(["a", "", "b"]).merged_per_role()) == [("user", "a\n\nb")]
     assert shown(Messages.from_any(["", ""]).merged_per_role()) == [("user", "")]
     assert shown(Messages(Message.empty(), Message.user("a")).merged_per_role()) == [("user", "a")]
@@ -109,7 +109,7 @@ def test_tool_messages_are_never_merged_whatever_they_hold() -> None:
 
 
 def test_speakers_of_different_names_stay_apart() -> None:
-    """What Ann said, Ben did not."""
+    """Messages of different participants are not merged."""
     messages = Messages(Message.user("a", name="Ann"), Message.user("b", name="Ben"))
     assert messages.merged_per_role() == messages
 
@@ -121,7 +121,7 @@ def test_speakers_of_different_names_stay_apart() -> None:
     Text("a").with_field("note", "x"),
 ], ids=["citations", "signature", "cache", "own field"])  # fmt: skip
 def test_texts_that_carry_more_stay_apart(text: Text) -> None:
-    """A longer text would lose it, or it would not be true of that."""
+    """The extra data would be lost, or wrong for the longer text."""
     messages = Messages(Message.assistant(text), Message.assistant("b"))
     assert list(messages.merged_per_role()) == list(messages)
 

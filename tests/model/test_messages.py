@@ -1,4 +1,4 @@
-"""Messages: making them, asking them, changing copies of them."""
+"""Messages: constructors, properties, modified copies."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_nothing_is_no_content(make: Callable[..., Message]) -> None:
     """Neither no argument nor None nor an empty list."""
     nothings: list[tuple[Any, ...]] = [(), (None,), ([],)]
     for nothing in nothings:
-        with pytest.raises(InvalidInputError, match="the empty text will do"):
+        with pytest.raises(InvalidInputError, match="an empty string is allowed"):
             make(*nothing)
 
 
@@ -76,15 +76,15 @@ def test_a_tool_message_holds_results() -> None:
 
 @pytest.mark.parametrize(("make", "problem"), [
     (Message.tool, "a tool message needs content"),
-    (lambda: Message.tool("c1"), "takes tool results, or a call id and its result"),
-    (lambda: Message.tool("c1", "a", "b"), "takes tool results, or a call id and its result"),
-    (lambda: Message.tool("", "a"), "call id of a tool result is empty"),
+    (lambda: Message.tool("c1"), "takes tool results, or a call id and the result text"),
+    (lambda: Message.tool("c1", "a", "b"), "takes tool results, or a call id and the result text"),
+    (lambda: Message.tool("", "a"), "call id of a tool result must not be empty"),
     (lambda: Message.tool("c1", None), "content of a tool result"),  # type: ignore[arg-type]
     (lambda: Message.tool(RESULT, "text"), "each with the id of its call"),
     (lambda: Message.tool(make_result("")), "each with the id of its call"),
-    (lambda: Message.user(5), "content can't be made from a int"),  # type: ignore[arg-type]
-    (lambda: Message.user(b"hi"), "content can't be made from a bytes"),  # type: ignore[arg-type]
-    (lambda: Message.user({"type": "hologram"}), "unknown type of content part"),
+    (lambda: Message.user(5), "content can't be made from int"),  # type: ignore[arg-type]
+    (lambda: Message.user(b"hi"), "content can't be made from bytes"),  # type: ignore[arg-type]
+    (lambda: Message.user({"type": "hologram"}), "unknown content part type"),
     (lambda: Message.user("hi", name=5), "Message.name must be str"),
     (lambda: Message.user("hi", id=5), "Message.id must be str"),
     (lambda: Message.user("hi", origin="x"), "Message.origin must be Origin"),
@@ -93,15 +93,15 @@ def test_a_tool_message_holds_results() -> None:
     (lambda: Message.user("hi", created_at="now"), "Message.created_at must be int or float"),
     (lambda: Message.user("hi", created_at=float("nan")), "created_at must be a finite number"),
     (lambda: Message.user("hi", metadata=5), "Message.metadata must be a mapping"),
-    (lambda: Message.user("hi", metadata={"a": object()}), "Message.metadata holds a object"),
+    (lambda: Message.user("hi", metadata={"a": object()}), "Message.metadata contains a object"),
     (lambda: Message.user("hi", metadata={1: 2}), "JSON keys are strings"),
     (lambda: Message.user("hi", extras={"x": 1}), "the extras of a dialect must be Mapping"),
     (lambda: Message(Role.USER, (Part(),)), "Message.parts can't hold a Part"),
     (lambda: Message.user("hi").with_name(5), "Message.name must be str"),  # type: ignore[arg-type]
     (lambda: Message.user("hi").with_id(5), "the id of a message must be str"),  # type: ignore[arg-type]
     (lambda: Message.user("hi").with_role("robot"), "unknown role"),
-    (lambda: Message.user("hi").with_metadata("a", {1}), "Message.metadata holds a set"),
-    (lambda: Message.user("hi").add_part(None), "None is not content"),  # type: ignore[arg-type]
+    (lambda: Message.user("hi").with_metadata("a", {1}), "Message.metadata contains a set"),
+    (lambda: Message.user("hi").add_part(None), "None is not valid content"),  # type: ignore[arg-type]
     (lambda: Message.user("hi").add_content_from("ho"), "must be Message, not str"),  # type: ignore[arg-type]
     (lambda: Message.user("hi").with_image("cat.png"), "must start with a scheme"),
     (lambda: Message.user("hi").with_audio("?"), "Audio data is not base64"),
@@ -109,10 +109,10 @@ def test_a_tool_message_holds_results() -> None:
     (lambda: Message.from_any(b"hi"), "bytes must be JSON"),
     (lambda: Message.from_any(42), "can't be made from int"),
     (lambda: Message.from_any([1, 2]), "can't be made from int"),
-    (lambda: Message.from_any({"foo": 1}), "unknown type of content part"),
+    (lambda: Message.from_any({"foo": 1}), "unknown content part type"),
 ])  # fmt: skip
 def test_what_is_no_message_is_refused(make: Callable[[], Any], problem: str) -> None:
-    """Each mistake is found when it is made, and named."""
+    """Each mistake is found on construction, and named."""
     with pytest.raises(InvalidInputError, match=problem):
         make()
 
@@ -127,7 +127,7 @@ def test_what_is_no_message_is_refused(make: Callable[[], Any], problem: str) ->
     ("openai-responses", {"type": "input_image", "image_url": "https://a.example"}),
 ])  # fmt: skip
 def test_content_of_a_dialect_is_sent_to_its_reader(dialect: str, block: dict[str, Any]) -> None:
-    """Pasted blocks are no content of ours: the error names what reads them, and quotes nothing."""
+    """The error names what can read it, and quotes nothing."""
     with pytest.raises(InvalidInputError, match="decode_request") as refused:
         Message.user(block)
     assert f"dialect({dialect!r})" in str(refused.value)
@@ -135,7 +135,7 @@ def test_content_of_a_dialect_is_sent_to_its_reader(dialect: str, block: dict[st
 
 
 def test_decoders_may_make_what_people_may_not() -> None:
-    """A provider's empty answer and foreign names are legal: the unchecked constructor's work."""
+    """An empty response and foreign names are legal on a wire."""
     assert make_message(Role.ASSISTANT).parts == ()
     assert make_message("model", [make_call("", "mcp.tool-x")]).role is Role.ASSISTANT
 
@@ -355,7 +355,7 @@ def test_a_preview_has_fifty_characters() -> None:
 
 
 def test_every_change_is_a_copy() -> None:
-    """The original says what it said before."""
+    """The original does not change."""
     message = Message.user("hi", id="m1", metadata={"a": 1})
     same = Message.from_json(message.to_json())
     changed = [
@@ -420,7 +420,7 @@ def test_extras_are_kept_by_dialect() -> None:
 
 
 def test_new_content_or_another_role_drops_what_the_wire_said() -> None:
-    """A dialect's overlay is about the old message; extras of no dialect stay."""
+    """A dialect's extras describe the old message; canonical extras stay."""
     message = Message.user("hi", extras={"gemini": {"a": 1}, "canonical": {"b": 2}})
     for changed in (message.with_content("ho"), message.with_role("system")):
         assert changed.extras == {"canonical": {"b": 2}}

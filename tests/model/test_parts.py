@@ -1,4 +1,4 @@
-"""Text, thinking, refusals, server-side tools and the unknown."""
+"""Text, thinking, refusals, provider-run tools and opaque content."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from tests.model import strategies as some
     (ToolResult("c"), False),
 ])  # fmt: skip
 def test_is_empty_means_nothing_to_say_or_replay(part: Part, is_empty: bool) -> None:
-    """Only text and thinking can be empty; what a provider wants back counts as something."""
+    """Only text and thinking can be empty; anything a provider needs back counts as content."""
     assert part.is_empty is is_empty
 
 
@@ -75,7 +75,7 @@ def test_texts_are_kept_as_they_are(text: str) -> None:
     (lambda: ServerToolCall(5), "ServerToolCall.name must be str"),  # type: ignore[arg-type]
     (lambda: ServerToolCall("x", call_id=5), "ServerToolCall.call_id must be str"),  # type: ignore[arg-type]
     (lambda: ServerToolResult("x", is_error=1), "ServerToolResult.is_error must be bool"),  # type: ignore[arg-type]
-    (lambda: Opaque("x", object()), "Opaque.payload holds a object"),
+    (lambda: Opaque("x", object()), "Opaque.payload contains a object"),
 ])  # fmt: skip
 def test_a_part_of_wrong_types_enters_no_message(make: Callable[[], Part], problem: str) -> None:
     """Parts are checked when people put them into a message, wherever they do it."""

@@ -1,7 +1,7 @@
-"""Nothing leaks: what people say is in no `repr`, no exception, no warning and no log line.
+"""Nothing leaks: content is in no `repr`, exception, warning or log line.
 
-Secrets are driven through everything that can be called, found by looking at the classes: a new
-class or method is covered as soon as it exists.
+Secrets are passed to everything callable, found by introspection: a new class or method is covered
+as soon as it exists.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Stranger:
 
 
 def forms_of(secret: str) -> tuple[str, ...]:
-    """All that would give the secret away: itself and its base64."""
+    """All forms that would reveal the secret: itself and its base64."""
     return secret, base64.b64encode(secret.encode()).decode().rstrip("=")
 
 
@@ -130,7 +130,7 @@ def _elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def drive(secret: str, call: Callable[[], Any], where: str) -> Any:
-    """Call, and look at what comes out."""
+    """Calls it, and inspects the result."""
     try:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
@@ -380,7 +380,7 @@ quietly = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_way_in_tells(
     where: str, call: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A secret as first and as second argument of everything that makes values stays one."""
+    """A secret as the first and second argument of every constructor is never revealed."""
     for secret in ("zqzq0123456789abcdef", "zqzqfedcba9876543210"):
         for one in junk(secret):
             drive(secret, lambda one=one: call(one), where)  # type: ignore[misc]
@@ -394,7 +394,7 @@ def test_no_way_in_tells(
 def test_no_combination_tells(
     caplog: pytest.LogCaptureFixture, secret: str, data: st.DataObject
 ) -> None:
-    """Nor do random arguments to random ways in, by position and by name."""
+    """Random arguments to random constructors don't reveal it either."""
     where, call = data.draw(st.sampled_from(doors()))
     positional = data.draw(st.lists(st.sampled_from(junk(secret)), max_size=3))
     named = arguments(secret, data, call) or {}
@@ -407,7 +407,7 @@ def test_no_combination_tells(
 
 @pytest.mark.parametrize("name", sorted({type(value).__name__ for value in samples("zqzq")}))
 def test_no_value_tells(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A value full of secrets shows none, whatever it is asked and with whatever argument."""
+    """A value full of secrets reveals none, whatever is called on it."""
     secret = "zqzq0123456789abcdef"
     for value in samples(secret):
         if type(value).__name__ != name:

@@ -24,7 +24,7 @@ def test_the_first_choice_is_the_answer() -> None:
 
 
 def test_a_response_without_choices_says_nothing() -> None:
-    """Asking for its message is an error; asking what it says is not."""
+    """Its `message` raises; its text is empty."""
     response = Response()
     assert (response.text, response.tool_calls, response.finish) == ("", (), None)
     with pytest.raises(InvalidInputError, match="no choices"):

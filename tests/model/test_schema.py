@@ -96,7 +96,7 @@ def test_both_versions_are_described(version: int) -> None:
 
 
 def test_types_say_themselves_what_is_left_out() -> None:
-    """Seeds 000 and 001's `#[ExcludeFromSchema]`: ids, extras, and what else we keep."""
+    """Seeds 000 and 001's `#[ExcludeFromSchema]`: ids, extras, and other internal fields."""
     definitions = schema_of(Message)["$defs"]
     assert set(definitions["Message"]["properties"]) == {"role", "parts", "name"}
     assert set(definitions["Text"]["properties"]) == {"type", "text", "citations"}
@@ -191,5 +191,5 @@ def test_excluding_keeps_the_other_required_fields() -> None:
 @pytest.mark.parametrize("kind", [object, Path])
 def test_a_type_without_a_schema_is_an_error_of_ours(kind: type) -> None:
     """It names the type."""
-    with pytest.raises(InvalidInputError, match=f"there is no JSON Schema for {kind.__name__}"):
+    with pytest.raises(InvalidInputError, match=f"{kind.__name__} has no JSON Schema"):
         schema_of(kind)

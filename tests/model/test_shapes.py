@@ -1,4 +1,4 @@
-"""Message dicts: every shape of the seeds read, and each of ours written."""
+"""Message dicts: all shapes of the seeds are read, and each of ours is written."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_every_shape_of_a_message_is_read(data: dict[str, Any], message: Message
 
 
 def test_a_calls_id_and_text_survive_reading() -> None:
-    """What pairs a call with its result, and what the model wrote, are as they were."""
+    """The id that links a call to its result, and the model's text, are unchanged."""
     (call,) = Message.from_dict({"role": "assistant", "tool_calls": [NESTED]}).tool_calls
     assert (call.id, call.raw_arguments) == ("c1", '{"city":"Basel"}')
 
@@ -211,7 +211,7 @@ def test_extras_survive_the_openai_shape(extras: dict[str, Any]) -> None:
 
 
 def test_odd_extras_of_a_document_do_no_harm() -> None:
-    """The canonical form is taken as it is; asking never fails, whatever it holds."""
+    """The canonical form is accepted as is; reading extras never fails."""
     odd = Message.from_json(
         b'{"dragoman":1,"kind":"Message","value":{"role":"user","extras":{"canonical":5}}}'
     )
@@ -381,7 +381,7 @@ def test_what_is_written_can_be_changed_without_harm(shape: Shape) -> None:
     Message.user("so", ToolResult.success("c1", "a")),
 ])  # fmt: skip
 def test_what_is_several_messages_in_a_shape_is_an_error(message: Message) -> None:
-    """Of one message; a conversation is written with the results apart."""
+    """For one message; a conversation is written with the results split."""
     for shape in SHAPES:
         with pytest.raises(InvalidInputError, match=r"Messages\.to_list"):
             message.to_dict(shape=shape)
@@ -496,7 +496,7 @@ def test_details_of_a_server_are_read_with_what_nobody_knows() -> None:
 
 
 def test_somebody_elses_data_is_no_result() -> None:
-    """Only where the content is its JSON; otherwise it is an unknown field like any other."""
+    """Only if the content is its JSON; otherwise it is an unknown field."""
     data = {"role": "tool", "tool_call_id": "c1", "content": "hi", "data": {"a": 1}}
     read = Message.from_dict(data)
     assert read == Message.tool("c1", "hi")

@@ -1,4 +1,4 @@
-"""Messages in named sections, with parameters: operators return changed stores."""
+"""Messages in named sections with parameters; operators return modified stores."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ def test_the_messages_of_all_sections() -> None:
 def test_to_text_raises_where_text_is_not_all() -> None:
     """As a conversation does."""
     store = MessageStore.from_messages(Image.from_url("https://example.com/cat.png"))
-    with pytest.raises(InvalidInputError, match="more than text"):
+    with pytest.raises(InvalidInputError, match="more than plain text"):
         store.to_text()
 
 
@@ -367,7 +367,7 @@ def test_a_stores_document_has_a_version() -> None:
     """As every document; what is another kind's is refused."""
     assert json.loads(STORE.to_json())["kind"] == "MessageStore"
     assert json.loads(STORE.to_json())["dragoman"] == 2
-    with pytest.raises(InvalidInputError, match="another kind"):
+    with pytest.raises(InvalidInputError, match="does not hold a value of kind"):
         MessageStore.from_json(STORE.to_messages().to_json())
     assert STORE.to_messages() != STORE
 

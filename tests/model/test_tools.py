@@ -103,7 +103,7 @@ def test_arguments_are_an_object_and_its_text(arguments: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("text", ['{"a":1}', '{ "a" : 1 }\n', '{"a":1,"a":2}', '{"a":1.0}'])
 def test_the_models_text_is_kept_byte_for_byte(text: str) -> None:
-    """Whatever the spelling, what the model wrote is what is kept."""
+    """Whatever the formatting, the model's text is kept."""
     call = ToolCall.create("c", "f", text)
     assert call.raw_arguments == text
     assert call.replace(wire_id="w").raw_arguments == text
@@ -149,7 +149,7 @@ def test_no_text_means_no_arguments(text: str) -> None:
     "text", ["{", "[]", "null", '"x"', "1", '{"a":', "{}{}", "NaN", '{"a":1e400}']
 )
 def test_text_that_is_no_object_is_kept_and_flagged(text: str) -> None:
-    """What a model really wrote is kept; asking for its arguments is a clear error."""
+    """The model's text is kept; reading its arguments is a clear error."""
     call = make_call("c", "f", raw=text)
     assert not call.has_valid_arguments
     assert call.raw_arguments == text
@@ -172,11 +172,11 @@ def test_a_custom_tool_takes_any_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(("make", "problem"), [
-    (lambda: ToolCall.create("", "f"), "id of a tool call is empty"),
+    (lambda: ToolCall.create("", "f"), "id of a tool call must not be empty"),
     (lambda: ToolCall.create(5, "f"), "id of a tool call must be str"),  # type: ignore[arg-type]
     (lambda: ToolCall.create("c", 5), "name of a tool call must be str"),  # type: ignore[arg-type]
     (lambda: ToolCall.create("c", "f", [1]), "arguments of a tool call must be a mapping"),  # type: ignore[arg-type]
-    (lambda: ToolCall.create("c", "f", {"a": {1}}), "arguments of a tool call holds a set"),
+    (lambda: ToolCall.create("c", "f", {"a": {1}}), "arguments of a tool call contains a set"),
     (lambda: ToolCall.create("c", "f", {"a": 1}, kind="custom"), "of a custom call must be str"),
     (lambda: ToolCall(5, "f"), "ToolCall.id must be str"),  # type: ignore[arg-type]
     (lambda: ToolCall("c", None), "ToolCall.name must be str"),  # type: ignore[arg-type]
@@ -268,12 +268,12 @@ def test_a_result_has_a_text_whatever_it_holds(result: ToolResult, text: str, co
 
 
 @pytest.mark.parametrize(("make", "problem"), [
-    (lambda: ToolResult.success("", "x"), "call id of a tool result is empty"),
+    (lambda: ToolResult.success("", "x"), "call id of a tool result must not be empty"),
     (lambda: ToolResult.success(5, "x"), "ToolResult.call_id must be str"),  # type: ignore[arg-type]
     (lambda: ToolResult.success("c", None), "content of a tool result"),  # type: ignore[arg-type]
     (lambda: ToolResult.error("c", None), "content of a tool result"),  # type: ignore[arg-type]
     (lambda: ToolResult.success("c", [Thinking("x")]), "ToolResult.content can't hold a Thinking"),  # type: ignore[list-item]
-    (lambda: ToolResult("c", data={1}), "ToolResult.data holds a set"),
+    (lambda: ToolResult("c", data={1}), "ToolResult.data contains a set"),
     (lambda: ToolResult(5), "ToolResult.call_id must be str"),  # type: ignore[arg-type]
     (lambda: Message.tool(ToolResult("c", (Text(5),))), "Text.text must be str"),  # type: ignore[arg-type]
     (lambda: Message.tool(ToolResult("c", tool_name=5)), "ToolResult.tool_name must be str"),  # type: ignore[arg-type]
@@ -306,7 +306,7 @@ def test_a_deltas_index_is_a_number() -> None:
 
 
 def test_strict_is_true_by_hand_and_open_off_the_wire() -> None:
-    """Who writes a schema means it; a wire says itself."""
+    """By hand, strict is the default; off the wire, it is as the wire has it."""
     assert ToolDefinition("f", "It works.", OBJECT).strict is True
     assert ToolDefinition("f", "It works.", OBJECT, strict=False).strict is False
     assert ToolDefinition("f", "It works.", OBJECT, origin=WIRE).strict is None
@@ -352,7 +352,7 @@ def test_a_custom_tool_needs_no_schema() -> None:
 
 @pytest.mark.parametrize(("make", "problem"), [
     (lambda: ToolDefinition("f", None, OBJECT), "description of a tool must be str"),
-    (lambda: ToolDefinition("f", "", OBJECT), "description of a tool is empty"),
+    (lambda: ToolDefinition("f", "", OBJECT), "description of a tool must not be empty"),
     (lambda: ToolDefinition("f", "It works."), "parameters of a tool must be a JSON Schema"),
     (lambda: ToolDefinition("f", "It works.", {}), "parameters of a tool must be a JSON Schema"),
     (lambda: ToolDefinition("f", "It works.", {"type": "string"}), 'with "type": "object"'),

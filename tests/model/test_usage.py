@@ -1,4 +1,4 @@
-"""Token counts that add up, and why a turn ended."""
+"""Token counts that add up, and finish reasons."""
 
 from __future__ import annotations
 

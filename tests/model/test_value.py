@@ -1,4 +1,4 @@
-"""What all values have in common: equality, copies, text, and the way through JSON and pickle."""
+"""What all values have in common: equality, copies, repr, JSON and pickle."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_revealed_a_repr_shows_the_fields(value: Value) -> None:
     with reveal():
         shown = repr(value)
     assert shown.startswith(f"{type(value).__name__}(")
-    for name, _ in value._told():
+    for name, _ in value._non_default_fields():
         assert f"{name}=" in shown
     assert repr(value) == hidden
 
@@ -159,7 +159,7 @@ def test_revealed_messages_show_what_was_said() -> None:
     (Response(id="1"), Response(id="2", model="m")),
 ])  # fmt: skip
 def test_equality_is_about_what_was_said(left: Value, right: Value) -> None:
-    """Wire ids, origins, extras and the spelling of arguments don't count; `identical` minds."""
+    """Wire ids, origins, extras and the formatting of arguments count only in `identical`."""
     assert left == right
     assert hash(left) == hash(right)
     assert not left.identical(right)
@@ -224,7 +224,7 @@ def test_replacing_the_arguments_forgets_the_parsed_ones() -> None:
 
 @pytest.mark.parametrize(("make", "problem"), [
     (lambda: Message(5), "unknown role"),  # type: ignore[arg-type]
-    (lambda: Message("user", 5), "content can't be made from a int"),  # type: ignore[arg-type]
+    (lambda: Message("user", 5), "content can't be made from int"),  # type: ignore[arg-type]
     (lambda: Request(messages=["hi"]), "Request.messages can't hold a str"),  # type: ignore[arg-type]
     (lambda: Request(tools=["hi"]), "Request.tools can't hold a str"),  # type: ignore[arg-type]
     (lambda: Request(sampling=None), "Request.sampling must be Sampling, not NoneType"),  # type: ignore[arg-type]
@@ -235,10 +235,10 @@ def test_replacing_the_arguments_forgets_the_parsed_ones() -> None:
     (lambda: Sampling(max_tokens=1.5), "Sampling.max_tokens must be int, not float"),  # type: ignore[arg-type]
     (lambda: Choice(0, "hi"), "Choice.message must be Message, not str"),  # type: ignore[arg-type]
     (lambda: Response(usage=5), "Response.usage must be Usage, not int"),  # type: ignore[arg-type]
-    (lambda: Embedding((float("inf"),)), "must be a finite number"),
+    (lambda: Embedding((float("inf"),)), "must contain finite numbers only"),
     (lambda: Opaque(5), "Opaque.dialect must be str, not int"),  # type: ignore[arg-type]
-    (lambda: Opaque("x", {1, 2}), "Opaque.payload holds a set"),
-    (lambda: Opaque("x", float("nan")), "Opaque.payload holds NaN"),
+    (lambda: Opaque("x", {1, 2}), "Opaque.payload contains a set"),
+    (lambda: Opaque("x", float("nan")), "Opaque.payload contains NaN"),
     (lambda: Text("a").replace(text=5), "Text.text must be str, not int"),
     (lambda: Text("a").replace(origin="me"), "Text.origin must be Origin, not str"),
 ])  # fmt: skip

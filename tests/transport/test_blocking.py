@@ -134,7 +134,7 @@ def test_errors_are_the_same(aside: Aside) -> None:
 
 
 def test_a_stream_is_gone_through_once(aside: Aside) -> None:
-    """As its async twin."""
+    """As its async method."""
     server = aside.serve(streamed(*frames(_DIALECT)))
     with client(_DIALECT, server.url) as made:
         stream = made.stream_sync("hi")
@@ -222,5 +222,5 @@ def test_a_blocking_call_on_the_background_loop_is_refused(aside: Aside) -> None
         async def ask(model: Client) -> None:
             model.send_sync("hi")
 
-        with pytest.raises(InvalidInputError, match="async twin"):
+        with pytest.raises(InvalidInputError, match="async method"):
             portal.run(ask(made))

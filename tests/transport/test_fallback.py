@@ -153,7 +153,7 @@ async def test_when_all_fail_all_causes_are_there() -> None:
     kinds = [type(cause) for cause in caught.value.causes]
     assert kinds == [RateLimited, AuthenticationError, ServerError]
     first, *lines = str(caught.value).splitlines()
-    assert first == "none of 3 models answered"
+    assert first == "all 3 models failed"
     assert [line.split(":")[0].strip() for line in lines] == [kind.__name__ for kind in kinds]
     assert all(f"openai:m{place} at 127.0.0.1" in line for place, line in enumerate(lines))
     assert "secret" not in f"{caught.value!r}{caught.value}{caught.value.__context__!r}"

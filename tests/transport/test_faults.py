@@ -160,7 +160,7 @@ async def test_a_server_that_never_answers() -> None:
         serving([Fault.HANG]) as server,
         client(_DIALECT, server.url, retries=_ONCE, timeouts=timeouts) as made,
     ):
-        with pytest.raises(errors.TimeoutError, match="answer") as raised:
+        with pytest.raises(errors.TimeoutError, match="respond") as raised:
             await made.send("hi")
         await server.until_idle()
     assert raised.value.sent is True

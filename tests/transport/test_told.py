@@ -313,7 +313,7 @@ async def test_a_head_that_comes_byte_by_byte_is_not_waited_for() -> None:
         client("openai-chat", server.url, retries=_ONCE, timeouts=timeouts) as made,
     ):
         for asking in (made.send("hi"), made.stream("hi").collect()):
-            with pytest.raises(errors.TimeoutError, match="did not answer in time"):
+            with pytest.raises(errors.TimeoutError, match="did not respond in time"):
                 await asking
 
 
@@ -332,7 +332,7 @@ async def test_an_attempt_has_a_time_of_its_own() -> None:
         serving(slow) as server,
         client("openai-chat", server.url, timeouts=timeouts, retries=_ONCE) as made,
     ):
-        with pytest.raises(errors.TimeoutError, match=r"after 0.2 seconds, the most that one"):
+        with pytest.raises(errors.TimeoutError, match=r"after 0.2 seconds, the limit for one"):
             await made.send("hi")
 
 

@@ -196,7 +196,7 @@ async def test_errors_are_told() -> None:
             await made.upload(PDF)
     async with serving(lambda _: Goes({})) as vendor:
         async with client(vendor, "google:m") as made:
-            with pytest.raises(WireError, match="where"):
+            with pytest.raises(WireError, match="upload URL"):
                 await made.upload(PDF)
         async with client(vendor, "anthropic:m") as made:
             with pytest.raises(WireError, match="id"):

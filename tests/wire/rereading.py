@@ -217,7 +217,7 @@ def _normal(  # noqa: PLR0911 - one for each kind of value
 def _plain_call(call: ToolCall, dialect: str, ids: dict[str, str]) -> dict[str, Any]:
     is_own = isinstance(call.wire_id, str) and bool(call.wire_id)
     said = {
-        "arguments": thaw(call._said()[-1]),
+        "arguments": thaw(call._compared_fields()[-1]),
         "id": call.wire_id if is_own else ids.get(call.id, call.id),
     }
     if dialect == "gemini":
@@ -318,7 +318,7 @@ def _plain_result(
     result: ToolResult, dialect: str, kind: Kind, ids: dict[str, str]
 ) -> dict[str, Any]:
     said = {
-        "content": _plain(result._said()[1], dialect, kind, ids),
+        "content": _plain(result._compared_fields()[1], dialect, kind, ids),
         "is_error": bool(result.is_error),
         "call_id": ids.get(result.call_id, result.call_id),
     }

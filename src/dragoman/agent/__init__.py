@@ -1,6 +1,6 @@
-"""The agent: a conversation with tools, typed results and streams, on any model.
+"""The agent: conversations with tools, typed results and streaming, on any model.
 
-Names are resolved when first used.
+Names are imported on first use.
 """
 
 from __future__ import annotations

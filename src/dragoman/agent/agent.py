@@ -1,4 +1,4 @@
-"""The agent: what people talk to."""
+"""The `Agent` class."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ OutT_co = TypeVar("OutT_co", default=str, covariant=True)
 
 
 class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
-    """A model with tools, instructions and a way of answering.
+    """A model with tools, a system prompt and an output type.
 
     ```python
     agent = Agent("anthropic:claude-sonnet-4-5", tools=[weather], system="Be brief.")
@@ -75,15 +75,15 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
     print(result.output)
     ```
 
-    It keeps nothing of what is said: the history is given with each call, and what is new comes
-    back in `result.messages`. A `ConversationHistory` or `ChatHistory` is kept up to date. One
-    agent serves any number of conversations at once; `chat()` keeps one for you.
+    An agent is stateless: pass the history with each call, and get the new messages in
+    `result.messages`. A `ConversationHistory` or `ChatHistory` is updated in place. One agent
+    serves any number of conversations concurrently; `chat()` manages one for you.
 
-    Further settings are those of a request: `max_tokens`, `temperature`, `thinking`,
-    `tool_choice`, … An agent, or a call of it, may have them (`dragoman.agent.Settings`).
+    Other keyword arguments are request settings: `max_tokens`, `temperature`, `thinking`,
+    `tool_choice`, … They can be set on the agent or on a call (`dragoman.agent.Settings`).
 
-    To type checkers it is an `Agent[Deps, Out]`: `Out` is what `output` says, `str` without one;
-    `Deps` is what its tools, hooks and instructions want, or what you write: `Agent[Database](…)`.
+    For type checkers it is an `Agent[Deps, Out]`: `Out` is the type of `output`, by default `str`;
+    `Deps` is inferred from its tools, hooks and system prompt, or written as `Agent[Database](…)`.
     `Agent[Database, Place](model)` is the same as `output=Place`.
     """
 
@@ -148,7 +148,7 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
         self._owns_model = own is not model
         self._output_mode: OutputMode | None = output_mode
         self._may_declare_output = output is None
-        self._key = object()  # of what tests put in the place of parts of it, or of its copies
+        self._key = object()  # identifies this agent and its copies in `override`
         self._setup = Setup(
             model=own,
             tools=Toolbox.of(tools),
@@ -178,7 +178,7 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
         return f"Agent({self.model.name}, {len(self._setup.tools.definitions)}{more} tools)"
 
     def with_model(self, model: str | Provider | Model) -> Self:
-        """The same agent on another model, for the next call or in mid-conversation."""
+        """A copy of the agent that uses another model, for the next call or in mid-conversation."""
         own = open_model(model)
         other = copy(self)
         other._setup = replace(self._setup, model=own)
@@ -193,14 +193,15 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
         tools: Iterable[AgentTool[DepsT_contra]] | UnsetType = UNSET,
         system: Instructions[DepsT_contra] | UnsetType = UNSET,
     ) -> AbstractContextManager[None]:
-        """For tests: other parts in the place of the agent's, wherever it is called from within.
+        """Replace parts of the agent within a `with` block, for tests.
 
         ```python
         with agent.override(model=TestModel(), deps=FakeDatabase()):
             await code_that_uses_the_agent()
         ```
 
-        It holds for the task that says so and those that it starts, and whatever a call is told.
+        It applies to the current task and the tasks it starts, and takes precedence over the
+        options of a call.
         """
         changes = _given({"deps": deps})
         if model is not UNSET:
@@ -212,7 +213,7 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
         return overriding(self._key, changes)
 
     async def close(self) -> None:
-        """Close the model, unless it was handed in open, and release toolsets. May be repeated."""
+        """Close the model, unless it was passed in open, and release toolsets. Can be repeated."""
         try:
             await release(self._setup.tools.toolsets)
         finally:
@@ -225,7 +226,7 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
     async def __aexit__(self, *_error: object) -> None:
         await self.close()
 
-    # --- talking
+    # --- calls
 
     @overload
     async def send(
@@ -261,13 +262,13 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
     ) -> Result[Any]: ...  # fmt: skip
     @with_options(CallOptions)
     async def send(self, *content: Any, output: Any = UNSET, **options: Any) -> Result[Any]:
-        """The answer, after as many rounds of tools as it takes.
+        """Send a prompt and return the final answer, after as many tool rounds as needed.
 
-        `content` is what the user says: texts and media, or a message. Without any, the
-        conversation goes on from where `history` ends: calls that wait for a result are run, or
-        answered with `approvals` (by id: True, False, why not, or other arguments) and `results`
-        (by id: what the caller's own tool returned). `approve` decides about such calls at once.
-        `deps` is what tools find in their `RunContext`.
+        `content` is the prompt: texts and media, or a message. Without it, the conversation
+        continues from the end of `history`: pending tool calls are run, or resolved with
+        `approvals` (by call id: True, False, a reason to refuse, or other arguments) and `results`
+        (by call id: the result of a tool that the caller runs). `approve` is a function that
+        decides about such calls immediately. `deps` is available to tools in their `RunContext`.
         """
         return await self._stream(content, {**options, "output": output}, streams=False).collect()
 
@@ -305,25 +306,25 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
     ) -> AgentStream[Any]: ...  # fmt: skip
     @with_options(CallOptions)
     def stream(self, *content: Any, output: Any = UNSET, **options: Any) -> AgentStream[Any]:
-        """As `send`, piece by piece: chunks that add up to its result."""
+        """Like `send`, but as a stream of chunks that add up to the same result."""
         return self._stream(content, {**options, "output": output}, streams=True)
 
-    # --- for other agents
+    # --- agents as parts of other agents
 
     def as_tool(
         self, name: str, description: str
     ) -> Tool[..., Coroutine[Any, Any, Result[OutT_co]], RunContext[DepsT_contra]]:
-        """A tool of other agents that asks this one: with a prompt, and the same `deps`.
+        """A tool with which other agents call this one, with a prompt and the same `deps`.
 
-        What it uses counts for the run that asks it, and for the limits of that run.
+        Its usage counts towards the usage and the limits of the calling run.
         """
         return as_tool(self, name, description)
 
     def as_handoff(self, name: str, description: str) -> Handoff[DepsT_contra]:
-        """For the `tools` of other agents: their model may hand the conversation over to this one.
+        """A handoff for the `tools` of other agents: their model can transfer the conversation.
 
-        The run goes on with this agent's model, instructions, settings and tools; `result.agent` is
-        the name.
+        The run continues with this agent's model, system prompt, settings and tools; `result.agent`
+        is the name.
         """
         return Handoff(self, name, description, self._setup_now)
 
@@ -338,12 +339,12 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
         self, history: Any = None, *, deps: DepsT_contra
     ) -> AgentChat[DepsT_contra, OutT_co]: ...  # fmt: skip
     def chat(self, history: Any = None, *, deps: Any = None) -> AgentChat[Any, Any]:
-        """A conversation that is kept for you."""
+        """A conversation that keeps its history."""
         from dragoman.agent.chat import AgentChat
 
         return AgentChat(self, history, deps=deps)
 
-    # --- the same without `await`: in scripts, in notebooks, in threads
+    # --- blocking variants: for scripts, notebooks and threads
 
     @overload
     def send_sync(
@@ -420,7 +421,7 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
     def stream_sync(
         self, *content: Any, output: Any = UNSET, **options: Any
     ) -> BlockingAgentStream[Any]:
-        """See `stream`; `for` and `with` go where `async for` and `async with` would."""
+        """See `stream`; use `for` and `with` instead of `async for` and `async with`."""
         return BlockingAgentStream(
             self._stream(content, {**options, "output": output}, streams=True)
         )
@@ -459,8 +460,8 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
         return AgentStream(run, lambda: play(run, beginning))
 
     def _setup_now(self) -> Setup:
-        """How it works here: tests may have put something else in place."""
-        if self._may_declare_output:  # `typing` says so when `__init__` has returned
+        """The current setup, with any overrides of tests."""
+        if self._may_declare_output:  # `typing` sets it after `__init__` has returned
             kind = declared_output(getattr(self, "__orig_class__", type(self)), Agent)
             output = TypedOutput.of(kind, self._output_mode)
             self._setup = replace(self._setup, output=output)
@@ -469,7 +470,7 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
         return replace(self._setup, **changes) if changes else self._setup
 
     def _setup_for(self, given: dict[str, Any]) -> Setup:
-        """The agent's setup with what a call changes of it."""
+        """The agent's setup with the options of a call."""
         setup = self._setup_now()
         if not given:
             return setup
@@ -492,5 +493,5 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """Without those that are unset, as the signature says that they are."""
+    """The options without those that are unset."""
     return {name: each for name, each in options.items() if each is not UNSET}

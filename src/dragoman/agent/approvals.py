@@ -1,4 +1,4 @@
-"""Calls that somebody has to agree to: decided at once by a function, or by the caller later."""
+"""Approval of tool calls: by a function at once, or by the caller later."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from dragoman.model.value import expect
 
 DepsT = TypeVar("DepsT", default=Any)
 Decision: TypeAlias = bool | str | Mapping[str, Any]
-"""True: run it; False: don't; a text: don't, and why; a mapping: run it with these arguments."""
+"""True: run; False: refuse; a string: refuse with a reason; a mapping: run with these arguments."""
 Approve: TypeAlias = Callable[
     [ToolCall, RunContext[DepsT]], Decision | Awaitable[Decision | None] | None
 ]
-"""Decides about calls of tools that require approval; None leaves them to the caller."""
+"""Decides on calls to tools that require approval; None leaves the decision to the caller."""
 
 _DENIED = "This call was not run: it was not allowed."
 
 
 @dataclass
 class Decided:
-    """What becomes of the calls of an answer."""
+    """The decisions on the calls of an answer."""
 
     mine: list[ToolCall] = field(default_factory=list)
-    """The calls that are run now, or have their results already."""
+    """Calls that are run now, or already have results."""
     known: dict[str, ToolResult] = field(default_factory=dict)
-    """The results, by id, of those that are not run."""
+    """Results, by id, of calls that are not run."""
     edited: dict[str, ToolCall] = field(default_factory=dict)
-    """What is run in the place of a call, by its id: with other arguments."""
+    """Replacements for calls, by id: the same call with other arguments."""
     waiting: list[ToolCall] = field(default_factory=list)
-    """The calls that wait for the caller."""
+    """Calls that wait for the caller."""
 
 
 async def decide(
@@ -46,9 +46,9 @@ async def decide(
     known: Mapping[str, ToolResult] = EMPTY,
     approvals: Mapping[str, Decision] = EMPTY,
 ) -> Decided:
-    """Which calls are run, and which wait for the caller: to run them, or to approve them.
+    """Decide which calls are run, and which wait for the caller to run or approve them.
 
-    Who has decided already is not asked again. The others are asked about one after the other.
+    Calls that are already decided are not asked about again; the others are, one after the other.
     """
     decided = Decided(known=dict(known))
     for call in calls:
@@ -66,7 +66,7 @@ async def decide(
 
 
 async def _decision(run: Run, call: ToolCall) -> Decision | None:
-    """What is to be done with a call; None: the caller says so."""
+    """The decision on a call; None leaves it to the caller."""
     tools, approve = run.tools, run.setup.approve
     if tools.is_for_caller(call):
         return None
@@ -77,12 +77,12 @@ async def _decision(run: Run, call: ToolCall) -> Decision | None:
     answer = approve(call, run.context.for_call(call))
     if isawaitable(answer):
         answer = await answer
-    expect(answer, (bool, str, Mapping, type(None)), "what `approve` returns")
+    expect(answer, (bool, str, Mapping, type(None)), "the return value of `approve`")
     return answer  # type: ignore[no-any-return]  # that was seen to
 
 
 def _needs_a_result(run: Run, call: ToolCall, decision: Decision) -> bool:
-    """Whether agreeing is not enough: the caller runs the tool."""
+    """Whether approval is not enough, because the caller runs the tool."""
     is_agreed = decision is True or isinstance(decision, Mapping)
     return is_agreed and run.tools.is_for_caller(call)
 
@@ -97,12 +97,12 @@ def _apply(run: Run, call: ToolCall, decision: Decision, decided: Decided) -> No
 
 
 def _edited(run: Run, call: ToolCall, arguments: Mapping[str, Any]) -> ToolCall:
-    """The call with other arguments, which must fit: somebody, and no model, has made them."""
+    """The call with other arguments, which must be valid: a person, not the model, wrote them."""
     edited = call.replace(input=arguments, kind="function")
     tool = run.tools.runnable.get(call.name)
     problems = tool.definition.problems(edited) if tool is not None else []
     if problems:
         told = "; ".join(map(str, problems))
-        msg = f"the arguments that were given to approve a call of `{call.name}` don't fit: {told}"
+        msg = f"the arguments in the approval of a call to `{call.name}` are invalid: {told}"
         raise InvalidInputError(msg)
     return edited

@@ -1,4 +1,4 @@
-"""A conversation with an agent that is kept for you."""
+"""`AgentChat`: an agent with a conversation history."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OutT_co = TypeVar("OutT_co", default=str, covariant=True)
 
 
 class AgentChat(Generic[DepsT_contra, OutT_co]):
-    """An agent, and what has been said to it so far.
+    """An agent together with a conversation.
 
     ```python
     chat = agent.chat()
@@ -37,8 +37,8 @@ class AgentChat(Generic[DepsT_contra, OutT_co]):
     await chat.send("And now?")
     ```
 
-    Without a history it keeps its own, in memory; a `ChatHistory` makes it last. One thing is said
-    at a time.
+    Without a history it keeps one in memory; pass a `ChatHistory` to store it. Send one message at
+    a time.
     """
 
     if not TYPE_CHECKING:
@@ -56,19 +56,19 @@ class AgentChat(Generic[DepsT_contra, OutT_co]):
         self.agent = agent
         self.deps = deps
         self.history = _kept(history)
-        """Where the conversation is: a `ConversationHistory`, or the history that was given."""
+        """The history of the conversation: a `ConversationHistory`, or the one passed in."""
         self._made: list[Agent[DepsT_contra, OutT_co]] = []
 
     def __repr__(self) -> str:
         return f"AgentChat({self.agent!r}, {self.history!r})"
 
     def use(self, model: str | Provider | Model) -> None:
-        """Go on with another model."""
+        """Switch to another model."""
         self.agent = self.agent.with_model(model)
         self._made.append(self.agent)
 
     async def close(self) -> None:
-        """Close the models that `use` has opened; agent and history are the caller's."""
+        """Close the models opened by `use`; the agent and the history belong to the caller."""
         while self._made:
             await self._made.pop().close()
 
@@ -89,7 +89,7 @@ class AgentChat(Generic[DepsT_contra, OutT_co]):
         self.close_sync()
 
     async def messages(self) -> Messages:
-        """All that has been said."""
+        """All messages of the conversation."""
         if isinstance(self.history, ConversationHistory):
             return self.history.messages
         found = self.history.messages()
@@ -232,7 +232,7 @@ class AgentChat(Generic[DepsT_contra, OutT_co]):
 
     def _with(self, output: Any, options: dict[str, Any]) -> dict[str, Any]:
         if options.get("history", UNSET) is not UNSET:
-            msg = "a chat has its own history: give it to `agent.chat(history)`"
+            msg = "a chat has its own history: pass it to `agent.chat(history)` instead"
             raise InvalidInputError(msg)
         return {"deps": self.deps, **options, "output": output, "history": self.history}
 

@@ -1,4 +1,4 @@
-"""What an agent is told, checked where it is told."""
+"""Validates the arguments of an agent."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from dragoman.transport.model import Model, open_model
 
 
 def opened(model: Any) -> Model:
-    """A model that whoever opened it closes."""
+    """A model that is already open, and is closed by whoever opened it."""
     if isinstance(model, (str, Provider)):
-        msg = "override takes an open model: TestModel(), ScriptedModel([…]) or EchoModel()"
+        msg = "override needs a model object: TestModel(), ScriptedModel([…]) or EchoModel()"
         raise InvalidInputError(msg)
     checked: Model = open_model(model)
     return checked
 
 
 def check_retries(retries: object) -> None:
-    """Raise where it is no number of attempts."""
+    """Raise unless it is a valid number of retries."""
     if type(retries) is not int or retries < 0:
-        msg = "output_retries must be a whole number from 0 on"
+        msg = "output_retries must be a non-negative integer"
         raise InvalidInputError(msg)
 
 
 def check_orchestrator(orchestrator: object) -> None:
-    """Raise where it can drive no run."""
+    """Raise unless it is an orchestrator."""
     if isinstance(orchestrator, type):
-        msg = "orchestrator must be an object, not a class: write TypedOrchestrator(), for one"
+        msg = "orchestrator must be an instance, not a class, such as TypedOrchestrator()"
         raise InvalidInputError(msg)
     expect(orchestrator, (Orchestrator, type(None)), "orchestrator")
 
 
 def expect_no_deps_wanted(setup: Setup) -> None:
-    """Raise where something can't work without `deps`: a call gives none. Nothing is asked yet."""
+    """Raise if some part needs `deps` and the call has none, before any request."""
     wanting = wanting_deps(setup)
     if wanting is None:
         return
     what, kind = wanting
     name = getattr(kind, "__name__", "that type")
     msg = (
-        f"{what} works with `deps` ({name}), and this call gives none: pass deps=…;"
-        f" what can do without them takes a RunContext[{name} | None]"
+        f"{what} needs `deps` ({name}), and this call has none: pass deps=…, or declare"
+        f" RunContext[{name} | None] if they are optional"
     )
     raise InvalidInputError(msg)
 
 
 def wanting_deps(setup: Setup) -> tuple[str, Any] | None:
-    """Which part of an agent can't work without `deps`, and of what type they are."""
+    """The part of an agent that needs `deps`, and their type; None if no part does."""
     if setup.tools.wanting is not None:
         name, kind = setup.tools.wanting
         return f"the tool `{name}`", kind
@@ -83,6 +83,6 @@ def _functions(setup: Setup) -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def expect_price(setup: Setup) -> None:
-    """Raise where the cost is limited and nobody will know it; before anything is spent."""
+    """Raise if there is a cost limit but no known price, before anything is spent."""
     if setup.limits.cost is not None and not setup.prices.can_tell(setup.model.name):
         raise unknown_cost()

@@ -1,4 +1,4 @@
-"""Several calls, one after the other or at once, and who is told what happens to them."""
+"""Runs several tool calls, sequentially or concurrently, and reports their progress."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from dragoman.model.tools import ToolCall, ToolResult
 
 
 class Listener(Protocol):
-    """Who is told what happens to calls. Nothing more is begun until they return."""
+    """Receives the progress of calls. Nothing else starts until its methods return."""
 
     async def starting(self, started: ToolStarted, batch: Iterable[ToolCall]) -> None:
-        """A tool begins when this returns; the batch is it and all that begin with it."""
+        """A tool starts when this returns; `batch` is it and all calls that start with it."""
 
     async def finished(self, events: Sequence[ToolFinished], batch: Iterable[ToolCall]) -> None:
-        """Tools have ended, or could not be run; the batch begins next."""
+        """Tools have ended, or could not be run; `batch` starts next."""
 
 
 class Inbox:
-    """Events of agents that tools ask, on their way into the run; from any task or thread."""
+    """Passes events of agents called by tools into the run; usable from any task or thread."""
 
     def __init__(self, emit: Callable[[AgentEvent], Awaitable[None]]) -> None:
         self._emit = emit
         self.wake: Callable[[], None] | None = None
-        """Called on the loop of the run when there is something new."""
+        """Called on the run's event loop when there are new events."""
         self._loop = asyncio.get_running_loop()
         self._events: deque[AgentEvent] = deque()
 
     def put(self, event: AgentEvent) -> None:
-        """Add an event; it is emitted as soon as whoever follows the run has taken those before."""
+        """Add an event; it is emitted once the consumer of the run has taken the earlier ones."""
         self._events.append(event)
-        with suppress(RuntimeError):  # a thread that was left behind: the loop has ended
+        with suppress(RuntimeError):  # an abandoned thread: the loop has ended
             self._loop.call_soon_threadsafe(self._tell)
 
     def _tell(self) -> None:
@@ -47,13 +47,13 @@ class Inbox:
             self.wake()
 
     async def emit(self) -> None:
-        """Emit all that is there, in order; to be awaited by the run itself."""
+        """Emit all pending events in order; to be awaited by the run itself."""
         while self._events:
             await self._emit(self._events.popleft())
 
 
 async def one_by_one(calls: Sequence[ToolCall], jobs: Jobs, listener: Listener) -> None:
-    """Run calls one after the other, in the task that we are in."""
+    """Run calls one after the other, in the current task."""
     for place, call in enumerate(calls):
         job, seconds = jobs.prepared(call), 0.0
         if isinstance(job, ToolResult):
@@ -68,7 +68,7 @@ async def one_by_one(calls: Sequence[ToolCall], jobs: Jobs, listener: Listener) 
 
 
 class _Exit(NamedTuple):
-    """What ends the program. A task that raised it would end the loop before we clean up."""
+    """An exception that ends the program. In a task, it would end the loop before cleanup."""
 
     error: BaseException
 
@@ -79,7 +79,7 @@ class _Running(NamedTuple):
 
 
 class Batch:
-    """Calls that run side by side, as many at a time as there may be."""
+    """Calls that run concurrently, up to a limit."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class Batch:
         self._limit = len(calls) if limit is None else limit
         self._listener = listener
         self._waiting = OrderedDict(enumerate(calls))
-        self._busy: Counter[str] = Counter()  # calls that run, by the names of their tools
+        self._busy: Counter[str] = Counter()  # running calls, by tool name
         self._is_free = all(jobs.concurrency(call) is None for call in calls)
         self._running: dict[asyncio.Task[ToolResult | _Exit], _Running] = {}
         self._finished: list[ToolFinished] = []
@@ -104,7 +104,7 @@ class Batch:
             inbox.wake = self._wake
 
     async def run(self) -> None:
-        """Run them all. What ends while the listener is busy is told in one go."""
+        """Run all calls. Those that end while the listener is busy are reported together."""
         try:
             while True:
                 if self._inbox is not None:
@@ -124,11 +124,11 @@ class Batch:
             await self._stop()
 
     def _next(self) -> Iterable[ToolCall]:
-        """The calls that there is room for."""
+        """The calls that can start now."""
         return (self._waiting[place] for place in self._startable())
 
     def _startable(self) -> Iterator[int]:
-        """The places of the calls that there is room for: in all, and of their tool."""
+        """The indexes of the calls that can start, within the total limit and their tool's."""
         room = self._limit - len(self._running)
         places = self._waiting if self._is_free else self._places_by_tool()
         return islice(places, room)
@@ -166,7 +166,7 @@ class Batch:
     def _ended(self, task: asyncio.Task[ToolResult | _Exit]) -> None:
         call, begun = self._running.pop(task)
         self._busy[call.name] -= 1
-        if task.cancelled():  # by the tool itself, by a stranger, or by `_stop`
+        if task.cancelled():  # by the tool itself, by other code, or by `_stop`
             outcome: ToolResult | _Exit = failures.cancelled(call)
         else:
             error = task.exception()
@@ -182,12 +182,12 @@ class Batch:
             self._news.set_result(None)
 
     async def _wait(self) -> None:
-        """Until a task has ended, or there is something in the inbox."""
+        """Wait until a task has ended, or there are new events in the inbox."""
         self._news = asyncio.get_running_loop().create_future()
         await self._news
 
     async def _stop(self) -> None:
-        """Cancel what still runs, and wait for it, however often we are cancelled meanwhile."""
+        """Cancel the running tasks and wait for them, however often we are cancelled meanwhile."""
         cancelled: asyncio.CancelledError | None = None
         self._cancel()
         while self._running:

@@ -1,4 +1,4 @@
-"""What a tool may know about the run it is called in."""
+"""`RunContext`: the run that a tool or hook is called in."""
 
 from __future__ import annotations
 
@@ -28,28 +28,28 @@ class RunContext(Shown, Injected, Generic[DepsT_co]):
         return await run.deps.order(number)
     ```
 
-    The model never hears of such a parameter: whatever has this type is filled in. Type checkers
-    see to it that tools, hooks and instructions of an `Agent[Deps]` want no other `deps`.
+    A parameter of this type is filled in automatically, and is not part of the tool's schema. Type
+    checkers verify that the tools, hooks and system prompt of an `Agent[Deps]` use the same `deps`.
     """
 
     deps: DepsT_co
-    """What the caller gave as `deps`."""
+    """The `deps` of the call."""
     run_id: str = ""
     model: str = ""
     """The model's name."""
     step: int = 0
-    """How often the model has been asked so far."""
+    """Number of requests to the model so far."""
     messages: Messages = field(default_factory=Messages)
-    """The conversation as it was sent last."""
+    """The conversation as last sent."""
     usage: Usage = field(default_factory=Usage)
-    """What the run has used so far."""
+    """Usage of the run so far."""
     call: ToolCall | None = None
-    """The call that is being answered."""
+    """The tool call being answered."""
     run: Any = field(default=None, compare=False)
-    """The run itself, for calls of other agents within it: `agent.send(…, within=context)`."""
+    """The run itself, for calls to other agents within it: `agent.send(…, within=context)`."""
 
     def for_call(self, call: ToolCall) -> RunContext[DepsT_co]:
-        """The same run, at one of its calls."""
+        """The same context for one of its calls."""
         return replace(self, call=call)
 
     def _sizes(self) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""What an agent's run reads and grows, whatever the caller keeps conversations in.
+"""Adapters through which a run reads and extends the caller's conversation.
 
-A run has an adapter of its own. Where the caller's history can grow, it does, message by message;
-a list or a sequence of messages is never changed: the adapter has its own view.
+Each run has its own adapter. A history of the caller is extended message by message; a list or
+sequence of messages is never changed: the adapter keeps its own view.
 """
 
 from __future__ import annotations
@@ -36,40 +36,40 @@ from dragoman.wire.inputs.reader import read_history
 T = TypeVar("T")
 
 _ATTEMPTS = 20
-_SOME = 8  # messages: most rounds are shorter
-_TAKEN = (
-    "another run is at this conversation and has taken over calls that waited for their results;"
-    " none of them was run here: read the history again when that run has ended"
+_TAIL_LENGTH = 8  # messages; most rounds are shorter
+_TAKEN_OVER = (
+    "another run is using this conversation and has taken over its pending tool calls; none of"
+    " them was run here: read the history again when that run has ended"
 )
 _NO_MESSAGE = "there is no message with that id in the history"
-_USUAL_WINDOW = ChatHistoryConfig().context_window
+_DEFAULT_WINDOW = ChatHistoryConfig().context_window
 
 
 @runtime_checkable
 class Conversation(Protocol):
-    """A conversation, as far as a run needs one."""
+    """A conversation as a run needs it."""
 
     @property
     def keeps_rounds(self) -> bool:
-        """Whether a round is written down before its tools run, and as they end."""
+        """Whether a round is recorded before its tools run, and as they end."""
         ...
 
     async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:
-        """The messages to send to a model, beside these tools and instructions."""
+        """The messages to send to a model along with these tools and system prompt."""
         ...
 
     async def add(self, message: Message) -> Message:
-        """Add a message, durably where the history is durable; returns it as it is kept."""
+        """Add a message, durably if the history is durable; returns it as stored."""
         ...
 
     async def replace(self, message: Message) -> Message:
-        """Put a message in the place of the one with its id; raises `NotFound`."""
+        """Replace the message with the same id; raises `NotFound`."""
         ...
 
 
 @runtime_checkable
 class HasTail(Protocol):
-    """A conversation whose end can be read alone."""
+    """A conversation whose last messages can be read without the rest."""
 
     async def tail(self, count: int) -> Messages:
         """The last messages."""
@@ -77,11 +77,12 @@ class HasTail(Protocol):
 
 
 def conversation_of(history: Any, hooks: Mapping[str, Any] = EMPTY) -> Conversation:
-    """The conversation in whatever the caller has; None is an empty one.
+    """The adapter for whatever the caller passes; None is an empty conversation.
 
-    Messages, anything with `to_messages()`, dicts in any dialect, a request body, a document of
-    ours, a `ConversationHistory`, a `ChatHistory` or its blocking twin. `hooks` are called by the
-    latter two, after their own (`ChatHistory.with_hooks`); the others have none.
+    Accepts messages, anything with `to_messages()`, dicts in any dialect, a request body, a
+    canonical document, a `ConversationHistory`, a `ChatHistory` or its blocking variant. `hooks`
+    are called for the latter two, after their own (`ChatHistory.with_hooks`); the others ignore
+    them.
     """
     if hooks:
         expect(hooks, Mapping, "the hooks of a history")
@@ -104,7 +105,7 @@ def _stored(history: ChatHistory | BlockingChatHistory) -> Conversation:
 
 
 class SentConversation:
-    """Messages that were handed in, and what this run has added to them."""
+    """Messages that were passed in, and those added by this run."""
 
     __slots__ = ("_messages",)
 
@@ -127,13 +128,13 @@ class SentConversation:
         return message
 
     async def replace(self, message: Message) -> Message:
-        """Put a message in the place of the one with its id, in the run's own view."""
+        """Replace the message with the same id in the run's own view."""
         self._messages = _replaced(self._messages, message)
         return message
 
 
 class GrowingConversation:
-    """A `ConversationHistory`, whose policy says what may be added."""
+    """A `ConversationHistory`, whose policy decides what may be added."""
 
     __slots__ = ("_history",)
 
@@ -151,22 +152,22 @@ class GrowingConversation:
         return self._history.messages[-count:]
 
     async def add(self, message: Message) -> Message:
-        """Add a message; raises `OrderError` where the policy does not allow it."""
-        self._history.waive_system()  # the agent's instructions go with each request
+        """Add a message; raises `OrderError` if the policy forbids it."""
+        self._history.waive_system()  # the agent's system prompt is sent with each request
         self._history.add(message)
         return message
 
     async def replace(self, message: Message) -> Message:
-        """Put a message in the place of the one with its id, if the policy allows it there."""
+        """Replace the message with the same id, if the policy allows it."""
         self._history.replace(message.id, message)
         return message
 
 
 class SharedConversation(ABC):
-    """A conversation in a store, where other runs, and other programs, may be at it as well.
+    """A conversation in a store that other runs and programs may use at the same time.
 
-    That a call begins is written down before its tool runs, and no call is anybody's twice: who
-    comes second with a result for it is told so, and nothing is run.
+    A call is recorded before its tool runs, and no call is run twice: whoever records it second
+    gets a `Conflict`, and runs nothing.
     """
 
     __slots__ = ("_seen",)
@@ -175,27 +176,27 @@ class SharedConversation(ABC):
 
     def __init__(self) -> None:
         self._seen: int | None = None
-        """The version that this run knows all of; None: somebody else has written as well."""
+        """The version that this run has read completely; None if others have written since."""
 
     async def add(self, message: Message) -> Message:
-        """Add a message; durable when this returns, unless the history saves later.
+        """Add a message; durable on return, unless the history saves later.
 
-        Raises `Conflict` where another run has written down a result for one of its calls.
+        Raises `Conflict` if another run has recorded a result for one of its calls.
         """
         before = self._version
         claims = message.tool_results or begun_in(message)
         added = await (self._claimed(message) if claims else self._added(message))
-        self._note(before + 1 if self._version > before else before)  # as before: it is saved later
+        self._note(before + 1 if self._version > before else before)  # the same if saved later
         return added
 
     async def _claimed(self, message: Message) -> Message:
-        """Add results, or begin calls, unless somebody else has; decided by the store."""
+        """Add results or start calls, unless somebody else has; the store decides."""
         version = self._seen
         for _ in range(_ATTEMPTS):
             if version is not None:
                 with suppress(Conflict):
                     return await self._added(message, version)
-            version = self._version  # before reading: whatever is written later is a conflict
+            version = self._version  # before reading: later writes are conflicts
             _expect_first(message, await self._messages())
         return await self._added(message, version)
 
@@ -216,7 +217,7 @@ class SharedConversation(ABC):
 
 
 class KeptConversation(SharedConversation):
-    """A `ChatHistory`: cut to what the model takes when it is sent, each message stored."""
+    """A `ChatHistory`: truncated to the model's window when sent, each message stored."""
 
     __slots__ = ("_history",)
 
@@ -226,11 +227,11 @@ class KeptConversation(SharedConversation):
 
     @property
     def session(self) -> str:
-        """Which session it is."""
+        """The session's digest."""
         return self._history.identity.digest
 
     async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:
-        """The messages that fit."""
+        """The messages that fit the window."""
         before, room = self._version, _room(model, self._history.config)
         declared, told = _declared(tools), parts_from(system)
         window = await self._history.window(room, tools=declared, system=told)
@@ -244,7 +245,7 @@ class KeptConversation(SharedConversation):
         return found
 
     async def replace(self, message: Message) -> Message:
-        """Put a message in the place of the one with its id."""
+        """Replace the message with the same id."""
         return await self._history.replace(message.id, message)
 
     @property
@@ -259,10 +260,10 @@ class KeptConversation(SharedConversation):
 
 
 class BlockingConversation(SharedConversation):
-    """A `BlockingChatHistory`. Its calls run aside: they may block, and call what waits for them.
+    """A `BlockingChatHistory`. Its calls run on other threads: they may block, or run loops.
 
-    A cancelled run waits for the call it is in. What was being written is written then, and adding
-    it again, which the caller can't know, does not write it twice.
+    A cancelled run waits for the current call to finish. If that was a write, it has then happened,
+    and adding the same message again doesn't write it twice.
     """
 
     __slots__ = ("_cut_off", "_history")
@@ -274,11 +275,11 @@ class BlockingConversation(SharedConversation):
 
     @property
     def session(self) -> str:
-        """Which session it is."""
+        """The session's digest."""
         return self._history.identity.digest
 
     async def window(self, model: str | None, tools: Iterable[Any], system: Any) -> Messages:
-        """The messages that fit."""
+        """The messages that fit the window."""
         before, room = self._version, _room(model, self._history.config)
         window = partial(self._history.window, tools=_declared(tools), system=parts_from(system))
         found = await _ended(_aside(window, room))
@@ -292,7 +293,7 @@ class BlockingConversation(SharedConversation):
         return found
 
     async def replace(self, message: Message) -> Message:
-        """Put a message in the place of the one with its id."""
+        """Replace the message with the same id."""
         return await _ended(_aside(self._history.replace, message.id, message))
 
     @property
@@ -315,13 +316,13 @@ class BlockingConversation(SharedConversation):
 
 
 async def last_round(conversation: Conversation, model: str) -> Messages:
-    """The last messages, as far back as tells which calls wait: whatever the conversation's length.
+    """The last messages, far enough back to find pending calls, whatever the total length.
 
-    Nothing is cut, and no hook is called. A conversation of one's own may have no `tail`.
+    Nothing is truncated, and no hooks are called. Custom conversations may have no `tail`.
     """
     if not isinstance(conversation, HasTail):
         return await conversation.window(model, (), ())
-    count = _SOME
+    count = _TAIL_LENGTH
     while True:
         found = await conversation.tail(count)
         if len(found) < count or _waiting(found) is not None:
@@ -332,21 +333,21 @@ async def last_round(conversation: Conversation, model: str) -> Messages:
 def unanswered(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
     """The calls of the last round that have no result, in order.
 
-    None where somebody has spoken since: then the conversation has gone on without them, and a
-    result would stand in the wrong place.
+    Empty if other messages follow: the conversation has moved on, and a result would be out of
+    place.
     """
     return _waiting(messages) or ()
 
 
 def _waiting(messages: Sequence[Message]) -> tuple[ToolCall, ...] | None:
-    """As `unanswered`; None where that depends on what is before these messages."""
+    """Like `unanswered`; None if that depends on earlier messages."""
     answered: set[str] = set()
     for place in range(len(messages) - 1, -1, -1):
         message = messages[place]
         if message.role is Role.ASSISTANT:
             if calls := message.tool_calls:
                 return tuple(call for call in calls if call.id not in answered)
-            if place and messages[place - 1].role is not Role.ASSISTANT:  # else: one answer in two
+            if place and messages[place - 1].role is not Role.ASSISTANT:  # else: a split answer
                 return ()
         elif not message.tool_results and not begun_in(message):
             return ()
@@ -354,30 +355,30 @@ def _waiting(messages: Sequence[Message]) -> tuple[ToolCall, ...] | None:
     return None
 
 
-# --- calls that were begun
+# --- started calls
 
 
 def begun_in(message: Message) -> tuple[str, ...]:
-    """The ids of the calls that a tool message says were begun when it was written."""
+    """The ids of the calls that a tool message records as started."""
     if message.role is not Role.TOOL or not message.metadata:
         return ()
     found = message.metadata.get(BEGUN, ())
-    ids = found if isinstance(found, (list, tuple)) else ()  # anybody may write such a thing
+    ids = found if isinstance(found, (list, tuple)) else ()  # anybody may write such metadata
     return tuple(id for id in ids if isinstance(id, str))
 
 
 def with_begun(message: Message, ids: Sequence[str]) -> Message:
-    """A tool message that says of these calls that they begin now."""
+    """The tool message, recording that these calls start now."""
     return message.replace_unchecked(metadata=freeze_mapping({**message.metadata, BEGUN: ids}))
 
 
-# --- what the adapters have in common
+# --- shared helpers
 
 
 def _expect_first(new: Message, messages: Sequence[Message]) -> None:
-    """Raise where a result is for a call that has one, or a call begins that has begun.
+    """Raise if a result is for a call that has one, or a call starts that has already started.
 
-    Some models use an id again: as many results as calls have it, then all of them are answered.
+    Some models reuse ids: then there may be as many results as calls with that id.
     """
     asked = Counter(call.id for message in messages for call in message.tool_calls)
     answered = Counter(result.call_id for message in messages for result in message.tool_results)
@@ -386,7 +387,7 @@ def _expect_first(new: Message, messages: Sequence[Message]) -> None:
              for result in new.tool_results]  # fmt: skip
     taken += [max(answered[id], begun[id]) >= max(asked[id], 1) for id in begun_in(new)]
     if any(taken):
-        raise Conflict(_TAKEN)
+        raise Conflict(_TAKEN_OVER)
 
 
 def _replaced(messages: Messages, message: Message) -> Messages:
@@ -398,22 +399,22 @@ def _replaced(messages: Messages, message: Message) -> Messages:
 
 
 class _Reader(NamedTuple):
-    """A model, and how many tokens it is sent at most; None: as many as the history says."""
+    """A model, and the maximum tokens to send it; None: the limit of the history."""
 
     name: str | None
     context_window: int | None
 
 
 def _room(model: str | None, config: ChatHistoryConfig) -> _Reader:
-    """Tokens that the model takes; a limit that somebody has set holds for larger models too."""
+    """The tokens that the model accepts; an explicit limit also holds for larger models."""
     known = window_of(model or None)
-    if known is None or config.context_window == _USUAL_WINDOW:
+    if known is None or config.context_window == _DEFAULT_WINDOW:
         return _Reader(model, known)
     return _Reader(model, min(known, config.context_window))
 
 
 def _declared(tools: Iterable[Any]) -> list[AnyTool]:
-    """The definitions of tools, which is what is sent of them."""
+    """The definitions of tools, which is the part that is sent."""
     given = tools.values() if isinstance(tools, Mapping) else tools
     return [getattr(tool, "definition", tool) for tool in given]
 
@@ -426,7 +427,7 @@ def _aside(function: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
 
 
 async def _ended(running: asyncio.Future[T]) -> T:
-    """What comes of a call; cancelled, only when it has ended. Cancelled again, at once."""
+    """The result of a call; if cancelled, only after it has ended. A second cancel is immediate."""
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:

@@ -1,7 +1,7 @@
-"""What the type arguments of agents and contexts say, for when the program runs.
+"""Evaluates the type arguments of agents and contexts at run time.
 
-`Agent[Database, Place](model)` gives a `Place`, and a tool with a `RunContext[Database]` can't work
-without one: type checkers know both, and so does a run.
+`Agent[Database, Place](model)` returns a `Place`, and a tool with a `RunContext[Database]` needs
+one: type checkers know both, and so does a run.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _UNIONS = (Union, UnionType)
 
 
 def declared_output(kind: Any, agent: type) -> Any:
-    """What an agent gives by the type arguments of its class, `Agent[Deps, Out]`; None: text."""
+    """The output type from the type arguments of a class, `Agent[Deps, Out]`; None: text."""
     found = _second_argument(kind, agent)
     if isinstance(found, (str, typing.ForwardRef)):
         msg = (
-            "the output type of an Agent[…] is written as text, which can't be looked up when the"
-            " program runs: write the type itself, or give it as output=…"
+            "the output type of an Agent[…] is written as a string, which can't be resolved at run"
+            " time: write the type itself, or pass it as output=…"
         )
         raise InvalidInputError(msg)
     says_nothing = isinstance(found, typing.TypeVar) or any(found is each for each in _SAY_NOTHING)
@@ -55,7 +55,7 @@ def _second_argument(kind: Any, agent: type) -> Any:
 
 
 def wanted_deps(context: Any) -> Any:
-    """The `X` of a `RunContext[X]`, if there has to be one; None where it may be left out."""
+    """The `X` of a `RunContext[X]` if it is required; None if it is optional."""
     origin, arguments = get_origin(context), get_args(context)
     if origin is RunContext:
         return None if _may_be_none(arguments[0]) else arguments[0]
@@ -77,10 +77,10 @@ _known: WeakKeyDictionary[Callable[..., Any], Any] = WeakKeyDictionary()
 
 
 def deps_of_function(function: Callable[..., Any]) -> Any:
-    """The `deps` that a hook, or other function of an agent, wants; None: it does without."""
+    """The `deps` type that a hook or other function needs; None if it needs none."""
     try:
         if function not in _known:
             _known[function] = wanted_deps(context_of(function))
         return _known[function]
-    except TypeError:  # an object that can't be remembered
+    except TypeError:  # an unhashable or unreferenceable object
         return wanted_deps(context_of(function))

@@ -1,4 +1,4 @@
-"""Embeddings of texts, by the model of an agent."""
+"""Embeddings from the model of an agent."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from dragoman.transport.model import Model
 
 
 class Embeds:
-    """What has a model, and may ask it for embeddings."""
+    """A mixin for objects whose model may offer embeddings."""
 
     @property
     @abstractmethod
     def model(self) -> Model:
-        """The model that is asked."""
+        """The model to use."""
 
     async def embed_query(self, text: str, **settings: Any) -> Embedding:
-        """A text's place in the model's space."""
+        """The text's embedding vector."""
         expect(text, str, "the text to embed")
         found: Embedding = await self._embedder()(text, **settings)
         return found
 
     async def embed_documents(self, texts: Iterable[str], **settings: Any) -> Embeddings:
-        """The places of several texts, in their order."""
+        """The embedding vectors of several texts, in order."""
         if isinstance(texts, str):
-            msg = "embed_documents takes a list of texts; for one there is embed_query"
+            msg = "embed_documents takes a list of texts; use embed_query for a single one"
             raise InvalidInputError(msg)
         expect(texts, Iterable, "the texts to embed")
         found: Embeddings = await self._embedder()(list(texts), **settings)
@@ -48,6 +48,6 @@ class Embeds:
     def _embedder(self) -> Any:
         embed = getattr(self.model, "embed", None)
         if embed is None:
-            msg = f"{self.model.name} has no embeddings"
+            msg = f"{self.model.name} does not support embeddings"
             raise ConfigError(msg)
         return embed

@@ -1,8 +1,8 @@
-"""Events that a coroutine emits, for somebody who goes through them.
+"""Lets a coroutine emit events to the code that iterates over them.
 
-A run is one coroutine that says `await emitted(event)`, at whatever depth. Whoever goes through
-`events_of` it runs it in their own task, with their own context variables, up to the next event;
-there it stands still until they ask for another one, as an async generator does at `yield`.
+A run is one coroutine that calls `await emitted(event)`, at any depth. Iterating over `events_of`
+it runs it in the iterating task, with that task's context variables, up to the next event; there it
+pauses until the next one is requested, as an async generator does at `yield`.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from typing import Any, Self
 
 
 class Emittable:
-    """What can be emitted."""
+    """Base class of events that can be emitted."""
 
     __slots__ = ()
 
 
 class _Left(asyncio.CancelledError):
-    """Who went through the events has left; raised where the coroutine stands.
+    """Raised in the coroutine when the consumer of its events has left.
 
-    Not `GeneratorExit`: what that is thrown into may not wait for anything any more.
+    Not `GeneratorExit`, because code that receives that may not await anything any more.
     """
 
 
 @types.coroutine
 def emitted(event: Emittable) -> Generator[Any, Any, None]:
-    """Hand an event out; who awaits this goes on when the next one is asked for."""
-    yield event  # past all that awaits the coroutine, to `events_of`
+    """Emit an event; resumes when the next one is requested."""
+    yield event  # passes through all awaiting coroutines, up to `events_of`
 
 
 async def events_of(play: Callable[[], Coroutine[Any, Any, Any]]) -> AsyncGenerator[Any]:
-    """What a coroutine emits. Leaving early cancels it where it stands, and waits for its end."""
+    """The events of a coroutine. Leaving early cancels it, and waits for its end."""
     coroutine = play()
     while True:
         try:
@@ -54,16 +54,16 @@ async def events_of(play: Callable[[], Coroutine[Any, Any, Any]]) -> AsyncGenera
 
 
 class _Waiting:
-    """Awaited, takes a coroutine on to its next event, and gives that; None: it has ended.
+    """Awaitable that runs a coroutine to its next event, and returns it; None at the end.
 
-    What the coroutine waits for, and what is thrown into it, passes through untouched.
+    What the coroutine awaits, and what is thrown into it, passes through unchanged.
     """
 
     __slots__ = ("_coroutine", "_first")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any], first: Any) -> None:
         self._coroutine = coroutine
-        self._first: Any = first  # what it waits for already
+        self._first: Any = first  # what it is already waiting for
 
     def __await__(self) -> Self:
         return self
@@ -78,15 +78,15 @@ class _Waiting:
         return first
 
     def send(self, value: Any) -> Any:
-        """Go on."""
+        """Resume."""
         return self._passed(self._coroutine.send(value))
 
     def throw(self, *error: Any) -> Any:
-        """Go on with an exception: the task is cancelled, for one."""
+        """Resume with an exception, such as a cancellation."""
         return self._passed(self._coroutine.throw(*error))
 
     def close(self) -> None:
-        """End at once, without waiting for anything."""
+        """End at once, without awaiting anything."""
         self._coroutine.close()
 
     def _passed(self, waited: Any) -> Any:
@@ -96,7 +96,7 @@ class _Waiting:
 
 
 class _Leaving(_Waiting):
-    """Awaited, cancels a coroutine, and runs it to its end; nobody hears what it emits."""
+    """Awaitable that cancels a coroutine and runs it to its end, discarding its events."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
-"""What happens while an agent works, one event at a time.
+"""Events of an agent's run.
 
-`agent.stream(...).events()` goes through them; chunks are made of them.
+Iterate over them with `agent.stream(...).events()`; chunks are made from them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StepStarted(Shown, Emittable):
-    """The model is about to be asked, for the first time or again after tools."""
+    """A request to the model is about to be sent, the first or one after tools."""
 
     step: int
 
@@ -31,7 +31,7 @@ class StepStarted(Shown, Emittable):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TextDelta(Shown, Emittable):
-    """More of the answer's text."""
+    """More text of the answer."""
 
     text: str
 
@@ -41,7 +41,7 @@ class TextDelta(Shown, Emittable):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ThinkingDelta(Shown, Emittable):
-    """More of what the model thinks."""
+    """More thinking of the model."""
 
     text: str
 
@@ -51,14 +51,14 @@ class ThinkingDelta(Shown, Emittable):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PartialOutput(Shown, Emittable):
-    """The typed output as far as it has come: plain JSON values, not yet checked."""
+    """The typed output so far: plain JSON values, not validated yet."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answered(Shown, Emittable):
-    """The model's whole answer to one request."""
+    """The model's complete response to one request."""
 
     response: Response
 
@@ -68,7 +68,7 @@ class Answered(Shown, Emittable):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ToolStarted(Shown, Emittable):
-    """A tool begins to run."""
+    """A tool starts."""
 
     call: ToolCall
 
@@ -78,7 +78,7 @@ class ToolStarted(Shown, Emittable):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ToolFinished(Shown, Emittable):
-    """A tool has ended, well or not; or was not run at all, and the result says why."""
+    """A tool has ended, successfully or not; or was not run, and the result says why."""
 
     call: ToolCall
     result: ToolResult
@@ -92,7 +92,7 @@ class ToolFinished(Shown, Emittable):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MessageAdded(Shown, Emittable):
-    """The conversation has grown by a message; where it is kept, it is durable now."""
+    """A message was added to the conversation; durably, if the history is stored."""
 
     message: Message
 
@@ -102,7 +102,7 @@ class MessageAdded(Shown, Emittable):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AskedAgain(Shown, Emittable):
-    """The answer was no use: what was told of it is void, and the model, or another, is asked."""
+    """The answer was unusable: discard what was streamed of it; the request is repeated."""
 
     reason: str
 
@@ -112,7 +112,7 @@ class AskedAgain(Shown, Emittable):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class HandedOver(Shown, Emittable):
-    """Another agent goes on with the conversation."""
+    """Another agent continues the conversation."""
 
     name: str
 
@@ -122,7 +122,7 @@ class HandedOver(Shown, Emittable):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RunFinished(Shown, Emittable):
-    """The run is over."""
+    """The run has ended."""
 
     result: Result[Any]
 
@@ -132,12 +132,12 @@ class RunFinished(Shown, Emittable):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SubAgentEvent(Shown, Emittable):
-    """Something happens in an agent that a tool asks: one made by `as_tool`, or with `within=`."""
+    """An event of an agent called by a tool: one made with `as_tool`, or called with `within=`."""
 
     call: ToolCall
-    """The call, of the run that is followed, which the tool answers."""
+    """The call in the outer run that the tool answers."""
     event: AgentEvent
-    """What happens there; again a `SubAgentEvent`, where that agent's tool asks another one."""
+    """The inner event; a `SubAgentEvent` again, if that agent's tool calls another agent."""
 
     def _sizes(self) -> Iterator[str]:
         yield repr(self.call)
@@ -158,4 +158,4 @@ AgentEvent = (
     | RunFinished
     | SubAgentEvent
 )
-"""All that can happen."""
+"""Any event of a run."""

@@ -1,4 +1,4 @@
-"""`ToolExecutor`: runs the calls of an answer, and makes a result of whatever comes of them."""
+"""`ToolExecutor`: runs tool calls, and turns every outcome into a result."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from dragoman.model.value import expect, expect_number
 _Bounded = Callable[[ToolCall, ToolResult], ToolResult]
 
 MAX_CHARS = 400_000
-"""About 100,000 tokens: more leaves no room for the conversation in most models."""
+"""About 100,000 tokens: more would fill the context window of most models."""
 MAX_MEDIA_BYTES = 32 * 1024 * 1024
-"""About what the largest request has room for that any provider takes."""
+"""About the maximum size of a request at any provider."""
 
 
 class ToolExecutor:
-    """Runs tools: up to `limit` at a time (1: one after the other), each for `timeout` seconds.
+    """Runs up to `limit` tools concurrently (1: sequentially), each for up to `timeout` seconds.
 
-    A result of more than `max_chars` characters (of text, or of data as JSON), or of more than
-    `max_media_bytes`, is not shown, nor cut: the model is told how large it is, and what it may be.
+    A result of more than `max_chars` characters (of text, or of data as JSON) or `max_media_bytes`
+    is replaced, not truncated: the model is told its size and the limit.
 
-    Async functions run on the loop, others on threads. Nothing that a tool does is raised here:
-    exceptions, unknown tools and arguments that don't fit become error results, which tell the
-    model what to do. Only what ends the program (`KeyboardInterrupt`, `SystemExit`) gets out, when
-    the other tools have been cancelled and have ended.
+    Async functions run on the event loop, others on threads. Failures of tools are not raised:
+    exceptions, unknown tools and invalid arguments become error results, which tell the model what
+    to do. Only `KeyboardInterrupt` and `SystemExit` propagate, after the other tools have been
+    cancelled and have ended.
 
-    Who waits no longer than `timeout`, or is cancelled, leaves a thread behind that goes on until
-    its function returns: Python has no way to stop it. It does not keep the program from exiting.
+    After a timeout or a cancellation, a thread keeps running until its function returns, because
+    Python can't stop it. It doesn't keep the program from exiting.
     """
 
     def __init__(
@@ -55,16 +55,16 @@ class ToolExecutor:
         _check_size(max_chars, "max_chars")
         _check_size(max_media_bytes, "max_media_bytes")
         self.limit = limit
-        """How many tools run at a time; None: as many as there are calls."""
+        """Maximum number of concurrent tools; None: unlimited."""
         self.timeout = timeout
-        """Seconds that a tool may take which has no `timeout` of its own; None: any."""
+        """Timeout in seconds for tools without a `timeout` of their own; None: unlimited."""
         self.max_chars = max_chars
-        """Characters that a result may have of a tool with no `max_chars` of its own; None: any."""
+        """Maximum characters per result, for tools without `max_chars`; None: unlimited."""
         self.max_media_bytes = max_media_bytes
-        """Bytes that the pictures and other media of a result may have together; None: any."""
+        """Maximum total bytes of media per result; None: unlimited."""
 
     def runs_at_once(self, count: int) -> bool:
-        """Whether that many calls would all be begun at once."""
+        """Whether that many calls would all start at once."""
         return self.limit is None or count <= self.limit
 
     def execute(
@@ -73,11 +73,11 @@ class ToolExecutor:
         tools: Mapping[str, Tool[..., Any]],
         context: RunContext[Any] | None = None,
     ) -> AsyncGenerator[ToolStarted | ToolFinished]:
-        """Run the calls; the events come as they happen.
+        """Run the calls and yield events as they happen.
 
-        A tool begins when its `ToolStarted` has been taken and the next event is asked for. A call
-        that can't be run has a `ToolFinished` only. Closing the generator cancels what runs and
-        waits for its end.
+        A tool starts when its `ToolStarted` has been taken and the next event is requested. A call
+        that can't be run only has a `ToolFinished`. Closing the generator cancels running tools and
+        waits for them.
         """
         _check(calls, tools, context)
         run = self._run if self._is_executed_elsewhere else self.run
@@ -90,7 +90,7 @@ class ToolExecutor:
         tools: Mapping[str, Tool[..., Any]],
         context: RunContext[Any] | None = None,
     ) -> list[ToolResult]:
-        """Run the calls; the results are in the order of the calls."""
+        """Run the calls; returns the results in the order of the calls."""
         _check(calls, tools, context)
         collecting = _Collecting(partial(self.bounded, tools=tools))
         await self.run(calls, tools, context, collecting)
@@ -103,10 +103,10 @@ class ToolExecutor:
         context: RunContext[Any] | None,
         listener: Listener,
     ) -> None:
-        """Run the calls; the listener is told what happens. It is what agents call.
+        """Run the calls and report to the listener. This is what agents call.
 
-        Results are as they are: `bounded` is for who has looked at them. An executor of one's own
-        overrides this, or `execute`.
+        Results are not limited in size here; `bounded` does that after hooks have seen them. A
+        custom executor overrides this, or `execute`.
         """
         if self._is_executed_elsewhere:
             await _listened(self.execute(calls, tools, context), listener)
@@ -115,7 +115,7 @@ class ToolExecutor:
 
     @property
     def _is_executed_elsewhere(self) -> bool:
-        """Whether somebody has written an `execute` of their own, which agents are to use."""
+        """Whether a subclass overrides `execute`, which agents then use."""
         return type(self).execute is not ToolExecutor.execute
 
     async def _run(
@@ -126,7 +126,7 @@ class ToolExecutor:
         listener: Listener,
     ) -> None:
         jobs = Jobs(tools, context, self.timeout)
-        inbox: Inbox | None = getattr(listener, "inbox", None)  # of a run: tools may ask agents
+        inbox: Inbox | None = getattr(listener, "inbox", None)  # of a run: tools may call agents
         if inbox is None and (self.limit == 1 or len(calls) == 1):
             await one_by_one(calls, jobs, listener)
         elif calls:
@@ -135,7 +135,7 @@ class ToolExecutor:
     def bounded(
         self, call: ToolCall, result: ToolResult, tools: Mapping[str, Tool[..., Any]]
     ) -> ToolResult:
-        """The result of a call; or an error result that says so, where it is too large."""
+        """The result of a call; an error result if it is too large."""
         tool = tools.get(call.name)
         return bounded(call, result, tool, self.max_chars, self.max_media_bytes)
 
@@ -144,7 +144,7 @@ class ToolExecutor:
 
 
 async def _listened(events: AsyncGenerator[ToolStarted | ToolFinished], listener: Listener) -> None:
-    """Tell a listener of events, one at a time."""
+    """Report events to a listener, one at a time."""
     async with aclosing(events):
         async for event in events:
             if isinstance(event, ToolStarted):
@@ -154,7 +154,7 @@ async def _listened(events: AsyncGenerator[ToolStarted | ToolFinished], listener
 
 
 class _Telling:
-    """Tells whoever goes through the events."""
+    """Emits events to the code that iterates over them."""
 
     def __init__(self, bounded: _Bounded) -> None:
         self._bounded = bounded
@@ -168,7 +168,7 @@ class _Telling:
 
 
 class _Collecting:
-    """Keeps the results, by the identity of their calls; one may be there several times."""
+    """Collects results by the identity of their calls; one call may occur several times."""
 
     def __init__(self, bounded: _Bounded) -> None:
         self._bounded = bounded
@@ -184,7 +184,7 @@ class _Collecting:
 
 def _check_size(value: object, what: str) -> None:
     if value is not None and (type(value) is not int or value < 1):
-        msg = f"{what} of results must be a whole number from 1 on, or None"
+        msg = f"{what} of results must be a positive integer or None"
         raise InvalidInputError(msg)
 
 
@@ -205,7 +205,7 @@ def _check(calls: object, tools: object, context: object) -> None:
 
 def _check_options(limit: object, timeout: object) -> None:
     if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):
-        msg = "the limit of tools that run at a time must be a whole number from 1 on, or None"
+        msg = "the limit of concurrent tools must be a positive integer or None"
         raise InvalidInputError(msg)
     expect_number(timeout, "the timeout of tools")
     if timeout is not None and not timeout > 0:  # type: ignore[operator]  # it is a number

@@ -1,4 +1,4 @@
-"""What a model is told where a tool has no result to give: in words that it can act on."""
+"""Error results for tool calls, worded so that the model can act on them."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from dragoman.model.jsontext import loads
 from dragoman.model.tools import ToolCall, ToolResult, make_result
 
 MAX_CHARS = 8_000
-"""How much of an error's text is told."""
+"""Maximum characters of an error text."""
 _NAME_CHARS = 100
 
 
 def unknown(call: ToolCall, names: Iterable[str]) -> ToolResult:
-    """There is no such tool, but others."""
+    """There is no tool of that name."""
     known = ", ".join(f"`{name}`" for name in names)
     others = f"The tools are: {known}." if known else "There are no tools: answer without them."
     return failure(call, f"There is no tool named {_named(call)}. {others}")
 
 
 def unfit(call: ToolCall, error: Exception) -> ToolResult:
-    """The arguments are not what the tool takes."""
+    """The arguments don't match the tool's schema."""
     reason = _text(error) if isinstance(error, InvalidInputError) else _told(error)
     return failure(call, f"{_named(call)} was not run: {reason}. Correct this and call it again.")
 
 
 def unreadable(call: ToolCall) -> ToolResult:
-    """The arguments are no JSON object."""
+    """The arguments are not a JSON object."""
     reason = "the arguments are not a JSON object"
     try:
         loads(call.raw or "")
@@ -38,7 +38,7 @@ def unreadable(call: ToolCall) -> ToolResult:
 
 
 def late(call: ToolCall, seconds: float) -> ToolResult:
-    """The tool took too long."""
+    """The tool timed out."""
     unit = "second" if seconds == 1 else "seconds"
     return failure(
         call,
@@ -48,7 +48,7 @@ def late(call: ToolCall, seconds: float) -> ToolResult:
 
 
 def cancelled(call: ToolCall) -> ToolResult:
-    """The tool was cancelled, and not by whoever waits for it."""
+    """The tool was cancelled by other code than the run."""
     return failure(
         call,
         f"{_named(call)} was cancelled before it ended."
@@ -57,7 +57,7 @@ def cancelled(call: ToolCall) -> ToolResult:
 
 
 def failed(call: ToolCall, error: BaseException) -> ToolResult:
-    """The tool raised this."""
+    """The tool raised an exception."""
     advice = _text(error) if isinstance(error, ToolError) else ""
     if isinstance(error, ToolRetry):
         asked = f"{_named(call)} asks to be called again"
@@ -68,7 +68,7 @@ def failed(call: ToolCall, error: BaseException) -> ToolResult:
 
 
 def failure(call: ToolCall, text: str) -> ToolResult:
-    """An error result for a call, its text cut where it is too long."""
+    """An error result for a call, with its text truncated if too long."""
     if len(text) > MAX_CHARS:
         text = f"{text[:MAX_CHARS]}… (cut: the first {MAX_CHARS:,} of {len(text):,} characters)"
     text = whole_characters(text)
@@ -81,14 +81,14 @@ def _named(call: ToolCall) -> str:
 
 
 def _original(error: BaseException) -> BaseException:
-    """What the tool raised, where Python lets no coroutine raise it."""
+    """The tool's own exception, which Python wraps if a coroutine may not raise it."""
     cause = error.__cause__
     is_wrapped = type(error) is RuntimeError and isinstance(cause, (StopIteration, GeneratorExit))
     return cause if is_wrapped and cause is not None else error
 
 
 def _told(error: BaseException) -> str:
-    """The type and text of an exception, and of those that it is a group of."""
+    """The type and text of an exception, and of the members of an exception group."""
     told = ": ".join(filter(None, (type(error).__name__, _text(error))))
     inner = "; ".join(_leaves(error))
     return f"{told}: {inner}" if inner else told
@@ -105,7 +105,7 @@ def _leaves(error: BaseException) -> Iterator[str]:
 
 
 def _text(error: BaseException) -> str:
-    """What the exception says; nothing where not even that works."""
+    """The text of an exception; empty if even that raises."""
     try:
         return str.__str__(str(error))
     except Exception:  # noqa: BLE001 - a tool's own class, which may do anything

@@ -1,4 +1,4 @@
-"""Agents that work for other agents: as a tool of theirs, or in their place."""
+"""Agents that work for other agents: as a tool, or by taking over the conversation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SUPERFLUOUS = "Nothing was done: the conversation has been handed over by anoth
 
 
 class Handoff(Generic[DepsT_contra]):
-    """Another agent that a model may hand the conversation over to. See `Agent.as_handoff`."""
+    """An agent that a model may hand the conversation over to. See `Agent.as_handoff`."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class Handoff(Generic[DepsT_contra]):
     ) -> None:
         self.agent = agent
         self.setup = setup
-        """How that agent works, when it is asked."""
+        """Returns that agent's setup at the time of the handoff."""
         self.definition = ToolDefinition(name, description, _NO_PARAMETERS)
 
     @property
     def name(self) -> str:
-        """What the model, and the result, calls the other agent."""
+        """The name of the other agent, for the model and in the result."""
         return self.definition.name
 
     def __repr__(self) -> str:
@@ -50,20 +50,20 @@ class Handoff(Generic[DepsT_contra]):
 
 
 def accepted(call: ToolCall) -> ToolResult:
-    """What is said to a call that hands the conversation over."""
+    """The result of a call that hands the conversation over."""
     told = f"The conversation has been handed over to `{call.name}`, who answers from here on."
     return ToolResult.success(call.id, told, tool_name=call.name)
 
 
 def superfluous(call: ToolCall) -> ToolResult:
-    """What is said to a further one in the same answer."""
+    """The result of a further handoff in the same answer."""
     return ToolResult.error(call.id, _SUPERFLUOUS, tool_name=call.name)
 
 
 def handed_over(first: Setup, other: Setup) -> Setup:
-    """How a run goes on with another agent: with all that is its own.
+    """The setup with which a run continues after a handoff.
 
-    The limits, the output that was asked for, and who is told of it stay those of the call.
+    The limits, the requested output and the hooks stay those of the original call.
     """
     hooks = replace(
         other.hooks,
@@ -84,7 +84,7 @@ def handed_over(first: Setup, other: Setup) -> Setup:
 
 
 def _streams(context: RunContext[Any]) -> bool:
-    """Whether somebody follows what the run says, as it is said."""
+    """Whether the run streams and somebody consumes its events."""
     run: Run | None = context.run
     return run is not None and run.streams and run.is_heard
 
@@ -92,8 +92,8 @@ def _streams(context: RunContext[Any]) -> bool:
 def as_tool(
     agent: Agent[DepsT_contra, OutT_co], name: str, description: str
 ) -> Tool[..., Coroutine[Any, Any, Result[OutT_co]], RunContext[DepsT_contra]]:
-    """A tool that asks an agent, and gives what it answers."""
-    from dragoman.agent.checks import wanting_deps  # it has to do with agents as a whole
+    """A tool that calls an agent and returns its result."""
+    from dragoman.agent.checks import wanting_deps  # imported here: it depends on agents as a whole
 
     @tool(name=name, description=description)
     async def ask(prompt: str, run: RunContext[DepsT_contra]) -> Result[OutT_co]:
@@ -103,11 +103,11 @@ def as_tool(
             result = await agent.send(prompt, deps=run.deps, within=run)
         if result.deferred:
             names = ", ".join(f"`{call.name}`" for call in result.deferred)
-            msg = f"it needs somebody to decide about its calls of {names}, and nobody was asked"
+            msg = f"its calls to {names} need approval, and there is no `approve` function"
             raise ToolError(msg)
         return result
 
     wanting = wanting_deps(agent._setup)  # pyright: ignore[reportPrivateUsage]  # ours
-    if wanting is not None:  # it can't work without what that agent can't work without
+    if wanting is not None:  # the tool needs what that agent needs
         ask.context = RunContext[wanting[1]]  # type: ignore[valid-type]  # made when the program runs
     return ask

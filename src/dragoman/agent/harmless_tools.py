@@ -1,4 +1,4 @@
-"""Tools that do no harm: what time it is, and sums. For chats, in a terminal or on a page."""
+"""Example tools without side effects, for chats: the current time, and arithmetic."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from dragoman.errors import ToolRetry
 from dragoman.model.functions.tool import tool
 
-_MOST_BITS = 10_000
-_LONGEST = 200
+_MAX_BITS = 10_000
+_MAX_CHARS = 200
 
 
 @tool
@@ -29,14 +29,14 @@ def now(timezone: str = "") -> str:
 
 
 def _zone(name: str) -> ZoneInfo:
-    """A time zone by its name, or by that of a city in it, which small models name."""
+    """A time zone by name, or by the name of a city in it, as small models write it."""
     city = name.rpartition(",")[0] or name
     wanted = city.rpartition("/")[2].strip().replace(" ", "_").lower()
     named = [each for each in available_timezones() if each.rpartition("/")[2].lower() == wanted]
     try:
         return ZoneInfo(name if name in available_timezones() else min(named, key=len))
     except (KeyError, OSError, ValueError):
-        msg = "there is no such time zone; name one as in Europe/Zurich"
+        msg = "unknown time zone; use a name such as Europe/Zurich"
         raise ToolRetry(msg) from None
 
 
@@ -47,16 +47,16 @@ def calculate(expression: str) -> str:
     Args:
         expression: Numbers and + - * / // % ** ( ), such as 6 * (7 + 1).
     """
-    if len(expression) > _LONGEST:
-        msg = f"an expression has no more than {_LONGEST} characters"
+    if len(expression) > _MAX_CHARS:
+        msg = f"the expression must not exceed {_MAX_CHARS} characters"
         raise ToolRetry(msg)
     try:
         parsed = ast.parse(expression.strip(), mode="eval")
         return str(_value(parsed.body))
     except ZeroDivisionError:
-        problem = "that divides by zero"
+        problem = "division by zero"
     except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
-        problem = "that is no arithmetic expression that can be calculated"
+        problem = "not a valid arithmetic expression"
     raise ToolRetry(problem)
 
 
@@ -86,10 +86,10 @@ def _value(node: ast.AST) -> float:
 
 
 def _done(op: ast.AST, *numbers: float) -> float:
-    if isinstance(op, ast.Pow) and _bits(*numbers) > _MOST_BITS:
+    if isinstance(op, ast.Pow) and _bits(*numbers) > _MAX_BITS:
         raise OverflowError
     result = _OPERATIONS[type(op)](*numbers) if type(op) in _OPERATIONS else None
-    if not isinstance(result, (int, float)):  # the root of a negative number, say
+    if not isinstance(result, (int, float)):  # such as the square root of a negative number
         raise ValueError  # noqa: TRY004 - all that is no number here is one thing to the caller
     return result
 

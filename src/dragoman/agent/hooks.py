@@ -1,4 +1,4 @@
-"""What is called before and after the steps of a run."""
+"""Hooks: functions called before and after the steps of a run."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ T = typing.TypeVar("T")
 DepsT_contra = TypeVar("DepsT_contra", default=Any, contravariant=True)
 Hook: TypeAlias = Callable[..., Any]
 Soon: TypeAlias = T | Awaitable[T]
-"""What a function, plain or async, returns."""
+"""The return type of a function that may be plain or async."""
 
 
 @made_by_alias
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Hooks(Generic[DepsT_contra]):
-    """Functions, plain or async, that are called on the way, each with the `RunContext` last.
+    """Plain or async functions called during a run, each with the `RunContext` as last argument.
 
-    What a hook returns takes the place of what it was given, and must be of its kind; None leaves
-    it as it is. One that raises stops the run with that exception, with two exceptions: a
-    `ToolError` raised before a tool call is the call's result (the tool is not run), and a
-    `ToolRetry` raised before an output goes back to the model as advice.
+    The return value of a hook replaces its first argument, and must be of the same type; None
+    leaves it unchanged. An exception ends the run, with two exceptions: a `ToolError` raised before
+    a tool call becomes the call's result (the tool is not run), and a `ToolRetry` raised before an
+    output goes back to the model as advice.
     """
 
     before_send: Callable[[Message, RunContext[DepsT_contra]], Soon[Message | None]] | None = None
-    """`(prompt, run)`: the user's message, before it becomes part of the conversation."""
+    """`(prompt, run)`: the user's message, before it is added to the conversation."""
     after_send: (
         Callable[[Result[Any], RunContext[DepsT_contra]], Soon[Result[Any] | None]] | None
     ) = None
-    """`(result, run)`: when everything is done."""
+    """`(result, run)`: at the end of the run."""
     before_response: Callable[[Request, RunContext[DepsT_contra]], Soon[Request | None]] | None = (
         None
     )
@@ -51,19 +51,19 @@ class Hooks(Generic[DepsT_contra]):
     after_response: Callable[[Response, RunContext[DepsT_contra]], Soon[Response | None]] | None = (
         None
     )
-    """`(response, run)`: after each answer."""
+    """`(response, run)`: after each response."""
     before_tool_call: (
         Callable[[ToolCall, RunContext[DepsT_contra]], Soon[ToolCall | ToolResult | None]] | None
     ) = None
-    """`(call, run)`: before a tool is run; may return another call, or a result in its place."""
+    """`(call, run)`: before a tool runs; may return another call, or a result to use instead."""
     after_tool_call: (
         Callable[[ToolCall, ToolResult, RunContext[DepsT_contra]], Soon[ToolResult | None]] | None
     ) = None
-    """`(call, result, run)`: after a tool was run."""
+    """`(call, result, run)`: after a tool has run."""
     before_output: Callable[[Any, RunContext[DepsT_contra]], Any] | None = None
-    """`(value, run)`: before an output, typed or the text of the answer, is given back."""
+    """`(value, run)`: before an output, typed or the text of the answer, is returned."""
     on_event: Callable[[AgentEvent, RunContext[DepsT_contra]], Soon[object]] | None = None
-    """`(event, run)`: each event, as it happens; what it returns counts for nothing."""
+    """`(event, run)`: on each event; the return value is ignored."""
 
     def __post_init__(self) -> None:
         for each in fields(self):
@@ -73,7 +73,7 @@ class Hooks(Generic[DepsT_contra]):
                 raise InvalidInputError(msg)
 
     def given(self) -> Iterator[tuple[str, Hook]]:
-        """The hooks that there are, by name."""
+        """The hooks that are set, by name."""
         for name in self.__slots__:
             hook = getattr(self, name)
             if hook is not None:
@@ -86,9 +86,9 @@ class Hooks(Generic[DepsT_contra]):
 async def hooked(
     hook: Hook | None, value: Any, *rest: Any, kinds: type | tuple[type, ...] | None = None
 ) -> Any:
-    """The value, or what the hook returned in its place; `rest` are its further arguments.
+    """The value, or the replacement returned by the hook; `rest` are its other arguments.
 
-    That must be of the same type, or of these kinds.
+    The replacement must be of the same type, or of one of `kinds`.
     """
     if hook is None:
         return value
@@ -98,5 +98,5 @@ async def hooked(
     if answer is None:
         return value
     kind = type(value)
-    expect(answer, kinds or kind, f"what a hook returns in the place of a {kind.__name__}")
+    expect(answer, kinds or kind, f"the return value of a hook for a {kind.__name__}")
     return answer

@@ -1,7 +1,7 @@
-"""Python values as JSON has them, whatever they are: frozen, bounded, and fit to be sent anywhere.
+"""Converts any Python value to JSON: frozen, bounded, and valid for every provider.
 
-JSON has no NaN, and many readers no integers beyond 4096 bits: they become text. A set has no
-order, so its items are sorted: the same result is the same text.
+JSON has no NaN, and many parsers no integers beyond 4096 bits: both become text. Sets are sorted,
+so that equal results give equal text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dragoman.model.media import Audio, File, Image, Media, Video, sniff
 from dragoman.model.tools import ResultPart
 
 MAX_ITEMS = 1_000_000
-"""How many values there may be in one result. A few lists within each other can be endless."""
+"""Maximum number of values in one result. A few nested lists can be endless."""
 
 _SNIFF_BYTES = 32
 _MEDIA: dict[str, type[Image | Audio | Video | File]] = {
@@ -38,7 +38,7 @@ _SEQUENCES = (Sequence, AbstractSet, ValuesView)
 
 
 def whole_characters(text: str) -> str:
-    """The text without halves of characters, which most servers refuse to read."""
+    """The text without lone surrogates, which most servers reject."""
     if text.isascii():
         return text
     try:
@@ -49,9 +49,9 @@ def whole_characters(text: str) -> str:
 
 
 def of_bytes(value: bytes | bytearray | memoryview) -> str | Image | Audio | Video | File:
-    """Media where the first bytes tell so, and text where it is text.
+    """Media if the first bytes identify it, or text if it is text.
 
-    Anything else is refused: a file that no provider takes would stay in the conversation, and
+    Everything else is rejected: a file that no provider accepts would stay in the conversation and
     make every later request fail.
     """
     content = bytes(value)
@@ -62,27 +62,27 @@ def of_bytes(value: bytes | bytearray | memoryview) -> str | Image | Audio | Vid
     text = content.decode("utf-8", "replace")
     if mime or "\0" in text or text.encode("utf-8") != content:
         msg = (
-            f"{len(content):,} bytes that are neither text nor media of a known kind;"
-            " a tool can return an Image, Audio, Video or File that says what it is"
+            f"{len(content):,} bytes that are neither text nor a known media type;"
+            " return an Image, Audio, Video or File with its type instead"
         )
         raise InvalidInputError(msg)
     return text
 
 
 class Walk:
-    """One value as JSON, and the media that were found in it."""
+    """Converts one value to JSON, collecting the media in it."""
 
     def __init__(self) -> None:
         self.media: list[ResultPart] = []
         self._left = MAX_ITEMS
 
     def json(self, value: Any, depth: int = 0) -> Any:
-        """The value as frozen JSON; raises where it can't be, in words that quote nothing."""
+        """The value as frozen JSON; raises if that is impossible, without quoting it."""
         kind = type(value)
         if kind in _SCALARS:
             return _scalar(value)
         if depth > MAX_DEPTH:
-            msg = f"it nests deeper than {MAX_DEPTH} levels, or holds itself"
+            msg = f"it nests deeper than {MAX_DEPTH} levels, or contains itself"
             raise InvalidInputError(msg)
         if kind is dict:
             return self._object(value.items(), depth)
@@ -99,7 +99,7 @@ class Walk:
         return FrozenDict(made) if made else EMPTY
 
     def _key(self, key: Any, depth: int) -> str:
-        """A key is a text: that of the value, or its JSON where it is no text."""
+        """A key as text: the value's own text, or its JSON if it is not a string."""
         made = self.json(key, depth + 1)
         return made if isinstance(made, str) else dumps(made).decode("utf-8")
 
@@ -113,11 +113,11 @@ class Walk:
     def _spend(self) -> None:
         self._left -= 1
         if self._left < 0:
-            msg = f"it holds more than {MAX_ITEMS:,} values, or holds itself"
+            msg = f"it has more than {MAX_ITEMS:,} values, or contains itself"
             raise InvalidInputError(msg)
 
     def _other(self, value: Any, depth: int) -> Any:
-        """What JSON has no type for."""
+        """Types that JSON doesn't have."""
         if isinstance(value, Enum):
             return self.json(value.value, depth + 1)
         if isinstance(value, (bytes, bytearray, memoryview)):
@@ -146,19 +146,19 @@ class Walk:
         return f"({type(value).__name__.lower()} {len(self.media)}, shown behind this)"
 
     def _replaced(self, value: Any, depth: int) -> Any:
-        """What a value says of itself: pydantic's models, dates, numpy's arrays; else its text."""
-        for name, options in _SAYINGS:
+        """The value's own representation (pydantic models, dates, numpy arrays), or its text."""
+        for name, options in _PLAIN_METHODS:
             say = None if isinstance(value, type) else getattr(value, name, None)
             if callable(say):
                 return self.json(say(**options), depth + 1)
         if vars(object)["__str__"] is not type(value).__str__:
             return whole_characters(str.__str__(str(value)))
-        msg = f"a {type(value).__name__} can't be written as JSON"
+        msg = f"{type(value).__name__} can't be serialised as JSON"
         raise InvalidInputError(msg)
 
 
-# The method that says what a value is in plain terms, and what it is called with.
-_SAYINGS: tuple[tuple[str, dict[str, Any]], ...] = (
+# Methods that return a plain representation of a value, and their arguments.
+_PLAIN_METHODS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("model_dump", {"mode": "json"}),
     ("isoformat", {}),
     ("tolist", {}),
@@ -172,7 +172,7 @@ def _scalar(value: Any) -> Any:
         return float(value) if isfinite(value) else _no_number(value)
     if not isinstance(value, int) or isinstance(value, bool):
         return value
-    # Python writes no more than 4300 digits, but any number of hexadecimal ones.
+    # Python limits decimal conversion to 4300 digits, but not hexadecimal.
     return int(value) if value.bit_length() <= MAX_INTEGER_BITS else hex(value)
 
 
@@ -183,13 +183,13 @@ def _no_number(value: float) -> str:
 
 
 def _fields_of(value: Any) -> Iterable[tuple[Any, Any]] | None:
-    """The entries of what is an object in JSON; None for all else."""
+    """The items of a value that is a JSON object; None for other values."""
     if isinstance(value, Mapping):
         return value.items()
     if isinstance(value, msgspec.Struct):
         return _struct_fields(value)
     if isinstance(value, type):
-        return None  # a class is no value of itself
+        return None  # a class, not an instance
     names = _field_names(value)
     if names is not None:
         return [(name, getattr(value, name)) for name in names]
@@ -198,7 +198,7 @@ def _fields_of(value: Any) -> Iterable[tuple[Any, Any]] | None:
 
 
 def _field_names(value: Any) -> list[str] | None:
-    """The fields of a dataclass or of a class that attrs made."""
+    """The field names of a dataclass or attrs class."""
     fields = getattr(value, "__dataclass_fields__", None)
     if isinstance(fields, dict):
         return [field.name for field in dataclasses.fields(value)]
@@ -207,7 +207,7 @@ def _field_names(value: Any) -> list[str] | None:
 
 
 def _struct_fields(value: msgspec.Struct) -> list[tuple[str, Any]]:
-    """By the names that msgspec writes, with the tag that tells the type."""
+    """The fields by their encoded names, with the type tag."""
     config = value.__struct_config__
     tag = [] if config.tag is None else [(str(config.tag_field), config.tag)]
     pairs = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)

@@ -1,4 +1,4 @@
-"""How far a run may go, and how far it has gone."""
+"""Limits of a run, and counting towards them."""
 
 from __future__ import annotations
 
@@ -14,64 +14,64 @@ from dragoman.model.usage import Usage
 from dragoman.model.value import expect_number
 from dragoman.providers.price import Amount, dollars
 
-_LONGEST_CYCLE = 3
-_ANY = "any"  # in place of ids
-_LEAST = {"steps": 1, "calls": 0, "tokens": 1, "repeats": 2, "retries": 0}
-_RAISE = "raise the limit, or None takes it away"
+_MAX_CYCLE = 3
+_ANY_ID = "any"  # in place of ids
+_MINIMUMS = {"steps": 1, "calls": 0, "tokens": 1, "repeats": 2, "retries": 0}
+_ADVICE = "raise the limit, or remove it with None"
 
 _Round = tuple[tuple[ToolCall, ToolResult], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLimits:
-    """What one run of an agent may take; None: as much as it likes.
+    """Limits for one run of an agent; None means unlimited.
 
-    A run that goes further ends with `LimitExceeded`; what is in the conversation by then stays.
-    What other agents use within a run (`as_tool`, `within=`) counts for it as well.
+    A run that exceeds one ends with `LimitExceeded`; the messages so far stay in the conversation.
+    Other agents called within a run (`as_tool`, `within=`) count towards its limits.
     """
 
     steps: int | None = 50
-    """How often the model is asked."""
+    """Maximum requests to the model."""
     calls: int | None = None
-    """How many tool calls are run. A round that would be too much is not begun."""
+    """Maximum tool calls. A round that would exceed it is not started."""
     tokens: int | None = None
-    """How many tokens all requests and answers may have together, thinking and cached ones
-    included, as the provider counts them. They are counted when an answer is there, so the last
-    one may go beyond. A provider that does not count raises `ConfigError`."""
+    """Maximum tokens of all requests and responses, including thinking and cached tokens, as
+    counted by the provider. They are counted after each response, so the last one may exceed the
+    limit. If the provider reports no counts, `ConfigError` is raised."""
     cost: Amount | None = None
-    """How many US dollars may be spent, as `tokens`. Where the price is not known, `ConfigError` is
-    raised: a limit that can't be kept is not ignored."""
+    """Maximum cost in US dollars, counted like `tokens`. If the price is unknown, `ConfigError` is
+    raised: a limit that can't be enforced is not ignored."""
     seconds: float | None = None
-    """How long it may take altogether."""
+    """Maximum duration in seconds."""
     repeats: int | None = 5
-    """How often in a row the same calls may have the same results, alone or in turns of two or
-    three rounds, before the run is stopped: the model goes in circles."""
+    """Maximum consecutive repetitions of the same calls with the same results, in cycles of one to
+    three rounds: then the model is stuck in a loop, and the run is stopped."""
     retries: int | None = None
-    """How often in a row calls of a tool may fail (arguments that don't fit, `ToolRetry`, any
-    exception) and be tried again, where the tool does not say so itself (`@tool(retries=2)`)."""
+    """Maximum consecutive retries after failures of a tool (invalid arguments, `ToolRetry`, any
+    exception), for tools without their own limit (`@tool(retries=2)`)."""
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
+        for name, least in _MINIMUMS.items():
             _expect_count(getattr(self, name), least, f"RunLimits.{name}")
         expect_number(self.seconds, "RunLimits.seconds")
         if self.seconds is not None and not self.seconds > 0:
-            msg = "RunLimits.seconds must be above zero, or None"
+            msg = "RunLimits.seconds must be positive or None"
             raise InvalidInputError(msg)
         if self.cost is not None:
             object.__setattr__(self, "cost", dollars(self.cost, "RunLimits.cost"))
             if not self.cost:
-                msg = "RunLimits.cost must be above zero, or None"
+                msg = "RunLimits.cost must be positive or None"
                 raise InvalidInputError(msg)
 
 
 def _expect_count(value: object, least: int, what: str) -> None:
     if value is not None and (type(value) is not int or value < least):
-        msg = f"{what} must be a whole number from {least} on, or None"
+        msg = f"{what} must be an integer of at least {least}, or None"
         raise InvalidInputError(msg)
 
 
 class Tally:
-    """What a run has taken so far. Raises `LimitExceeded` where that is too much."""
+    """Counts what a run has used. Raises `LimitExceeded` if that is too much."""
 
     __slots__ = (
         "_failed",
@@ -93,24 +93,25 @@ class Tally:
         self.limits = limits or RunLimits()
         self._parent = parent
         self.steps = 0
-        """How often the model was asked."""
-        self._steps = 0  # and those of the runs within this one
+        """Requests to the model."""
+        self._steps = 0  # including those of nested runs
         self.ran = 0
-        """How many calls were run, those of runs within this one included."""
+        """Tool calls that were run, including those of nested runs."""
         self.tokens = 0
-        """How many tokens providers counted, there too."""
+        """Tokens counted by providers, including nested runs."""
         self.cost = Decimal(0)
-        """How many US dollars are known to be spent, there too."""
+        """Known cost in US dollars, including nested runs."""
         self._is_counted = self._is_priced = True
         most = self.limits.cost
         self._most = None if most is None else dollars(most, "RunLimits.cost")
-        self._failed: dict[str, int] = {}  # in how many rounds in a row, by the name of a tool
-        self._seen: deque[_Round] = deque(maxlen=_LONGEST_CYCLE)
-        # By the length of a cycle: how many rounds in a row were as the one that many before.
-        self._same = [0] * (_LONGEST_CYCLE + 1)
+        self._failed: dict[str, int] = {}  # consecutive rounds, by tool name
+        self._seen: deque[_Round] = deque(maxlen=_MAX_CYCLE)
+        # By cycle length: the number of consecutive rounds equal to the one that many rounds
+        # before.
+        self._same = [0] * (_MAX_CYCLE + 1)
 
     def step(self) -> None:
-        """The model is about to be asked."""
+        """A request is about to be sent."""
         self._add_step()
         self.steps += 1
 
@@ -119,7 +120,7 @@ class Tally:
             self._parent._add_step()
         most = self.limits.steps
         if most is not None and self._steps >= most:
-            _stop(f"the model was asked {most} times in this run", "steps")
+            _stop(f"this run has sent {most} requests to the model", "steps")
         tokens = self.limits.tokens
         if tokens is not None and self.tokens >= tokens:
             _stop(f"this run has used all of its {tokens:,} tokens", "tokens")
@@ -128,17 +129,17 @@ class Tally:
         self._steps += 1
 
     def calls(self, count: int) -> None:
-        """So many calls are about to be run."""
+        """That many calls are about to be run."""
         if self._parent is not None:
             self._parent.calls(count)
         most = self.limits.calls
         if most is not None and self.ran + count > most:
-            done = f"{self.ran} tool calls were run, and {count} more are asked for"
-            _stop(f"{done}: {most} may be run in all", "calls")
+            done = f"{self.ran} tool calls were run, and the model requests {count} more"
+            _stop(f"{done}; the maximum is {most}", "calls")
         self.ran += count
 
     def used(self, usage: Usage | None, cost: Decimal | None) -> None:
-        """An answer is there, and took that; None: not known."""
+        """A response has arrived, with its usage and cost; None: unknown."""
         if self._parent is not None:
             self._parent.used(usage, cost)
         self._is_counted &= usage is not None
@@ -147,7 +148,7 @@ class Tally:
         self.cost += cost or 0
 
     def check(self) -> None:
-        """Raise where what was used is too much. Asked when the answer is safe: it was paid for."""
+        """Raise if a limit is exceeded; called after the response is stored, as it was paid for."""
         if self._parent is not None:
             self._parent.check()
         self._check_tokens()
@@ -159,8 +160,8 @@ class Tally:
             return
         if not self._is_counted:
             msg = (
-                "RunLimits.tokens can't be kept: the provider does not say how many tokens the"
-                " answer took; limit steps or seconds instead"
+                "RunLimits.tokens can't be enforced: the provider reports no token counts;"
+                " limit steps or seconds instead"
             )
             raise ConfigError(msg)
         if self.tokens > most:
@@ -175,7 +176,7 @@ class Tally:
             _stop(f"this run has spent {self.cost} US dollars of {self._most}", "cost")
 
     def ended(self, name: str, retries: int | None, *, has_failed: bool) -> None:
-        """A round is over, in which all calls of a tool have failed, or not all of them."""
+        """A round has ended in which all calls of a tool failed, or not all of them."""
         self._failed[name] = self._failed.get(name, 0) + 1 if has_failed else 0
         most = self.limits.retries if retries is None else retries
         if most is not None and self._failed[name] > most:
@@ -184,38 +185,38 @@ class Tally:
             raise LimitExceeded(msg)
 
     def seen(self, call: ToolCall, result: ToolResult) -> None:
-        """A round of one call is over."""
+        """A round with a single call has ended."""
         self.round(((call, result),))
 
     def round(self, pairs: Sequence[tuple[ToolCall, ToolResult]]) -> None:
-        """A round of tools is over: its calls and their results, in the order of the calls."""
+        """A round of tools has ended: its calls and their results, in order."""
         most = self.limits.repeats
         if most is None:
             return
         current = tuple([_without_ids(*pair) for pair in pairs])
-        for length in range(1, _LONGEST_CYCLE + 1):
+        for length in range(1, _MAX_CYCLE + 1):
             is_same = length <= len(self._seen) and self._seen[-length] == current
             self._same[length] = self._same[length] + 1 if is_same else 0
         self._seen.append(current)
         if any(self._same[length] >= length * (most - 1) for length in range(1, len(self._same))):
-            done = f"the same tool calls had the same results {most} times in a row"
-            _stop(f"{done}; the model goes in circles", "repeats")
+            done = f"the same tool calls gave the same results {most} times in a row"
+            _stop(f"{done}; the model is stuck in a loop", "repeats")
 
 
 def _without_ids(call: ToolCall, result: ToolResult) -> tuple[ToolCall, ToolResult]:
-    """A call and its result as they are compared: each round has ids of its own."""
-    return call.replace(id=_ANY), result.replace(call_id=_ANY)
+    """A call and its result without ids, which differ in each round, for comparison."""
+    return call.replace(id=_ANY_ID), result.replace(call_id=_ANY_ID)
 
 
 def unknown_cost() -> ConfigError:
-    """The error for a limit on the cost where nobody knows the cost."""
+    """The error for a cost limit without a known price."""
     msg = (
-        "RunLimits.cost can't be kept: what this model costs is not known here; give the agent its"
-        ' price, prices=Prices({"provider:model": Price(input, output)}), or limit tokens instead'
+        "RunLimits.cost can't be enforced: the price of this model is unknown; pass it to the"
+        ' agent, prices=Prices({"provider:model": Price(input, output)}), or limit tokens instead'
     )
     return ConfigError(msg)
 
 
 def _stop(what: str, limit: str) -> NoReturn:
-    msg = f"{what} (RunLimits.{limit}); {_RAISE}"
+    msg = f"{what} (RunLimits.{limit}); {_ADVICE}"
     raise LimitExceeded(msg)

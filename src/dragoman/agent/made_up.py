@@ -1,4 +1,4 @@
-"""Values made up to fit a JSON Schema, always the same ones: for tests."""
+"""Generates deterministic values that match a JSON Schema, for tests."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from dragoman.errors import InvalidInputError
 from dragoman.model.validation.problems import fits, problems
 
-_DEEP = 4
-"""Levels after which an optional value is left out, so that a type that holds itself ends."""
-_DEEPEST = 30
+_OPTIONAL_DEPTH = 4
+"""Depth beyond which optional values are left out, so that recursive types end."""
+_MAX_DEPTH = 30
 _FORMATS = {
     "date": "2024-01-01",
     "date-time": "2024-01-01T00:00:00Z",
@@ -26,27 +26,27 @@ _FORMATS = {
 }
 _TEXTS = ("a", "1", "A", "a1", "aa", "10", "1.0", "abc", "ABC", "A1", "a-1", "a_1", "+15550100",
           "2024-01-01", "user@example.com", "https://example.com", "#000000", "")  # fmt: skip
-"""What is tried where a text has to match a pattern."""
+"""Candidates for strings that must match a pattern."""
 
 
 def made_up(schema: Mapping[str, Any], what: str) -> Any:
-    """A value that fits the schema. Raises where none is found; `what` says what it is for."""
+    """A value that matches the schema. Raises if none is found; `what` describes its use."""
     value = _Maker(schema).value(schema)
     if problems(schema, value):
-        msg = f"nothing that fits could be made up for {what}: give a value of your own"
+        msg = f"no valid value could be generated for {what}: provide one yourself"
         raise InvalidInputError(msg)
     return value
 
 
 class _Maker:
-    """Makes values for the parts of one schema."""
+    """Generates values for the parts of one schema."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
 
     def value(self, schema: Any, depth: int = 0, number: int = 0) -> Any:  # noqa: PLR0911 - one for each keyword
-        """A value; with another number another one, where there are several."""
-        if not isinstance(schema, Mapping) or depth > _DEEPEST:
+        """A value; another `number` gives a different one, if there are several."""
+        if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
             return None
         if "const" in schema:
             return schema["const"]
@@ -70,8 +70,8 @@ class _Maker:
         return found
 
     def _one_of(self, options: Any, depth: int, number: int) -> Any:
-        """The first that there is a value for; deep down, nothing where that is enough."""
-        if depth > _DEEP and {"type": "null"} in options:
+        """The first option that has a value; at great depth null, if allowed."""
+        if depth > _OPTIONAL_DEPTH and {"type": "null"} in options:
             return None
         for option in options:
             value = self.value(option, depth + 1, number)
@@ -80,7 +80,7 @@ class _Maker:
         return None
 
     def _merged(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A schema and all that it has to fit as well, as one."""
+        """The schema merged with its `allOf` parts."""
         merged: dict[str, Any] = {name: each for name, each in schema.items() if name != "allOf"}
         for other in schema["allOf"]:
             given = self._referred(other["$ref"]) if "$ref" in other else other
@@ -95,7 +95,7 @@ class _Maker:
     def _of_type(self, schema: Mapping[str, Any], depth: int, number: int) -> Any:
         kinds = schema.get("type", "object" if "properties" in schema else "string")
         names = [kinds] if isinstance(kinds, str) else [*kinds]
-        if len(names) > 1 and depth > _DEEP and "null" in names:
+        if len(names) > 1 and depth > _OPTIONAL_DEPTH and "null" in names:
             return None
         kind = next((name for name in names if name != "null"), "null")
         if kind == "object":
@@ -118,7 +118,7 @@ class _Maker:
 
     def _array(self, schema: Mapping[str, Any], depth: int) -> list[Any]:
         first = [self.value(each, depth + 1) for each in schema.get("prefixItems", ())]
-        least = schema.get("minItems", 0 if depth > _DEEP else 1)
+        least = schema.get("minItems", 0 if depth > _OPTIONAL_DEPTH else 1)
         count = max(0, min(least, schema.get("maxItems", least)) - len(first))
         items = schema.get("items", {"type": "string"})
         return [*first, *(self.value(items, depth + 1, number) for number in range(count))]

@@ -1,4 +1,4 @@
-"""One request to the model, and its answer as events."""
+"""Sends one request to the model, and emits its response as events."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Piece = TextDelta | ThinkingDelta | PartialOutput | AskedAgain
 
 
 async def answered(run: Run, request: Request) -> Response:
-    """The answer to a request; its pieces are emitted as they come.
+    """Send a request and return the response, emitting its parts as they arrive.
 
-    Where the provider keeps earlier answers, it is sent what is new. If it turns out to have
-    forgotten them, it is told everything.
+    If the provider stores earlier responses, only new messages are sent. If it has forgotten them,
+    everything is sent.
     """
     links = run.setup.links
     short = request if links is None else links.linked(request, run.target)
@@ -63,7 +63,7 @@ async def _sent(run: Run, request: Request) -> Response:
     answer = run.setup.model.send(request)
     expect_awaitable(answer, run.setup.model)
     response = await answer
-    expect(response, Response, "what a model's send returns")
+    expect(response, Response, "the return value of a model's send")
     if response.choices:
         message = response.message
         if thinking := message.thinking:
@@ -74,7 +74,7 @@ async def _sent(run: Run, request: Request) -> Response:
 
 
 class _Listening:
-    """What there is to tell about an answer that is coming in."""
+    """Turns stream events into agent events."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -83,7 +83,7 @@ class _Listening:
         self._name = ""
 
     def pieces(self, event: Event) -> Sequence[Piece]:  # noqa: PLR0911 - one for each kind
-        """What an event adds; further choices are left to whoever reads the response."""
+        """The agent events for a stream event; only the first choice counts."""
         if getattr(event, "choice", 0):
             return ()
         if isinstance(event, PartDelta):
@@ -103,16 +103,16 @@ class _Listening:
     def _restarted(self) -> Sequence[Piece]:
         self._parts, self._names, self._name = {}, {}, ""
         self._run.restart_answer()
-        return (AskedAgain("the model broke off, and another one answers"),)
+        return (AskedAgain("the stream broke off, and another model takes over"),)
 
     def _delta(self, event: PartDelta) -> Sequence[Piece]:
         told = self._parts.get(event.index)
-        if told is None:  # never announced: a text, as accumulators take it
+        if told is None:  # never announced: treated as text, as accumulators do
             told = self._parts[event.index] = _Told(Text(""))
         return told.more(self._run, event.text or "")
 
     def _arguments(self, event: ToolCallDelta) -> Sequence[Piece]:
-        """More of a call's arguments; not all deltas say whose they are (W7, W8)."""
+        """More of a call's arguments; not all deltas name their call (W7, W8)."""
         if event.name:
             self._names[event.index] = event.name
         self._name = self._names.get(event.index, self._name)
@@ -125,7 +125,7 @@ def _watched(run: Run, name: str | None, text: str) -> Sequence[PartialOutput]:
 
 
 class _Told:
-    """How far a part has been told."""
+    """The streamed state of one part."""
 
     __slots__ = ("is_speech", "is_thought", "name", "said")
 
@@ -136,7 +136,7 @@ class _Told:
         self.said: list[str] = []
 
     def more(self, run: Run, text: str) -> Sequence[Piece]:
-        """What comes next of it."""
+        """The events for its next piece."""
         if not text:
             return ()
         is_first = not self.said
@@ -148,7 +148,7 @@ class _Told:
         return () if self.name is None else _watched(run, self.name, text)
 
     def last(self, run: Run, part: AnyPart) -> Sequence[Piece]:
-        """What the last word on it adds to what was said (W26)."""
+        """The events for what the final part adds to the streamed text (W26)."""
         whole, said = _text_of(part), "".join(self.said)
         is_longer = len(whole) > len(said) and whole.startswith(said)
         return self.more(run, whole[len(said) :]) if is_longer else ()

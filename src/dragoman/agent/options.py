@@ -1,7 +1,7 @@
-"""What an agent, and a call of it, may be told: the keywords, and their types.
+"""The keyword arguments of an agent and of its calls, with their types.
 
-They are written once, here. Type checkers read them through `Unpack`; `inspect.signature`, and
-with it IPython and notebooks, through `with_options`.
+They are defined once, here. Type checkers read them through `Unpack`; `inspect.signature`, and with
+it IPython and notebooks, through `with_options`.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ Instructions: TypeAlias = (
     | Callable[[RunContext[DepsT]], ContentLike | Awaitable[ContentLike | None] | None]
     | None
 )
-"""The `system` of an agent: a text, parts, or a function of the `RunContext`, plain or async."""
+"""The `system` of an agent: a text, parts, or a plain or async function of the `RunContext`."""
 
 
 class Settings(TypedDict, total=False):
-    """The settings of a request, which an agent or a call may have: `max_tokens=500`."""
+    """Request settings, for an agent or a call: `max_tokens=500`."""
 
     max_tokens: int | None
     temperature: float | None
@@ -71,7 +71,7 @@ class Settings(TypedDict, total=False):
 
 
 class _AnyCallOptions(Settings, Generic[DepsT], total=False):
-    """What every call may be told."""
+    """Options of every call."""
 
     output_mode: OutputMode | None
     approve: Approve[DepsT] | None
@@ -82,25 +82,25 @@ class _AnyCallOptions(Settings, Generic[DepsT], total=False):
 
 
 class ChatOptions(_AnyCallOptions[DepsT], Generic[DepsT], total=False):
-    """What a call of a chat may be told, besides what to say and the `output`."""
+    """Options of a chat's calls, besides the content and `output`."""
 
     deps: DepsT
 
 
 class CallOptions(ChatOptions[DepsT], Generic[DepsT], total=False):
-    """What a call of an agent may be told, besides what to say and the `output`."""
+    """Options of an agent's calls, besides the content and `output`."""
 
     history: Any
 
 
 class CallOptionsBesideDeps(_AnyCallOptions[DepsT], Generic[DepsT], total=False):
-    """As `CallOptions`, without the `deps`: where these must be given, they are a parameter."""
+    """`CallOptions` without `deps`, for signatures in which they are a required parameter."""
 
     history: Any
 
 
 class AgentOptions(Settings, Generic[DepsT], total=False):
-    """What an agent may be told, besides its model and the `output`."""
+    """Options of an agent, besides the model and `output`."""
 
     tools: Iterable[AgentTool[DepsT]]
     dynamic_tools: DynamicTools[DepsT] | None
@@ -121,7 +121,7 @@ _FIRST = ("history", "deps")
 
 
 def with_options(options: type) -> Callable[[F], F]:
-    """Make a function's signature show the options that it takes as `**options`."""
+    """Make a function's signature show the options that it accepts as `**options`."""
 
     def signed(function: F) -> F:
         signature = inspect.signature(function)
@@ -139,7 +139,7 @@ def with_options(options: type) -> Callable[[F], F]:
 
 
 def _keywords(options: type) -> dict[str, str]:
-    """The names, the most used first and settings last, and the types as they are written."""
+    """The option names, most used first and settings last, with their types as written."""
     kinds = {name: _written(kind) for name, kind in options.__annotations__.items()}
     settings = Settings.__annotations__
     return dict(

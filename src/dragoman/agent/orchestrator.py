@@ -1,4 +1,4 @@
-"""How a run goes from one request to the next."""
+"""Orchestrators: how a run goes from one request to the next."""
 
 from __future__ import annotations
 
@@ -28,47 +28,47 @@ from dragoman.model.usage import FinishReason
 from dragoman.providers.service_tiers import response_tier, with_tier
 
 _ANSWER = Identity("answer")
-_BAD_CALL = "tool_use_failed"  # Groq's word for a call that the model got wrong (W112)
+_BAD_CALL = "tool_use_failed"  # Groq's error code for a malformed tool call (W112)
 _TRY_AGAIN = (
     "Your last answer held a tool call that could not be read. "
     "If you meant to call a tool, call it again, with arguments that are valid JSON."
 )
-_AS_USUAL = (None, FinishReason.STOP, FinishReason.OTHER, FinishReason.TOOL_CALLS)
+_NORMAL_FINISHES = (None, FinishReason.STOP, FinishReason.OTHER, FinishReason.TOOL_CALLS)
 _MALFORMED_RETRIES = 2
 _CUT_OFF_RETRIES = 2
 
 
 @runtime_checkable
 class Orchestrator(Protocol):
-    """What drives a run. Give your own to `Agent(orchestrator=...)`, or change a part of ours."""
+    """Drives a run. Pass your own as `Agent(orchestrator=...)`, or override parts of ours."""
 
     async def initialize(self, run: Run) -> None:
         """Called once, before anything else."""
         ...
 
     async def iterate(self, run: Run) -> None:
-        """One iteration: ask the model, and act on its answer; called until `run.is_over`.
+        """One iteration: send a request, and act on the response; called until `run.is_over`.
 
-        What happens is told with `await run.emit(event)`.
+        Report events with `await run.emit(event)`.
         """
         ...
 
     async def finalize(self, run: Run) -> None:
-        """Called once at the end, however it ended."""
+        """Called once at the end, also after errors."""
         ...
 
 
 class ToolOrchestrator:
-    """Asks the model, runs the tools that it calls, and asks again until it answers."""
+    """Sends requests, and runs the tools that the model calls, until it gives a final answer."""
 
     async def initialize(self, run: Run) -> None:
         """Nothing to prepare."""
 
     async def finalize(self, run: Run) -> None:
-        """Nothing to clear up."""
+        """Nothing to clean up."""
 
     async def iterate(self, run: Run) -> None:
-        """One request, its answer, and the tools that it calls."""
+        """One request, its response, and the tools that it calls."""
         run.tally.step()
         hook = run.setup.hooks.before_response
         run.request = request = await run.hooked(hook, await self.request(run))
@@ -85,7 +85,7 @@ class ToolOrchestrator:
             return
         await self.recover(run, bad_call)
 
-    # --- what is asked
+    # --- the request
 
     async def request(self, run: Run) -> Request:
         """The next request: the conversation as far as it fits, and the agent's settings."""
@@ -101,11 +101,11 @@ class ToolOrchestrator:
         )
 
     def tools(self, run: Run) -> tuple[AnyTool, ...]:
-        """The tools that the model is told of."""
+        """The tool definitions to send."""
         return run.tools.definitions
 
     def tool_choice(self, run: Run) -> ToolChoice | None:
-        """What the agent was told; but a tool that must be called must be called once only."""
+        """The configured tool choice; a forced tool is forced only in the first request."""
         choice = run.setup.request.tool_choice
         if choice is None or not run.rounds:
             return choice
@@ -113,10 +113,10 @@ class ToolOrchestrator:
             return ToolChoice("auto", parallel=choice.parallel)
         return choice.replace(is_required=False) if choice.is_required else choice
 
-    # --- what is answered
+    # --- the response
 
     async def known(self, run: Run, calls: Sequence[ToolCall]) -> Mapping[str, ToolResult]:
-        """The results, by id, of those of the calls that no tool is run for: handing over."""
+        """Results, by id, of calls for which no tool is run: handoffs."""
         handoffs = run.tools.handoffs
         over = [call for call in calls if call.name in handoffs] if handoffs else ()
         results: dict[str, ToolResult] = {}
@@ -125,14 +125,14 @@ class ToolOrchestrator:
         return results
 
     async def hand_over(self, run: Run, calls: Sequence[ToolCall]) -> None:
-        """Go on with another agent, where one of the calls says so."""
+        """Continue with another agent, if one of the calls is a handoff."""
         handoffs = run.tools.handoffs
         over = next((call for call in calls if call.name in handoffs), None) if handoffs else None
         if over is not None:
             await run.hand_over(handoffs[over.name])
 
     async def settle(self, run: Run) -> None:
-        """Act on the answer: run its calls, ask again, or end."""
+        """Act on the response: run its calls, send another request, or end."""
         message = _message(run)
         if message.tool_calls:
             await self.call(run, message)
@@ -143,7 +143,7 @@ class ToolOrchestrator:
             await self.conclude(run, message)
 
     async def call(self, run: Run, message: Message) -> None:
-        """Run the calls of an answer; those that are the caller's business end the run."""
+        """Run the calls of a response; those left to the caller end the run."""
         await run.add(message)
         calls = message.tool_calls
         if message.finish is not None and message.finish.is_cut_off:
@@ -155,7 +155,7 @@ class ToolOrchestrator:
     async def play(
         self, run: Run, calls: Sequence[ToolCall], known: Mapping[str, ToolResult] = EMPTY
     ) -> None:
-        """A round of tools; calls whose results are known already are not run."""
+        """Run a round of tools; calls with known results are not run."""
         decided = await decide(run, calls, known)
         if decided.mine:
             await Round(run, decided).play()
@@ -163,13 +163,13 @@ class ToolOrchestrator:
             run.finish(deferred=tuple(decided.waiting))
 
     async def refuse(self, run: Run, calls: Sequence[ToolCall]) -> None:
-        """Calls of an answer that was cut off are not run (I7): the model is told, for a while."""
+        """Refuse the calls of a truncated response (I7), for a limited number of attempts."""
         await self.play(run, calls, refusals(calls))
         if not run.may_retry("cut off", _CUT_OFF_RETRIES):
             run.finish()
 
     async def conclude(self, run: Run, message: Message) -> None:
-        """The answer stands, unless a hook sends it back."""
+        """Accept the answer, unless a hook sends it back."""
         hook = run.setup.hooks.before_output
         if hook is not None:
             try:
@@ -179,20 +179,20 @@ class ToolOrchestrator:
                 await self.send_back(run, str(retry))
                 return
             if told is not text or "output" in run.retries:
-                run.output = told  # and nothing of the answers that were sent back
+                run.output = told  # without the answers that were sent back
         run.finish()
 
     async def send_back(self, run: Run, advice: str) -> None:
-        """Ask for another answer; raises where there were enough."""
+        """Request another answer; raises after too many attempts."""
         most = run.setup.output_retries
         if not run.may_retry("output", most):
-            msg = f"the model's answer was sent back {most + 1} times, as often as it may be"
+            msg = f"the model's answer was rejected {most + 1} times; raise output_retries"
             raise LimitExceeded(msg)
         await run.add(Message.user(advice))
-        await run.emit(AskedAgain("the answer was sent back"))
+        await run.emit(AskedAgain("the answer was rejected"))
 
     async def ask_again(self, run: Run, message: Message) -> None:
-        """An answer that is none: it goes on, was malformed, or is empty after tools."""
+        """Handle an unfinished answer: paused, malformed, or empty after tools."""
         if message.finish is FinishReason.PAUSE:
             await run.add(message)
         elif message.finish is FinishReason.MALFORMED_CALL:
@@ -204,7 +204,7 @@ class ToolOrchestrator:
             await run.emit(AskedAgain("the answer was empty"))
 
     async def recover(self, run: Run, error: ProviderError | StreamInterrupted) -> None:
-        """The provider could not read the model's call: the model is shown what it wrote (W112)."""
+        """Recover from an unparsable call: show the model what it wrote (W112)."""
         partial = error.partial
         if partial is not None and partial.choices and partial.text:
             await run.add(_without_calls(partial.message))
@@ -213,20 +213,20 @@ class ToolOrchestrator:
 
 
 def _is_bad_call(error: ProviderError | StreamInterrupted) -> bool:
-    """Whether the model wrote a call that its provider could not read, at once or in mid-stream."""
+    """Whether the provider could not parse the model's call, at once or in mid-stream."""
     if isinstance(error, ProviderError):
         return error.code == _BAD_CALL
     return error.partial is not None and error.partial.finish is FinishReason.MALFORMED_CALL
 
 
 def refusals(calls: Sequence[ToolCall]) -> dict[str, ToolResult]:
-    """What is said, by id, to calls of an answer that was cut off."""
+    """Error results, by id, for the calls of a truncated response."""
     return {each.id: ToolResult.error(each.id, CUT_OFF, tool_name=each.name) for each in calls}
 
 
 async def _noted(run: Run, request: Request, response: Response) -> Response:
     told = await run.hooked(run.setup.hooks.after_response, response)
-    if run.setup.links is not None and told is response:  # what a hook made is not what is kept
+    if run.setup.links is not None and told is response:  # a hook's response isn't stored there
         run.setup.links.remember(request, response, run.target)
     told = _completed(_with_distinct_ids(told, request))
     run.answered(told)
@@ -241,10 +241,10 @@ def _message(run: Run) -> Message:
 
 
 def _completed(response: Response) -> Response:
-    """With the usage and the finish on the message too, as decoders have them: both are stored.
+    """The response with usage and finish on its message, as decoders set them: both are stored.
 
-    Of several choices the first is: what all of them used is its usage, or else it would be lost.
-    So is the service tier, where it is not the standard one: the usage is billed by it.
+    With several choices, the first gets the total usage, which would otherwise be lost; and the
+    service tier, if not the standard one, because billing depends on it.
     """
     if not response.choices:
         return response
@@ -266,11 +266,10 @@ def _completed(response: Response) -> Response:
 
 
 def _with_distinct_ids(response: Response, request: Request) -> Response:
-    """By ids, calls and results are paired; not all models take care of them (I5).
+    """The response with unique call ids: calls and results are paired by id (I5).
 
-    Each call has an id that no earlier one of the conversation has: some models use theirs again,
-    and one that was derived may be there already. What takes its place is derived as well, so that
-    the same answer to the same request gives the same message.
+    Some models reuse ids, and a derived id may already exist. Replacements are derived
+    deterministically, so that the same response to the same request gives the same message.
     """
     ids = [call.id for call in response.tool_calls]
     if not ids:
@@ -299,14 +298,14 @@ def _told_apart(given: Iterable[AnyPart], seen: set[str], place: int) -> tuple[A
 
 
 def _without_calls(message: Message) -> Message:
-    """What was said beside calls that nobody will run."""
+    """The message without its tool calls, which will not be run."""
     return message.replace_unchecked(
         parts=tuple(p for p in message.parts if not isinstance(p, ToolCall))
     )
 
 
 def _is_unfinished(run: Run, message: Message) -> bool:
-    """Whether the model is to be asked once more for what it answered."""
+    """Whether another request is needed to complete the answer."""
     if message.finish is FinishReason.PAUSE:
         return True
     if message.finish is FinishReason.MALFORMED_CALL:
@@ -320,7 +319,7 @@ def _is_after_tools(run: Run) -> bool:
 
 
 def _is_empty(message: Message) -> bool:
-    return message.finish in _AS_USUAL and _says_nothing(message)
+    return message.finish in _NORMAL_FINISHES and _says_nothing(message)
 
 
 def _says_nothing(message: Message) -> bool:

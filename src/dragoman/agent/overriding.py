@@ -1,6 +1,6 @@
-"""What tests put in the place of parts of an agent, for as long as a `with` lasts.
+"""Overrides of parts of an agent within a `with` block, for tests.
 
-It holds in the task or thread that says so, and in what they start; not in others at the same time.
+They apply in the current task or thread and what it starts, not in others at the same time.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from dragoman.model.frozen import EMPTY
 
 _overridden: ContextVar[Mapping[object, Mapping[str, Any]]] = ContextVar(
     "dragoman_overridden",
-    default={},  # noqa: B039 - it is never changed, but another one is put in its place
+    default={},  # noqa: B039 - never mutated, only replaced
 )
 
 
 def overrides(key: object) -> Mapping[str, Any]:
-    """What is in place for an agent here."""
+    """The current overrides for an agent."""
     return _overridden.get().get(key, EMPTY)
 
 
 @contextmanager
 def overriding(key: object, changes: Mapping[str, Any]) -> Generator[None]:
-    """Put changes in place, besides those that are already."""
+    """Add overrides to the current ones."""
     found = _overridden.get()
     token = _overridden.set({**found, key: {**found.get(key, EMPTY), **changes}})
     try:

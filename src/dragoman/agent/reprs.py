@@ -1,4 +1,4 @@
-"""What the agent's values show of themselves: kinds and sizes, never content."""
+"""Reprs of the agent's values: types and sizes, never content."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 def made_by_alias(kind: type[T]) -> type[T]:
-    """Let `Hooks[Database](…)` make one.
+    """Let `Hooks[Database](…)` create an instance.
 
-    `typing` then tries to set an attribute, and takes it well if it can't; but what frozen
-    dataclasses with slots raise is a TypeError (Python 3.11 to 3.13).
+    `typing` then tries to set an attribute, and ignores an `AttributeError`; but frozen dataclasses
+    with slots raise a `TypeError` (Python 3.11 to 3.13).
     """
     kind.__setattr__ = _refuse  # type: ignore[method-assign]  # pyright: ignore[reportAttributeAccessIssue]
     return kind
@@ -28,7 +28,7 @@ def _refuse(_value: object, name: str, _given: object) -> None:
 
 
 class Shown:
-    """A value whose `repr` says what `_sizes` says."""
+    """A value whose `repr` consists of `_sizes`."""
 
     __slots__ = ()
 

@@ -1,9 +1,9 @@
-"""Providers that keep their answers (OpenAI's Responses): they are sent only what is new since.
+"""Chains requests to stored responses (OpenAI Responses): only new messages are sent.
 
-In a turn with tools, the first request brings calls and the answer's id, the
-second has the results and `previous_response_id`. What was sent and answered is remembered here;
-as long as a conversation still begins with exactly that, a request may be shortened. After an
-edit, a truncation, a switch of model or provider, or a restart, it is sent whole.
+In a turn with tools, the first response brings calls and an id; the second request has the results
+and `previous_response_id`. Requests and responses are remembered here: as long as a conversation
+still begins with exactly these messages, a request can be shortened. After an edit, a truncation, a
+switch of model or provider, or a restart, it is sent whole.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from dragoman.model.usage import FinishReason
 from dragoman.wire.dialect import dialect, is_dialect
 from dragoman.wire.target import Target
 
-_LOST = frozenset({"previous_response_not_found"})
-_LOST_AT = frozenset({"previous_response_id", "input"})
-"""The fields at fault where a request goes on from what is not there: the id, or results whose
-calls are missing."""
+_LOST_CODES = frozenset({"previous_response_not_found"})
+_LOST_PARAMS = frozenset({"previous_response_id", "input"})
+"""The fields named in errors about a missing response: the id, or results whose calls are
+missing."""
 _BAD_REQUEST, _NOT_FOUND = 400, 404
 _FAILED = frozenset({FinishReason.ERROR, FinishReason.CANCELLED})
 
 
 class Links:
-    """The answers that providers keep, the latest ones, and what each of them answered.
+    """The most recent stored responses, and the messages that led to each.
 
-    One serves any number of conversations, in any number of threads.
+    One instance serves any number of conversations, in any number of threads.
     """
 
     def __init__(self, most: int = 256) -> None:
         if type(most) is not int or most < 1:
-            msg = "Links keeps a whole number of answers, at least one"
+            msg = "the size of Links must be a positive integer"
             raise InvalidInputError(msg)
         self._most = most
         self._kept: OrderedDict[str, _Link] = OrderedDict()
@@ -53,9 +53,9 @@ class Links:
         return f"Links({len(self)} answers)"
 
     def linked(self, request: Request, target: Target | None) -> Request:
-        """The request with only what is new since the last answer; or untouched.
+        """The request with only the messages since the last response, or unchanged.
 
-        Instructions, tools and settings stay in it: the provider does not carry them over (W36).
+        System prompt, tools and settings stay in it: the provider doesn't carry them over (W36).
         """
         is_kept = target is not None and "previous_response_id" in target.state.fields
         if target is None or not (is_kept and target.host.resumes_answers):
@@ -71,9 +71,9 @@ class Links:
         return request.replace(messages=newer, state=state)
 
     def remember(self, request: Request, response: Response, target: Target | None = None) -> None:
-        """Note what a request was answered: the whole one, whether it was sent so or shortened.
+        """Remember the response to a request, given whole even if it was sent shortened.
 
-        The target tells which model was asked, where that is not the name that it answers by.
+        The target tells which model was requested, if the response names another.
         """
         if len(response.choices) != 1:
             return
@@ -92,27 +92,27 @@ class Links:
                 self._kept.popitem(last=False)
 
     def forget(self, what: Request | str) -> None:
-        """Never go on from that answer again: by its id, or by the request that did."""
+        """Never continue from a response again: by its id, or by a request that did."""
         response_id = what if isinstance(what, str) else _previous(what)
         with self._lock:
             self._kept.pop(response_id or "", None)
 
     def is_forgotten(self, request: Request, error: BaseException) -> bool:
-        """Whether a shortened request failed because the provider has not got what came before.
+        """Whether a shortened request failed because the provider lost the earlier response.
 
-        Nothing has happened then, and the whole request may be sent.
+        Then nothing has happened, and the whole request can be sent.
         """
         if _previous(request) is None or not isinstance(error, ProviderError):
             return False
-        if error.code in _LOST:
+        if error.code in _LOST_CODES:
             return True
         if not isinstance(error, InvalidRequest):
             return False
-        is_there = error.status in {_BAD_REQUEST, _NOT_FOUND} and error.param in _LOST_AT
+        is_there = error.status in {_BAD_REQUEST, _NOT_FOUND} and error.param in _LOST_PARAMS
         return is_there or error.status == _NOT_FOUND
 
     def _link(self, messages: Sequence[Message]) -> _Link | None:
-        """The link that these messages end with, if they are what led to it."""
+        """The link at the end of these messages, if they led to it."""
         origin = messages[-1].origin
         response_id = "" if origin is None else origin.response_id or ""
         with self._lock:
@@ -124,22 +124,22 @@ class Links:
 
 
 class _Link(NamedTuple):
-    """An answer that is kept, under what name its model was asked, and all that led to it."""
+    """A stored response, the model name of its request, and all messages that led to it."""
 
     response_id: str
     asked: str | None
     messages: tuple[Message, ...]
 
     def is_at(self, target: Target, model: str | None) -> bool:
-        """Whether this is where the answer was made, and by this model."""
+        """Whether the response was made by this target and model."""
         asks = model or target.model
         origin = self.messages[-1].origin
-        if None not in (self.asked, asks):  # Azure's deployments answer by other names
+        if None not in (self.asked, asks):  # Azure deployments respond with other names
             return self.asked == asks and target.replace(model=None).has_made(origin)
         return target.replace(model=asks).has_made(origin)
 
 
-# --- what was said
+# --- comparing messages
 
 
 def _last_answer(messages: Sequence[Message]) -> int | None:
@@ -150,7 +150,7 @@ def _last_answer(messages: Sequence[Message]) -> int | None:
 
 
 def _says_the_same(kept: Message, message: Message) -> bool:
-    """Whether the wire would say the same of both: ids and times are a history's own affair."""
+    """Whether both would be the same on the wire: ids and times only matter to the history."""
     if kept is message:
         return True
     return (
@@ -163,10 +163,10 @@ def _says_the_same(kept: Message, message: Message) -> bool:
 
 
 def _newer(answer: Message, messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages after an answer, fit to be sent without it; none where they are not.
+    """The messages after a response if they can be sent without it; otherwise none.
 
-    Every call must have its one result, and no result may be of another call: nobody can put
-    that right without the calls. A result says itself of which kind its call was.
+    Every call must have exactly one result, and no result may belong to another call, because that
+    can't be repaired without the calls. Each result itself names the kind of its call.
     """
     calls = {call.id: call for call in answer.tool_calls}
     answered = [result.call_id for message in messages for result in message.tool_results]
@@ -186,7 +186,7 @@ def _with_kinds(message: Message, calls: Mapping[str, ToolCall]) -> Message:
     return message if is_same else message.replace_unchecked(parts=parts)
 
 
-# --- what is kept
+# --- what providers store
 
 
 def _previous(request: Request) -> str | None:
@@ -194,7 +194,7 @@ def _previous(request: Request) -> str | None:
 
 
 def _is_open(request: Request, dialect: str) -> bool:
-    """Whether the answer is to be kept, and the caller keeps no state of its own."""
+    """Whether the response will be stored, and the caller manages no state itself."""
     state, own = request.state, request.extras.get(dialect, EMPTY)
     if state is not None and (
         state.store is False or state.previous_response_id or state.conversation
@@ -206,12 +206,12 @@ def _is_open(request: Request, dialect: str) -> bool:
 
 
 def _keeps_answers(name: str) -> bool:
-    """Whether answers in a dialect are kept for requests that go on from them, at its vendor's."""
+    """Whether the dialect's vendor stores responses for later requests."""
     return is_dialect(name) and dialect(name).target.host.resumes_answers
 
 
 def _is_kept(response: Response, dialect: str) -> bool:
-    """Whether the provider can go on from an answer; it says so where it keeps none."""
+    """Whether the provider can continue from a response; it says if it didn't store it."""
     finish = response.finish
     if finish is not None and (finish.is_cut_off or finish in _FAILED):
         return False

@@ -1,4 +1,4 @@
-"""How large the result of a tool may be. What is larger is not cut: the model is told its size."""
+"""Limits the size of tool results. Larger ones are not cut: the model is told their size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def bounded(
     max_chars: int | None,
     max_media_bytes: int | None,
 ) -> ToolResult:
-    """The result; or, where it is too large, an error result that says how large it was."""
+    """The result, or an error result with its size if it is too large."""
     if tool is not None and tool.max_chars is not None:
         max_chars = tool.max_chars
     chars = _chars(result, max_chars)
@@ -42,7 +42,7 @@ def _refused(call: ToolCall, size: str, limit: str) -> ToolResult:
 
 
 def _chars(result: ToolResult, limit: int | None) -> int | None:
-    """How many characters it has, where they are too many."""
+    """The number of characters, if that exceeds the limit."""
     if limit is None:
         return None
     count = len(result.content) if isinstance(result.content, str) else 0
@@ -50,7 +50,7 @@ def _chars(result: ToolResult, limit: int | None) -> int | None:
         count = sum(len(getattr(part, "text", "")) for part in result.content)
     if result.data is not UNSET:
         written = dumps(result.data)
-        # No more characters than bytes: most results need not be decoded to know.
+        # There are no more characters than bytes: most results need no decoding to know.
         count += len(written) if len(written) <= limit else len(written.decode("utf-8"))
     return count if count > limit else None
 

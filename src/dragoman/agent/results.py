@@ -1,4 +1,4 @@
-"""What a call of an agent gives back: a result, or chunks that add up to one."""
+"""Results of an agent's call: a `Result`, or chunks that add up to one."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ OutT_co = TypeVar("OutT_co", default=Any, covariant=True)
 @made_by_alias
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class Result(Shown, Generic[OutT_co]):
-    """What came of a call: its output, and everything that is new in the conversation."""
+    """The result of a call: its output, and the new messages of the conversation."""
 
     id: str
-    """The run's own id, unique."""
+    """The unique id of the run."""
     output: OutT_co
-    """The answer: its text, or a value of the type that was asked for."""
+    """The answer: its text, or a value of the requested type."""
     text: str = ""
-    """All that the model said in this call, a line break between messages."""
+    """All text of the model in this call, with a newline between messages."""
     messages: Messages = field(default_factory=Messages)
-    """The new messages, the prompt included, and no old ones."""
+    """The new messages, including the prompt."""
     usage: Usage | None = None
-    """What all requests of this call took together; None where no provider said."""
+    """Total usage of all requests of this call; None if no provider reported it."""
     cost: Decimal | None = None
-    """In US dollars; None where a price or a count is not known."""
+    """Cost in US dollars; None if a price or a token count is unknown."""
     finish: FinishReason | None = None
-    """Why the last answer ended."""
+    """Why the last response ended."""
     metadata: Mapping[str, Any] = EMPTY
-    """`thinking`, where the model showed some; `response_id` and `model` of the last answer;
-    `omitted`, where messages of the history did not fit into the last request: how many."""
+    """`thinking`, if the model returned some; `response_id` and `model` of the last response;
+    `omitted`: the number of history messages that did not fit into the last request, if any."""
     deferred: tuple[ToolCall, ...] = ()
     """Calls that wait for the caller: for approval, or because the caller runs these tools."""
     steps: int = 0
-    """How often the model was asked."""
+    """Number of requests to the model."""
     agent: str = ""
-    """Who answered, where the conversation was handed over: the name; empty: nobody else."""
+    """After a handoff, the name of the agent that answered; otherwise empty."""
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """As `finish`."""
+        """Same as `finish`."""
         return self.finish
 
     @property
     def thinking(self) -> str:
-        """What the model showed of its thinking."""
+        """The thinking that the model returned."""
         return str(self.metadata.get("thinking", ""))
 
     def _repr_markdown_(self) -> str:
@@ -77,25 +77,25 @@ class Result(Shown, Generic[OutT_co]):
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class Chunk(Shown):
-    """A piece of a result: what is new since the chunk before. Nothing is said twice."""
+    """A piece of a result: what is new since the previous chunk, without repetition."""
 
     output: str = ""
-    """More of the text."""
+    """More text."""
     messages: Messages = field(default_factory=Messages)
-    """Messages that are complete now."""
+    """Newly completed messages."""
     metadata: Mapping[str, Any] = EMPTY
     """`thinking`: more of it."""
     partial: Any = UNSET
-    """The typed output as far as it has come; plain JSON values, not yet checked."""
+    """The typed output so far: plain JSON values, not validated yet."""
     id: str = ""
     usage: Usage | None = None
-    """On the last chunk: what all requests took together."""
+    """On the last chunk: total usage of all requests."""
     finish: FinishReason | None = None
-    """On the last chunk: why the answer ended."""
+    """On the last chunk: why the response ended."""
 
     @property
     def finish_reason(self) -> FinishReason | None:
-        """As `finish`."""
+        """Same as `finish`."""
         return self.finish
 
     def _sizes(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""How a run begins: with a prompt, or with calls of an earlier run that still wait."""
+"""Starts a run: with a prompt, or with pending calls of an earlier run."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _GOES_ON = frozenset({FinishReason.LENGTH, FinishReason.PAUSE, FinishReason.CANC
 
 
 class Beginning(NamedTuple):
-    """What a run begins with."""
+    """What a run starts with."""
 
     prompt: Message | None = None
     approvals: Mapping[str, Decision] = EMPTY
-    """By the id of a call that waits: whether it may be run; a text is why not, a mapping what
-    arguments it is run with."""
+    """Decisions by the id of a pending call: whether it may run; a string is a reason to refuse, a
+    mapping replaces the arguments."""
     results: Mapping[str, Any] = EMPTY
-    """By the id of a call that waits: what the caller's tool returned."""
+    """By the id of a pending call: the result of the caller's tool."""
 
     def check(self) -> None:
-        """Raise where something is of the wrong kind."""
+        """Raise if an argument has the wrong type."""
         expect(self.approvals, Mapping, "approvals")
         expect(self.results, Mapping, "results")
         for decision in self.approvals.values():
@@ -45,7 +45,7 @@ class Beginning(NamedTuple):
 
 
 async def begin(run: Run, beginning: Beginning, orchestrator: Orchestrator) -> None:
-    """Answer the calls that wait, as far as can be; then say what is to be said."""
+    """Resolve the pending calls as far as possible; then add the prompt."""
     earlier = await last_round(run.conversation, run.setup.model.name)
     unsettled = unanswered(earlier)
     begun = {id for message in earlier for id in begun_in(message)}
@@ -68,7 +68,7 @@ async def begin(run: Run, beginning: Beginning, orchestrator: Orchestrator) -> N
     elif prompt is None:
         _expect_something_to_answer(earlier)
     if prompt is not None and not run.is_over:
-        run.output = UNSET  # of what was asked before
+        run.output = UNSET  # left from the earlier request
         prompt = await run.hooked(run.setup.hooks.before_send, prompt)
         await run.add(prompt)
 
@@ -76,7 +76,7 @@ async def begin(run: Run, beginning: Beginning, orchestrator: Orchestrator) -> N
 async def _answer(
     run: Run, beginning: Beginning, calls: Sequence[ToolCall], known: Mapping[str, ToolResult]
 ) -> None:
-    """Run what may be run of the calls without results; what is to be decided ends the run."""
+    """Run the pending calls that may run; those still undecided end the run."""
     decided = await decide(run, calls, known, beginning.approvals)
     if decided.mine:
         await Round(run, decided).play()
@@ -87,7 +87,7 @@ async def _answer(
 async def _foreseen(
     run: Run, calls: Sequence[ToolCall], messages: Messages, orchestrator: Orchestrator
 ) -> Mapping[str, ToolResult]:
-    """The results of calls that nothing is run for, as in the run that they are from."""
+    """Results of calls for which no tool is run, as in their original run."""
     if calls and _is_cut_off(calls[0], messages):
         return refusals(calls)
     if isinstance(orchestrator, ToolOrchestrator):
@@ -96,7 +96,7 @@ async def _foreseen(
 
 
 def _is_cut_off(call: ToolCall, messages: Messages) -> bool:
-    """Whether the call is of an answer that is not complete (I7)."""
+    """Whether the call belongs to a truncated response (I7)."""
     asking = next(each for each in reversed(messages) if call in each.tool_calls)
     return asking.finish is not None and asking.finish.is_cut_off
 
@@ -106,8 +106,8 @@ def _expect_waiting(beginning: Beginning, waiting: Sequence[ToolCall]) -> None:
     strangers = sum(id not in ids for id in (*beginning.approvals, *beginning.results))
     if strangers:
         msg = (
-            f"{strangers} of the approvals and results are for calls that don't wait for one; "
-            f"{len(ids)} calls of the history do"
+            f"{strangers} of the approvals and results don't match a pending call; the history has"
+            f" {len(ids)} pending calls"
         )
         raise InvalidInputError(msg)
 
@@ -115,8 +115,8 @@ def _expect_waiting(beginning: Beginning, waiting: Sequence[ToolCall]) -> None:
 def _expect_something_to_answer(messages: Messages) -> None:
     last = messages.last
     if last is None:
-        msg = "there is nothing to answer: give a prompt, or a history to go on from"
+        msg = "there is nothing to answer: pass a prompt, or a history to continue"
         raise InvalidInputError(msg)
     if last.role is Role.ASSISTANT and last.finish not in _GOES_ON:
-        msg = "the history ends with an answer: give a prompt to go on"
+        msg = "the history ends with an answer: pass a prompt to continue"
         raise InvalidInputError(msg)

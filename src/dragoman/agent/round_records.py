@@ -1,6 +1,6 @@
-"""Where the results of a round of tools are written down, and when.
+"""Records the calls and results of a tool round in the conversation.
 
-Whenever the program stops, what is written is true, and no call that was begun is begun again.
+Whenever the program stops, the record is correct, and no call that was started is started again.
 
 - `AtTheEnd`: the conversation is not kept. One message is added when the round ends.
 - `OneMessage`: a short round of a conversation that is kept. Its message is written before the
@@ -23,23 +23,23 @@ UNKNOWN = (
     "The outcome of this call is not known: the program was stopped while the tool was running. "
     "It may or may not have taken effect."
 )
-_MOST_IN_ONE = 8
-"""Calls of a round that is one message: written again for each of them, it is still cheap."""
+_MAX_REWRITTEN = 8
+"""Maximum calls in a round that is one message, which is rewritten for each of them."""
 
 Results = dict[int, ToolResult]
-"""By the place of the call in its round."""
+"""Results by the index of their call in the round."""
 
 
 def unknown(call: ToolCall) -> ToolResult:
-    """The result of a call that was begun, and of which nothing more is known."""
+    """The result of a call that was started, and whose outcome is unknown."""
     return ToolResult.error(call.id, UNKNOWN, tool_name=call.name)
 
 
 def record_of(conversation: Conversation, calls: Sequence[ToolCall], known: Results) -> RoundRecord:
-    """The record of a round; some results may be known before it begins."""
+    """The record of a round; some results may be known before it starts."""
     if not conversation.keeps_rounds:
         return AtTheEnd(conversation, calls, known)
-    kind = OneMessage if len(calls) <= _MOST_IN_ONE else Journal
+    kind = OneMessage if len(calls) <= _MAX_REWRITTEN else Journal
     return kind(conversation, calls, known)
 
 
@@ -50,12 +50,12 @@ class RoundRecord(ABC):
         self, conversation: Conversation, calls: Sequence[ToolCall], known: Results
     ) -> None:
         self.messages: list[Message] = []
-        """What was written, as it is kept."""
+        """The written messages, as stored."""
         self._conversation = conversation
         self._calls = calls
         self._results = known
         self._announced: set[int] = set()
-        self._is_unwritten = False  # whether there is a result that is not in what is written
+        self._is_unwritten = False  # whether a result is not written yet
 
     @property
     def results(self) -> list[tuple[ToolCall, ToolResult]]:
@@ -63,33 +63,33 @@ class RoundRecord(ABC):
         return [(self._calls[place], self._results[place]) for place in sorted(self._results)]
 
     def settle(self, place: int, result: ToolResult) -> None:
-        """Note the result of a call; `write` makes it durable."""
+        """Set the result of a call; `write` makes it durable."""
         self._results[place] = result
         self._is_unwritten = True
 
     def is_announced(self, place: int) -> bool:
-        """Whether a call may begin: it is written down that it does, where that is needed."""
+        """Whether a call may start: its start has been recorded, if required."""
         return place in self._announced
 
     def announce(self, places: Iterable[int]) -> None:
-        """Note which calls are about to begin; `write` makes it durable."""
+        """Note which calls are about to start; `write` makes it durable."""
         self._announced.update(places)
 
     @abstractmethod
     async def write(self) -> None:
-        """Write down what is new."""
+        """Write what is new."""
 
     @abstractmethod
     async def leave(self, begun: Iterable[int]) -> None:
-        """Write down what has come of the calls that were begun: the round ends early."""
+        """Write the outcome of the started calls: the round ends early."""
 
     async def complete(self) -> None:
-        """The round has ended: write down what is not written yet."""
+        """The round has ended: write what is not written yet."""
         if not self.messages:
             await self.write()
 
     def _mark_unknown(self, places: Iterable[int]) -> None:
-        for place in places:  # one that can't be run has its result already
+        for place in places:  # calls that can't be run already have a result
             self._results.setdefault(place, unknown(self._calls[place]))
 
     def _parts(self, places: Iterable[int]) -> tuple[ToolResult, ...]:
@@ -97,10 +97,10 @@ class RoundRecord(ABC):
 
 
 class AtTheEnd(RoundRecord):
-    """One message, when the round ends."""
+    """One message, written when the round ends."""
 
     def is_announced(self, place: int) -> bool:  # noqa: ARG002 - nothing need be written for any
-        """Always: nothing is written before tools begin."""
+        """Always true: nothing is written before tools start."""
         return True
 
     async def write(self) -> None:
@@ -109,7 +109,7 @@ class AtTheEnd(RoundRecord):
         self.messages = [await self._conversation.add(message)]
 
     async def leave(self, begun: Iterable[int]) -> None:
-        """Add a message with what has come so far, if a tool was begun."""
+        """Add a message with the results so far, if a tool was started."""
         places = [*begun]
         if places:
             self._mark_unknown(places)
@@ -117,10 +117,10 @@ class AtTheEnd(RoundRecord):
 
 
 class OneMessage(RoundRecord):
-    """One message, written before the tools begin and again as they end.
+    """One message, written before the tools start and again as they end.
 
-    Each writing is of the whole message. So there is one at a time: what ends meanwhile, and what
-    begins next, is written with the next one.
+    Each write replaces the whole message, so there is one write at a time: results and starts that
+    come meanwhile are part of the next one.
     """
 
     def announce(self, places: Iterable[int]) -> None:
@@ -130,8 +130,8 @@ class OneMessage(RoundRecord):
         self._mark_unknown(new)
 
     async def write(self) -> None:
-        """Add the message, or put it in the place of what was written before."""
-        self._is_unwritten = False  # what fails is not tried again when the round is left
+        """Add the message, or replace the earlier version."""
+        self._is_unwritten = False  # a failed write is not repeated when the round is left
         parts = self._parts(self._results)
         if self.messages:
             message = self.messages[0].replace_unchecked(parts=parts)
@@ -140,27 +140,27 @@ class OneMessage(RoundRecord):
             self.messages = [await self._conversation.add(make_message(Role.TOOL, parts))]
 
     async def leave(self, begun: Iterable[int]) -> None:  # noqa: ARG002 - they were announced
-        """Write what came since the last writing."""
+        """Write the results since the last write."""
         if self.messages and self._is_unwritten:
             await self.write()
 
 
 class Journal(RoundRecord):
-    """As many messages as there are writings; a result, and that a call begins, is in one of them.
+    """One message per write; each result and each start of a call is in exactly one of them.
 
-    A round of a thousand calls costs a thousand results to write, whatever the store.
+    A round of a thousand calls writes a thousand results in total, in any store.
     """
 
     def __init__(
         self, conversation: Conversation, calls: Sequence[ToolCall], known: Results
     ) -> None:
         super().__init__(conversation, calls, known)
-        self._new = set(known)  # the places of results that are not written
-        self._beginning: list[int] = []  # the places of calls of which it is not written
+        self._new = set(known)  # indexes of results not written yet
+        self._beginning: list[int] = []  # indexes of calls whose start is not written yet
         self._has_failed = False
 
     def settle(self, place: int, result: ToolResult) -> None:
-        """Note the result of a call."""
+        """Set the result of a call."""
         super().settle(place, result)
         self._new.add(place)
 
@@ -177,14 +177,14 @@ class Journal(RoundRecord):
             message = with_begun(message, [self._calls[place].id for place in self._beginning])
         self._new.clear()
         self._beginning.clear()
-        self._has_failed = True  # unless it goes well
+        self._has_failed = True  # until it succeeds
         self.messages.append(await self._conversation.add(message))
         self._has_failed = False
 
     async def leave(self, begun: Iterable[int]) -> None:  # noqa: ARG002 - they were announced
-        """Write what came since, and that the outcome of the others is unknown.
+        """Write the results since, and that the outcome of the other calls is unknown.
 
-        A writing that has failed may have happened: then it is for who resumes the run to say.
+        A failed write may have succeeded in the store: the next run will find out.
         """
         if not self.messages or self._has_failed:
             return

@@ -1,4 +1,4 @@
-"""A run from its beginning to its end."""
+"""The main loop of a run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.tracing.switch import is_traced
 
 
 async def play(run: Run, beginning: Beginning) -> Result[Any]:
-    """Begin, iterate until the run is over, and clear up; gives what has come of it."""
+    """Start, iterate until the run is over, and clean up; returns the result."""
     if not is_traced():
         return await _played(run, beginning)
     with agent_run(run.agent, run.setup.model.name, run.session) as told:
@@ -49,7 +49,7 @@ def _orchestrator(run: Run) -> Orchestrator:
 
 
 def _expect_no_generator(iteration: object) -> None:
-    """Orchestrators of earlier versions gave their events with `yield`."""
+    """Raise for orchestrators of earlier versions, which used `yield` for their events."""
     if hasattr(iteration, "__aiter__"):
         msg = "an orchestrator's `iterate` must be a coroutine: `await run.emit(…)`, not `yield …`"
         raise InvalidInputError(msg)

@@ -1,4 +1,4 @@
-"""One call of an agent, from the prompt to the result: all that changes on the way."""
+"""The state of one call of an agent, from the prompt to the result."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from dragoman.wire.target import Target
 _adding = Lock()
 
 Watch = Callable[[str | None, str], Any]
-"""Of the name of a tool that is called (None: of plain text) and a piece of what is written: the
-value so far, or unset."""
+"""Takes the name of the called tool (None: plain text) and a piece of text; returns the value so
+far, or unset."""
 
 
 class Run:
-    """What a run knows. Everything that changes while an agent works is here, and only here.
+    """The state of a run. Everything that changes while an agent works is here.
 
-    Orchestrators read and write it; nothing of it outlives the run but its result.
+    Orchestrators read and write it; only the result outlives the run.
     """
 
     def __init__(
@@ -69,72 +69,72 @@ class Run:
         self.conversation = conversation
         self.deps = deps
         self.streams = streams
-        """Whether answers are asked for piece by piece."""
+        """Whether responses are streamed."""
         self.is_followed = False
-        """Whether somebody goes through the events."""
+        """Whether somebody consumes the events."""
         self.parent = parent
-        """The run that this one is part of; what is used here is used there as well."""
+        """The outer run; its usage includes that of this run."""
         self.call = call
-        """The call of that run which this one is made for."""
+        """The call of the outer run that this run serves."""
         self.inbox: Inbox | None = None
-        """Where events of runs that are part of this one come in, while tools are run."""
+        """Receives events of inner runs while tools run."""
         self.tools = Toolbox()
-        """The tools that the agent at work has just now."""
+        """The tools currently available."""
         self.tally: Tally = Tally(setup.limits, None if parent is None else parent.tally)
         self.agent = ""
-        """The name of the agent that has taken over; empty: nobody has."""
+        """The name of the agent that has taken over; empty if none has."""
         self.new: list[Message] = []
-        """What the conversation has grown by, complete messages only."""
+        """The new messages of the conversation, only complete ones."""
         self.omitted = 0
-        """How many messages of the history did not fit into the last request."""
+        """Number of history messages that did not fit into the last request."""
         self.request: Request | None = None
-        """What was sent last, before links made it shorter."""
+        """The last request, before it was shortened by chaining."""
         self.response: Response | None = None
-        """What was answered last."""
+        """The last response."""
         self.rounds = 0
-        """How often tools were run, for the agent that is at work."""
+        """Number of tool rounds of the current agent."""
         self.usage: Usage | None = None
         self.output: Any = UNSET
-        """The typed output, once there is one."""
+        """The typed output, once available."""
         self.deferred: tuple[ToolCall, ...] = ()
         self.is_over = False
         self.retries: dict[str, int] = {}
-        """How often the model was asked again, by reason."""
+        """Number of retries, by reason."""
         self.notes: dict[str, Any] = {}
-        """What an orchestrator notes for itself: one and the same may drive many runs at once."""
+        """Private state of the orchestrator, which may drive many runs concurrently."""
         self.watch: Watch | None = None
-        """Shows a typed output as it comes, from pieces of text and of calls' arguments."""
+        """Makes previews of a typed output from pieces of text and arguments."""
         self._cost: Decimal | None = Decimal(0)
         self._text: list[str] = []
         self._thinking: list[str] = []
         self._is_new_text = self._is_new_thought = False
-        self._told = 0, 0  # pieces of text and thinking, before the answer that is coming in
+        self._told = 0, 0  # pieces of text and thinking before the current response
         self._is_restarted = False
 
-    # --- what it is about
+    # --- facts about the run
 
     @property
     def target(self) -> Target | None:
-        """The facts about the model; None where nobody knows them (models of one's own)."""
+        """The target of the model; None if unknown (custom models)."""
         found = getattr(self.setup.model, "target", None)
         return found if isinstance(found, Target) else None
 
     @property
     def session(self) -> str | None:
-        """The session that the conversation is kept in; None: it is kept in none."""
+        """The session of a stored conversation; None if it is not stored."""
         found = getattr(self.conversation, "session", None)
         return found if isinstance(found, str) else None
 
     @property
     def is_heard(self) -> bool:
-        """Whether anybody wants to know what happens, here or in the run that this is part of."""
+        """Whether anybody consumes events, here or in an outer run."""
         if self.is_followed or self.setup.hooks.on_event is not None:
             return True
         return self.parent is not None and self.parent.is_heard
 
     @property
     def context(self) -> RunContext[Any]:
-        """What tools, hooks and instructions are told about the run."""
+        """The context for tools, hooks and system prompts."""
         sent = self.request.messages if self.request is not None else ()
         return RunContext(
             deps=self.deps,
@@ -147,44 +147,44 @@ class Run:
         )
 
     async def find_tools(self) -> None:
-        """See which tools there are, before a request: that may depend on the run."""
+        """Determine the available tools before a request: they may depend on the run."""
         tools, dynamic = self.setup.tools, self.setup.dynamic_tools
         is_fixed = dynamic is None and tools.is_fixed
         self.tools = tools if is_fixed else await tools_now(tools, dynamic, self.context)
 
     async def system(self) -> tuple[AnyPart, ...]:
-        """The instructions for the next request."""
+        """The system prompt for the next request."""
         system = self.setup.system
         if not callable(system):
             return system
         told = system(self.context)
         made = system_of(await told if isawaitable(told) else told)
-        if callable(made):  # it might go on like that for ever
-            msg = "the function given as system must return text or parts, not another function"
+        if callable(made):  # this could go on forever
+            msg = "the system function must return text or parts, not another function"
             raise InvalidInputError(msg)
         return made
 
     async def hooked(self, hook: Hook | None, value: Any, kinds: type | None = None) -> Any:
-        """The value, or what the hook makes of it; a context is made only where one is told."""
+        """The value, or the hook's replacement; the context is only created if there is a hook."""
         return value if hook is None else await hooked(hook, value, self.context, kinds=kinds)
 
-    # --- how it goes on
+    # --- progress
 
     @coroutine
     def emit(self, event: AgentEvent) -> Generator[Any, Any, None]:
-        """Tell what happens; whoever follows the run has taken it when this returns.
+        """Emit an event; on return, the consumer of the run has received it.
 
-        To be awaited by the orchestrator itself, and not by a task that it has started.
+        Must be awaited by the orchestrator itself, not by a task that it started.
         """
         if self.setup.hooks.on_event is not None:
             yield from self._tell(event).__await__()
         if self.is_followed:
-            yield event  # to `events_of`: this is called often enough to spare an `emitted`
+            yield event  # to `events_of`: called often enough to avoid an extra `emitted`
         if self.parent is not None:
             self._pass_on(event, self.parent)
 
     def _pass_on(self, event: AgentEvent, parent: Run) -> None:
-        """Tell the run that this one is part of."""
+        """Pass an event on to the outer run."""
         if parent.inbox is not None and self.call is not None:
             parent.inbox.put(SubAgentEvent(self.call, event))
 
@@ -195,9 +195,9 @@ class Run:
             await told
 
     async def add(self, message: Message) -> Message:
-        """Make a message part of the conversation; durable, where it is kept, when this returns.
+        """Add a message to the conversation; durable on return, if the conversation is stored.
 
-        Gives the message as it is kept.
+        Returns the message as stored.
         """
         added = await self.conversation.add(message)
         self.new.append(added)
@@ -207,53 +207,53 @@ class Run:
         return added
 
     async def says(self, text: str) -> None:
-        """More of the answer's text."""
+        """Emit more text of the answer."""
         await self.emit(self.said(text))
 
     async def thinks(self, text: str) -> None:
-        """More of the model's thinking."""
+        """Emit more thinking of the model."""
         await self.emit(self.thought(text))
 
     def begin_answer(self) -> None:
-        """Another answer begins; its words are set apart from those of the last one."""
+        """Start another response; its text is separated from the previous one."""
         was_paused = self.response is not None and self.response.finish is FinishReason.PAUSE
         self._is_new_text = bool(self._text) and not was_paused
         self._is_new_thought = bool(self._thinking)
         self._told = len(self._text), len(self._thinking)
 
     def restart_answer(self) -> None:
-        """Another model answers instead: what was told of the answer so far is void."""
+        """Discard the streamed part of the response: another model takes over."""
         self._is_restarted = len(self._text) > self._told[0]
         del self._text[self._told[0] :], self._thinking[self._told[1] :]
         self._is_new_text = bool(self._text)
         self._is_new_thought = bool(self._thinking)
 
     def said(self, text: str) -> TextDelta:
-        """Note more of the answer; the first piece of a further message begins a line."""
+        """Record more text; the first piece of a further message starts a new line."""
         if self._is_new_text:
             text, self._is_new_text = f"\n{text}", False
         self._text.append(text)
-        if self._is_restarted:  # who has read the half sees where the other begins
+        if self._is_restarted:  # separates the discarded part from the new one
             text, self._is_restarted = f"\n{text.lstrip()}", False
         return TextDelta(text)
 
     def thought(self, text: str, *, is_new: bool = False) -> ThinkingDelta:
-        """Note more of the model's thinking; another block of it begins a line."""
+        """Record more thinking; another block starts a new line."""
         if self._is_new_thought or (is_new and self._thinking):
             text, self._is_new_thought = f"\n{text}", False
         self._thinking.append(text)
         return ThinkingDelta(text)
 
     def answered(self, response: Response) -> None:
-        """Note an answer, and what it took."""
+        """Record a response and its usage."""
         self.response = response
         cost = self.setup.prices.cost_of_response(response, self.setup.model.name)
         self._use(response.usage, cost)
         self.tally.used(response.usage, cost)
 
     def _use(self, usage: Usage | None, cost: Decimal | None) -> None:
-        """Add up what was used, here and in the runs that this one is part of."""
-        with _adding:  # a tool on another thread may ask an agent, too
+        """Add usage here and in the outer runs."""
+        with _adding:  # a tool on another thread may call an agent, too
             run: Run | None = self
             while run is not None:
                 if usage is not None:
@@ -262,32 +262,32 @@ class Run:
                 run = run.parent
 
     def may_retry(self, reason: str, most: int) -> bool:
-        """Whether the model may be asked again for this reason, and that it is."""
+        """Whether the request may be repeated for this reason; counts the attempt."""
         self.retries[reason] = self.retries.get(reason, 0) + 1
         return self.retries[reason] <= most
 
     async def hand_over(self, handoff: Handoff[Any]) -> None:
-        """Go on with another agent."""
+        """Continue with another agent."""
         self.setup = handed_over(self.setup, handoff.setup())
         self.agent, self.rounds = handoff.name, 0
         await self.find_tools()
         await self.emit(HandedOver(handoff.name))
 
     def finish(self, *, deferred: tuple[ToolCall, ...] = ()) -> None:
-        """Nothing more is to be done."""
+        """End the run."""
         self.deferred = deferred
         self.is_over = True
 
-    # --- what came of it
+    # --- the result
 
     @property
     def text(self) -> str:
-        """All that was said."""
+        """All text of the model."""
         return "".join(self._text)
 
     @property
     def result(self) -> Result[Any]:
-        """What has come of it so far."""
+        """The result so far."""
         text, response = self.text, self.response
         return Result(
             id=self.id,
@@ -317,7 +317,7 @@ class Run:
 
 
 def run_of(context: Any) -> tuple[Run | None, ToolCall | None]:
-    """The run that a context is about, and the call, for another run that is part of it."""
+    """The run and call of a context, for an inner run."""
     expect(context, (RunContext, type(None)), "within")
     if context is None or not isinstance(context.run, Run):
         return None, None

@@ -1,4 +1,4 @@
-"""All that an agent is told when it is made, and what a call of it may change."""
+"""The configuration of an agent, and what a call may change of it."""
 
 from __future__ import annotations
 
@@ -53,31 +53,31 @@ _BY_OTHER_NAMES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Setup:
-    """How an agent works."""
+    """The configuration of an agent."""
 
     model: Model
     tools: Toolbox = field(default_factory=Toolbox)
     dynamic_tools: DynamicTools | None = None
-    """Says which others there are, before each request."""
+    """Returns further tools, before each request."""
     system: System = ()
     request: Request = field(default_factory=Request)
-    """What every request has: sampling, thinking, tool choice and the rest."""
+    """The settings of every request: sampling, thinking, tool choice and the rest."""
     output: TypedOutput | None = None
     output_retries: int = 2
     limits: RunLimits = field(default_factory=RunLimits)
     hooks: Hooks = field(default_factory=Hooks)
     approve: Callable[..., Any] | None = None
-    """Decides about calls that need approval; None: the caller does, when the run has ended."""
+    """Decides on calls that need approval; None: the caller decides after the run."""
     executor: ToolExecutor = field(default_factory=ToolExecutor)
     orchestrator: Orchestrator | None = None
     prices: Prices = field(default_factory=Prices)
     history_hooks: Mapping[str, Any] = EMPTY
     links: Links | None = None
-    """Where answers that the provider keeps are remembered; None: every request is whole."""
+    """Remembers responses stored by the provider; None: every request is sent whole."""
 
 
 def checked_function(function: Any, name: str, of: str) -> Any:
-    """The function that somebody gave, or None; raises where it is neither."""
+    """The given function or None; raises if it is neither."""
     if function is not None and not callable(function):
         msg = f"{name} must be a function of {of}, not {type(function).__name__}"
         raise InvalidInputError(msg)
@@ -85,7 +85,7 @@ def checked_function(function: Any, name: str, of: str) -> Any:
 
 
 def system_of(system: Any) -> System:
-    """Instructions as people give them: a text, parts, or a function that returns either."""
+    """The system prompt as given: a text, parts, or a function that returns either."""
     if system is None:
         return ()
     if callable(system) and not isinstance(system, type):
@@ -95,7 +95,7 @@ def system_of(system: Any) -> System:
 
 
 def request_with(request: Request, settings: Mapping[str, Any]) -> Request:
-    """The request with settings as people give them: `max_tokens=500, thinking="high"`."""
+    """The request with settings as given: `max_tokens=500, thinking="high"`."""
     _expect_known(settings)
     given = dict(settings)
     if "thinking" in given:
@@ -111,22 +111,22 @@ def _expect_known(settings: Mapping[str, Any]) -> None:
     if unknown:
         names = ", ".join(sorted(known))
         named = ", ".join(f"{name}{_meant(name, known)}" for name in unknown)
-        msg = f"an agent has no setting {named}; there are {names}"
+        msg = f"an agent has no setting {named}; the settings are {names}"
         raise InvalidInputError(msg)
 
 
 def _meant(name: str, known: set[str]) -> str:
-    """What to write instead, where that can be guessed."""
+    """A hint what to write instead, if it can be guessed."""
     if name in _OF_AGENTS:
-        return " (the agent is told, not a call)"
+        return " (it is an option of the agent, not of a call)"
     if name in _OF_CALLS:
-        return " (a call is told, not the agent)"
+        return " (it is an option of a call, not of the agent)"
     meant = _BY_OTHER_NAMES.get(name) or closest(name, known | _OF_AGENTS | _OF_CALLS)
     return "" if meant is None else f" (did you mean {meant}?)"
 
 
 def thinking_of(thinking: Any) -> ThinkingConfig | None:
-    """True, False, an effort, a number of tokens, or a config as it is."""
+    """A `ThinkingConfig` from True, False, an effort, a number of tokens, or a config."""
     if thinking is None or isinstance(thinking, ThinkingConfig):
         return thinking
     if isinstance(thinking, bool):
@@ -140,7 +140,7 @@ def thinking_of(thinking: Any) -> ThinkingConfig | None:
 
 
 def tool_choice_of(choice: Any) -> ToolChoice | None:
-    """`auto`, `none`, `required`, the name of a tool, or a `ToolChoice` as it is."""
+    """A `ToolChoice` from `auto`, `none`, `required`, a tool name, or a `ToolChoice`."""
     if choice is None or isinstance(choice, ToolChoice):
         return choice
     expect(choice, str, "tool_choice")
@@ -148,7 +148,7 @@ def tool_choice_of(choice: Any) -> ToolChoice | None:
 
 
 def prompt_of(content: Sequence[Any]) -> Message | None:
-    """What the user says, of texts and media or a whole message; None where it is nothing."""
+    """The user's message, from texts and media or a whole message; None if empty."""
     if not content:
         return None
     if len(content) > 1:

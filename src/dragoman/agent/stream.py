@@ -1,4 +1,4 @@
-"""A run as it goes: chunks, or events."""
+"""Streams of an agent's run: as chunks, or as events."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OutT_co = TypeVar("OutT_co", default=Any, covariant=True)
 
 
 class AgentStream(Generic[OutT_co]):
-    """A call of an agent as it goes: an async iterator of `Chunk`s, to be gone through once.
+    """The stream of an agent's call: an async iterator of `Chunk`s, usable once.
 
     ```python
     async with agent.stream("Tell me more.") as stream:
@@ -38,8 +38,8 @@ class AgentStream(Generic[OutT_co]):
     result = stream.result
     ```
 
-    `events()` goes through what happens instead: tools that start and end, and the rest. Leaving
-    it early stops everything at once.
+    `events()` iterates over events instead: tools that start and end, and the rest. Leaving the
+    loop or the `with` block early stops the run at once.
     """
 
     def __init__(self, run: Run, play: Callable[[], Coroutine[Any, Any, Result[Any]]]) -> None:
@@ -48,18 +48,18 @@ class AgentStream(Generic[OutT_co]):
         self._events: AsyncGenerator[AgentEvent] | None = None
         self._deadline: float | None = None
         self._is_taken = self._is_complete = self._is_closed = False
-        self._reader: asyncio.Task[Any] | None = None  # who waits for the next event
-        self._has_left: asyncio.Event | None = None  # told when the reader was sent away
+        self._reader: asyncio.Task[Any] | None = None  # the task that waits for the next event
+        self._has_left: asyncio.Event | None = None  # set when the reader has been sent away
         self._result: Result[OutT_co] | None = None
 
     @property
     def result(self) -> Result[OutT_co]:
-        """What has come of it so far; when all is done, the same that `send` gives."""
+        """The result so far; at the end, the same as the return value of `send`."""
         return cast("Result[OutT_co]", self._run.result) if self._result is None else self._result
 
     @property
     def is_complete(self) -> bool:
-        """Whether the run came to its end."""
+        """Whether the run has ended normally."""
         return self._is_complete
 
     def __repr__(self) -> str:
@@ -71,7 +71,7 @@ class AgentStream(Generic[OutT_co]):
             return "complete"
         if self._is_closed:
             return "closed"
-        return "begun" if self._is_taken else "not begun: `async for`, or `await collect()`"
+        return "started" if self._is_taken else "not started: use `async for` or `await collect()`"
 
     async def __aenter__(self) -> Self:
         return self
@@ -80,7 +80,7 @@ class AgentStream(Generic[OutT_co]):
         await self.close()
 
     async def close(self) -> None:
-        """Stop everything, also what another task waits for. Calling it again does nothing."""
+        """Stop everything, including another task's wait. Calling it again has no effect."""
         self._is_taken = self._is_closed = True
         if self._reader is None and self._events is not None:
             with suppress(RuntimeError):  # another task is closing it
@@ -91,14 +91,14 @@ class AgentStream(Generic[OutT_co]):
     aclose = close  # for `contextlib.aclosing`
 
     async def _send_away(self, reader: asyncio.Task[Any]) -> None:
-        """End another task's wait; to that task the run is simply over."""
+        """End another task's wait; for that task the run is simply over."""
         if self._has_left is None:
             self._has_left = asyncio.Event()
             reader.cancel()
         await self._has_left.wait()
 
     async def collect(self) -> Result[OutT_co]:
-        """The whole result, when it is there."""
+        """Run to the end, and return the result."""
         self._take()
         async with self:
             result = await self._read(self._play)
@@ -117,13 +117,13 @@ class AgentStream(Generic[OutT_co]):
                 return chunk
 
     def events(self) -> AsyncIterator[AgentEvent]:
-        """What happens, as it happens; in place of the chunks."""
+        """Iterate over events instead of chunks."""
         self._take()
         return _Events(self._next)
 
     def _take(self) -> None:
         if self._is_taken:
-            msg = "a stream can be gone through once; `result` has what came of it"
+            msg = "a stream can be iterated only once; see `result` for its outcome"
             raise InvalidInputError(msg)
         self._is_taken = True
 
@@ -156,9 +156,9 @@ class AgentStream(Generic[OutT_co]):
         return event
 
     async def _read(self, goes_on: Callable[[], Awaitable[T]]) -> T | None:
-        """What the run does next; None where `close` sends its reader away."""
+        """The next step of the run; None if `close` ended the wait."""
         if self._reader is not None:
-            msg = "a stream has one reader, and another one is waiting for its next event"
+            msg = "a stream can have only one reader, and another task is reading it"
             raise InvalidInputError(msg)
         task = self._reader = asyncio.current_task()
         cancels = task.cancelling() if task else 0
@@ -181,7 +181,7 @@ class AgentStream(Generic[OutT_co]):
         return found
 
     def _leaves(self, task: asyncio.Task[Any] | None, cancels: int) -> bool:
-        """Whether the reader was sent away by `close`, and cancelled by nobody else."""
+        """Whether `close` sent the reader away, and nobody else cancelled it."""
         if self._has_left is None or task is None:
             return False
         self._has_left.set()
@@ -195,9 +195,9 @@ class AgentStream(Generic[OutT_co]):
             async with timer:
                 return await goes_on()
         except TimeoutError:
-            if not timer.expired():  # somebody else's
+            if not timer.expired():  # another timeout
                 raise
-        msg = f"the run took longer than the {seconds:g} seconds that its limits allow"
+        msg = f"the run exceeded its time limit of {seconds:g} seconds"
         raise LimitExceeded(msg)
 
 
@@ -215,7 +215,7 @@ class _Events:
 
 
 class BlockingAgentStream(Generic[OutT_co]):
-    """An `AgentStream` without `await`, for scripts, notebooks and threads."""
+    """A blocking `AgentStream`, for scripts, notebooks and threads."""
 
     def __init__(self, stream: AgentStream[OutT_co]) -> None:
         self._stream = stream
@@ -223,12 +223,12 @@ class BlockingAgentStream(Generic[OutT_co]):
 
     @property
     def result(self) -> Result[OutT_co]:
-        """What has come of it so far."""
+        """The result so far."""
         return self._stream.result
 
     @property
     def is_complete(self) -> bool:
-        """Whether the run came to its end."""
+        """Whether the run has ended normally."""
         return self._stream.is_complete
 
     def __repr__(self) -> str:
@@ -241,16 +241,16 @@ class BlockingAgentStream(Generic[OutT_co]):
         self.close()
 
     def close(self) -> None:
-        """Stop everything. Calling it again does nothing."""
+        """Stop everything. Calling it again has no effect."""
         portal.run(self._stream.close())
 
     def collect(self) -> Result[OutT_co]:
-        """The whole result, when it is there."""
+        """Run to the end, and return the result."""
         return portal.run(self._stream.collect())
 
     def __iter__(self) -> Self:
         if self._chunks is not None:
-            msg = "a stream can be gone through once; `result` has what came of it"
+            msg = "a stream can be iterated only once; see `result` for its outcome"
             raise InvalidInputError(msg)
         self._chunks = aiter(self._stream)
         return self

@@ -1,4 +1,4 @@
-"""A model for tests that makes up what it says."""
+"""`TestModel`: a model for tests that generates its answers."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _NOTHING_CALLED = "There was no tool to call."
 
 
 class TestModel(ScriptedModel):
-    """Calls every tool once, with arguments made up from its schema, and then answers.
+    """Calls every tool once, with arguments generated from its schema, and then answers.
 
     ```python
     with agent.override(model=TestModel()):
         result = await agent.send("Hello")
     ```
 
-    The answer is what the tools returned, as JSON, or the `text`; where a type is asked for, a
-    value of it, or the `output`. It is the same every time. `tools` names those that are called,
-    `arguments` has those of a tool by its name. `requests` is what it was asked.
+    The answer is the results of the tools, as JSON, or `text`; for a typed output, a generated
+    value, or `output`. It is deterministic. `tools` limits the tools that are called, `arguments`
+    sets arguments by tool name. `requests` lists the received requests.
     """
 
-    __test__ = False  # pytest would take it for a class of tests
+    __test__ = False  # pytest would collect it as a test class
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class TestModel(ScriptedModel):
 
 
 def _turn(messages: Sequence[Message]) -> list[Message]:
-    """What was said since the user spoke last."""
+    """The messages since the last user message."""
     turn: list[Message] = []
     for message in reversed(messages):
         if message.role.value == "user" and not message.tool_results:
@@ -102,7 +102,7 @@ def _turn(messages: Sequence[Message]) -> list[Message]:
 
 
 def _returning(tools: Sequence[ToolDefinition], request: Request) -> ToolDefinition | None:
-    """The tool that takes the output, if there is one: the last, and one of them must be called."""
+    """The tool that takes the output, if any: the last one, when a call is required."""
     choice = request.tool_choice
     if not tools or choice is None or choice.mode != "required":
         return None
@@ -110,7 +110,7 @@ def _returning(tools: Sequence[ToolDefinition], request: Request) -> ToolDefinit
 
 
 def _told(turn: Sequence[Message]) -> str:
-    """What the tools returned, by their names."""
+    """The results of the tools, by name."""
     names = {call.id: call.name for message in turn for call in message.tool_calls}
     results = [result for message in turn for result in message.tool_results]
     if not results:

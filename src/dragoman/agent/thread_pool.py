@@ -1,7 +1,7 @@
-"""Blocking functions called from async code, on daemon threads that are kept for the next call.
+"""Runs blocking functions from async code, on reusable daemon threads.
 
-Not asyncio's own pool: its threads keep the process from exiting while one of them hangs, and it
-has a limit, so that functions that wait for each other may wait for ever. Not a thread per call
+Not asyncio's own pool: its threads keep the process from exiting while one hangs, and it has a
+limit, so that functions that wait for each other may deadlock. Not a thread per call
 (`portal.call_aside`) either: starting one takes about ten times as long as waking one.
 """
 
@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 T = TypeVar("T")
 P = ParamSpec("P")
 
-_IDLE = 10.0
-"""Seconds after which a thread without work ends."""
-_DEEPEST = 100
+_IDLE_SECONDS = 10.0
+"""Seconds after which an idle thread ends."""
+_MAX_DEPTH = 100
 
-# How many such calls there are around this one. Contexts go along from thread to thread.
+# Nesting depth of such calls. Contexts are passed from thread to thread.
 _level: ContextVar[int] = ContextVar("dragoman_thread_level", default=0)
 
 
@@ -46,9 +46,9 @@ class _Job(NamedTuple):
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What the function returns, called on another thread, where this one's context goes along.
+    """Call the function on another thread, with this one's context, and return its result.
 
-    Cancelling waits for nobody's thread: the function goes on, and what it returns is dropped.
+    Cancelling doesn't wait for the thread: the function goes on, and its result is dropped.
     """
     future: asyncio.Future[_Outcome] = asyncio.get_running_loop().create_future()
     context = copy_context()
@@ -61,13 +61,13 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     try:
         raise error
     finally:
-        del error  # its traceback leads here: a circle that only the collector would undo
+        del error  # its traceback refers to this frame: avoids a reference cycle
 
 
 def _one_further() -> None:
     level = _level.get() + 1
-    if level > _DEEPEST:
-        msg = f"blocking functions called each other through threads {_DEEPEST} times"
+    if level > _MAX_DEPTH:
+        msg = f"blocking functions called each other through threads {_MAX_DEPTH} times"
         raise RecursionError(msg)
     _level.set(level)
 
@@ -92,19 +92,19 @@ def _drop(value: Any) -> None:
 
 
 class _Crew:
-    """Threads that wait for work; as many as are needed at once."""
+    """The threads; as many as are needed at once."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew: after a fork, the threads stayed behind in the parent."""
+        """Reset after a fork: the threads stayed in the parent."""
         self._lock = Lock()
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
-        self._idle = 0  # threads that wait and have been promised nothing
+        self._idle = 0  # idle threads without an assigned job
 
     def take(self, job: _Job) -> None:
-        """Have a job done, by a thread that waits or else by a new one."""
+        """Run a job on an idle thread, or on a new one."""
         with self._lock:
             has_idle = self._idle > 0
             self._idle -= has_idle
@@ -115,20 +115,20 @@ class _Crew:
     def _work(self) -> None:
         while (job := self._next()) is not None:
             job.run()
-            del job  # what waits must not keep alive what it worked on
+            del job  # a waiting thread must not keep its last job alive
             with self._lock:
                 self._idle += 1
 
     def _next(self) -> _Job | None:
         try:
-            return self._jobs.get(timeout=_IDLE)
+            return self._jobs.get(timeout=_IDLE_SECONDS)
         except Empty:
             pass
         with self._lock:
             if self._idle > 0:
                 self._idle -= 1
                 return None
-        return self._jobs.get()  # one was promised in this moment
+        return self._jobs.get()  # a job was assigned at this moment
 
 
 _crew = _Crew()

@@ -1,4 +1,4 @@
-"""One call of a tool: its arguments checked, the function called, its result or failure told."""
+"""Runs one tool call: validates arguments, calls the function, converts its result."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Job(NamedTuple):
 
 
 class Jobs(NamedTuple):
-    """What calls are run with."""
+    """The tools and options for running calls."""
 
     tools: Mapping[str, Tool[..., Any]]
     context: RunContext[Any] | None
     timeout: float | None
 
     def prepared(self, call: ToolCall) -> Job | ToolResult:
-        """The call, ready to be run; or an error result that says why it can't be."""
+        """The call, ready to run; or an error result that says why it can't be."""
         tool = self.tools.get(call.name)
         if tool is None:
             return failures.unknown(call, self.tools)
@@ -53,14 +53,14 @@ class Jobs(NamedTuple):
         return Job(call, tool, arguments)
 
     def concurrency(self, call: ToolCall) -> int | None:
-        """How many calls of the same tool may run at a time; None: any number."""
+        """Maximum concurrent calls of the same tool; None: unlimited."""
         tool = self.tools.get(call.name)
         return None if tool is None else tool.concurrency
 
     async def run(self, job: Job) -> ToolResult:
-        """What comes of a job.
+        """Run a job, and return its result.
 
-        Raises only where we are cancelled or closed ourselves, or the program is to end.
+        Raises only if we are cancelled or closed, or the program is to end.
         """
         task = asyncio.current_task()
         cancels = task.cancelling() if task else 0
@@ -71,7 +71,7 @@ class Jobs(NamedTuple):
         else:
             result = await self._outcome(job, task)
         if task is not None and task.cancelling() > cancels:
-            raise asyncio.CancelledError  # it was meant for us, and the tool kept it to itself
+            raise asyncio.CancelledError  # it was meant for us, and the tool swallowed it
         return result
 
     async def _outcome(self, job: Job, task: asyncio.Task[Any] | None) -> ToolResult:
@@ -94,7 +94,7 @@ class Jobs(NamedTuple):
 
 
 async def returned(tool: Tool[..., Any, Any], arguments: dict[str, Any], run: Context) -> Any:
-    """What a function returns, called with arguments that fit; it may raise what it likes."""
+    """Call a function with valid arguments, and return its result; it may raise anything."""
     given = {**arguments, **dict.fromkeys(tool.injected, run)}
     timer = asyncio.timeout(tool.timeout)
     try:
@@ -102,9 +102,9 @@ async def returned(tool: Tool[..., Any, Any], arguments: dict[str, Any], run: Co
             value = tool(**given) if tool.is_async else await in_thread(tool, **given)
             return await value if inspect.isawaitable(value) else value
     except TimeoutError:
-        if not timer.expired():  # somebody else's
+        if not timer.expired():  # another timeout
             raise
-    msg = f"`{tool.name}`, which makes the output, took longer than {tool.timeout:g} seconds"
+    msg = f"the output function `{tool.name}` timed out after {tool.timeout:g} seconds"
     raise ToolTimeout(msg)
 
 
@@ -117,17 +117,17 @@ async def _returned(job: Job) -> ToolResult:
 
 
 def _called(job: Job) -> ToolResult | Awaitable[Any]:
-    """The result, made on the same thread: a value may be tied to it, and slow to be read."""
+    """The result, converted on the same thread: the value may be tied to it, or slow to read."""
     value = job.tool(**job.arguments)
     return value if inspect.isawaitable(value) else result_of(job.call, value)
 
 
 def _text_argument(call: ToolCall, tool: Tool[..., Any]) -> dict[str, Any]:
-    """The text of a free-text call, for the one parameter that takes it."""
+    """The text of a free-text call, as the one parameter that takes it."""
     text = call.raw_arguments
     given = None if call.kind == "custom" else call.object_arguments()
     if given is not None and given.keys() == {TEXT_ARGUMENT}:
-        # Where a dialect has no free-text tools, the model was told to put the text there.
+        # If a dialect has no free-text tools, the model was told to put the text there.
         text = str(given[TEXT_ARGUMENT])
     return {_text_parameter(tool): text}
 
@@ -137,6 +137,6 @@ def _text_parameter(tool: Tool[..., Any]) -> str:
     open_ones = [each for each in parameters if each.name not in tool.injected]
     required = [each for each in open_ones if each.default is each.empty]
     if not open_ones:
-        msg = f"the function of `{tool.name}` has no parameter for the text"
+        msg = f"the function of the free-text tool `{tool.name}` has no parameter for the text"
         raise InvalidInputError(msg)
     return (required or open_ones)[0].name

@@ -1,8 +1,8 @@
-"""Tool results made of whatever a tool returns.
+"""Converts the return value of a tool into a tool result.
 
-A text is a text, media are media, and all else is data as JSON has it: Gemini gets it as it is
-(in an object, W82), the other dialects as JSON text. Where media stand among data, they are shown
-behind it: no dialect has them inside.
+Text stays text, media stay media, and everything else becomes JSON data: Gemini gets it as it is
+(in an object, W82), the other dialects as JSON text. Media within data are appended after it: no
+dialect supports them inside.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _PARTS = (Text, Image, Audio, Video, File, Refusal, Opaque)
 def result_of(call: ToolCall, value: Any) -> ToolResult:
     """The result of a call that returned this value.
 
-    Text, None (which is no text), media and other parts, a sequence of those; a `ToolResult`, which
-    gets the call's id and name; an agent's `Result`, of which the output counts; bytes, by what is
-    in them; and whatever can be JSON: mappings, sequences, sets, numbers, dataclasses, NamedTuples,
-    msgspec Structs, pydantic models, enums, dates, UUIDs, decimals, paths, arrays. What can't be
-    JSON is an error result, and no exception.
+    Accepts text, None (empty text), media and other parts, and sequences of those; a `ToolResult`,
+    which gets the call's id and name; an agent's `Result`, whose output is used; bytes, by their
+    content; and everything JSON can represent: mappings, sequences, sets, numbers, dataclasses,
+    NamedTuples, msgspec Structs, pydantic models, enums, dates, UUIDs, decimals, paths, arrays.
+    Other values give an error result, not an exception.
     """
     if type(value) is str:
         return _made(call, whole_characters(value))
@@ -80,13 +80,13 @@ def _of_data(call: ToolCall, value: Any) -> ToolResult:
     data = walk.json(value)
     if walk.media:
         return _made(call, (_json_text(data), *walk.media))
-    if isinstance(data, str):  # a date, an enum: no quotes around it
+    if isinstance(data, str):  # a date, an enum: without quotes
         return _made(call, data)
     return make_result(call.id, "", data, call.name, is_error=False, kind=call.kind)
 
 
 def _parts_of(item: Any) -> tuple[ResultPart, ...]:
-    """One item of a sequence that holds parts."""
+    """One item of a sequence that contains parts."""
     if item is None:
         return ()
     if isinstance(item, (bytes, bytearray, memoryview)):
@@ -101,7 +101,7 @@ def _parts_of(item: Any) -> tuple[ResultPart, ...]:
 
 def _checked(part: Part) -> ResultPart:
     if not isinstance(part, _PARTS):
-        msg = f"a {type(part).__name__} can't stand in the result of a tool"
+        msg = f"a {type(part).__name__} can't be part of a tool result"
         raise InvalidInputError(msg)
     part.check()
     return part

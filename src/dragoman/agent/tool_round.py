@@ -1,7 +1,7 @@
-"""One round of tools: the calls of an answer are run, and their results are added.
+"""One round of tools: runs the calls of a response, and adds their results.
 
-What is written down of it, and when, is `round_records`' business: whenever the program stops, no
-call that was begun is ever begun again.
+`round_records` decides what is recorded when: whenever the program stops, no call that was started
+is started again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CUT_OFF = (
 
 
 class Round:
-    """The calls of one answer, and what is told and written down of them."""
+    """The calls of one response, and the events and records about them."""
 
     def __init__(self, run: Run, decided: Decided) -> None:
         calls, known = decided.mine, decided.known
@@ -34,14 +34,14 @@ class Round:
         self._edited = decided.edited
         self._known = {i: known[call.id] for i, call in enumerate(calls) if call.id in known}
         self._record = record_of(run.conversation, calls, dict(self._known))
-        self._places: dict[int, int] = {}  # of what is run, by its identity
-        self._ran: dict[str, bool] = {}  # the tools that were called, and whether only in vain
-        self._begun: set[int] = set()  # the places of calls that have been begun
+        self._places: dict[int, int] = {}  # indexes of the run calls, by identity
+        self._ran: dict[str, bool] = {}  # the called tools, and whether all their calls failed
+        self._begun: set[int] = set()  # indexes of calls that have started
         self.inbox: Inbox | None = None
-        """Where events of agents that tools ask come in."""
+        """Receives events of agents called by tools."""
 
     async def play(self) -> None:
-        """Run the calls whose results are not known, and add the message with all."""
+        """Run the calls without known results, and add the message with all results."""
         run = self._run
         to_run = [place for place in range(len(self._calls)) if place not in self._known]
         run.tally.calls(len(to_run))
@@ -56,8 +56,8 @@ class Round:
                 allowed.append(self._placed(place, decided))
         try:
             await self._execute(allowed)
-        except BaseException:  # cancelled, or left; or a hook has failed
-            with suppress(Exception):  # what happened first is what people need to know
+        except BaseException:  # cancelled or left, or a hook has failed
+            with suppress(Exception):  # the first error is the one that matters
                 await self._record.leave(self._begun)
                 run.new += self._record.messages
             raise
@@ -75,21 +75,21 @@ class Round:
         run, tools = self._run, self._run.tools.runnable
         found = (tools.get(call.name) for call in calls)
         if run.is_heard and any(tool is not None and tool.injected for tool in found):
-            run.inbox = self.inbox = Inbox(run.emit)  # they may ask agents, within this run
+            run.inbox = self.inbox = Inbox(run.emit)  # tools may call agents within this run
         try:
             await run.setup.executor.run(calls, tools, run.context, self)
         finally:
             run.inbox = None
 
     def _placed(self, place: int, call: ToolCall) -> ToolCall:
-        """What is run for a place, an object of its own: a hook may give the same for several."""
+        """The call to run at an index, as a distinct object: a hook may return one for several."""
         if id(call) in self._places:
             call = call.replace()
         self._places[id(call)] = place
         return call
 
     async def _decided(self, call: ToolCall) -> ToolCall | ToolResult:
-        """What is to be run, or the result where a hook stands in the way."""
+        """The call to run, or a result if a hook prevents it."""
         call = self._edited.get(call.id, call)
         hook = self._run.setup.hooks.before_tool_call
         if hook is None:
@@ -103,10 +103,10 @@ class Round:
             return decided.replace_unchecked(call_id=call.id)
         return decided  # type: ignore[no-any-return]  # `hooked` has seen to it
 
-    # --- what the executor tells
+    # --- reports of the executor
 
     async def starting(self, started: ToolStarted, batch: Iterable[ToolCall]) -> None:
-        """A tool is about to begin: it is written down, with those that begin at once."""
+        """A tool is about to start: record it, with those that start at the same time."""
         place = self._place(started.call)
         if not self._record.is_announced(place):
             self._announce(batch)
@@ -115,10 +115,10 @@ class Round:
         self._begun.add(place)
 
     async def finished(self, events: Sequence[ToolFinished], batch: Iterable[ToolCall]) -> None:
-        """Tools have ended: their results are written down together, and told."""
+        """Tools have ended: record their results together, and emit the events."""
         told = [await self._finished(event) for event in events]
         if self._record.messages:
-            if not self._run.is_followed:  # who follows the run may leave before they begin
+            if not self._run.is_followed:  # a consumer may leave before they start
                 self._announce(batch)
             await self._record.write()
         for event in told:
@@ -149,6 +149,6 @@ class Round:
     def _place(self, call: ToolCall) -> int:
         place = self._places.get(id(call))
         if place is None:
-            msg = "an executor must tell of the calls that it was given, the same objects"
+            msg = "an executor must report the same call objects that it was given"
             raise InvalidInputError(msg)
         return place

@@ -1,4 +1,4 @@
-"""The tools that an agent has: what the model is told of them, and what is run."""
+"""The tools of an agent: their definitions for the model, and what is run."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ DepsT = TypeVar("DepsT", default=Any)
 
 
 class PlainFunction(Protocol):
-    """A function or method; no `Tool`, which says more about itself."""
+    """A plain function or method, as opposed to a `Tool`."""
 
     @property
     def __code__(self) -> CodeType: ...
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What it does."""
+        """Call the function."""
 
 
 AgentTool: TypeAlias = (
@@ -41,37 +41,37 @@ AgentTool: TypeAlias = (
     | PlainFunction
     | partial[Any]
 )
-"""A function, plain or made by `@tool`, is run by the agent; so is any other callable object, which
-type checkers want to be made a tool: `tool(object)`. A `ToolDefinition` alone is for the
-caller to run, and so is a provider's tool that callers run (`Shell()`) which no function
-implements; any other provider's own (`dragoman.tools`) is run by the provider. A `Handoff` is
-another agent that the conversation may be handed over to. A `Toolset`, such as an MCP server, is
-asked for its tools before each request."""
+"""A function, plain or made by `@tool`, is run by the agent; so is any other callable object (for
+type checkers, wrap it: `tool(object)`). A `ToolDefinition` alone is run by the caller, and so is a
+provider tool that runs on the client (`Shell()`) without a function that implements it; other
+provider tools (`dragoman.tools`) are run by the provider. A `Handoff` is another agent that can
+take over the conversation. A `Toolset`, such as an MCP server, is queried for its tools before each
+request."""
 
 
 class Toolbox(NamedTuple):
-    """An agent's tools."""
+    """The tools of an agent."""
 
     definitions: tuple[AnyTool, ...] = ()
-    """What the model is told."""
+    """The definitions for the model."""
     runnable: Mapping[str, Tool[..., Any]] = {}
-    """What is run here, by name."""
+    """Tools that the agent runs, by name."""
     callers: frozenset[str] = frozenset()
-    """The names of what the caller runs."""
+    """Names of the tools that the caller runs."""
     handoffs: Mapping[str, Handoff[Any]] = {}
-    """The other agents that the conversation may be handed over to, by name."""
+    """Agents that can take over the conversation, by name."""
     given: tuple[Tool[..., Any] | Handoff[Any] | AnyTool, ...] = ()
-    """What all this was made of."""
+    """The original tools that all this was made from."""
     is_fixed: bool = True
-    """Whether all of them are there at every step of every run."""
+    """Whether the tools are the same at every step of every run."""
     wanting: tuple[str, Any] | None = None
-    """A tool that can't work without `deps`, and of what type they are."""
+    """A tool that needs `deps`, and their type."""
     toolsets: tuple[Toolset, ...] = ()
-    """Who has further tools, which may change."""
+    """Sources of further tools, which may change."""
 
     @classmethod
     def of(cls, tools: Iterable[AgentTool[Any]]) -> Toolbox:
-        """The tools, each under a name of its own."""
+        """The tools, which must have distinct names."""
         if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Iterable):
             msg = "tools must be a list of functions or tool definitions, as in tools=[weather]"
             raise InvalidInputError(msg)
@@ -80,7 +80,7 @@ class Toolbox(NamedTuple):
         callers: set[str] = set()
         implemented: list[tuple[str, Tool[..., Any]]] = []
         handoffs: dict[str, Handoff[Any]] = {}
-        known: list[str] = []  # tools of providers that nobody here runs
+        known: list[str] = []  # client-run provider tools without a function
         toolsets: list[Toolset] = []
         given: list[Tool[..., Any] | Handoff[Any] | AnyTool] = []
         for each in tools:
@@ -109,12 +109,12 @@ class Toolbox(NamedTuple):
                    is_fixed, _wanting(runnable), tuple(toolsets))  # fmt: skip
 
     async def enabled(self, context: RunContext[Any]) -> Toolbox:
-        """Those of the tools that the model may be told of now."""
+        """The tools that are enabled now."""
         return Toolbox.of([each for each in self.given if await _is_enabled(each, context)])
 
     @property
     def names(self) -> set[str]:
-        """What calls of them are called."""
+        """The names that calls can have."""
         defined = (each.name for each in self.definitions if isinstance(each, ToolDefinition))
         return {*self.runnable, *self.callers, *self.handoffs, *defined}
 
@@ -123,9 +123,9 @@ class Toolbox(NamedTuple):
         return call.name in self.callers
 
     def needs_approval(self, call: ToolCall) -> bool:
-        """Whether somebody has to agree before the call is run.
+        """Whether the call needs approval.
 
-        A call that can't be run anyway needs no approval: the model is told what is wrong with it.
+        A call that can't be run anyway needs none: the model is told what is wrong with it.
         """
         found = self.runnable.get(call.name)
         if found is None or found.requires_approval is False:
@@ -146,13 +146,13 @@ class Toolbox(NamedTuple):
 DynamicTools: TypeAlias = Callable[
     [RunContext[DepsT]], Iterable[AgentTool[Any]] | Awaitable[Iterable[AgentTool[Any]]]
 ]
-"""Says which further tools there are, before each request."""
+"""Returns further tools, before each request."""
 
 
 async def tools_now(
     tools: Toolbox, dynamic: DynamicTools[Any] | None, context: RunContext[Any]
 ) -> Toolbox:
-    """The tools of a run, as things are."""
+    """The current tools of a run."""
     if dynamic is not None:
         found = dynamic(context)
         more = Toolbox.of(await found if isawaitable(found) else found)
@@ -182,9 +182,9 @@ def _made(each: Any) -> Tool[..., Any] | Handoff[Any] | AnyTool | Toolset:
         return tool(each)
     if isinstance(each, Toolset):
         return each
-    msg = f"a tool is a function or a ToolDefinition, not {type(each).__name__}"
+    msg = f"a tool must be a function or a ToolDefinition, not {type(each).__name__}"
     if hasattr(each, "as_tool"):
-        msg += ": an agent becomes one by as_tool(name, description), or as_handoff(…)"
+        msg += ": use as_tool(name, description) or as_handoff(…) for an agent"
     raise InvalidInputError(msg)
 
 
@@ -197,5 +197,5 @@ def _expect_distinct(definitions: list[AnyTool]) -> None:
     ]
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
-        msg = f"there are two tools named `{twice}`: a model can't tell them apart"
+        msg = f"there are two tools named `{twice}`: rename one of them"
         raise InvalidInputError(msg)

@@ -1,4 +1,4 @@
-"""Tools that come from elsewhere and may change while an agent works, such as an MCP server's."""
+"""Toolsets: tools from elsewhere that may change during a run, such as an MCP server's."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _log = logging.getLogger("dragoman.agent")
 
 @runtime_checkable
 class Toolset(Protocol):
-    """A source of tools, given to an agent in the place of a tool: `Agent(tools=[server])`.
+    """A source of tools, passed to an agent like a tool: `Agent(tools=[server])`.
 
-    It is asked before each request of a run, so that changes appear in mid-run. One that has a
-    `release` method is told when an agent is closed that had it.
+    It is queried before each request of a run, so that changes take effect in mid-run. If it has a
+    `release` method, that is called when an agent that uses it is closed.
     """
 
     async def tools(self, run: RunContext[Any], /) -> Iterable[FoundTool]:
-        """The tools that there are now. What this raises ends the run."""
+        """The tools currently available. An exception ends the run."""
         ...
 
 
 async def found_in(
     toolsets: Sequence[Toolset], taken: set[str], run: RunContext[Any]
 ) -> list[FoundTool]:
-    """The tools of all toolsets, each name once.
+    """The tools of all toolsets, without duplicate names.
 
-    A name that is taken stays with who had it first: what a server calls its tools must neither
-    replace another tool nor end a run. The log says what was left out.
+    The first tool with a name keeps it: the names of a server's tools must neither replace another
+    tool nor end a run. Omitted tools are logged.
     """
     found: list[FoundTool] = []
     names = set(taken)
@@ -49,7 +49,7 @@ async def found_in(
             found.append(each)
         else:
             shown = "".join(name_shown(name))
-            _log.warning("a second tool named `%s` was left out; a prefix keeps both", shown)
+            _log.warning("a second tool named `%s` was left out; set a prefix to keep both", shown)
         if name is not None:
             names.add(name)
     return found
@@ -70,12 +70,12 @@ async def _asked(toolsets: Sequence[Toolset], run: RunContext[Any]) -> list[Foun
 def _expected(each: object) -> FoundTool:
     if isinstance(each, Tool | Handoff | AnyTool):
         return each
-    msg = f"a toolset gives tools, made by @tool, not a {type(each).__name__}"
+    msg = f"a toolset must return tools made with @tool, not {type(each).__name__}"
     raise InvalidInputError(msg)
 
 
 async def release(toolsets: Iterable[Toolset]) -> None:
-    """Tell toolsets that an agent which had them is closed."""
+    """Notify toolsets that an agent that used them is closed."""
     for each in toolsets:
         released = getattr(each, "release", None)
         if released is not None:

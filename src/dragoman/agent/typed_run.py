@@ -1,4 +1,4 @@
-"""A run that ends in a value of a type."""
+"""Runs with a typed output."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ _REFUSALS = frozenset({FinishReason.REFUSAL, FinishReason.CONTENT_FILTER})
 
 
 class TypedOrchestrator(ToolOrchestrator):
-    """As `ToolOrchestrator`, until the model has given a value of the type that is asked for.
+    """A `ToolOrchestrator` that ends when the model has given a value of the requested type.
 
-    - `native`: the provider holds the model to the schema.
-    - `tool`: the model calls `return_result` with it.
-    - `two_phase`: first the tools, then, without them, the schema.
+    - `native`: the provider enforces the schema.
+    - `tool`: the model calls `return_result` with the value.
+    - `two_phase`: requests with tools first, then one with the schema and without tools.
 
-    Whichever it is, a value in the other form is taken too: models mix them up.
+    In each mode a value in another mode's form is accepted too, because models mix them up.
     """
 
     async def initialize(self, run: Run) -> None:
-        """Choose how to ask, by what the model can do."""
+        """Choose the mode by the model's capabilities."""
         self._choose(run)
 
     async def hand_over(self, run: Run, calls: Sequence[ToolCall]) -> None:
-        """As ever; the other model may have to be asked in another way."""
+        """Hand over, and choose the mode again: the other model may need another one."""
         before = run.setup
         await super().hand_over(run, calls)
         if run.setup is not before:
@@ -61,22 +61,22 @@ class TypedOrchestrator(ToolOrchestrator):
             spec.tool_beside([each.name for each in tools]),
         )
 
-    # --- what is asked
+    # --- the request
 
     async def request(self, run: Run) -> Request:
-        """As ever, with the schema where the provider takes it."""
+        """The next request, with the schema if the provider supports it."""
         request = await super().request(run)
         if _asking(run).is_held_to_schema:
             request = request.replace(output=_spec(run).output)
             if run.target is not None and "schema" not in run.target.schemas.outputs:
-                told = Text(_spec(run).instruction)  # somebody insisted: in words, then
+                told = Text(_spec(run).instruction)  # a forced mode: the schema in words
                 request = request.replace(system=(*request.system, told))
         if run.streams:
             run.watch = self._watch(run)
         return request
 
     def _watch(self, run: Run) -> Watch:
-        """Shows the value of one answer: in what is said, or in the tool's arguments."""
+        """Makes previews of the value from the text, or from the tool's arguments."""
         preview, asking = _spec(run).preview(), _asking(run)
         own = None if asking.is_held_to_schema else asking.tool.name
 
@@ -86,7 +86,7 @@ class TypedOrchestrator(ToolOrchestrator):
         return watch
 
     def tools(self, run: Run) -> tuple[AnyTool, ...]:
-        """As ever; with `return_result`, or none in the second phase."""
+        """The tools, with `return_result`; none in the second phase."""
         asking = _asking(run)
         if asking.is_second_phase:
             return ()
@@ -94,22 +94,22 @@ class TypedOrchestrator(ToolOrchestrator):
         return (*own, asking.tool) if asking.mode == "tool" else own
 
     def tool_choice(self, run: Run) -> ToolChoice | None:
-        """With `return_result` some tool has to be called, always: it is how the run ends."""
+        """With `return_result`, a tool call is always required: that is how the run ends."""
         choice, mode = super().tool_choice(run), _asking(run).mode
         if mode != "tool" or (choice is not None and choice.mode in {"required", "named"}):
             return choice
         return ToolChoice("required", parallel=None if choice is None else choice.parallel)
 
-    # --- what is answered
+    # --- the response
 
     async def known(self, run: Run, calls: Sequence[ToolCall]) -> Mapping[str, ToolResult]:
-        """What is said to calls of `return_result`: the output is in them."""
+        """Results of calls to `return_result`, which contain the output."""
         final = [call for call in calls if call.name == _asking(run).tool.name]
         received = {call.id: await self._received(run, call) for call in final}
         return {**await super().known(run, calls), **received}
 
     async def call(self, run: Run, message: Message) -> None:
-        """As ever; a call of `return_result` is the output."""
+        """Run the calls; a call to `return_result` is the output."""
         await super().call(run, message)
         own = _asking(run).tool.name
         is_cut_off = message.finish is not None and message.finish.is_cut_off
@@ -119,17 +119,17 @@ class TypedOrchestrator(ToolOrchestrator):
             await run.emit(self._asked_again(run))
 
     async def refuse(self, run: Run, calls: Sequence[ToolCall]) -> None:
-        """As ever; but where the model is not asked again, there is no output."""
+        """Refuse the calls of a truncated response; raise if there is no further attempt."""
         await super().refuse(run, calls)
         if run.is_over:
             msg = (
-                "the model's answers were cut off, so there is no output of the type asked for;"
+                "the model's answers were cut off, so there is no output of the requested type;"
                 " raise max_tokens"
             )
             raise LimitExceeded(msg)
 
     async def _received(self, run: Run, call: ToolCall) -> ToolResult:
-        """Take the output out of a call; the result says what came of it."""
+        """Take the output from a call; returns the result of the call."""
         if run.output is not UNSET:
             return ToolResult.success(call.id, SUPERFLUOUS, tool_name=call.name)
         try:
@@ -141,9 +141,9 @@ class TypedOrchestrator(ToolOrchestrator):
         return ToolResult.success(call.id, RECEIVED, tool_name=call.name)
 
     async def conclude(self, run: Run, message: Message) -> None:
-        """An answer in words: the value itself, the end of the first phase, or no use."""
+        """Handle an answer in words: the value itself, the end of the first phase, or unusable."""
         if message.finish in _REFUSALS:
-            msg = "the model refused to answer, so there is no output of the type asked for"
+            msg = "the model refused to answer, so there is no output of the requested type"
             raise Refused(msg)
         asking = _asking(run)
         if asking.mode == "two_phase" and not asking.is_second_phase:
@@ -163,30 +163,30 @@ class TypedOrchestrator(ToolOrchestrator):
         await run.emit(again)
 
     def _asked_again(self, run: Run) -> AskedAgain:
-        """Another attempt; raises where there were enough."""
+        """The event for another attempt; raises after too many."""
         most = run.setup.output_retries
         if not run.may_retry("output", most):
             msg = (
-                f"the model's answer did not fit the type, in {most + 1} attempts"
-                f"{_asking(run).problem}; `error.partial.messages` has what it said: allow more"
-                " output_retries, or try another output_mode or model"
+                f"the model's answer did not match the type in {most + 1} attempts"
+                f"{_asking(run).problem}; see `error.partial.messages`; raise output_retries,"
+                " or try another output_mode or model"
             )
             raise LimitExceeded(msg)
-        return AskedAgain("the answer did not fit the type")
+        return AskedAgain("the answer did not match the type")
 
 
 @dataclass(slots=True)
 class _Asking:
-    """How one run asks for its value, and how far it has come."""
+    """How one run requests its value, and its progress."""
 
     mode: Mode
     tool: ToolDefinition
     is_second_phase: bool = False
     problem: str = ""
-    """What was wrong with the last attempt, where we have found it, in words that quote nothing."""
+    """The problem of the last attempt, if we found it, without quoting the answer."""
 
     def note(self, misfit: Misfit) -> None:
-        """Remember what was wrong."""
+        """Remember the problem."""
         self.problem = "" if isinstance(misfit, SentBack) else f" ({misfit})"
 
     @property
@@ -202,13 +202,13 @@ def _asking(run: Run) -> _Asking:
 def _spec(run: Run) -> TypedOutput:
     spec = run.setup.output
     if spec is None:
-        msg = "a TypedOrchestrator needs a type: give the agent, or the call, an output"
+        msg = "a TypedOrchestrator needs an output type: set output on the agent or the call"
         raise InvalidInputError(msg)
     return spec
 
 
 def _objection(asking: _Asking, misfit: Misfit) -> str:
-    """The user's words after an answer in words that was no use."""
+    """The user message after an unusable answer in words."""
     if asking.mode != "tool":
         return feedback(str(misfit))
     if isinstance(misfit, Missing):
@@ -217,7 +217,7 @@ def _objection(asking: _Asking, misfit: Misfit) -> str:
 
 
 async def _accepted(run: Run, value: Any) -> Any:
-    """The value, as the function that was asked for and hooks leave it; they may send it back."""
+    """The value after the output function and hooks, which may reject it."""
     function = _spec(run).function
     try:
         if function is not None:

@@ -1,4 +1,4 @@
-"""`dragoman aliases`: short names for models, and the model that is asked where none is named."""
+"""`dragoman aliases`: short names for models, and the default model."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ def aliases(context: click.Context) -> None:
     """Give models short names, and choose a default model.
 
     An alias can be used wherever a model is named: `ask -m fast`, `chat fast`, `/model fast`, in a
-    template, in $DRAGOMAN_MODEL. The alias `default` is the model that `ask` and `chat` use where
-    none is named.
+    template, in $DRAGOMAN_MODEL. `ask` and `chat` use the alias `default` if no model is named.
     """
     if context.invoked_subcommand is None:
         context.invoke(list_aliases)
@@ -42,9 +41,9 @@ def list_aliases(*, as_json: bool | None = None) -> None:
 @aliases.command("set")
 @click.argument("alias")
 @click.argument("model")
-@click.option("--base-url", metavar="URL", help="The provider's address, if not the usual one.")
+@click.option("--base-url", metavar="URL", help="Base URL, if not the provider's default.")
 def set_alias(alias: str, model: str, base_url: str | None) -> None:
-    """Make ALIAS a name for MODEL: provider:model, or another alias."""
+    """Set ALIAS to MODEL: provider:model, or another alias."""
     with clean_ending():
         from dragoman.cli.model_aliases import Chosen, expect_alias, resolved, write_aliases
         from dragoman.cli.model_aliases import aliases as known
@@ -58,16 +57,16 @@ def set_alias(alias: str, model: str, base_url: str | None) -> None:
 
 
 def _expect_free(alias: str) -> None:
-    """End the command where a name is a provider's already: `openai` alone names a model, too."""
+    """Exit if the alias is the name of a provider: `openai` alone is a valid model name."""
     from dragoman.cli.provider_status import OWN
     from dragoman.providers.registry import provider_names
 
     if alias in {*OWN, *provider_names()}:
-        raise Ending(USAGE, f"{alias} is the name of a provider; choose another")
+        raise Ending(USAGE, f"{alias} is the name of a provider; choose another alias")
 
 
 def _expect_model(name: str) -> None:
-    """End the command where that is neither an alias nor a model of a provider that there is."""
+    """Exit unless the name is a local model or belongs to a known provider."""
     from dragoman.cli.provider_status import named_place, own_model
     from dragoman.transport.model_names import parse_model
 
@@ -86,13 +85,13 @@ def remove(alias: str) -> None:
 
         everything = known()
         if everything.pop(alias, None) is None:
-            raise Ending(USAGE, f"there is no alias {alias}; `dragoman aliases` lists them")
+            raise Ending(USAGE, f"there is no alias {alias}; `dragoman aliases list` shows all")
         write_aliases(everything)
 
 
 @aliases.command()
 def path() -> None:
-    """Print the path of the file with the aliases."""
+    """Print the path of the aliases file."""
     with clean_ending():
         from dragoman.cli.model_aliases import aliases_path
 

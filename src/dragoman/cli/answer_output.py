@@ -1,4 +1,4 @@
-"""An answer as it is printed: the text, and on standard error what there is to say about it."""
+"""Prints answers: the text on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ if TYPE_CHECKING:
     from dragoman.transport.model import OpenedModel
 
 UNKNOWN: Any = object()
-"""Stands for JSON that an answer is not."""
+"""Marks an answer that is not valid JSON."""
 
 
 class Printer:
-    """Prints an answer, as the options ask for it."""
+    """Prints an answer in the form that the options select."""
 
     def __init__(self, options: Options, stdout: TextIO) -> None:
         self._options = options
         self._is_seen = stdout.isatty()
         self._is_document = options.as_json
         self._kinds: dict[int, str] = {}
-        self._open: dict[bool, bool] = {}  # by stream, whether a line has begun there
+        self._open: dict[bool, bool] = {}  # by stream: whether a line is unfinished
 
     @property
     def streams(self) -> bool:
-        """Whether the answer is asked for as a stream."""
+        """Whether to stream the answer."""
         if self._options.extract:
             return False
         if self._options.stream is not None:
             return self._options.stream
         return self._is_seen and not self._is_document and not self._options.has_schema
 
-    # --- as it comes
+    # --- streaming
 
     def hear(self, event: Event) -> None:
-        """Print what an event adds."""
+        """Print the text that an event adds."""
         from dragoman.model.events import PartDelta, PartStart
 
         if not isinstance(event, (PartStart, PartDelta)) or event.choice:
@@ -59,7 +59,7 @@ class Printer:
             self.say(kind, getattr(event.part, "text", None))
 
     def say(self, kind: str, text: str | None) -> None:
-        """Print more of the text, or of what the model thinks."""
+        """Print more of the answer's text or of the model's thinking."""
         if not text:
             return
         if kind == "thinking":
@@ -76,7 +76,7 @@ class Printer:
         self._write(shown if plain else click.style(shown, dim=True), err=True)
 
     def _write(self, text: str, *, err: bool = False) -> None:
-        click.echo(text, nl=False, err=err, color=True)  # else a pipe would lose what looks like it
+        click.echo(text, nl=False, err=err, color=True)  # or echo strips escapes in a pipe
         self._open[err] = not text.removesuffix("\x1b[0m").endswith("\n")
 
     def _end_line(self, *, err: bool = False) -> None:
@@ -84,20 +84,20 @@ class Printer:
             click.echo(err=err)
 
     def stop(self) -> None:
-        """What comes now is about something else, and begins on a line of its own."""
+        """End any unfinished lines."""
         self._end_line(err=True)
         self._end_line()
 
-    # --- when it is there
+    # --- the whole answer
 
     def show(
         self, response: Response, output: Output | None, *, value: Any = UNKNOWN,
         took: str = "",
     ) -> None:  # fmt: skip
-        """Print a whole answer; of one that was streamed, what that did not show.
+        """Print a whole answer, or what streaming did not print of it.
 
-        `value` is the JSON that it comes to, where that was found and checked already; `took` what
-        it took, on a line, which is shown if that is asked for.
+        `value` is its JSON, if already parsed and validated; `took` is the usage line, which is
+        printed with --usage.
         """
         if not self.streams and response.choices:
             self.say("thinking", response.message.thinking)
@@ -113,14 +113,14 @@ class Printer:
         self._remark(response, output if value is UNKNOWN else None)
 
     def _extracted(self, text: str) -> str:
-        """What of a text is asked for: all of it, or its first code block."""
+        """The whole text, or with --extract its first code block."""
         if not self._options.extract:
             return text
         from dragoman.cli.code_blocks import code_blocks
 
         found = code_blocks(text)
         if not found:
-            complain("there is no code block in the answer: this is all of it")
+            complain("there is no code block in the answer; printing all of it")
         return found[0] if found else text
 
     def _show_json(self, value: Any) -> None:
@@ -133,17 +133,17 @@ class Printer:
             click.echo(harmless(text) if text else dumps(value).decode())
 
     def _remark(self, response: Response, output: Output | None) -> None:
-        """Say what the text alone does not; ends the command where it is no answer."""
+        """Print warnings about the answer; exit with an error if it was refused or doesn't fit."""
         for remark in _remarks(response):
             complain(remark)
         if _is_refused(response):
-            raise Ending(PROVIDER, "the model refused, or was kept from answering")
+            raise Ending(PROVIDER, "the model refused, or a content filter blocked the answer")
         if output is not None and (problem := _misfit(response, output)):
             raise Ending(BROKEN, problem)
 
 
 async def answered(model: OpenedModel, request: Request, printer: Printer) -> Response:
-    """The answer, printed as it comes if it is streamed."""
+    """Send the request and return the response, printed as it arrives if streamed."""
     async with model:
         if printer.streams:
             return await _streamed(model, request, printer)
@@ -164,11 +164,11 @@ async def _streamed(model: OpenedModel, request: Request, printer: Printer) -> R
     return stream.response
 
 
-# --- what is said about an answer
+# --- warnings about an answer
 
 
 def _parsed(response: Response) -> Any:
-    """The JSON that an answer is; nothing if it is none."""
+    """The answer as JSON, or `UNKNOWN` if it is not valid JSON."""
     from dragoman.errors import InvalidInputError
     from dragoman.model.jsontext import loads
 
@@ -179,14 +179,14 @@ def _parsed(response: Response) -> Any:
 
 
 def _misfit(response: Response, output: Output) -> str | None:
-    """What is wrong with an answer that was to be of a form; its own words are not quoted."""
+    """How the answer violates the schema, without quoting it; None if it fits."""
     from dragoman.model.validation.problems import in_sentences, problems
 
     value = _parsed(response)
     if value is UNKNOWN:
-        return "the answer is not JSON, though the schema asked for it"
+        return "the answer is not JSON, which --schema requires"
     found = problems(output.schema, value)
-    return f"the answer does not fit the schema: {in_sentences(found)}" if found else None
+    return f"the answer does not match the schema: {in_sentences(found)}" if found else None
 
 
 def _is_refused(response: Response) -> bool:
@@ -200,20 +200,20 @@ def _is_refused(response: Response) -> bool:
 
 
 def _remarks(response: Response) -> list[str]:
-    """What the text of an answer does not tell."""
+    """Warnings about what the text alone doesn't show."""
     from dragoman.model.media import Media
     from dragoman.model.usage import FinishReason
 
     if not response.choices:
-        return ["the model gave no answer"]
+        return ["the model returned no answer"]
     found: list[str] = []
     media = [part for part in response.message.parts if isinstance(part, Media)]
     if response.tool_calls:
-        found.append("the model calls tools that it was not given; --json shows the calls")
+        found.append("the model called tools that it was not given; --json shows the calls")
     if media:
-        found.append(f"{len(media)} of its parts are no text; --json shows them")
+        found.append(f"the answer has parts that are not text ({len(media)}); --json shows them")
     if response.finish is FinishReason.CONTEXT_FULL:
-        found.append("the answer is cut off: the conversation is as long as the model can take")
+        found.append("the answer was cut off: the model's context window is full")
     elif response.finish is not None and response.finish.is_cut_off:
-        found.append("the answer is cut off; --max-tokens allows for more")
+        found.append("the answer was cut off; raise --max-tokens")
     return found

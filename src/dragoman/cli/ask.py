@@ -1,4 +1,4 @@
-"""`dragoman ask`: a question to a model, and its answer."""
+"""`dragoman ask`: ask a model a question."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from dragoman.model.requests import Request
     from dragoman.transport.model import Model
 
-_WHICH = (
-    "which model? Name it first, as in `dragoman ask openai:gpt-5 …`, with -m, or for good:"
+_NO_MODEL = (
+    "no model given: name one, as in `dragoman ask openai:gpt-5 …` or with -m, or set a default:"
     " `dragoman aliases set default openai:gpt-5`"
 )
 _SECONDS = click.FloatRange(0, min_open=True)
@@ -32,37 +32,38 @@ _SECONDS = click.FloatRange(0, min_open=True)
 @model_options
 @mcp_options
 @click.option("-a", "--attach", multiple=True, metavar="FILE|URL",
-              help="Send a file along: image, audio, video, PDF, text; - is standard input."
+              help="Attach a file: image, audio, video, PDF or text; - is standard input."
                    " Repeatable.")  # fmt: skip
 @click.option("--schema", metavar="FILE|FIELDS",
               help="Answer in JSON, checked against a JSON Schema: a file, the schema itself, or"
                    " fields such as 'name, age int'.")  # fmt: skip
 @click.option("--schema-multi", metavar="FILE|FIELDS",
-              help="The same for a list: an object with `items` of that schema.")  # fmt: skip
-@click.option("-x", "--extract", is_flag=True, help="Print only the first code block.")
+              help="Answer in a JSON list: an object with `items` of this schema.")  # fmt: skip
+@click.option("-x", "--extract", is_flag=True, help="Print only the answer's first code block.")
 @click.option("-c", "--continue", "is_continued", is_flag=True, help="Continue the latest chat.")
-@click.option("--session", metavar="NAME", help="Continue the chat of that name, or start it.")
+@click.option("--session", metavar="NAME", help="Continue the chat with this name, or start it.")
 @store_options
-@click.option("--no-history", is_flag=True, help="Do not keep question and answer.")
+@click.option("--no-history", is_flag=True, help="Don't store the question and the answer.")
 @click.option("--stream/--no-stream", default=None,
-              help="Print the answer as it is generated; the default on a terminal.")  # fmt: skip
+              help="Print the answer as it is generated. Default: only on a terminal.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the whole response as JSON.")
 @click.option("--timeout", type=_SECONDS, metavar="SECONDS",
               help="Time limit for the whole command, retries included.")  # fmt: skip
 @click.option("--save", "saved_as", metavar="NAME",
-              help="Save prompt and options as a template instead of asking.")  # fmt: skip
+              help="Save the prompt and options as a template, and send nothing.")  # fmt: skip
 def ask(words: tuple[str, ...], **options: Any) -> None:
     """Ask a MODEL a question.
 
-    A MODEL is provider:model, an alias, local:smollm2 or local:FILE.gguf (on this machine, without
-    a key), or echo: (repeats the prompt). It is the first argument, unless -m, a template,
-    $DRAGOMAN_MODEL or the alias `default` names one. The prompt is the other arguments, standard
-    input, or both, standard input first. A single - reads standard input even from a terminal.
+    A MODEL is provider:model, an alias, local:smollm2 or local:FILE.gguf (runs on this machine,
+    without a key), or echo: (repeats the prompt). It is the first argument, unless -m, a template,
+    $DRAGOMAN_MODEL or the alias `default` names one. The prompt is the remaining arguments,
+    standard input, or both, standard input first. A single - reads standard input even from a
+    terminal.
 
     Only the answer is written to standard output. Thinking (if standard error is a terminal),
-    usage and errors go to standard error. API keys come from the environment; `dragoman providers`
-    lists the variables. Question and answer are kept: `dragoman history` shows them, and -c
-    continues the conversation.
+    usage and errors go to standard error. API keys are read from environment variables, which
+    `dragoman providers` lists. The question and the answer are stored: `dragoman history` shows
+    them, and -c continues the conversation.
     """
     with clean_ending():
         from dragoman.cli.ask_options import Options, model_and_words, names_model, schema_given
@@ -80,13 +81,13 @@ def ask(words: tuple[str, ...], **options: Any) -> None:
         given = Options(**options, settings=settings, template=template)
         if given.is_in_chat and given.no_history:
             other = "--continue" if given.is_continued else "--session"
-            raise Ending(USAGE, f"{other} is kept, and takes no --no-history")
+            raise Ending(USAGE, f"{other} can't be combined with --no-history")
         state = _kept_state(given)
         model, said = model_and_words(words, named, template, state.model)
         if given.saved_as is not None:
             _save(given, model, said)
         elif model is None:
-            raise Ending(USAGE, _WHICH)
+            raise Ending(USAGE, _NO_MODEL)
         else:
             is_same = named is None and model == state.model
             _ask(model, said, given.with_state(state, is_same_model=is_same))
@@ -99,7 +100,7 @@ def _ask(named: str, words: tuple[str, ...], given: Options) -> None:
     from dragoman.cli.provider_errors import run
     from dragoman.cli.small_model import SETTINGS, is_small
 
-    # What is wrong with the model is said before all else.
+    # Problems with the model are reported before anything else.
     meant = model_meant(named)
     name, base_url = meant.name, given.base_url or meant.base_url
     settings = settings_of(name, base_url=base_url, dialect=given.dialect, timeout=given.timeout)
@@ -116,7 +117,7 @@ def _ask(named: str, words: tuple[str, ...], given: Options) -> None:
 
 
 def _kept_state(given: Options) -> ChatState:
-    """What the chat that is continued was held with."""
+    """The settings stored with the chat that is continued."""
     from dragoman.cli.ask_agent import kept_state
     from dragoman.cli.chat.chat_state import ChatState
     from dragoman.cli.provider_errors import run
@@ -130,14 +131,14 @@ def _save(given: Options, model: str | None, words: tuple[str, ...]) -> None:
 
     assert given.saved_as is not None  # noqa: S101 - asked for
     write_template(given.saved_as, template_text(given, model, " ".join(words)))
-    click.echo(f"saved; `dragoman ask -t {given.saved_as}` uses it", err=True)
+    click.echo(f"saved; use it with `dragoman ask -t {given.saved_as}`", err=True)
 
 
-# --- what the model can't be told
+# --- unsupported content
 
 
 def _tell_losses(model: Model, request: Request, files: list[str]) -> None:
-    """Say what can't be told there; an attachment that can't be ends the command."""
+    """Warn about what the model doesn't support; an unsupported attachment exits with an error."""
     from dragoman.cli.ask_options import attachment_of
     from dragoman.transport.client import Client
 

@@ -1,4 +1,4 @@
-"""A question that takes an agent: with tools to call, or as part of a chat that is kept."""
+"""Questions that need an agent: with tools, or as part of a stored chat."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from dragoman.model.tools import ToolCall
     from dragoman.transport.model import OpenedModel
 
-_NOBODY = "nobody is here to allow it"
-_NOT_KEPT = "question and answer are not kept"
+_NO_TERMINAL = "it needs approval, and there is no terminal to ask on"
+_NOT_STORED = "the question and the answer were not stored"
 
 
 async def answer_alone(
     model: OpenedModel, request: Request, printer: Printer, options: Options, state: ChatState
 ) -> None:
-    """Ask one question of its own, print the answer, and keep both."""
+    """Ask a single question, print the answer, and store both."""
     from dragoman.cli.answer_output import answered
     from dragoman.providers.prices import LISTED
 
@@ -55,7 +55,7 @@ async def answer_alone(
 
 
 async def _keep(request: Request, response: Response, options: Options, state: ChatState) -> None:
-    """Keep question and answer in a chat of their own."""
+    """Store the question and the answer as a new chat."""
     asked = request.messages[0].with_metadata(KEY, state.to_metadata())
     message = response.message
     if message.usage is None:
@@ -64,13 +64,13 @@ async def _keep(request: Request, response: Response, options: Options, state: C
         try:
             await history.extend([asked, message])
         except (DragomanError, OSError) as error:
-            complain(f"{_NOT_KEPT}: {error}")
+            complain(f"{_NOT_STORED}: {error}")
 
 
 async def answer_with_tools(
     model: OpenedModel, request: Request, printer: Printer, options: Options, state: ChatState
 ) -> None:
-    """Ask, run what the model calls, and print the answer."""
+    """Ask, run the tools that the model calls, and print the answer."""
     from dragoman.agent import Agent
 
     servers = servers_named(options.mcp, options.mcp_config)
@@ -96,7 +96,7 @@ async def answer_with_tools(
 
 
 async def kept_state(options: Options) -> ChatState:
-    """What the chat that is continued was held with."""
+    """The settings stored with the chat that is continued."""
     async with _history(options) as history:
         messages = await history.messages()
     state = state_of(messages)
@@ -105,7 +105,7 @@ async def kept_state(options: Options) -> ChatState:
 
 @asynccontextmanager
 async def _history(options: Options) -> AsyncGenerator[ChatHistory]:
-    """The chat that is named, or a new one; an answer of its own counts without being kept."""
+    """The named chat, or a new one; a new one that can't be stored is only a warning."""
     history: ChatHistory | None = None
     try:
         history = await opened_history(
@@ -115,7 +115,7 @@ async def _history(options: Options) -> AsyncGenerator[ChatHistory]:
     except (DragomanError, OSError, Ending) as error:
         if options.is_in_chat:
             raise
-        complain(f"{_NOT_KEPT}: {error}")
+        complain(f"{_NOT_STORED}: {error}")
     if history is None:
         history = await opened_history(USUAL, None, is_continued=False, is_kept=False)
     try:
@@ -128,7 +128,7 @@ async def _history(options: Options) -> AsyncGenerator[ChatHistory]:
 async def _answered(
     agent: Agent, content: Sequence[Any], given: dict[str, Any], printer: Printer
 ) -> tuple[Response | None, Result[Any]]:
-    """The last response, after as many rounds as it takes."""
+    """The final response, after as many rounds of tool calls as it takes."""
     response: Response | None = None
     while True:
         stream = agent.stream(*content, **given)
@@ -165,7 +165,7 @@ def _heard(event: Any, printer: Printer) -> Response | None:
 
 
 def _decided(calls: Sequence[ToolCall]) -> dict[str, bool | str]:
-    """What the user says to calls that need approval; without anybody there, no."""
+    """The user's decision on each call that needs approval; without a terminal, no."""
     is_asked = sys.stdin.isatty() and sys.stderr.isatty()
     decided: dict[str, bool | str] = {}
     for call in calls:
@@ -173,6 +173,6 @@ def _decided(calls: Sequence[ToolCall]) -> dict[str, bool | str]:
             question = f"The model wants to run {call_line(call)}. Allow it?"
             decided[call.id] = click.confirm(question, default=False, err=True)
         else:
-            complain(f"{harmless_line(call.name)} was not run: {_NOBODY}")
-            decided[call.id] = _NOBODY
+            complain(f"{harmless_line(call.name)} was not run: {_NO_TERMINAL}")
+            decided[call.id] = _NO_TERMINAL
     return decided

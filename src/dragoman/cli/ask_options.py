@@ -1,4 +1,4 @@
-"""What is asked: the prompt, what goes along with it, and how the answer should be."""
+"""The options of `dragoman ask`, and the request that they make."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PART = re.compile(r"messages\[0\]\.parts\[(\d+)\]")
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What was said on the command line."""
+    """The options of `dragoman ask`."""
 
     system: str | None
     attach: tuple[str, ...]
@@ -60,36 +60,36 @@ class Options:
 
     @property
     def instructions(self) -> str | None:
-        """What the model is told first: on the command line, or in the template."""
+        """The system prompt: from the command line, or from the template."""
         theirs = None if self.template is None else self.template.system
         return theirs if self.system is None else self.system
 
     @property
     def tool_names(self) -> tuple[str, ...]:
-        """Where the tools come from."""
+        """The sources of the tools: files, modules or `builtin`."""
         return self.tools or (() if self.template is None else self.template.tools)
 
     @property
     def has_schema(self) -> bool:
-        """Whether the answer is to be JSON of a schema."""
+        """Whether the answer must be JSON that matches a schema."""
         theirs = None if self.template is None else self.template.schema
         return self.schema is not None or theirs is not None
 
     @property
     def is_in_chat(self) -> bool:
-        """Whether question and answer are part of a chat that is named, or the latest."""
+        """Whether the question continues a chat: the named one, or the most recent."""
         return self.is_continued or self.session is not None
 
     @property
     def is_agent(self) -> bool:
-        """Whether it takes more than one request to one model, or what was said before."""
+        """Whether an agent is needed: for tools, or for earlier messages."""
         return bool(self.tool_names or self.mcp or self.mcp_config) or self.is_in_chat
 
     def with_state(self, state: ChatState, *, is_same_model: bool) -> Options:
-        """With what the chat was held with, where the command line says nothing else.
+        """With the stored settings of the chat, unless the command line overrides them.
 
-        Where the history says so that somebody else has written, an address elsewhere and tools
-        have to be named again.
+        If somebody else wrote the history, a remote address and tools are not taken from it: the
+        user has to name them again.
         """
         system = self.instructions
         changes: dict[str, Any] = {"system": state.system if system is None else system}
@@ -103,7 +103,7 @@ class Options:
         return replace(self, settings={**state.settings, **self.settings}, **changes)
 
     def state(self, model: str) -> ChatState:
-        """What the question is asked with, as it is kept with it."""
+        """The settings to store with the question."""
         from dragoman.cli.chat.chat_state import ChatState
 
         return ChatState(
@@ -115,10 +115,10 @@ class Options:
 def model_and_words(
     words: tuple[str, ...], named: str | None, template: Template | None, last: str | None = None
 ) -> tuple[str | None, tuple[str, ...]]:
-    """The model, and what is left of the arguments.
+    """The model, and the remaining arguments.
 
-    The first argument is the model, unless one is named elsewhere (with -m, in the template, by
-    the chat that is continued, in the environment, as the default) and this names none.
+    The first argument is the model, unless one is named elsewhere (with -m, by the template, by the
+    chat that is continued, in the environment, as the default) and this one names none.
     """
     if named is not None:
         return named, words
@@ -130,7 +130,7 @@ def model_and_words(
 
 
 def names_model(word: str) -> bool:
-    """Whether a word is `provider:model`, of a provider that there is, or an alias."""
+    """Whether a word is `provider:model` with a known provider, or an alias."""
     from dragoman.cli.provider_status import own_model
     from dragoman.errors import DragomanError
     from dragoman.providers.registry import provider
@@ -147,7 +147,7 @@ def names_model(word: str) -> bool:
 
 
 def request_of(words: tuple[str, ...], options: Options) -> tuple[Request, list[str]]:
-    """The request, and the names of the attachments that are its message's first parts."""
+    """The request, and the names of its attachments: the first parts of its message."""
     from dragoman.cli.request_settings import request_fields
     from dragoman.model.messages import Message
     from dragoman.model.parts import Text
@@ -155,14 +155,14 @@ def request_of(words: tuple[str, ...], options: Options) -> tuple[Request, list[
 
     names = ["-" in options.attach, options.schema == "-", words == ("-",)]
     if sum(names) > 1 or options.attach.count("-") > 1:
-        raise Ending(USAGE, f"{STDIN} can be read once: name - in one place")
+        raise Ending(USAGE, f"{STDIN} can be read only once: use - in one place")
     expect_files(options.attach)
     said = _prompt(words, is_taken=names[0] or names[1])
     template = options.template
     prompt = said if template is None else template.filled(said)
     files = attached(options.attach)
     if not prompt and not files:
-        raise Ending(USAGE, f"ask what? Give a PROMPT, or pipe it in; - reads {STDIN}")
+        raise Ending(USAGE, f"no prompt given: add a PROMPT, or pipe it in; - reads {STDIN}")
     parts = [*files, *([Text(prompt)] if prompt else [])]
     schema = options.schema if options.schema is not None or template is None else template.schema
     system = options.instructions
@@ -176,7 +176,7 @@ def request_of(words: tuple[str, ...], options: Options) -> tuple[Request, list[
 
 
 def attachment_of(path: str, files: list[str]) -> str | None:
-    """The attachment that a path in the request points to; what is said of it is not it."""
+    """The attachment that a path in the request points to; None if it doesn't point to one."""
     found = _PART.fullmatch(path)
     return files[int(found[1])] if found and int(found[1]) < len(files) else None
 
@@ -185,7 +185,7 @@ def attachment_of(path: str, files: list[str]) -> str | None:
 
 
 def _prompt(words: tuple[str, ...], *, is_taken: bool) -> str:
-    """What the arguments say, after what is piped in."""
+    """Standard input if it is piped, then the arguments."""
     if words == ("-",):
         return _piped()
     said = " ".join(words)
@@ -194,10 +194,10 @@ def _prompt(words: tuple[str, ...], *, is_taken: bool) -> str:
 
 
 def _is_piped() -> bool:
-    """Whether somebody gave us something to read: a pipe or a file, no terminal and no device."""
+    """Whether standard input is a pipe or a file, not a terminal or a device."""
     try:
         mode = os.fstat(sys.stdin.fileno()).st_mode
-    except ValueError:  # a stand-in for the real one, in a test
+    except ValueError:  # a stand-in in a test
         return True
     except OSError:  # it is closed
         return False
@@ -205,20 +205,20 @@ def _is_piped() -> bool:
 
 
 def _piped() -> str:
-    # Without the newline that ends every line in a pipe, as `$(…)` has it.
+    # Without the trailing newline, as in `$(…)`.
     return text_of(read("-"), STDIN).removesuffix("\n").removesuffix("\r")
 
 
-# --- the form of the answer
+# --- the schema of the answer
 
 
 def schema_given(options: dict[str, Any]) -> None:
-    """Make one of --schema and --schema-multi."""
+    """Merge --schema and --schema-multi into one option."""
     several = options.pop("schema_multi")
     if several is None:
         return
     if options["schema"] is not None:
-        raise Ending(USAGE, "--schema and --schema-multi: which of them?")
+        raise Ending(USAGE, "--schema and --schema-multi can't be combined")
     made = _output(several)
     items = {} if made is None else {"type": "array", "items": made.schema}
     options["schema"] = {
@@ -228,7 +228,7 @@ def schema_given(options: dict[str, Any]) -> None:
 
 
 def _output(given: str | Mapping[str, Any] | None) -> Output | None:
-    """The form that a JSON Schema asks for: itself, a file with it, or fields by name."""
+    """The output schema: given inline, as a file, or as a list of fields."""
     from dragoman.cli.schema_fields import schema_of_fields
     from dragoman.errors import InvalidInputError
     from dragoman.model.jsontext import loads
@@ -250,5 +250,5 @@ def _output(given: str | Mapping[str, Any] | None) -> Output | None:
     else:
         if isinstance(schema, dict):
             return Output(format="schema", schema=schema, strict=True)
-        problem = "a JSON Schema is an object"
+        problem = "a JSON Schema must be an object"
     raise Ending(BROKEN, f"{named}: {problem}")

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from dragoman.cli.exit_codes import FILES, USAGE, Ending
 
 
 class Output:
-    """A file under a temporary name beside its own, until `keep` gives it that.
+    """A file written under a temporary name until `keep` renames it.
 
-    Without a name it is standard output. What is no regular file (`/dev/null`, a named pipe) is
-    written directly. What is not kept is gone when the block is left.
+    Without a name it is standard output. Files that are not regular (`/dev/null`, a named pipe) are
+    written directly. Leaving the block without `keep` deletes the temporary file.
     """
 
     def __init__(self, name: str | None) -> None:
@@ -28,7 +28,7 @@ class Output:
         if name is None:
             self._stream = sys.stdout.buffer
             return
-        path = Path(name).resolve()  # a link stays one
+        path = Path(name).resolve()  # a symbolic link stays one
         if path.exists() and not stat.S_ISREG(path.stat().st_mode):
             self._stream = path.open("wb")
         else:
@@ -38,19 +38,19 @@ class Output:
 
     @property
     def is_seen(self) -> bool:
-        """Whether somebody watches it being written."""
+        """Whether it is a terminal."""
         return self._stream.isatty()
 
     def write(self, data: bytes) -> None:
-        """Add something."""
+        """Append data."""
         self._stream.write(data)
 
     def flush(self) -> None:
-        """Let readers have what there is."""
+        """Flush buffered data."""
         self._stream.flush()
 
     def keep(self) -> None:
-        """It is complete: from now on it has its name."""
+        """Finish: rename the file to its final name."""
         self._stream.flush()
         if self._temporary is not None and self._final is not None:
             self._stream.close()
@@ -75,7 +75,7 @@ class Output:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a text file of the user's for its owner alone, in place of what was there."""
+    """Write a text file that only its owner can read, replacing any existing one."""
     from dragoman.history.storage.sqlite.privacy import make_private_folder
 
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -91,24 +91,24 @@ def write_private(path: Path, text: str) -> None:
 
 
 def refuse_same(inputs: Iterable[str], outputs: Iterable[str | None]) -> None:
-    """Raise where an output would overwrite an input, or another output."""
+    """Raise if an output would overwrite an input or another output."""
     taken = {_identity(name) for name in inputs}
     for name in outputs:
         if name is None:
             continue
         place = _identity(name)
         if place in taken:
-            msg = f"{name}: is read or written already; an output needs a file of its own"
+            msg = f"{name}: is already used as an input or output; choose another file"
             raise Ending(USAGE, msg)
         taken.add(place)
 
 
 def _identity(name: str) -> tuple[int, int] | str:
-    """What is the same for two names of one file, and for nothing else."""
+    """A key that is equal for two names of the same file only."""
     try:
         found = Path(name).stat()
     except OSError:
         return str(Path(name).resolve())
     if not stat.S_ISREG(found.st_mode):
-        return f"{name}{secrets.token_hex(8)}"  # a device can take anything
+        return f"{name}{secrets.token_hex(8)}"  # a device can be written any number of times
     return (found.st_dev, found.st_ino)

@@ -1,4 +1,4 @@
-"""What goes along with a question: files, addresses and standard input, as parts of a message."""
+"""Attachments of a question: files, URLs and standard input, as message parts."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ if TYPE_CHECKING:
     from dragoman.model.content import AnyPart
     from dragoman.transport.http import HttpReply, HttpTransport
 
-MOST_BYTES = 50_000_000
-"""Of all attachments, or of standard input: more no provider takes in a request."""
+MAX_BYTES = 50_000_000
+"""Maximum size of all attachments, or of standard input: no provider accepts larger requests."""
 
 STDIN = "standard input"
-_REDIRECTS = 5
-_SECONDS = 60.0
+_MAX_REDIRECTS = 5
+_TIMEOUT = 60.0
 
 
 def is_address(name: str) -> bool:
-    """Whether a name is that of something on the network."""
+    """Whether the name is an HTTP URL."""
     return name.lower().startswith(("http://", "https://"))
 
 
 def shown_name(name: str) -> str:
-    """A name as people are told it: without what may be secret in an address."""
+    """A name for messages: URLs without the parts that may be secret."""
     if is_address(name):
         return shown_address(name) or "the address"
     return STDIN if name == "-" else name
 
 
 def expect_files(names: tuple[str, ...]) -> None:
-    """End the command where one of them is not there, before anything else is done."""
+    """Exit if a file doesn't exist, before anything else is done."""
     for name in names:
         if name != "-" and not is_address(name) and not is_there(name):
-            problem = "is a folder" if Path(name).is_dir() else "there is no such file"
+            problem = "is a directory" if Path(name).is_dir() else "there is no such file"
             raise Ending(USAGE, f"{name}: {problem}")
 
 
 def is_there(name: str) -> bool:
-    """Whether a name is that of something to read: a file, or a pipe that a shell has made."""
+    """Whether the name can be read: a file, or a pipe made by the shell."""
     try:
         return not stat.S_ISDIR(Path(name).stat().st_mode)
     except (OSError, ValueError):
@@ -53,8 +53,8 @@ def is_there(name: str) -> bool:
 
 
 def attached(names: tuple[str, ...]) -> list[AnyPart]:
-    """Files and addresses as the parts that they are sent as."""
-    left = MOST_BYTES
+    """The files and URLs as message parts."""
+    left = MAX_BYTES
     parts: list[AnyPart] = []
     for name in names:
         content = _fetched(name, left) if is_address(name) else read(name, left)
@@ -66,8 +66,8 @@ def attached(names: tuple[str, ...]) -> list[AnyPart]:
 
 
 def read(name: str, most: int | None = None) -> bytes:
-    """What a file holds, or standard input."""
-    most = MOST_BYTES if most is None else most
+    """The content of a file or of standard input."""
+    most = MAX_BYTES if most is None else most
     with click.open_file(name, "rb") as file:
         content: bytes = file.read(most + 1)
     if len(content) > most:
@@ -78,11 +78,11 @@ def read(name: str, most: int | None = None) -> bytes:
 def _too_large(name: str) -> Ending:
     from dragoman.cli.screen import size_of
 
-    return Ending(FILES, f"{shown_name(name)}: no more than {size_of(MOST_BYTES)} can be sent")
+    return Ending(FILES, f"{shown_name(name)}: exceeds the limit of {size_of(MAX_BYTES)}")
 
 
 def text_of(content: bytes, name: str) -> str:
-    """A content that has to be text."""
+    """The content as UTF-8 text; exits if it isn't."""
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -91,13 +91,13 @@ def text_of(content: bytes, name: str) -> str:
 
 
 def _part(content: bytes, name: str) -> AnyPart:
-    """A file as what it is: its first bytes tell, or that it is text, or its name."""
+    """The content as the part its first bytes, its text or its name indicate."""
     from dragoman.model.media import Audio, File, Image, Video, mime_of, sniff
     from dragoman.model.parts import Text
 
     label = _label(name)
     if sniff(content) is None and (text := _as_text(content)) is not None:
-        # As text, which every model takes; as a file only some would.
+        # As text, which every model accepts; only some accept files.
         return Text(f"{label}:\n\n{text}" if label else text)
     mime = mime_of(content, label)
     kinds: dict[str, Any] = {"image": Image, "audio": Audio, "video": Video}
@@ -122,13 +122,13 @@ def _as_text(content: bytes) -> str | None:
         return None
 
 
-# --- addresses
+# --- URLs
 
 
 def _fetched(url: str, most: int) -> bytes:
-    """What is at an address; ends the command where that can't be had.
+    """The content of a URL; exits if it can't be fetched.
 
-    It is fetched here: not all providers fetch, and none of them from where only the user gets.
+    Fetched here, since not all providers fetch URLs, and none can reach the user's private network.
     """
     from dragoman.cli.provider_errors import run
 
@@ -137,7 +137,7 @@ def _fetched(url: str, most: int) -> bytes:
     except ValueError:
         is_named = False
     if not is_named:
-        raise Ending(USAGE, f"{shown_name(url)}: is no address that can be fetched")
+        raise Ending(USAGE, f"{shown_name(url)}: is not a valid URL")
     return run(_download(url, most), shown_name(url))
 
 
@@ -166,12 +166,12 @@ async def _download(url: str, most: int) -> bytes:
 
 
 async def _reply(transport: HttpTransport, url: str) -> HttpReply:
-    """The reply at the end of all redirects."""
+    """The reply after all redirects."""
     from dragoman.transport.protocol import HttpRequest, Timeouts
 
-    limits = Timeouts(first_byte=_SECONDS, between=_SECONDS)
+    limits = Timeouts(first_byte=_TIMEOUT, between=_TIMEOUT)
     place = url
-    for _ in range(_REDIRECTS + 1):
+    for _ in range(_MAX_REDIRECTS + 1):
         headers = {"User-Agent": "dragoman", "Accept": "*/*"}
         request = HttpRequest(url=place, method="GET", headers=headers)
         reply = await transport.open(request, limits)
@@ -181,9 +181,9 @@ async def _reply(transport: HttpTransport, url: str) -> HttpReply:
         await reply.close()
         place = urljoin(place, target)
         if not is_address(place) or (url.lower().startswith("https:") and place[:6] != "https:"):
-            raise Ending(PROVIDER, f"{shown_name(url)}: leads to somewhere less safe")
+            raise Ending(PROVIDER, f"{shown_name(url)}: redirects to a less secure URL")
     else:
-        raise Ending(PROVIDER, f"{shown_name(url)}: leads from one address to the next")
+        raise Ending(PROVIDER, f"{shown_name(url)}: redirects too many times")
     if reply.status != 200:  # noqa: PLR2004 - OK
-        raise Ending(PROVIDER, f"{shown_name(url)}: the server said {reply.status}")
+        raise Ending(PROVIDER, f"{shown_name(url)}: the server returned status {reply.status}")
     return reply

@@ -1,4 +1,4 @@
-"""Things on a terminal: a line of facts each, then a name and a text, none wider than it is."""
+"""Items on a terminal: a line of facts each, then a title and a text, fitted to its width."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rich.text import Text
 
 from dragoman.cli.screen import harmless_line
 
-_WIDEST = 30  # cells of a fact
-_TEXT = 24  # cells that a text has at least
+_MAX_FACT_CELLS = 30  # maximum cells per fact
+_MIN_TEXT_CELLS = 24  # minimum cells for the text
 _GAP = "  "
 
 
 class Card(NamedTuple):
-    """What there is to say of one thing."""
+    """One item: its facts, title and text."""
 
     facts: tuple[str, ...]
     name: str
@@ -25,11 +25,11 @@ class Card(NamedTuple):
 
 
 def print_cards(cards: Sequence[Card]) -> None:
-    """On standard output; what would do something to the terminal is shown instead."""
+    """Print to standard output, with control characters made visible."""
     console = Console(highlight=False)
     clean = [Card(tuple(map(_line, card.facts)), _line(card.name), _line(card.text))
              for card in cards]  # fmt: skip
-    widths = [min(max(map(cell_len, column)), _WIDEST)
+    widths = [min(max(map(cell_len, column)), _MAX_FACT_CELLS)
               for column in zip(*(card.facts for card in clean), strict=True)]  # fmt: skip
     fits = sum(widths) + len(_GAP) * (len(widths) - 1) <= console.width
     for card in clean:
@@ -51,7 +51,7 @@ def _padded(cell: str, width: int) -> str:
 
 
 def _packed(facts: Sequence[str], width: int) -> list[str]:
-    """The facts on as many lines as it takes."""
+    """The facts, wrapped onto as many lines as needed."""
     lines: list[str] = []
     for fact in filter(None, facts):
         joined = f"{lines[-1]}{_GAP}{fact}" if lines else fact
@@ -68,7 +68,7 @@ def _print_text(console: Console, card: Card) -> None:
 
 
 def _texts(card: Card, width: int) -> Iterator[str]:
-    if cell_len(card.name) + 2 * len(_GAP) + min(_TEXT, cell_len(card.text)) <= width:
+    if cell_len(card.name) + 2 * len(_GAP) + min(_MIN_TEXT_CELLS, cell_len(card.text)) <= width:
         yield f"{card.name}{_GAP}{card.text}"
         return
     yield card.name

@@ -1,4 +1,4 @@
-"""`dragoman check`: what a target would refuse, before it is sent."""
+"""`dragoman check`: check documents against a target's rules before sending them."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _HEADERS = ("where", "rule", "severity", "path", "message")
 @click.command(epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, type=INPUT, metavar="FILE...")
 @click.option("--to", "--as", "target", required=True, metavar="TARGET",
-              help="Who would be sent it: a dialect, a provider, or provider:model.")  # fmt: skip
+              help="The target: a dialect, a provider, or provider:model.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Count warnings as errors.")
 @json_option
 def check(files: tuple[str, ...], target: str, *, as_json: bool | None, strict: bool) -> None:
-    """Check requests and histories against the rules of a target.
+    """Check requests and histories against a target's rules.
 
     A FILE holds one document, an array of documents, or one document on each line (JSONL); - is
-    standard input. The rules are listed in docs/reference/rules.md. As JSON, each finding is a line
+    standard input. docs/reference/rules.md lists the rules. With --json, each finding is one line
     (JSONL).
     """
     with clean_ending():
@@ -58,7 +58,7 @@ def check(files: tuple[str, ...], target: str, *, as_json: bool | None, strict: 
 
 
 class _Report:
-    """The findings for people, as one table, or for programs, as they come."""
+    """The findings: as one table for people, or as JSON lines as they are found."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -69,7 +69,7 @@ class _Report:
         self._warnings = 0
 
     def add(self, found: Checked) -> None:
-        """Add what was found in a document."""
+        """Add the findings of a document."""
         self._documents += 1
         if found.problem is not None:
             self._broken += 1
@@ -92,7 +92,7 @@ class _Report:
         click.echo(dumps(place | finding))
 
     def end(self) -> None:
-        """The table, and the sums on standard error."""
+        """Print the table, and the totals on standard error."""
         from dragoman.cli.screen import print_table
 
         if self._rows:
@@ -106,7 +106,7 @@ class _Report:
         )
 
     def code(self, *, strict: bool) -> int:
-        """How it ended, as an exit code."""
+        """The exit code."""
         if self._broken:
             return BROKEN
         return FOUND if self._errors or (strict and self._warnings) else OK

@@ -1,4 +1,4 @@
-"""Checking documents against what a target takes."""
+"""Checks documents against a target's rules."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from dragoman.wire.violations import Violation
 
 
 class Checked(NamedTuple):
-    """What was found in a document, or why it could not be looked at."""
+    """The findings in a document, or why it could not be read."""
 
     name: str
     line: int
     document: int
     numbered: bool
-    """Whether documents are told by their numbers: an array may have all on one line."""
+    """Whether to name documents by number: an array may have them all on one line."""
     violations: list[Violation]
     problem: str | None = None
 
     @property
     def place(self) -> str:
-        """Where the document is, for people."""
+        """The location of the document, for messages."""
         where = f"{self.name}:{self.line}"
         return f"{where} document {self.document}" if self.numbered else where
 
 
 def checked(checker: Checker, batches: Iterable[Batch]) -> Iterator[Checked]:
-    """What was found in each document."""
+    """The findings in each document."""
     number = 0
     for batch in batches:
         for line, raw, trouble in batch.documents():

@@ -1,10 +1,10 @@
-"""The code blocks of an answer in Markdown."""
+"""Extracts the code blocks of a Markdown text."""
 
 from __future__ import annotations
 
 
 def code_blocks(text: str) -> list[str]:
-    r"""What stands in its fences, in order.
+    r"""The contents of its fenced code blocks, in order.
 
     >>> code_blocks("So:\n```python\nprint(1)\n```\nor\n~~~\nx\n~~~")
     ['print(1)\n', 'x\n']

@@ -1,4 +1,4 @@
-"""The commands there are; the module of each imports what it needs when it is run."""
+"""The command group; each command's module imports what it needs when it runs."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 class _Commands(click.Group):
-    """The commands; a question without one is for `ask`."""
+    """The commands; arguments that name no command go to `ask`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put `ask` before what can't be a command: a sentence, a model, an option of `ask`.
+        """Put `ask` before arguments that can't be a command: a sentence, a model, an option.
 
-        A single word may be a command that was mistyped, and is never sent to a model.
+        A single word may be a mistyped command, and is never sent to a model.
         """
         options = {name for each in self.get_params(ctx) for name in each.opts}
         if args and args[0] not in {*options, "-", "--", ""} and not _WORD.fullmatch(args[0]):
@@ -45,7 +45,7 @@ class _Commands(click.Group):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; an interrupt before it has begun ends it as one later does."""
+        """Run a command; an interrupt before it starts gives the same exit code as a later one."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -60,17 +60,18 @@ class _Commands(click.Group):
 def dragoman() -> None:
     """Conversations with language models that belong to their owner.
 
-    A question needs no command: `dragoman 'Where is the Old Bridge?'` is `dragoman ask …`.
+    A question needs no command: `dragoman 'Where is the Old Bridge?'` runs `dragoman ask …`.
     """
 
 
-@dragoman.command(epilog=EXIT_CODES, short_help="Talk with a small model on this machine.")
-@click.option("--watch", is_flag=True, help="Watch a short conversation, on a terminal too.")
+@dragoman.command(epilog=EXIT_CODES, short_help="See a small local model and the gateway at work.")
+@click.option("--watch", is_flag=True, help="End after the demo, even on a terminal.")
 def tour(*, watch: bool) -> None:
-    """Talk with a small model on this machine; it is fetched if it is not here.
+    """Run a short conversation with a small local model, then serve it through the gateway.
 
-    Without a terminal, a short conversation with it is held and printed: with a tool, and with
-    another dialect for each turn.
+    The model is downloaded if it is missing. The conversation calls a tool, and uses a different
+    dialect for each turn. On a terminal, the gateway then runs until Ctrl-C; otherwise it answers
+    one request of each API.
     """
     with clean_ending():
         from dragoman.cli.tour import take

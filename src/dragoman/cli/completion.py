@@ -1,4 +1,4 @@
-"""`dragoman completion`: commands and options completed with Tab, in the user's shell."""
+"""`dragoman completion`: Tab completion of commands and options in the user's shell."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _SHELLS = ("bash", "fish", "zsh")
 
 @click.command(epilog=EXIT_CODES, short_help="Complete commands with Tab in your shell.")
 @click.argument("shell", required=False, type=click.Choice(_SHELLS))
-@click.option("--install", is_flag=True, help="Write it to where the shell looks for it.")
+@click.option("--install", is_flag=True, help="Write the script where the shell reads it.")
 def completion(shell: str | None, *, install: bool) -> None:
-    """Print or install the script that completes commands and options with Tab in your SHELL.
+    """Print or install the completion script for your SHELL.
 
-    Without a SHELL, the one in $SHELL is meant. The file that --install writes is named; delete it
-    to undo that.
+    SHELL defaults to the one in $SHELL. --install prints the path of the file it writes; delete
+    that file to uninstall.
     """
     with clean_ending():
         chosen = shell or Path(os.environ.get("SHELL", "")).name
         if chosen not in _SHELLS:
             known = ", ".join(_SHELLS)
-            raise Ending(USAGE, f"say for which shell: {known}")
+            raise Ending(USAGE, f"unknown shell: name one of {known}")
         script = _script(chosen)
         if not install:
             click.echo(script, nl=False)
@@ -44,20 +44,20 @@ def _script(shell: str) -> str:
 
     made = get_completion_class(shell)
     if made is None:
-        raise Ending(USAGE, f"click has no completion for {shell}")
+        raise Ending(USAGE, f"{shell} is not supported by click's completion")
     return made(dragoman, {}, "dragoman", _VARIABLE).source()
 
 
 _REMARKS = {
-    "bash": "; new shells complete dragoman (they need the package bash-completion)",
-    "fish": "; new shells complete dragoman",
-    "zsh": "; put `fpath+=~/.zfunc; autoload -Uz compinit; compinit` into ~/.zshrc, if it is not"
+    "bash": "; it works in new shells (which need the package bash-completion)",
+    "fish": "; it works in new shells",
+    "zsh": "; add `fpath+=~/.zfunc; autoload -Uz compinit; compinit` to ~/.zshrc, if it is not"
     " there",
 }
 
 
 def _place(shell: str) -> Path:
-    """Where each shell looks for completions of the user's own."""
+    """The file in which the shell looks for the user's completions."""
     home = Path.home()
     if shell == "bash":
         data = os.environ.get("XDG_DATA_HOME") or home / ".local" / "share"

@@ -1,4 +1,4 @@
-"""Converting documents, a batch at a time: all that a worker process does."""
+"""Converts documents in batches; this is what a worker process runs."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Job(NamedTuple):
     keep_going: bool = False
     separator: bytes = b"\n"
     itemised: bool = False
-    """Whether every loss is wanted, or their numbers are enough."""
+    """Whether to list every loss, not only count them."""
 
 
 class Lost(NamedTuple):
-    """A loss, and the document that it is about: its line, and its place in the batch."""
+    """A loss and its document: the line, and the index in the batch."""
 
     place: int
     line: int
@@ -43,26 +43,26 @@ class Lost(NamedTuple):
 
 
 class Reject(NamedTuple):
-    """A document that could not be converted, why, and its text as it was."""
+    """A document that could not be converted, the reason, and its original text."""
 
     place: int
     line: int
     problem: str
     raw: bytes
     is_loss: bool = False
-    """It could be read, but not said without losses, and they were forbidden."""
+    """It was readable, but losses were forbidden by --strict."""
 
 
 Counts = dict[tuple[Weight, str, str], int]
-"""How often each loss occurred, by weight, kind of place and reason."""
+"""How often each loss occurred, by kind, path pattern and reason."""
 
 
 class Outcome(NamedTuple):
-    """What became of a batch of a file."""
+    """The result of a batch."""
 
     name: str
     numbered: bool
-    """Whether documents are told by their numbers: an array may have all on one line."""
+    """Whether to name documents by number: an array may have them all on one line."""
     documents: int
     converted: int
     output: bytes
@@ -72,7 +72,7 @@ class Outcome(NamedTuple):
 
 
 class Converter:
-    """Converts batches, one after the other."""
+    """Converts batches one after the other."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -80,10 +80,10 @@ class Converter:
         self._destination = Destination(job.target)
 
     def __call__(self, batch: Batch) -> Outcome:
-        """What becomes of a batch; ends with the first reject, unless told to keep going."""
+        """Convert a batch; stops at the first reject, unless told to keep going."""
         batch_run = _Run(self._job, self._reader, self._destination)
         collects = gc.isenabled()
-        gc.disable()  # what is made for a document is gone with it: nothing to look for
+        gc.disable()  # a document's objects die with it: nothing to collect
         try:
             return batch_run.outcome(batch)
         finally:
@@ -103,7 +103,7 @@ class _Run:
         self._rejects: list[Reject] = []
 
     def outcome(self, batch: Batch) -> Outcome:
-        """What becomes of it."""
+        """Convert it."""
         texts: list[bytes] = []
         place = -1
         for place, piece in enumerate(batch.documents()):
@@ -143,8 +143,8 @@ class _Run:
             self._note(place, line, "note", notes)
             if not (losses and self._job.strict):
                 return text
-            number = f"{len(losses)} things" if len(losses) > 1 else "a thing"
-            problem = f"{number} in it can't be said there"
+            number = "1 loss" if len(losses) == 1 else f"{len(losses)} losses"
+            problem = f"{number}, which --strict forbids"
             self._rejects.append(Reject(place, line, problem, raw, is_loss=True))
             return None
         self._rejects.append(Reject(place, line, problem, raw))
@@ -161,7 +161,7 @@ class _Run:
 
 @lru_cache(maxsize=4096)
 def pattern(path: str) -> str:
-    """A path with its numbers taken out.
+    """A path with its indexes replaced by `*`.
 
     >>> pattern("messages[3].parts[0]")
     'messages[*].parts[*]'

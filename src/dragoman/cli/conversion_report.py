@@ -1,4 +1,4 @@
-"""What a conversion lost and left out: counted for people, itemised for programs."""
+"""Reports losses and skipped documents: counted for people, itemised for programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_COMPLAINTS = 20
 
 
 class Tally:
-    """The sums over all batches of a run."""
+    """Totals over all batches."""
 
     def __init__(self, losses: Output | None, rejects: Output | None) -> None:
         self._losses = losses
@@ -29,14 +29,14 @@ class Tally:
 
     @property
     def rejected(self) -> int:
-        """How many documents were left out."""
+        """How many documents were skipped."""
         return self.broken + self.lossy
 
     def add(self, outcome: Outcome) -> None:
-        """Add what became of a batch."""
+        """Add the result of a batch."""
         for key, count in outcome.counts.items():
             known = key in self._counts or len(self._counts) < _MAX_KINDS
-            counted = key if known else (key[0], "…", "and more of other kinds")
+            counted = key if known else (key[0], "…", "other kinds")
             self._counts[counted] = self._counts.get(counted, 0) + count
         if self._losses is not None:
             for lost in outcome.lost:
@@ -60,12 +60,12 @@ class Tally:
             complain(f"{name}:{reject.line}:{document} {reject.problem}")
 
     def report(self, *, is_complete: bool) -> None:
-        """The losses as a table and, of a complete run, what was left out, on standard error."""
+        """Print the losses and, after a complete run, the skipped documents to standard error."""
         rows = sorted(self._counts.items(), key=lambda row: (-row[1], row[0]))
         shown = [[f"{count}", *key] for key, count in rows[:_MAX_ROWS]]
         if shown:
             print_table(("count", "kind", "where", "what happened"), shown, sys.stderr)
         if len(rows) > _MAX_ROWS:
-            complain(f"and {len(rows) - _MAX_ROWS} further kinds of losses; --losses lists all")
+            complain(f"and {len(rows) - _MAX_ROWS} more kinds of losses; --losses FILE lists all")
         if self.rejected and is_complete:
             complain(f"{self.converted} of {self.documents} documents converted")

@@ -1,4 +1,4 @@
-"""`dragoman convert`: documents of one dialect as those of another."""
+"""`dragoman convert`: convert documents into another dialect."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from dragoman.cli.conversion import Job
 
 _OUTPUT = click.Path(dir_okay=False, writable=True)
-_JOBS = click.IntRange(1, 61)  # Windows waits for no more at a time
+_JOBS = click.IntRange(1, 61)  # the maximum on Windows
 
 
 @click.command(epilog=EXIT_CODES)
 @click.argument("files", nargs=-1, required=True, type=INPUT, metavar="FILE...")
 @click.option("--from", "source", default="auto", show_default=True, metavar="DIALECT",
-              help="The format of the documents: a dialect, canonical, or auto.")  # fmt: skip
+              help="Format of the documents: a dialect, canonical, or auto.")  # fmt: skip
 @click.option("--to", "target", required=True, metavar="TARGET",
-              help="The format to write: a dialect, a provider, provider:model, or"
+              help="Format to write: a dialect, a provider, provider:model, or"
               " canonical.")  # fmt: skip
 @click.option(
     "--out", type=_OUTPUT, metavar="FILE", help="Write to this file instead of standard output."
@@ -30,10 +30,10 @@ _JOBS = click.IntRange(1, 61)  # Windows waits for no more at a time
 @click.option(
     "--losses", type=_OUTPUT, metavar="FILE", help="Write every loss to this file, as JSONL."
 )
-@click.option("--strict", is_flag=True, help="Treat a document that loses something as an error.")
+@click.option("--strict", is_flag=True, help="Treat a document with losses as an error.")
 @click.option("--jobs", type=_JOBS, default=1, show_default=True, metavar="N",
-              help="Use N processes.")  # fmt: skip
-@click.option("--keep-going", is_flag=True, help="Skip documents that are broken.")
+              help="Number of worker processes.")  # fmt: skip
+@click.option("--keep-going", is_flag=True, help="Skip broken documents.")
 @click.option("--rejects", type=_OUTPUT, metavar="FILE",
               help="Write skipped documents to this file, unchanged. Implies"
               " --keep-going.")  # fmt: skip
@@ -51,7 +51,7 @@ def convert(
 
     A FILE holds one document, an array of documents, or one document on each line (JSONL), of any
     size; - is standard input. A request becomes a request, a response a response, and an array
-    of messages a request without a model. What the target can't say is listed on standard error.
+    of messages a request without a model. Losses and repairs are listed on standard error.
     """
     keep_going = flags["keep_going"] or rejects is not None
     with clean_ending(), ExitStack() as stack:
@@ -80,7 +80,7 @@ def _opened(name: str | None, stack: ExitStack) -> Output | None:
 
 
 def _check_names(job: Job) -> None:
-    """Raise where there is no such dialect or target, before anything is read or written."""
+    """Raise if the dialect or target is unknown, before anything is read or written."""
     from dragoman.providers.documents.reading import Reader
     from dragoman.providers.documents.writing import Destination
 

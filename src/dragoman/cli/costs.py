@@ -1,4 +1,4 @@
-"""What answers took, on a line: tokens and dollars."""
+"""Formats tokens and cost on one line."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def token_line(usage: Usage | None) -> str:
     """The tokens of an answer."""
     if usage is None:
-        return "tokens: the provider did not say"
+        return "tokens: not reported by the provider"
     counts = {
         "in": usage.input,
         "read from cache": usage.cache_read,
@@ -27,7 +27,7 @@ def token_line(usage: Usage | None) -> str:
 
 
 def dollars(cost: Decimal | None) -> str:
-    """A sum as people read it; None is unknown.
+    """An amount for display; None is unknown.
 
     >>> dollars(Decimal("0.00234"))
     '$0.0023'
@@ -38,5 +38,5 @@ def dollars(cost: Decimal | None) -> str:
 
 
 def usage_line(usage: Usage | None, cost: Decimal | None) -> str:
-    """What an answer took."""
+    """Tokens and cost of an answer."""
     return f"{token_line(usage)} · cost: {dollars(cost)}"

@@ -1,4 +1,4 @@
-"""`dragoman dialects`: the wire formats there are."""
+"""`dragoman dialects`: list the supported wire formats."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dragoman.cli.exit_codes import clean_ending
 from dragoman.cli.printing import json_option, print_json, wants_json
 
 
-@click.command(short_help="List the dialects.")
+@click.command(short_help="List the supported dialects (wire formats).")
 @json_option
 def dialects(*, as_json: bool | None) -> None:
-    """List the dialects: what each is, where it is spoken, and by whom."""
+    """List the supported dialects (wire formats), with their endpoints and providers."""
     with clean_ending():
         from dragoman.cli.screen import print_table
 
@@ -27,7 +27,7 @@ def dialects(*, as_json: bool | None) -> None:
             (row["name"], row["about"], row["endpoints"]["generate"], ", ".join(row["providers"]))
             for row in rows
         ]
-        print_table(("name", "what it is", "endpoint", "providers"), table)
+        print_table(("name", "description", "endpoint", "providers"), table)
 
 
 def _rows() -> list[dict[str, Any]]:
@@ -55,7 +55,7 @@ def _rows() -> list[dict[str, Any]]:
 
 
 def _unusable() -> dict[str, str]:
-    """What is wrong with the dialects of installed packages that are not listed."""
+    """The problems of dialects from installed packages that can't be used."""
     from dragoman.wire.dialect import unusable_dialects
 
     return unusable_dialects()

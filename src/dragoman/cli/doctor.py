@@ -1,4 +1,4 @@
-"""`dragoman doctor`: what is installed and found here, what is wrong with it, what to do next."""
+"""`dragoman doctor`: show what is installed and configured, problems, and next steps."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _EXTRAS = {
     "prices": ("genai_prices",),
     "redis": ("redis",),
 }
-_MANY = 1000
-_SHOWN = 3
+_MAX_COUNTED = 1000
+_MAX_MODELS_SHOWN = 3
 
 
-@click.command(epilog=EXIT_CODES, short_help="Say what is found here, and what to do next.")
+@click.command(epilog=EXIT_CODES, short_help="Check the installation, keys, servers and stores.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), default=3.0,
               show_default=True, metavar="SECONDS",
-              help="How long to wait for each server.")  # fmt: skip
+              help="Timeout for each server.")  # fmt: skip
 @json_option
 def doctor(timeout: float, *, as_json: bool | None) -> None:
-    """Show what is installed, which keys, servers, models and stores are found, and what to do.
+    """Check the installation, keys, local servers, models and stores, and suggest next steps.
 
-    No provider on the network is asked: `dragoman providers --check` does that. Keys are never
-    shown. Exit code 1 says that something is wrong.
+    Providers on the network are not contacted: `dragoman providers --check` does that. Keys are
+    never shown. The exit code is 1 if there is a problem.
     """
     with clean_ending():
         rows = _examined(timeout)
@@ -51,18 +51,18 @@ def _examined(timeout: float) -> list[Row]:
 
     from dragoman.cli.spinner import waiting
 
-    with waiting("Looking around …"):
+    with waiting("Checking …"):
         servers = asyncio.run(_servers(timeout))
         rows = [_program(), *_extras(), *_keys(), *servers, *_local(), _store()]
     return [*rows, *(_row("next", "", "hint", text) for text in _next(rows))]
 
 
 def _row(kind: str, name: str, state: str, found: str) -> Row:
-    """`state`: ok, missing (nobody needs it), or wrong."""
+    """A row; `state` is ok, missing (optional), or wrong."""
     return {"kind": kind, "name": name, "state": state, "found": found}
 
 
-# --- what is looked at
+# --- the checks
 
 
 def _program() -> Row:
@@ -74,7 +74,7 @@ def _program() -> Row:
 
 
 def _extras() -> list[Row]:
-    """The extras, by whether their packages can be found."""
+    """The extras, and whether their packages are installed."""
     from importlib.util import find_spec
 
     rows: list[Row] = []
@@ -89,7 +89,7 @@ def _extras() -> list[Row]:
 
 
 def _keys() -> list[Row]:
-    """The providers with a key, by the variable that holds it."""
+    """The providers with a key, and the variables that hold them."""
     from dragoman.cli.provider_status import key_variable, needs
     from dragoman.errors import ConfigError
     from dragoman.providers.registry import provider, provider_names
@@ -98,7 +98,7 @@ def _keys() -> list[Row]:
     for name in provider_names():
         try:
             place = provider(name)
-        except ConfigError as error:  # one that a package brings along
+        except ConfigError as error:  # from an installed package
             rows.append(_row("provider", name, "wrong", str(error)))
             continue
         variable = key_variable(place)
@@ -106,14 +106,14 @@ def _keys() -> list[Row]:
             continue
         missing = needs(place)
         if missing:
-            rows.append(_row("provider", name, "wrong", f"{variable} is set; needs {missing[0]}"))
+            rows.append(_row("provider", name, "wrong", f"{variable} is set; missing {missing[0]}"))
         else:
             rows.append(_row("provider", name, "ok", f"{variable} is set"))
     return rows
 
 
 async def _servers(seconds: float) -> list[Row]:
-    """The servers on this machine that answer."""
+    """The servers on this machine that respond."""
     import asyncio
 
     from dragoman.cli.reachable_models import servers
@@ -136,16 +136,16 @@ async def _server(name: str, transport: Any, seconds: float) -> Row | None:
     try:
         models = await listed(name, transport, seconds, address_here(name))
     except (ConnectError, TimeoutError):
-        return None  # it does not run
+        return None  # it isn't running
     except DragomanError as error:
         return _row("server", name, "wrong", explained(error))
-    some = ", ".join(model.id for model in models[:_SHOWN])
-    more = f" and {len(models) - _SHOWN} more" if len(models) > _SHOWN else ""
-    return _row("server", name, "ok", f"{some}{more}" if models else "runs, and has no model")
+    some = ", ".join(model.id for model in models[:_MAX_MODELS_SHOWN])
+    more = f" and {len(models) - _MAX_MODELS_SHOWN} more" if len(models) > _MAX_MODELS_SHOWN else ""
+    return _row("server", name, "ok", f"{some}{more}" if models else "running, without models")
 
 
 def _local() -> list[Row]:
-    """Models that are here as files."""
+    """Models stored as files on this machine."""
     from dragoman.cli.model_listing import local_rows
     from dragoman.errors import DragomanError
 
@@ -157,7 +157,7 @@ def _local() -> list[Row]:
 
 
 def _store() -> Row:
-    """Where histories are kept unless told otherwise, and whether they can be read."""
+    """The default store, and whether it is readable."""
     import os
 
     from dragoman.cli.history.stores import counted, file_of
@@ -168,37 +168,38 @@ def _store() -> Row:
     name = VARIABLE if os.environ.get(VARIABLE) else "default"
     try:
         file = file_of(None)
-        if file is not None and not file.exists():  # opening it would make it
-            return _row("store", name, "missing", "no conversation has been kept yet")
+        if file is not None and not file.exists():  # opening it would create it
+            return _row("store", name, "missing", "no stored conversations yet")
         storage, _ = storage_at(None)
         run(storage.open())
         try:
-            count = len(run(storage.sessions(limit=_MANY + 1)))
+            count = len(run(storage.sessions(limit=_MAX_COUNTED + 1)))
         finally:
             run(storage.close())
     except DragomanError as error:
         return _row("store", name, "wrong", str(error))
-    conversations = "over 1,000 conversations" if count > _MANY else counted(count, "conversation")
+    is_more = count > _MAX_COUNTED
+    conversations = "over 1,000 conversations" if is_more else counted(count, "conversation")
     return _row("store", name, "ok", f"{storage.name}: {conversations}")
 
 
 def _next(rows: list[Row]) -> list[str]:
-    """What to do with it: the shortest way to an answer first."""
+    """Suggestions, quickest first."""
     usable = {row["kind"]: row for row in reversed(rows) if row["state"] == "ok"}
     hints: list[str] = []
     if "server" in usable:
-        hints.append(f"dragoman chat {usable['server']['name']}   talk with a model that runs here")
+        hints.append(f"dragoman chat {usable['server']['name']}   chat with a local model")
     if "provider" in usable:
-        hints.append(f"dragoman models {usable['provider']['name']}   see which models it has")
+        hints.append(f"dragoman models {usable['provider']['name']}   list its models")
     if not hints:
-        hints.append("dragoman tour   talk with a small model on this machine; no key is needed")
-        hints.append("dragoman providers   see which variables hold the keys of providers")
+        hints.append("dragoman tour   try a small model on this machine, without a key")
+        hints.append("dragoman providers   list providers and their key variables")
     if any(row["kind"] == "store" and row["state"] == "wrong" for row in rows):
-        hints.append("dragoman history verify   see what is wrong with the store")
+        hints.append("dragoman history verify   show the problems of the store")
     return hints
 
 
-# --- on the screen
+# --- output
 
 
 def _print(rows: list[Row]) -> None:
@@ -209,7 +210,7 @@ def _print(rows: list[Row]) -> None:
         ("what", "name", "state", "found"),
         [(row["kind"], row["name"], row["state"], row["found"]) for row in shown],
     )
-    click.echo("\nWhat to do next:")
+    click.echo("\nNext steps:")
     for row in rows:
         if row["kind"] == "next":
             click.echo(f"  {row['found']}")

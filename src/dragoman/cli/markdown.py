@@ -1,4 +1,4 @@
-"""A conversation in Markdown, for people to read, keep and paste."""
+"""Renders a conversation as Markdown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.model.tools import ToolCall, ToolResult
 
 
 def markdown(messages: Messages) -> str:
-    """A conversation in Markdown."""
+    """The conversation as Markdown."""
     return "\n\n".join(f"## {_head(message)}\n\n{_body(message)}" for message in messages) + "\n"
 
 
@@ -23,7 +23,7 @@ def _head(message: Message) -> str:
 
 
 def _body(message: Message) -> str:
-    return "\n\n".join(_written(message)) or "(nothing)"
+    return "\n\n".join(_written(message)) or "(empty)"
 
 
 def _written(message: Message) -> Iterator[str]:
@@ -49,7 +49,7 @@ def _part(part: Part) -> str | None:
 
 
 def _fenced(text: str) -> str:
-    """A text in a fence that nothing in it ends."""
+    """The text in a code fence longer than any fence inside it."""
     fence = "```"
     while fence in text:
         fence += "`"

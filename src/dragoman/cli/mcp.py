@@ -1,4 +1,4 @@
-"""`dragoman mcp`: stored conversations as an MCP server, for any assistant."""
+"""`dragoman mcp`: serve stored conversations to assistants over MCP."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 _EXIT_CODES = """\b
 Exit codes:
   0   the client closed standard input
-  2   the command line is wrong, or names what is not there
-  3   what is stored can't be read
-  4   a store or an address can't be reached
-  70  a fault of dragoman's own
+  2   wrong usage, or a named session doesn't exist
+  3   stored data can't be read
+  4   store can't be reached, or address can't be used
+  70  internal error (a bug in dragoman)
   130, 143  interrupted, terminated"""
 
 
 @click.command(epilog=_EXIT_CODES, short_help="Serve stored conversations to assistants (MCP).")
 @click.option("--session", "sessions", multiple=True, metavar="NAME",
-              help="Serve only this session; repeatable. A name (chat or agent/chat), an id, or a"
-              " pattern with * and ?, such as 'support/*'.")  # fmt: skip
+              help="Serve only this session: a name (chat or agent/chat), an id, or a"
+              " pattern with * and ?, such as 'support/*'. Repeatable.")  # fmt: skip
 @filter_options
 @click.option("--write", is_flag=True,
-              help="Also offer the tools that add messages and fork sessions.")  # fmt: skip
+              help="Also offer tools that add messages and fork sessions.")  # fmt: skip
 @click.option("--http", "address", metavar="HOST:PORT",
               help="Serve over HTTP instead of standard input and output.")  # fmt: skip
 @store_options
@@ -53,11 +53,11 @@ def mcp(
     """Serve stored conversations to assistants (Model Context Protocol).
 
     An assistant that starts this command can list, search and read your conversations, translate
-    requests between providers and check them. It can change nothing unless you say --write, and it
-    reaches all sessions of the store unless you name some.
+    requests between providers and check them. It can't change anything without --write, and it
+    sees all sessions of the store unless you select some.
 
-    With --http, clients connect to http://HOST:PORT/mcp. On this machine (127.0.0.1) no password is
-    needed; on any other address clients must send the bearer token that is in $DRAGOMAN_MCP_TOKEN.
+    With --http, clients connect to http://HOST:PORT/mcp. On this machine (127.0.0.1) they need no
+    token; on any other address they must send the bearer token set in $DRAGOMAN_MCP_TOKEN.
 
     docs/guides/mcp-server.md shows how to add it to Claude Desktop, Claude Code, VS Code and
     Cursor.
@@ -83,7 +83,7 @@ def _expect_sdk() -> None:
     from importlib.util import find_spec
 
     if find_spec("mcp") is None:
-        raise Ending(USAGE, "dragoman mcp needs its extra: pip install 'dragoman[mcp]'")
+        raise Ending(USAGE, "dragoman mcp needs the mcp extra: pip install 'dragoman[mcp]'")
 
 
 async def _over_stdio(server: Server[Any], storage: Storage) -> None:
@@ -95,7 +95,7 @@ async def _over_stdio(server: Server[Any], storage: Storage) -> None:
     await storage.close()
     complain("interrupted" if number == 2 else "terminated")  # noqa: PLR2004 - SIGINT
     sys.stderr.flush()
-    os._exit(128 + number)  # a thread still waits for input, and would keep us
+    os._exit(128 + number)  # a thread still waits for input, and would keep the process alive
 
 
 async def _over_http(server: Server[Any], address: str) -> None:
@@ -113,16 +113,16 @@ async def _over_http(server: Server[Any], address: str) -> None:
     listening, place = listening_socket(place)
     with listening:
         if not place.is_loopback:
-            complain("warning: HTTP is not encrypted; put a proxy with TLS before it")
-        complain(f"serving {place.url}{' with a token' if token else ''}; ctrl-C ends it")
+            complain("warning: HTTP is not encrypted; put a TLS proxy in front of it")
+        complain(f"serving {place.url}{' with a token' if token else ''}; press Ctrl-C to stop")
         await serve_http(app_of(server, place, token), listening, server)
 
 
 class _Discreet(logging.Formatter):
-    """Where something happened and what kind it is: texts of the SDK may quote what was sent."""
+    """Logs only the location and type of SDK messages, which may quote requests."""
 
     def format(self, record: logging.LogRecord) -> str:
-        if record.name.partition(".")[0] == "dragoman":  # ours quote nothing
+        if record.name.partition(".")[0] == "dragoman":  # our own messages quote nothing
             return f"dragoman: {harmless(record.getMessage())}"
         kind = f", {record.exc_info[0].__name__}" if record.exc_info and record.exc_info[0] else ""
         place = f"{record.filename}:{record.lineno}"

@@ -1,4 +1,4 @@
-"""`--mcp` and `--mcp-config`: MCP servers whose tools a chat or a question may use."""
+"""`--mcp` and `--mcp-config`: MCP servers for `ask` and `chat`."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _OPTIONS = (
     click.option("--mcp", multiple=True, metavar="COMMAND|URL",
                  help="An MCP server whose tools the model may call. Repeatable."),
     click.option("--mcp-config", multiple=True, metavar="FILE",
-                 help="A JSON file of MCP servers, as of Claude, VS Code or Cursor. Repeatable."),
+                 help="JSON file of MCP servers, as for Claude, VS Code or Cursor. Repeatable."),
 )  # fmt: skip
 
-# Programs that run others: a server is named by what they run.
+# Programs that run others: a server is named after what they run.
 _RUNNERS = frozenset({"npx", "bunx", "uvx", "uv", "pipx", "run", "node", "deno", "bun", "docker"})
 _AFFIXES = re.compile(r"^(mcp[-_])?(server[-_])?|([-_]mcp)?([-_]server)?$")
-_LONGEST = 32
+_MAX_NAME = 32
 
 
 def mcp_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that are about MCP servers."""
+    """Add the options for MCP servers."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def servers_named(commands: Sequence[str], files: Sequence[str]) -> list[MCPServer]:
-    """The servers of the command line and of files; every call of theirs is asked about."""
+    """The servers given as commands and in files; every call to them needs approval."""
     if not commands and not files:
         return []
     try:
@@ -65,14 +65,14 @@ def _server(given: str, *, is_alone: bool) -> MCPServer:
     try:
         command, *args = shlex.split(given)
     except ValueError:
-        msg = "--mcp takes a command with its arguments in quotes, or an address"
+        msg = "--mcp takes a quoted command with its arguments, or a URL"
         raise ConfigError(msg) from None
     name = _name(command, args)
     return MCPServer.stdio(command, *args, name=name, prefix="" if is_alone else name)
 
 
 def _name(command: str, args: Sequence[str]) -> str:
-    """What a server is called: `filesystem`, of `npx -y @modelcontextprotocol/server-filesystem`.
+    """The name of a server: `filesystem` for `npx -y @modelcontextprotocol/server-filesystem`.
 
     >>> _name("uvx", ["mcp-server-fetch"]), _name("node", ["/srv/weather_server.py"])
     ('fetch', 'weather')
@@ -86,13 +86,13 @@ def _name(command: str, args: Sequence[str]) -> str:
 
 
 def _plain(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:_LONGEST] or "mcp"
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:_MAX_NAME] or "mcp"
 
 
 def _asked(name: str, about: str) -> str:
-    """What a file wants to be told; typed unseen, since it is mostly a key."""
+    """Prompt for an input of a configuration file, without echo, since it is mostly a key."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        msg = f"it needs the input {_plain(name)}, and nobody is here to give it"
+        msg = f"it needs the input {_plain(name)}, and there is no terminal to ask on"
         raise ConfigError(msg)
     from dragoman.cli.screen import harmless_line
 
@@ -101,11 +101,11 @@ def _asked(name: str, about: str) -> str:
 
 
 async def tools_of(servers: Sequence[MCPServer]) -> list[Any]:
-    """All that the servers have."""
+    """All tools of the servers."""
     return [each for server in servers for each in await server.tools()]
 
 
 async def close(servers: Sequence[MCPServer]) -> None:
-    """End the connections."""
+    """Close the connections."""
     for each in servers:
         await each.close()

@@ -1,7 +1,7 @@
-"""Short names for models: `fast` for `openai:gpt-5-mini`, and `default` where none is named.
+"""Short names for models: `fast` for `openai:gpt-5-mini`, and `default` for the default model.
 
-They are in `aliases.json` in the user's data directory: a name, and what it stands for, which is
-`provider:model`, another alias, or `{"model": …, "base_url": …}` for a model with an address.
+They are stored in `aliases.json` in the user's data directory: each name maps to `provider:model`,
+to another alias, or to `{"model": …, "base_url": …}`.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from typing import Any, NamedTuple
 from dragoman.cli.exit_codes import BROKEN, FILES, USAGE, Ending
 
 DEFAULT = "default"
-"""The alias of the model that is asked where none is named."""
+"""The alias of the default model."""
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 
 
 class Chosen(NamedTuple):
-    """A model, and where it is, if not where it usually is."""
+    """A model, and its base URL if not the provider's default."""
 
     name: str
     base_url: str | None = None
     is_agreed: bool = False
-    """Whether the user knows what it is, and has agreed to have it downloaded."""
+    """Whether the user has seen what it is, and has agreed to download it."""
 
 
 def aliases_path() -> Path:
-    """The file that they are in."""
+    """The path of the aliases file."""
     from dragoman.history.storage_urls import default_file
 
     return default_file().with_name("aliases.json")
 
 
 def expect_alias(name: str) -> str:
-    """The name, where it can be an alias; ends the command where it can't."""
+    """The name if it is a valid alias; exits if not."""
     if not _NAME.fullmatch(name):
-        raise Ending(USAGE, f"{name}: an alias has letters, digits, _, . and - only")
+        raise Ending(USAGE, f"{name}: an alias may contain only letters, digits, _, . and -")
     return name
 
 
 def aliases() -> dict[str, Chosen]:
-    """All there are, by name; ends the command where the file can't be read."""
+    """All aliases by name; exits if the file can't be read."""
     path = aliases_path()
     try:
         given: Any = json.loads(path.read_bytes())
@@ -55,7 +55,7 @@ def aliases() -> dict[str, Chosen]:
     except (ValueError, RecursionError):
         raise Ending(BROKEN, f"{path}: is not JSON") from None
     if not isinstance(given, dict):
-        raise Ending(BROKEN, f"{path}: aliases are an object")
+        raise Ending(BROKEN, f"{path}: must be a JSON object")
     return {name: _read(path, name, value) for name, value in given.items()}
 
 
@@ -70,11 +70,11 @@ def _read(path: Path, name: str, value: Any) -> Chosen:
                 return Chosen(model, base_url)
         case _:
             pass
-    raise Ending(BROKEN, f'{path}: an alias stands for a model, or {{"model": …, "base_url": …}}')
+    raise Ending(BROKEN, f'{path}: an alias must be a model name or {{"model": …, "base_url": …}}')
 
 
 def write_aliases(found: dict[str, Chosen]) -> None:
-    """Write the file anew, for its owner alone."""
+    """Write the file, readable only by its owner."""
     from dragoman.cli.atomic_files import write_private
 
     fields = {
@@ -87,10 +87,9 @@ def write_aliases(found: dict[str, Chosen]) -> None:
 
 
 def resolved(name: str, known: Mapping[str, Chosen] | None = None) -> Chosen:
-    """What a name stands for: itself, unless it is an alias (of those known, or of the user's).
+    """Resolve an alias (of `known`, or of the user's); other names are returned unchanged.
 
-    A name with a colon is a model's and never an alias. One that stands for itself in the end,
-    through others, ends the command.
+    A name with a colon is never an alias. A cycle of aliases exits with an error.
     """
     if known is None:
         known = {} if ":" in name else aliases()
@@ -100,11 +99,11 @@ def resolved(name: str, known: Mapping[str, Chosen] | None = None) -> Chosen:
         there = known[chosen.name]
         chosen = Chosen(there.name, there.base_url or chosen.base_url)
         if chosen.name in seen:
-            raise Ending(USAGE, f"the alias {name} stands for itself: {' → '.join(seen)}")
+            raise Ending(USAGE, f"the alias {name} refers to itself: {' → '.join(seen)}")
         seen.append(chosen.name)
     return chosen
 
 
 def default_model() -> str | None:
-    """The alias `default`, if there is one."""
+    """The alias `default`, if it is set."""
     return DEFAULT if DEFAULT in aliases() else None

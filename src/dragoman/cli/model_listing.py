@@ -1,4 +1,4 @@
-"""The models there are: at providers, and on this machine."""
+"""Lists models: of providers, and on this machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Row = dict[str, Any]
 async def listed(
     name: str, transport: Transport, seconds: float, base_url: str | None = None
 ) -> tuple[ModelInfo, ...]:
-    """The models that a provider lists, asked once."""
+    """The models that a provider lists, with a single attempt."""
     from dragoman.transport.client import Client
     from dragoman.transport.protocol import Timeouts
     from dragoman.transport.retries import Retries
@@ -31,7 +31,7 @@ async def listed(
 
 
 def row_of(provider: str, model: ModelInfo) -> Row:
-    """A provider's model; its window is the provider's word, or what is known of its kind."""
+    """A provider's model; the context window is as reported, or as known for that model."""
     from dragoman.providers.context_windows import context_window
 
     return {
@@ -45,7 +45,7 @@ def row_of(provider: str, model: ModelInfo) -> Row:
 
 
 def local_rows() -> list[Row]:
-    """The models on this machine, and those that can be fetched."""
+    """The models on this machine, and those that can be downloaded."""
     from dragoman.transport.local.cache import models_folder
     from dragoman.transport.local.catalogue import PACKAGED
     from dragoman.transport.local.fetching import kept_at
@@ -81,12 +81,12 @@ def _local(name: str, *, size: int, is_here: bool) -> Row:
 
 
 def echo_row() -> Row:
-    """The model that repeats what it is told."""
+    """The model that repeats its input."""
     return {
         "model": "echo:",
         "provider": "echo",
         "id": "",
-        "name": "repeats what it is told, for trying things out",
+        "name": "repeats the prompt, for trying things out",
         "context_window": None,
         "created": None,
     }

@@ -1,4 +1,4 @@
-"""A model from what was said on the command line; what stands in its way ends the command."""
+"""Opens the model named on the command line; problems end the command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def model_meant(name: str) -> Chosen:
-    """The model that a name or an alias stands for, and where it is, if not where it usually is."""
+    """The model that a name or alias stands for, with its base URL if not the default."""
     from dragoman.cli.model_aliases import Chosen, resolved
     from dragoman.cli.reachable_models import address_here
 
@@ -35,7 +35,7 @@ def settings_of(
     dialect: str | None = None,
     timeout: float | None = None,
 ) -> dict[str, Any]:
-    """What the model is opened with; ends the command where it can't be."""
+    """The settings to open the model with; exits if they are invalid."""
     own = own_model(model)
     named = {"base_url": base_url, "dialect": dialect}
     settings = {name: value for name, value in named.items() if value is not None}
@@ -45,12 +45,12 @@ def settings_of(
     wrong = [name for name in settings if own.kind != "local" or name == "base_url"]
     if wrong:
         option = wrong[0].replace("_", "-")
-        raise Ending(USAGE, f"{own.kind}: runs here, and takes no --{option}")
+        raise Ending(USAGE, f"{own.kind}: runs on this machine, and doesn't accept --{option}")
     return settings | _timeouts(timeout) if own.kind == "local" else settings
 
 
 def opened(model: str, settings: dict[str, Any], *, may_fetch: bool) -> OpenedModel:
-    """The model; a local one that is not here is fetched, if that is allowed or agreed to."""
+    """The model; a missing local one is downloaded if allowed or confirmed."""
     from dragoman.transport.model import open_model
 
     own = own_model(model)
@@ -60,7 +60,7 @@ def opened(model: str, settings: dict[str, Any], *, may_fetch: bool) -> OpenedMo
 
 
 def address_asked(model: Model, base_url: str | None = None) -> str | None:
-    """Where a model is asked, if that is not here."""
+    """The address of a model; None if it runs on this machine."""
     from dragoman.transport.client import Client
 
     if not isinstance(model, Client) or own_model(model.name) is not None:
@@ -75,7 +75,7 @@ def _timeouts(seconds: float | None) -> dict[str, Any]:
 
 
 def _expect_model(model: str, base_url: str | None) -> None:
-    """End the command where a provider or its model is not known."""
+    """Exit if the provider is unknown or no model is named."""
     from dragoman.transport.model_names import parse_model
 
     name = parse_model(model)
@@ -84,7 +84,7 @@ def _expect_model(model: str, base_url: str | None) -> None:
     if name.chat is None and place.auth is not None and base_url is None:
         listing = f"`dragoman models {place.name}` lists them"
         raise Ending(
-            USAGE, f"which model of {place.name}? Name it as {place.name}:MODEL; {listing}"
+            USAGE, f"no model given for {place.name}: name one as {place.name}:MODEL; {listing}"
         )
 
 

@@ -1,4 +1,4 @@
-"""`dragoman models`: the models that there are to ask."""
+"""`dragoman models`: list the available models."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 @click.option(
     "--facts",
     is_flag=True,
-    help="Show what is known about models, and the sources: all, a PROVIDER's, or one MODEL.",
+    help="Show known facts about models and their sources: all, a PROVIDER's, or one MODEL's.",
 )
-@click.option("--base-url", metavar="URL", help="The provider's address, if not the usual one.")
+@click.option("--base-url", metavar="URL", help="Base URL, if not the provider's default.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), default=30.0,
               show_default=True, metavar="SECONDS",
-              help="How long to wait for an answer.")  # fmt: skip
+              help="Timeout for each provider.")  # fmt: skip
 @json_option
 def models(
     provider: str | None,
@@ -37,21 +37,21 @@ def models(
     facts: bool,
     as_json: bool | None,
 ) -> None:
-    """List the models of a provider, or of all that are configured.
+    """List the models of a provider, or of all configured providers.
 
     `local` lists the models on this machine, and those that can be downloaded. The first column is
-    the name that `dragoman ask` takes. The context window is what the provider says, or else what
-    Dragoman knows about models of that name.
+    the name to pass to `dragoman ask`. The context window is as reported by the provider, or else
+    as known to Dragoman.
 
-    --facts makes no requests: it shows what Dragoman knows about models, with your own file of
-    facts (DRAGOMAN_FACTS) taking precedence.
+    --facts makes no requests: it shows what Dragoman knows about models. Your own facts file
+    ($DRAGOMAN_FACTS) takes precedence.
     """
     with clean_ending():
         if facts:
             _show_facts(provider, base_url, as_json=as_json)
             return
         if provider is None and base_url is not None:
-            raise Ending(USAGE, "--base-url needs a PROVIDER: openai-compatible suits any other")
+            raise Ending(USAGE, "--base-url needs a PROVIDER, such as openai-compatible")
         rows, has_failed = _everywhere(timeout) if provider is None else (
             _at(provider, base_url, timeout), False
         )  # fmt: skip
@@ -69,10 +69,10 @@ def _show_facts(about: str | None, base_url: str | None, *, as_json: bool | None
     from dragoman.providers.facts.listing import facts
 
     if base_url is not None:
-        raise Ending(USAGE, "--facts asks nobody, and takes no --base-url")
+        raise Ending(USAGE, "--facts makes no requests, and can't be combined with --base-url")
     found = facts(about)
     if about is not None and not found:
-        complain("nothing is known of a provider or of models of that name")
+        complain("no known provider or model matches this name")
     if wants_json(as_json):
         print_json([fact._asdict() for fact in found])
         return
@@ -99,18 +99,18 @@ def _about(row: Row) -> str:
     size = size_of(row["bytes"])
     if row["fetched"]:
         return f"on this machine, {size}"
-    return f"can be fetched, {size}, {row['licence']}"
+    return f"can be downloaded, {size}, {row['licence']}"
 
 
 def _at(name: str, base_url: str | None, seconds: float) -> list[Row]:
-    """The models in one place."""
+    """The models of one provider."""
     from dragoman.cli.provider_errors import run
     from dragoman.cli.spinner import waiting
 
     own = own_model(name)
     if own is not None:
         if base_url is not None:
-            raise Ending(USAGE, f"{own.kind} runs here, and takes no --base-url")
+            raise Ending(USAGE, f"{own.kind} runs on this machine, and doesn't accept --base-url")
         return local_rows() if own.kind == "local" else [echo_row()] if own.kind == "echo" else []
     place = named_place(name)
     expect_ready(place, base_url)
@@ -130,11 +130,11 @@ async def _asked(name: str, base_url: str | None, seconds: float) -> tuple[Model
         await transport.close()
 
 
-# --- all that are configured
+# --- all configured providers
 
 
 def _everywhere(seconds: float) -> tuple[list[Row], bool]:
-    """The models in all places, and whether one that has a key did not answer."""
+    """The models of all providers, and whether one with a key failed."""
     import asyncio
 
     from dragoman.cli.spinner import waiting
@@ -151,14 +151,14 @@ def _everywhere(seconds: float) -> tuple[list[Row], bool]:
     failed = [
         _told(name, answer)
         for name, answer in zip(places, answers, strict=True)
-        # Servers of one's own, which need no key, mostly don't run: that is no news.
+        # Local servers, which need no key, are often not running: that is not worth reporting.
         if not isinstance(answer, tuple) and places[name]
     ]
     return [*rows, *local_rows(), echo_row()], any(failed)
 
 
 def _configured() -> dict[str, bool]:
-    """The providers that can be asked, and whether they have a key."""
+    """The configured providers, and whether they have a key."""
     from dragoman.errors import ConfigError
     from dragoman.providers.registry import provider, provider_names
 
@@ -167,7 +167,7 @@ def _configured() -> dict[str, bool]:
         try:
             row = described(provider(name))
         except ConfigError:
-            continue  # a package that brings a broken one along: `providers` tells
+            continue  # a plugin with a broken provider: `providers` reports it
         if row["configured"]:
             found[name] = row["key_set"] is not None
     return found
@@ -199,7 +199,7 @@ async def _answer(
 
 
 def _told(name: str, error: DragomanError) -> bool:
-    """Say what is wrong; whether that is a failure, and not only a list that there is not."""
+    """Report a problem; returns whether it is a failure, not just a missing model list."""
     from dragoman.cli.provider_errors import explained
     from dragoman.errors import ConfigError
 

@@ -1,4 +1,4 @@
-"""From files, through the workers, into the output: what `dragoman convert` runs."""
+"""The pipeline of `dragoman convert`: from files, through the workers, into the output."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from dragoman.providers.documents.batches import Batch
 
 
 class Pipeline:
-    """Converts files into one output; what is written is JSON and nothing else.
+    """Converts files into one output of pure JSON.
 
-    One array gives an array, all else one document on each line.
+    A single array gives an array; everything else gives JSONL.
     """
 
     def __init__(self, job: Job, jobs: int, output: Output, tally: Tally) -> None:
@@ -31,7 +31,7 @@ class Pipeline:
         self._is_begun = False
 
     def run(self, files: Sequence[str]) -> int:
-        """Convert them all, or up to the first that fails; how that ended, as an exit code."""
+        """Convert all files, or up to the first failure; returns the exit code."""
         with progress(size_of_files(files), seen=self._output.is_seen) as advance:
             batches = documents(files, advance)
             first = next(batches, None)
@@ -48,7 +48,7 @@ class Pipeline:
         return FOUND if self._tally.lossy else OK
 
     def _convert(self, batches: Iterator[Batch]) -> bool:
-        """Whether it went on to the end."""
+        """Convert the batches; returns whether it reached the end."""
         job = self._job._replace(separator=b",\n" if self._is_array else b"\n")
         with closing(outcomes(job, batches, self._jobs)) as results:
             for outcome in results:

@@ -1,4 +1,4 @@
-"""How commands print what they found: as a table for people, as JSON for programs."""
+"""Prints results: as a table for people, as JSON for programs."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ json_option = click.option(
     "--json/--table",
     "as_json",
     default=None,
-    help="Print JSON or a table. The default is a table on a terminal, JSON in a pipe.",
+    help="Print JSON or a table. Default: a table on a terminal, JSON in a pipe.",
 )
 
 
 def wants_json(as_json: bool | None) -> bool:  # noqa: FBT001 - what click gives
-    """Whether to print JSON: asked for, or not on a terminal."""
+    """Whether to print JSON: if requested, or if standard output is not a terminal."""
     return not sys.stdout.isatty() if as_json is None else as_json
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
+    """Print one JSON document to standard output."""
     print_json_text(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def print_json_text(text: str) -> None:
-    """JSON on standard output; what would do something to a terminal is escaped.
+    """Print JSON to standard output, with control characters escaped.
 
-    JSON itself lets some of it stand: the second set of controls, and what turns text around.
+    JSON itself allows some of them unescaped: C1 controls and bidirectional overrides.
     """
     from dragoman.cli.screen import HARMFUL
 
@@ -38,7 +38,7 @@ def print_json_text(text: str) -> None:
 
 
 def print_found(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table; where it would be empty, a word on standard error instead."""
+    """Print a table; if it is empty, a note on standard error instead."""
     from dragoman.cli.screen import print_table
 
     if rows:

@@ -1,6 +1,6 @@
-"""Templates: a prompt with `$input` in it, instructions, a model and settings, under a name.
+"""Templates: named prompts with `$input`, a system prompt, a model and settings.
 
-They are files of TOML in the user's data directory:
+They are TOML files in the user's data directory:
 
 ```toml
 model = "anthropic:claude-sonnet-4-5"
@@ -37,33 +37,33 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _FIELDS = ("model", "base_url", "system", "prompt", "tools", "schema", "defaults", "settings")
 INPUT = "input"
 DEFAULT = "default"
-"""The template that is used where neither a model nor a template is named, if there is one."""
+"""The template that is used if neither a model nor a template is named."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Template:
-    """What a template says."""
+    """The contents of a template."""
 
     name: str
     model: str | None = None
     base_url: str | None = None
-    """Where the model is, if not where it usually is."""
+    """The model's base URL, if not the provider's default."""
     system: str | None = None
     prompt: str | None = None
     tools: tuple[str, ...] = ()
     schema: Mapping[str, Any] | str | None = None
-    """A JSON Schema, or what `ask --schema` takes."""
+    """A JSON Schema, or any value of `ask --schema`."""
     defaults: Mapping[str, str] = field(default_factory=dict[str, str])
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def with_values(self, values: Mapping[str, str]) -> Template:
-        """With values for the names in its texts; the instructions are filled in at once."""
+        """With values for its variables; the system prompt is filled in at once."""
         made = replace(self, defaults={**self.defaults, **values})
         system = None if self.system is None else made._with(self.system, {})
         return replace(made, system=system)
 
     def filled(self, text: str) -> str:
-        """The prompt with a text for `$input`; one that has none is followed by the text."""
+        """The prompt with the text as `$input`, or followed by the text if it has no `$input`."""
         if self.prompt is None:
             return text
         if INPUT in _names_in(self.prompt):
@@ -77,7 +77,7 @@ class Template:
         if missing:
             raise Ending(USAGE, f"template {self.name}: give -p {missing[0]} VALUE"
                          if missing[0] != INPUT else
-                         f"template {self.name}: $input is for the prompt")  # fmt: skip
+                         f"template {self.name}: $input is only allowed in the prompt")  # fmt: skip
         return string.Template(text).safe_substitute(known)
 
 
@@ -89,34 +89,34 @@ def _names_in(text: str) -> list[str]:
 
 
 def templates_folder() -> Path:
-    """Where the templates are."""
+    """The directory of the templates."""
     from dragoman.history.storage_urls import default_file
 
     return default_file().with_name("templates")
 
 
 def template_path(name: str) -> Path:
-    """The file of a template; ends the command where that is no name."""
+    """The file of a template; exits if the name is invalid."""
     if not _NAME.fullmatch(name):
-        raise Ending(USAGE, f"{name}: a template's name has letters, digits, _, . and - only")
+        raise Ending(USAGE, f"{name}: a template name may contain only letters, digits, _, . and -")
     return templates_folder() / f"{name}.toml"
 
 
 def template_names() -> list[str]:
-    """All there are."""
+    """The names of all templates."""
     found = (path.stem for path in templates_folder().glob("*.toml"))
     return sorted(name for name in found if _NAME.fullmatch(name))
 
 
 def default_template() -> Template | None:
-    """The template of that name, if there is one."""
+    """The template `default`, if it exists."""
     if not template_path(DEFAULT).is_file():
         return None
     return load_template(DEFAULT).with_values({})
 
 
 def load_template(name: str) -> Template:
-    """A template by its name, or by the path of a file; ends the command where it is no use."""
+    """A template by name or file path; exits if it can't be used."""
     path = Path(name) if name.endswith(".toml") else template_path(name)
     try:
         content = path.read_bytes()
@@ -132,7 +132,7 @@ def load_template(name: str) -> Template:
 
 
 def template_from(name: str, content: bytes) -> Template:
-    """What a file says; ends the command where it can't be read."""
+    """Parse a template; exits if it is invalid."""
     try:
         given = tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -158,19 +158,19 @@ def _expect_fields(name: str, given: Mapping[str, Any]) -> None:
 
     for key, value in given.items():
         if key not in _FIELDS:
-            near = did_you_mean(key, _FIELDS) or f"; there are {', '.join(_FIELDS)}"
-            raise Ending(BROKEN, f"template {name}: there is no {key}{near}")
+            near = did_you_mean(key, _FIELDS) or f"; the fields are {', '.join(_FIELDS)}"
+            raise Ending(BROKEN, f"template {name}: unknown field {key}{near}")
         kinds: dict[str, tuple[type, ...]] = {
             "tools": (list,), "defaults": (dict,), "settings": (dict,), "schema": (str, dict),
         }  # fmt: skip
         if not isinstance(value, kinds.get(key, (str,))):
-            raise Ending(BROKEN, f"template {name}: {key} is of the wrong kind")
+            raise Ending(BROKEN, f"template {name}: {key} has the wrong type")
     if not all(isinstance(tool, str) for tool in given.get("tools", ())):
-        raise Ending(BROKEN, f"template {name}: tools are FILE.py or MODULE:NAME")
+        raise Ending(BROKEN, f"template {name}: tools must be FILE.py or MODULE:NAME")
 
 
 def _settings(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings: values of TOML as they are, texts as `-o` reads them."""
+    """The settings: TOML values as they are, strings parsed as in `-o`."""
     from dragoman.cli.request_settings import known_setting, setting_value
 
     def text(value: Any) -> str:
@@ -186,7 +186,7 @@ def _settings(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def template_text(given: Options, model: str | None, prompt: str) -> str:
-    """What was said on the command line, as the file of a template."""
+    """The command line as a template file."""
     fields: dict[str, Any] = {
         "model": model, "base_url": given.base_url, "system": given.instructions,
         "prompt": prompt or None, "tools": list(given.tool_names) or None, "schema": given.schema,
@@ -199,9 +199,9 @@ def template_text(given: Options, model: str | None, prompt: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """A value in TOML, which takes strings, numbers and lists as JSON writes them."""
+    """A value in TOML, which writes strings, numbers and lists as JSON does."""
     if isinstance(value, msgspec.Struct):
-        value = json.dumps(msgspec.to_builtins(value))  # as -o reads it
+        value = json.dumps(msgspec.to_builtins(value))  # as parsed by -o
     elif isinstance(value, Mapping):
         value = json.dumps({**value})
     text = json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""What a provider's refusal, or a network's, comes to on the command line."""
+"""Turns provider and network errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from dragoman.errors import DragomanError
 
 T = TypeVar("T")
-_LONGEST = 500
+_MAX_CHARS = 500
 
 
 def explained(error: DragomanError, address: str | None = None) -> str:
-    """What went wrong, with what the provider's support would ask for, or where nobody was."""
+    """What went wrong, with the request id and retry time, or the address that didn't respond."""
     from dragoman.errors import (
         AllFailed,
         ConnectError,
@@ -24,7 +24,7 @@ def explained(error: DragomanError, address: str | None = None) -> str:
         TransportError,
     )
 
-    if isinstance(error, LimitExceeded):  # its limits are an agent's, and no option here
+    if isinstance(error, LimitExceeded):  # its limits belong to an agent, and are no options here
         return str(error).partition(" (RunLimits.")[0]
     if isinstance(error, AllFailed):
         causes = [_cause(cause) for cause in error.causes]
@@ -37,26 +37,26 @@ def explained(error: DragomanError, address: str | None = None) -> str:
         return str(error)
     details = [
         f"request {error.request_id}" if error.request_id else "",
-        f"try again in {error.retry_after:g} seconds" if error.retry_after else "",
-        f"the provider says: {_clipped(error.provider_message)}" if error.provider_message else "",
+        f"retry in {error.retry_after:g} seconds" if error.retry_after else "",
+        f"provider message: {_clipped(error.provider_message)}" if error.provider_message else "",
     ]
     return "; ".join(filter(None, (error.reason, *details)))
 
 
 def _cause(error: DragomanError) -> str:
-    """One of several models that failed, by its name."""
+    """The error of one of several models, with its name."""
     named = [getattr(error, "provider", None), getattr(error, "model", None)]
     return ": ".join(filter(None, (":".join(filter(None, named)), explained(error))))
 
 
 def _clipped(text: str) -> str:
-    """The provider's words, on one line."""
+    """The provider's message, on one line."""
     words = " ".join(text.split())
-    return words if len(words) <= _LONGEST else f"{words[:_LONGEST]}…"
+    return words if len(words) <= _MAX_CHARS else f"{words[:_MAX_CHARS]}…"
 
 
 def ending_of(error: DragomanError, name: str, address: str | None = None) -> Ending:
-    """How a command ends that talked to `name`."""
+    """The ending for an error while talking to `name`."""
     from dragoman.errors import (
         AllFailed,
         ConfigError,
@@ -76,7 +76,7 @@ def ending_of(error: DragomanError, name: str, address: str | None = None) -> En
 
 
 def run(work: Coroutine[Any, Any, T], name: str, address: str | None = None) -> T:
-    """What the work returns; what goes wrong between us and `name` ends the command."""
+    """Run the coroutine; errors while talking to `name` end the command."""
     import asyncio
 
     from dragoman.errors import DragomanError

@@ -1,4 +1,4 @@
-"""Where models are, as commands see it: what is configured, what is missing, what to say of it."""
+"""The state of providers for the commands: what is configured, and what is missing."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from urllib.parse import urlsplit
 
 from dragoman.cli.exit_codes import USAGE, Ending
 
-if TYPE_CHECKING:  # loaded when a command runs: `dragoman --help` needs none of it
+if TYPE_CHECKING:  # loaded when a command runs: `dragoman --help` doesn't need it
     from dragoman.providers.provider import Provider
 
 OWN = ("local", "echo", "scripted")
-"""What runs here, and is no provider."""
+"""Models that run on this machine, which are not providers."""
 
 _OWN = re.compile(rf"({'|'.join(OWN)})(?:[:/](.*))?", re.DOTALL)
 _LOCAL_EXTRA = "pip install 'dragoman[local]'"
 
 
 class OwnModel(NamedTuple):
-    """A model that runs here."""
+    """A model that runs on this machine."""
 
     kind: str
     rest: str
 
 
 def own_model(name: str) -> OwnModel | None:
-    """What a model string names, if that runs here.
+    """The model on this machine that a model string names; None if it names another.
 
     >>> own_model("local:smollm2")
     OwnModel(kind='local', rest='smollm2')
@@ -38,25 +38,25 @@ def own_model(name: str) -> OwnModel | None:
 
 
 def key_variable(place: Provider) -> str | None:
-    """The environment variable that holds the provider's key, if one does."""
+    """The environment variable that holds the provider's key; None if none is set."""
     from dragoman.providers import readiness
 
     return readiness.key_variable(place, os.environ)
 
 
 def needs(place: Provider) -> list[str]:
-    """What is missing before the provider can be asked: environment variables, mostly."""
+    """What is missing to use the provider: mostly environment variables."""
     from dragoman.providers.readiness import missing_variables
 
     if place.base_url is None:
-        return ["--base-url"]  # and whoever is there may want no key
+        return ["--base-url"]  # and the server there may need no key
     return missing_variables(place, os.environ)
 
 
 def named_place(name: str, *, has_model: bool = True) -> Provider:
-    """The provider of that name; ends the command with those there are, and how models are named.
+    """The provider with this name; exits with the known ones and how to name models.
 
-    Somebody who leaves out the provider has named a model.
+    If there is no colon in the name, it was probably meant as a model.
     """
     from dragoman.errors import ConfigError
     from dragoman.providers.registry import provider
@@ -64,36 +64,36 @@ def named_place(name: str, *, has_model: bool = True) -> Provider:
     try:
         return provider(name)
     except ConfigError as error:
-        problem = f"{error}; and here local: and echo:"
+        problem = f"{error}; local: and echo: run on this machine"
     form = (
         ""
         if has_model
-        else ". A model is named provider:model, such as openai:gpt-5, or by an alias"
+        else ". Name a model as provider:model, such as openai:gpt-5, or by an alias"
     )
     raise Ending(USAGE, f"{problem}{form}")
 
 
 def address_of(place: Provider, base_url: str | None) -> str | None:
-    """Where a provider is asked, as far as that is known without the environment."""
+    """The provider's address, if known without the environment."""
     found = shown_address(base_url or place.base_url)
     return None if found is None or "{" in found else found
 
 
 def expect_ready(place: Provider, base_url: str | None) -> None:
-    """End the command with what to set, where something is missing."""
+    """Exit with what to set, if something is missing."""
     if base_url is not None:
-        return  # whoever is there may want no key
+        return  # the server there may need no key
     missing = needs(place)
     if not missing:
         return
     if missing == ["--base-url"]:
-        raise Ending(USAGE, f"{place.name} has no address of its own: give --base-url")
-    what = "an API key" if missing[0] == " or ".join(place.keys) else "to know where it is"
+        raise Ending(USAGE, f"{place.name} has no default address: pass --base-url")
+    what = "an API key" if missing[0] == " or ".join(place.keys) else "more settings"
     raise Ending(USAGE, f"{place.name} needs {what}: set {', and '.join(missing)}")
 
 
 def described(place: Provider) -> dict[str, Any]:
-    """A provider, as the commands list it; never its key."""
+    """A provider as the commands list it, without its key."""
     missing = needs(place)
     return {
         "name": place.name,
@@ -107,7 +107,7 @@ def described(place: Provider) -> dict[str, Any]:
 
 
 def described_own(kind: str) -> dict[str, Any]:
-    """What runs here, listed as a provider is."""
+    """A model on this machine, listed like a provider."""
     from dragoman.providers.llamacpp import PROVIDER
 
     missing = [] if kind != "local" or has_llama() else [_LOCAL_EXTRA]
@@ -123,18 +123,18 @@ def described_own(kind: str) -> dict[str, Any]:
 
 
 def has_llama() -> bool:
-    """Whether what runs local models is installed."""
+    """Whether the engine of local models is installed."""
     return find_spec("xllamacpp") is not None
 
 
 def expect_llama() -> None:
-    """End the command where local models can't be run."""
+    """Exit if local models can't be run."""
     if not has_llama():
         raise Ending(USAGE, f"local models need xllamacpp: {_LOCAL_EXTRA}")
 
 
 def shown_address(url: str | None) -> str | None:
-    """An address without a user, a password and a query, any of which may hold a key.
+    """A URL without user, password and query, any of which may contain a key.
 
     >>> shown_address("https://me:pw@api.example/v1?key=1")
     'https://api.example/v1'

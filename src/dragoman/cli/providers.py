@@ -1,4 +1,4 @@
-"""`dragoman providers`: where models are, and which of those places answer."""
+"""`dragoman providers`: list the providers, and check which of them respond."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
-@click.command(epilog=EXIT_CODES, short_help="List the providers, and what they need.")
+@click.command(epilog=EXIT_CODES, short_help="List the providers and their configuration.")
 @click.argument("names", nargs=-1, metavar="[PROVIDER]...")
-@click.option("--check", is_flag=True, help="Ask those that are configured whether they answer.")
+@click.option("--check", is_flag=True, help="Send a request to each configured provider.")
 @click.option("--timeout", type=click.FloatRange(0, min_open=True), default=10.0,
-              show_default=True, metavar="SECONDS", help="How long to wait for them.")  # fmt: skip
+              show_default=True, metavar="SECONDS", help="Timeout for each provider.")  # fmt: skip
 @json_option
 def providers(names: tuple[str, ...], timeout: float, *, check: bool, as_json: bool | None) -> None:
     """List the providers: their dialects, addresses, and the variables that hold their keys.
 
-    A provider is configured when all that it needs is set; keys are never shown. With --check
-    each of those is asked for its list of models: exit code 1 says that one which is named, or
-    whose key is set, does not answer.
+    A provider is configured if everything it needs is set. Keys are never shown. --check requests
+    the model list of each configured provider; the exit code is 1 if one that is named, or whose
+    key is set, doesn't respond.
     """
     with clean_ending():
         rows = _rows(names)
@@ -50,7 +50,7 @@ def _rows(names: tuple[str, ...]) -> list[Row]:
 
 
 def _listed(name: str) -> Row:
-    """A provider; one that a package brings along may be broken, which is told in its row."""
+    """A provider; a broken one from an installed package is reported in its row."""
     from dragoman.errors import ConfigError
     from dragoman.providers.registry import provider
 
@@ -68,19 +68,19 @@ def _listed(name: str) -> Row:
         }
 
 
-# --- on the screen
+# --- output
 
 
 def _print(rows: list[Row], *, with_answers: bool) -> None:
     from dragoman.cli.screen import print_table
 
     count = 5 if with_answers else 4
-    headers = ("provider", "dialects", "address", "key", "answers")
+    headers = ("provider", "dialects", "address", "key", "responds")
     print_table(headers[:count], [_cells(row)[:count] for row in rows])
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    address = row["base_url"] or ("on this machine" if row["name"] in OWN else "yours")
+    address = row["base_url"] or ("on this machine" if row["name"] in OWN else "--base-url")
     return (row["name"], ", ".join(row["dialects"]) or "-", address, _key(row), _answer(row))
 
 
@@ -99,11 +99,11 @@ def _answer(row: Row) -> str:
     if row["answers"]:
         count = row["models"]
         return "yes" if count is None else f"yes, {count} model{'' if count == 1 else 's'}"
-    said = "not asked" if row["answers"] is None else "no"
+    said = "not checked" if row["answers"] is None else "no"
     return f"{said}: {row['problem']}" if row["problem"] else said
 
 
-# --- asking
+# --- checks
 
 
 def _checked(rows: list[Row], seconds: float) -> list[Row]:
@@ -111,7 +111,7 @@ def _checked(rows: list[Row], seconds: float) -> list[Row]:
 
     from dragoman.cli.spinner import waiting
 
-    with waiting("Asking the providers …"):
+    with waiting("Checking the providers …"):
         return asyncio.run(_asked_all(rows, seconds))
 
 
@@ -139,7 +139,7 @@ async def _asked(row: Row, transport: Transport, seconds: float) -> Row:
         return _answered(answers=True)
     try:
         models = await listed(row["name"], transport, seconds)
-    except ConfigError as error:  # it has no list: nothing is known
+    except ConfigError as error:  # it has no model list: nothing is known
         return _answered(answers=None, problem=str(error))
     except DragomanError as error:
         return _answered(answers=False, problem=explained(error))

@@ -1,4 +1,4 @@
-"""Which models are within reach: of servers on this machine, and where a key is set."""
+"""Finds the available models: of local servers, and of providers with a key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.errors import ConfigError, DragomanError
 
 
 class Place(NamedTuple):
-    """A provider that can be asked."""
+    """A provider that can be queried."""
 
     name: str
     about: str
@@ -18,7 +18,7 @@ class Place(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A place that answered, with its models."""
+    """A provider that responded, with its models."""
 
     place: Place
     base_url: str | None
@@ -26,7 +26,7 @@ class Found(NamedTuple):
 
 
 def servers() -> list[str]:
-    """What people run on their own machine: the providers whose usual address is there."""
+    """The providers whose default address is on this machine."""
     from dragoman.providers.readiness import is_own_server
     from dragoman.providers.registry import providers
 
@@ -34,7 +34,7 @@ def servers() -> list[str]:
 
 
 def places() -> list[Place]:
-    """Servers of one's own, and the providers whose key is set."""
+    """Local servers, and the providers whose key is set."""
     from dragoman.providers.registry import provider, provider_names
 
     here = servers()
@@ -43,21 +43,21 @@ def places() -> list[Place]:
         try:
             row = described(provider(name))
         except ConfigError:
-            continue  # a package that brings a broken one along: `dragoman providers` tells
+            continue  # a plugin with a broken provider: `dragoman providers` reports it
         if row["key_set"] and row["configured"] and name not in here:
             found.append(Place(name, f"{row['key_set']} is set", has_key=True))
     return found
 
 
 def address_here(place: str) -> str | None:
-    """Where a server is, if its own variable says so."""
+    """The address of a local server, if set in its environment variable."""
     from dragoman.providers.readiness import server_address
 
     return server_address(place, os.environ)
 
 
 async def asked(place: str, base_url: str | None, seconds: float) -> list[str]:
-    """The models that a place lists, the latest first where it says when they were made."""
+    """The models that a provider lists, newest first if it reports dates."""
     from dragoman.cli.model_listing import listed
     from dragoman.transport.http import HttpTransport
 
@@ -71,7 +71,7 @@ async def asked(place: str, base_url: str | None, seconds: float) -> list[str]:
 
 
 async def found_at(place: Place, seconds: float) -> Found | None:
-    """A place with its models; None where it does not answer."""
+    """A provider with its models; None if it doesn't respond."""
     base_url = address_here(place.name)
     try:
         models = await asked(place.name, base_url, seconds)

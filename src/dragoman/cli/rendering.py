@@ -1,4 +1,4 @@
-"""A conversation for people to read: who said what, which tools were called, what it cost."""
+"""Renders a conversation for people: messages, tool calls, results and usage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _DATA = re.compile(r"[A-Za-z0-9+/_=-]{200,}")
 
 
 class Line(NamedTuple):
-    """A paragraph on the screen: how it is set, and how far in."""
+    """A paragraph: its text, style and indentation."""
 
     text: str
     style: str = ""
@@ -44,7 +44,7 @@ class Line(NamedTuple):
 
 
 def lines_of(document: Document) -> Iterator[Line]:
-    """All that there is to read in a document."""
+    """The lines of a document."""
     value = document.value
     if isinstance(value, Request):
         yield from _request_lines(value, document.dialect)
@@ -101,7 +101,7 @@ def _usage_line(usage: Usage) -> str:
 
 
 def _messages_lines(messages: Messages) -> Iterator[Line]:
-    names: dict[str, str] = {}  # of the tools that were called, by the ids of the calls
+    names: dict[str, str] = {}  # tool names by call id
     for message in messages:
         names |= {call.id: call.name for call in message.tool_calls}
         yield from _message_lines(message, names)
@@ -116,7 +116,7 @@ def _message_lines(message: Message, names: Mapping[str, str] = EMPTY) -> Iterat
 
 
 def _named(part: Part, names: Mapping[str, str]) -> Part:
-    """A result with the name of its tool, where only the call has it."""
+    """A result with the name of its tool, which only the call has."""
     if isinstance(part, ToolResult) and part.tool_name is None:
         return part.replace(tool_name=names.get(part.call_id))
     return part
@@ -130,7 +130,7 @@ def _parts_lines(parts: Iterable[Part], indent: int = 1) -> Iterator[Line]:
 
 @singledispatch
 def _lines(part: object) -> Iterator[Line]:
-    """The lines of one part, by its kind."""
+    """The lines of one part, by type."""
     yield Line(f"[{type(part).__name__}]", "dim")
 
 
@@ -166,7 +166,7 @@ def _(part: Media) -> Iterator[Line]:
 
 
 def _media(part: Media) -> str:
-    """What kind of thing it is, and how large or where; never what is in it."""
+    """The type of a media part, and its size or address; never its content."""
     words = [type(part).__name__.lower(), part.mime, part.name]
     if part.data is not None:
         words.append(size_of(len(part.data) * 3 // 4))
@@ -218,7 +218,7 @@ def _(part: ServerToolResult) -> Iterator[Line]:
 
 @_lines.register
 def _(part: Opaque) -> Iterator[Line]:
-    yield Line(f"[something of {harmless_line(part.dialect)}]", "dim")
+    yield Line(f"[part known only to {harmless_line(part.dialect)}]", "dim")
     if part.payload:
         yield Line(_json(part.payload), "dim", 2)
 
@@ -228,7 +228,7 @@ def _result_style(is_error: bool | None) -> str:  # noqa: FBT001 - three values,
 
 
 def _json(value: Any) -> str:
-    """A JSON value: on one line where it is short, without the data of media."""
+    """A JSON value, on one line if short, without media data."""
     text = dumps(_without_data(value))
     if len(text) > _MAX_INLINE:
         text = indented(text)

@@ -1,4 +1,4 @@
-"""Settings of a request as people type them: `temperature=0.2`, `thinking=high`."""
+"""Parses request settings as typed: `temperature=0.2`, `thinking=high`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.cli.exit_codes import USAGE, Ending
 from dragoman.errors import DragomanError
 
 UNSET = "default"
-"""What to type for a setting to be as the provider likes."""
+"""The value that resets a setting to the provider's default."""
 
 _BOOLEANS = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
 _KINDS = {bool: "on or off", int: "a whole number", float: "a number", str: "a word"}
@@ -26,24 +26,24 @@ _WORDS = {
 
 
 def setting_names() -> list[str]:
-    """All settings there are."""
+    """The names of all settings."""
     from dragoman.agent import Settings
 
     return list(Settings.__annotations__)
 
 
 def suggested(name: str) -> tuple[str, ...]:
-    """Values that a setting may have, where there are a few."""
+    """Suggested values of a setting."""
     return (*_WORDS.get(name, ()), UNSET)
 
 
 def settings_from(pairs: Sequence[str]) -> dict[str, Any]:
-    """Settings as `-o name=value` has them; ends the command where one can't be read."""
+    """Settings from `-o name=value`; exits if one is invalid."""
     found: dict[str, Any] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
-            raise Ending(USAGE, f"-o {pair}: a setting is written name=value")
+            raise Ending(USAGE, f"-o {pair}: write a setting as name=value")
         name = known_setting(name)
         if text.strip().lower() != UNSET:
             found[name] = setting_value(name, text)
@@ -51,7 +51,7 @@ def settings_from(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def known_setting(name: str) -> str:
-    """The setting of that name; ends the command with what may have been meant."""
+    """The setting with this name; exits with suggestions if there is none."""
     from dragoman.model.spelling import did_you_mean
 
     names = setting_names()
@@ -59,15 +59,15 @@ def known_setting(name: str) -> str:
     if heard in names:
         return heard
     near = did_you_mean(heard, names)
-    hint = near or f"; there are {', '.join(names)}"
-    raise Ending(USAGE, f"there is no setting {name.strip() or 'of no name'}{hint}")
+    hint = near or f"; the settings are {', '.join(names)}"
+    raise Ending(USAGE, f"unknown setting {name.strip() or '(empty)'}{hint}")
 
 
 def setting_value(name: str, text: str) -> Any:
-    """A value as it is typed, read as what the setting takes."""
+    """A typed value, parsed as the setting's type."""
     text = text.strip()
     if not text:
-        raise Ending(USAGE, f"{name}: needs a value; {UNSET} leaves it to the provider")
+        raise Ending(USAGE, f"{name}: needs a value; {UNSET} resets it to the provider's default")
     if name == "thinking":
         return _thinking(text)
     kinds = _kinds(name)
@@ -80,7 +80,7 @@ def setting_value(name: str, text: str) -> Any:
 
 
 def _kinds(name: str) -> tuple[Any, ...]:
-    """The types that a setting may have, None left out."""
+    """The types that a setting accepts, without None."""
     import typing
 
     from dragoman.agent import Settings
@@ -94,7 +94,7 @@ def _plain(name: str, text: str, kind: type) -> Any:
     try:
         return _BOOLEANS[text.lower()] if kind is bool else kind(text)
     except (KeyError, ValueError, OverflowError):
-        raise Ending(USAGE, f"{name}: takes {_KINDS[kind]}") from None
+        raise Ending(USAGE, f"{name}: must be {_KINDS[kind]}") from None
 
 
 def _thinking(text: str) -> bool | int | str:
@@ -104,7 +104,7 @@ def _thinking(text: str) -> bool | int | str:
 
 
 def _structured(name: str, text: str, kinds: tuple[Any, ...]) -> Any:
-    """A list of words, or an object in JSON."""
+    """A list of words, or a JSON object."""
     try:
         value: Any = json.loads(text)
     except (ValueError, RecursionError):
@@ -113,7 +113,7 @@ def _structured(name: str, text: str, kinds: tuple[Any, ...]) -> Any:
         given = value if isinstance(value, list) else [value if isinstance(value, str) else text]
         return tuple(str(each) for each in given)
     if not isinstance(value, dict):
-        raise Ending(USAGE, f'{name}: takes an object in JSON, such as {{"…": …}}')
+        raise Ending(USAGE, f'{name}: must be a JSON object, such as {{"…": …}}')
     for kind in kinds:
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             return _made(name, kind, value)
@@ -126,17 +126,17 @@ def _made(name: str, kind: Any, value: Mapping[str, Any]) -> Any:
     fields = kind.__struct_fields__
     unknown = [each for each in value if each not in fields]
     if unknown:
-        near = did_you_mean(unknown[0], fields) or f"; there are {', '.join(fields)}"
-        raise Ending(USAGE, f"{name}: there is no {unknown[0]}{near}")
+        near = did_you_mean(unknown[0], fields) or f"; the fields are {', '.join(fields)}"
+        raise Ending(USAGE, f"{name}: unknown field {unknown[0]}{near}")
     try:
         return kind(**value)
     except (DragomanError, TypeError, ValueError) as error:
         known = isinstance(error, DragomanError)
-        raise Ending(USAGE, str(error) if known else f"{name}: has a value it can't have") from None
+        raise Ending(USAGE, str(error) if known else f"{name}: has an invalid value") from None
 
 
 def request_fields(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as the fields of a request have them."""
+    """The settings as fields of a request."""
     from dragoman.model.requests import ThinkingConfig
     from dragoman.model.tools import ToolChoice
 

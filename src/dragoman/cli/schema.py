@@ -1,4 +1,4 @@
-"""`dragoman schema`: the JSON Schema of the canonical form."""
+"""`dragoman schema`: print the JSON Schema of the canonical form."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _WHOLE = "document"
 @click.argument("kind", required=False, metavar="[TYPE]")
 @json_option
 def schema(kind: str | None, *, as_json: bool | None) -> None:
-    """Print the JSON Schema of a type of the canonical form.
+    """Print the JSON Schema of a type in the canonical form.
 
-    Without a TYPE, the types are listed. `document` is the schema of what `convert --to canonical`
-    and `show --json` write. A schema is JSON whatever the options say.
+    Without a TYPE, the types are listed. `document` is the schema of the output of `convert --to
+    canonical` and `show --json`. A schema is always printed as JSON.
     """
     with clean_ending():
         from dragoman.model.schema import document_schema
@@ -51,7 +51,7 @@ def _kind(document: dict[str, Any]) -> str:
 
 
 def _of_kind(kind: str, root: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
-    """The schema of one type, with those of all that it is made of."""
+    """The schema of one type, with the definitions it refers to."""
     needed: dict[str, Any] = {}
     pending: list[Any] = [root]
     while pending:

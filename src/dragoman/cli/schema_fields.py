@@ -1,4 +1,4 @@
-"""A JSON Schema from a few words: `name, age int, bio: one sentence`."""
+"""Builds a JSON Schema from a short description: `name, age int, bio: one sentence`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _FIELD = re.compile(r"\s*(?P<name>\w+)(?:\s+(?P<type>\w+))?\s*(?::\s*(?P<about>.
 
 
 def schema_of_fields(text: str) -> dict[str, Any]:
-    """An object with these fields, all of which it must have.
+    """An object schema in which all these fields are required.
 
-    Fields are separated by commas, or by lines; each has a name, may have a type (`str` if none is
-    given, `int`, `float`, `bool`), and after a colon what it is.
+    Fields are separated by commas or newlines. Each has a name, optionally a type (`str`, which is
+    the default, `int`, `float` or `bool`), and optionally a description after a colon.
 
     >>> schema_of_fields("name, age int")["properties"]
     {'name': {'type': 'string'}, 'age': {'type': 'integer'}}
@@ -39,8 +39,8 @@ def _field(piece: str) -> tuple[str, dict[str, Any]]:
     found = _FIELD.fullmatch(piece)
     kind = found["type"] or "str" if found else ""
     if found is None or kind not in _TYPES:
-        problem = f"there is no type {kind}; there are str, int, float and bool" if found else (
-            "there is no such file, and it is no list of fields such as 'name, age int'"
+        problem = f"unknown type {kind}; the types are str, int, float and bool" if found else (
+            "neither an existing file nor a list of fields such as 'name, age int'"
         )  # fmt: skip
         raise Ending(USAGE, f"--schema {piece.strip()}: {problem}")
     about = {"description": found["about"]} if found["about"] else {}

@@ -1,4 +1,4 @@
-"""What people see: tables and progress, in colour on a terminal and plain elsewhere."""
+"""Terminal output: tables, progress bars, and removal of control characters."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TextIO
 
-# Controls but tab and newline, the second set of them, what turns text around or breaks lines
-# unseen, and halves of characters.
+# C0 and C1 controls except tab and newline, bidirectional overrides, Unicode line separators, and
+# lone surrogates.
 HARMFUL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 _LAST_PICTURED, _DELETE = 0x1F, 0x7F
-_SHORT = 1.0  # seconds that need no bar
-_OFTEN = 16  # steps from one look at the bar to the next
+_BAR_DELAY = 1.0  # seconds; shorter work needs no bar
+_STEPS_PER_UPDATE = 16  # steps between two updates of the bar
 
 
 def harmless(text: str) -> str:
-    r"""A text that does nothing to a terminal; what would is shown instead.
+    r"""The text with control characters replaced by visible ones.
 
     >>> harmless("\x1b[31mred")
     '␛[31mred'
@@ -41,14 +41,14 @@ def harmless_line(text: str) -> str:
 
 
 def clipped(text: str, length: int = 100) -> str:
-    """The beginning of a text; an ellipsis stands for the rest."""
+    """The text, truncated with an ellipsis."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
 def print_table(
     headers: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO | None = None
 ) -> None:
-    """A table on standard output, or on another stream."""
+    """Print a table to standard output, or to another stream."""
     stream = stream or _stdout()
     clean = [[harmless_line(cell) for cell in row] for row in rows]
     if stream.isatty():
@@ -59,7 +59,7 @@ def print_table(
     for line in lines:
         cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
         print("  ".join(cells).rstrip(), file=stream)
-    stream.flush()  # before what is said on another stream about it
+    stream.flush()  # before messages about it on another stream
 
 
 def _stdout() -> TextIO:
@@ -87,9 +87,9 @@ _STYLES = {"error": "red", "warning": "yellow", "loss": "yellow", "note": "cyan"
 def progress(
     total: int | None, *, seen: bool = False
 ) -> Generator[Callable[[int], None], None, None]:
-    """How much has been read, as a bar on standard error, if that is a terminal.
+    """Show a progress bar of bytes read on standard error, if that is a terminal.
 
-    None where the output is `seen`: that tells as much, and they would be in each other's way.
+    No bar if the output is `seen` on the terminal: the two would interfere.
     """
     if seen or not sys.stderr.isatty():
         yield lambda _count: None
@@ -112,9 +112,9 @@ def progress(
 
 @contextmanager
 def counting(total: int, what: str, *, seen: bool = False) -> Generator[Callable[[], None]]:
-    """How many of all there are, as a bar with the time left on standard error, if on a terminal.
+    """Show a progress bar with the time left on standard error, if that is a terminal.
 
-    It appears after a second: what takes less needs none. None where the output is `seen`.
+    It appears after a second. No bar if the output is `seen` on the terminal.
     """
     if seen or not sys.stderr.isatty():
         yield lambda: None
@@ -133,9 +133,9 @@ def counting(total: int, what: str, *, seen: bool = False) -> Generator[Callable
     def advance() -> None:
         nonlocal done
         done += 1
-        if not bar.live.is_started and monotonic() - begun > _SHORT:
+        if not bar.live.is_started and monotonic() - begun > _BAR_DELAY:
             bar.start()
-        if done % _OFTEN == 0 or done == total:
+        if done % _STEPS_PER_UPDATE == 0 or done == total:
             bar.update(task, completed=done)
 
     try:
@@ -146,7 +146,7 @@ def counting(total: int, what: str, *, seen: bool = False) -> Generator[Callable
 
 
 def size_of(count: int) -> str:
-    """A number of bytes as people say it.
+    """A number of bytes for display.
 
     >>> size_of(12_345)
     '12.3 kB'

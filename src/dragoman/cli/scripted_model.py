@@ -1,4 +1,4 @@
-"""A model that plays a script, and is spoken to in a dialect: for demonstrations."""
+"""A scripted model that encodes each request in a dialect: for demonstrations."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dragoman.wire.dialect import dialect
 
 
 class SpeakingModel(ScriptedModel):
-    """Hears each request as the dialect has it, which is what a provider would hear."""
+    """Plays a script, but round-trips each request through a dialect first."""
 
     def __init__(self, spoken: str, script: Iterable[Any]) -> None:
         super().__init__(script, name=f"scripted:{spoken}")
         self._dialect = dialect(spoken)
 
     def stream(self, request: Request | Any) -> PlayedStream:
-        """The next answer, word by word."""
+        """The next scripted answer, word by word."""
         encoded = self._dialect.encode_request(request)
         return super().stream(self._dialect.decode_request(encoded.body))

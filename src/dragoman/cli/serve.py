@@ -1,4 +1,4 @@
-"""`dragoman serve`: the gateway, for clients of every API."""
+"""`dragoman serve`: run the gateway."""
 
 from __future__ import annotations
 
@@ -13,43 +13,44 @@ from dragoman.cli.exit_codes import EXIT_CODES, USAGE, Ending, clean_ending, com
 if TYPE_CHECKING:
     from dragoman.gateway.config.settings import GatewayConfig
 
-_MISSING = "the gateway needs the package uvicorn; install it with: pip install 'dragoman[gateway]'"
+_MISSING = "dragoman serve needs the gateway extra: pip install 'dragoman[gateway]'"
 
 
-@click.command(epilog=EXIT_CODES, short_help="Serve models to clients of every API.")
+@click.command(epilog=EXIT_CODES, short_help="Run the gateway: any model for clients of any API.")
 @click.option(
     "--config",
     "-c",
     "path",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="The configuration; default: dragoman.toml, if there is one.",
+    help="Configuration file.  [default: dragoman.toml, if it exists]",
 )
-@click.option("--host", metavar="ADDRESS", help="Where to listen; default: 127.0.0.1.")
+@click.option("--host", metavar="ADDRESS", help="Address to listen on.  [default: 127.0.0.1]")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     metavar="PORT",
-    help="Default: 8421; 0: one that is free.",
+    help="Port to listen on; 0 picks a free one.  [default: 8421]",
 )
 @click.option(
-    "--workers", type=click.IntRange(1, 256), metavar="N", help="Processes that serve; default: 1."
+    "--workers", type=click.IntRange(1, 256), metavar="N", help="Worker processes.  [default: 1]"
 )
 @click.option(
     "--log",
     type=click.Choice(["json", "text", "off"]),
-    help="A line on standard output for each request; default: text.",
+    help="Format of the request log on standard output.  [default: text]",
 )
-@click.option("--check", is_flag=True, help="Read the configuration, say what it does, and end.")
+@click.option("--check", is_flag=True, help="Check the configuration, print a summary, and exit.")
 def serve(
     path: Path | None, host: str | None, port: int | None, workers: int | None, log: str | None,
     *, check: bool,
 ) -> None:  # fmt: skip
-    """Serve the models of every provider whose key is set, and local ones, to clients of OpenAI's,
-    Anthropic's, Gemini's and Ollama's APIs.
+    """Run the gateway, which serves any model to clients of any API.
 
-    Without a configuration file, models are asked for by their names or as PROVIDER:MODEL.
-    """  # noqa: D205 - click joins the lines
+    It serves the models of every provider whose key is set, and local ones, to clients of the
+    OpenAI, Anthropic, Gemini and Ollama APIs. Without a configuration file, clients request models
+    by name or as PROVIDER:MODEL. Options override the configuration file.
+    """
     with clean_ending():
         try:
             from dragoman.gateway.launching import Launch
@@ -67,7 +68,7 @@ def serve(
 
 
 def _launched(make: Any, path: Path | None, changes: dict[str, Any]) -> Any:
-    """The start of a server; each problem of its file is told on a line of its own."""
+    """Prepare the server; each problem in its file is reported on its own line."""
     from dragoman.gateway.config.problems import ConfigFileError
 
     try:
@@ -90,6 +91,6 @@ def _explain(config: GatewayConfig) -> None:
     from dragoman.gateway.middleware import load_middleware
     from dragoman.gateway.summary import summary
 
-    load_middleware(config)  # raises where one can't be used
+    load_middleware(config)  # raises if one can't be used
     for line in summary(config):
         click.echo(harmless(line))

@@ -1,4 +1,4 @@
-"""`dragoman show`: a conversation for people to read."""
+"""`dragoman show`: show conversations for people to read."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dragoman.cli.exit_codes import BROKEN, EXIT_CODES, INPUT, Ending, clean_end
 @click.command(epilog=EXIT_CODES, short_help="Show requests, responses and histories.")
 @click.argument("files", nargs=-1, required=True, type=INPUT, metavar="FILE...")
 @click.option("--from", "source", default="auto", show_default=True, metavar="DIALECT",
-              help="The format of the documents: a dialect, canonical, or auto.")  # fmt: skip
+              help="Format of the documents: a dialect, canonical, or auto.")  # fmt: skip
 @click.option("--short", is_flag=True, help="Shorten long texts.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the documents in canonical form, as JSONL."
 )
 def show(files: tuple[str, ...], source: str, *, short: bool, as_json: bool) -> None:
-    """Show requests, responses and histories, in whatever dialect they are.
+    """Show requests, responses and histories of any dialect.
 
     A FILE holds one document, an array of documents, or one document on each line (JSONL); - is
-    standard input. Media are named, not shown; controls of the terminal are made visible.
+    standard input. Media are described, not shown. Control characters are made visible.
     """
     with clean_ending():
         from dragoman.cli.documents import documents

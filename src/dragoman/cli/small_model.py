@@ -1,4 +1,4 @@
-"""The small model that can be downloaded: how it is asked, if nobody says otherwise."""
+"""Default settings of the small downloadable model."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 from dragoman.cli.provider_status import own_model
 
 SETTINGS: dict[str, Any] = {
-    # As its makers advise, and so that it does not say the same again and again.
+    # As its makers recommend, and to keep it from repeating itself.
     "temperature": 0.2,
     "top_p": 0.9,
     "frequency_penalty": 0.4,
-    "max_tokens": 400,  # what it says after that, it has said before
+    "max_tokens": 400,  # after that it only repeats itself
 }
 
 
 def is_small(model: str) -> bool:
-    """Whether a model is one of those: it can't tell when to call a tool, nor when it is done."""
+    """Whether a model is too small to know when to call a tool, or when to stop."""
     from dragoman.transport.local.catalogue import PACKAGED
 
     own = own_model(model)

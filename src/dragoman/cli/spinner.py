@@ -1,4 +1,4 @@
-"""A sign that something is going on, where somebody can see it."""
+"""A spinner on a terminal."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from threading import Timer
 
 @contextmanager
 def waiting(text: str, *, after: float = 0.0) -> Generator[None, None, None]:
-    """Shows the text on standard error while the block runs, if that is a terminal.
+    """Show a spinner with the text on standard error while the block runs, on a terminal.
 
-    With `after`, only where that takes so many seconds: what is mostly quick would only flicker.
+    With `after`, only after that many seconds, so that quick work doesn't flicker.
     """
     if not sys.stderr.isatty():
         yield

@@ -1,4 +1,4 @@
-"""`dragoman templates`: prompts under a name, for `ask -t` and `chat -t`."""
+"""`dragoman templates`: prompt templates for `ask -t` and `chat -t`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import click
 from dragoman.cli.exit_codes import EXIT_CODES, FILES, USAGE, Ending, clean_ending
 from dragoman.cli.printing import json_option, print_found, print_json, wants_json
 
-_NEW = """\
-# A template: `dragoman ask -t {name} TEXT` and `dragoman chat -t {name}` use it.
-# Remove what you don't need. $input is what you type or pipe in; other $names are given with -p.
+_EXAMPLE = """\
+# Use this template with `dragoman ask -t {name} TEXT` or `dragoman chat -t {name}`.
+# Remove what you don't need. $input is the prompt or standard input; set other $names with -p.
 
 # model = "anthropic:claude-sonnet-4-5"
 system = "Answer in one sentence."
@@ -47,7 +47,7 @@ def list_templates(*, as_json: bool | None = None) -> None:
             print_json(rows)
         else:
             cells = [(row["name"], row["model"] or "", row["text"]) for row in rows]
-            print_found(("template", "model", "what it says"), cells)
+            print_found(("template", "model", "text"), cells)
 
 
 def _described(name: str) -> dict[str, Any]:
@@ -80,27 +80,27 @@ def show(name: str) -> None:
 @templates.command()
 @click.argument("name")
 def edit(name: str) -> None:
-    """Edit a template in $EDITOR; a new one begins with an example."""
+    """Edit a template in $EDITOR; a new one starts with an example."""
     with clean_ending():
         from dragoman.cli.prompt_template import template_from, template_path
 
         path = template_path(name)
-        before = path.read_text(encoding="utf-8") if path.exists() else _NEW.format(name=name)
+        before = path.read_text(encoding="utf-8") if path.exists() else _EXAMPLE.format(name=name)
         try:
             text = click.edit(before, extension=".toml")
         except click.ClickException as error:
-            raise Ending(FILES, f"the editor did not run: {error.message}") from None
+            raise Ending(FILES, f"the editor could not be run: {error.message}") from None
         if text is None:
             click.echo("nothing was changed", err=True)
             return
         write_template(name, text)
-        template_from(name, text.encode())  # says what is wrong with what was written
+        template_from(name, text.encode())  # reports what is wrong with the template
         click.echo(f"{path}: saved", err=True)
 
 
 @templates.command()
 def path() -> None:
-    """Print the folder that the templates are in."""
+    """Print the path of the templates directory."""
     with clean_ending():
         from dragoman.cli.prompt_template import templates_folder
 
@@ -108,7 +108,7 @@ def path() -> None:
 
 
 def write_template(name: str, text: str) -> None:
-    """Write a template's file, for its owner alone: a prompt may be private."""
+    """Write a template's file, readable only by its owner: a prompt may be private."""
     from dragoman.cli.atomic_files import write_private
     from dragoman.cli.prompt_template import template_path
 

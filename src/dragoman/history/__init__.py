@@ -1,6 +1,6 @@
-"""Conversations that last: stored on any of six backends, cut to fit a model when they are sent.
+"""Stored conversations on six backends, truncated to a model's context window when sent.
 
-Names are resolved when first used: a backend is loaded by those who use it.
+Names are imported lazily: a backend is loaded only if it is used.
 """
 
 from __future__ import annotations

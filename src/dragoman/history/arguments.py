@@ -1,6 +1,6 @@
-"""What people pass to a history, looked at before anything is done with it.
+"""Validates the arguments of history methods.
 
-Errors say what was expected and what type came, never its content.
+Error messages name the expected and the actual type, never the value.
 """
 
 from __future__ import annotations
@@ -16,31 +16,31 @@ from dragoman.model.requests import AnyTool
 from dragoman.model.tools import ServerTool, ToolDefinition
 from dragoman.model.value import expect
 
-_MOST = 2**31 - 1  # more messages than any history has; databases count no further than 2**63
+_MAX_COUNT = 2**31 - 1  # more than any history has; databases are limited to 2**63
 
 
 def id_of(id: Any) -> str:
-    """The id of a message."""
+    """Checks a message id."""
     expect(id, str, "the id of a message")
     return str(id)
 
 
 def number_of(count: Any, what: str) -> int:
-    """A number of things, 0 or more."""
+    """Checks a count, which must not be negative."""
     if type(count) is not int:
         _refuse(f"{what} must be an int", count)
     if count < 0:
         msg = f"{what} must not be negative"
         raise InvalidInputError(msg)
-    return min(count, _MOST)
+    return min(count, _MAX_COUNT)
 
 
 def version_of(version: Any) -> int | None:
-    """The version that is expected of a session, if any is."""
+    """Checks an expected version, which may be `None`."""
     if version is None:
         return None
     if type(version) is not int or version < 0:
-        _refuse("an expected version is a history's version", version)
+        _refuse("expected_version must be the version of a history", version)
     return int(version)
 
 
@@ -52,12 +52,12 @@ def branch_of(branch: Any) -> int:
 
 
 def tools_of(tools: Any) -> tuple[AnyTool, ...]:
-    """Tools that are sent beside the messages."""
+    """Checks the tools that are sent with the messages."""
     return _items(tools, (ToolDefinition, ServerTool), "tools")
 
 
 def parts_of(system: Any) -> tuple[AnyPart, ...]:
-    """Instructions that are sent beside the messages."""
+    """Checks the system instructions that are sent with the messages."""
     return _items(system, Part, "system instructions")
 
 

@@ -1,4 +1,4 @@
-"""The blocking twin of `ChatHistory`."""
+"""`BlockingChatHistory`: the blocking version of `ChatHistory`."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class BlockingChatHistory:
     ...     len(history)
     1
 
-    On SQLite, files and memory it runs in the calling thread; on PostgreSQL and Redis on a loop
-    in the background. Each method does what its namesake does.
+    With SQLite, files and memory it runs in the calling thread; with PostgreSQL and Redis, on a
+    background event loop. Each method works like the one of `ChatHistory`.
     """
 
     def __init__(self, history: ChatHistory) -> None:
         self._history = history
-        # The calls of a blocking store never wait: a loop would only cost time.
+        # The calls of a blocking store never suspend: an event loop would only add overhead.
         self._run_inline = history.storage.is_blocking
-        history._show_as(self)  # pyright: ignore[reportPrivateUsage] # its other half
+        history._show_as(self)  # pyright: ignore[reportPrivateUsage] # same package
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if self._run_inline:
@@ -80,32 +80,32 @@ class BlockingChatHistory:
 
     @property
     def identity(self) -> SessionIdentity:
-        """Which session it is."""
+        """The identity of the session."""
         return self._history.identity
 
     @property
     def config(self) -> ChatHistoryConfig:
-        """How it behaves."""
+        """The settings of the history."""
         return self._history.config
 
     @property
     def storage(self) -> Storage:
-        """Where it is kept."""
+        """The storage backend."""
         return self._history.storage
 
     @property
     def branch(self) -> int:
-        """The number of the branch it is on."""
+        """The number of the current branch."""
         return self._history.branch
 
     @property
     def version(self) -> int:
-        """The session's version as last seen."""
+        """The session's version, as last read."""
         return self._history.version
 
     @property
     def is_dirty(self) -> bool:
-        """Whether something has not been saved."""
+        """Whether there are unsaved changes."""
         return self._history.is_dirty
 
     @property
@@ -115,7 +115,7 @@ class BlockingChatHistory:
 
     @property
     def context_window(self) -> int:
-        """Tokens that the model takes."""
+        """The size of the context window, in tokens."""
         return self._history.context_window
 
     def exceeds_context_window(self, tokens: int) -> bool:
@@ -135,7 +135,7 @@ class BlockingChatHistory:
 
     @property
     def last(self) -> Message | None:
-        """The last message; None where there is none."""
+        """The last message, or `None`."""
         return self._run(self._history.last())
 
     def message(self, id: str) -> Message:
@@ -152,7 +152,7 @@ class BlockingChatHistory:
         return self.count()
 
     def __bool__(self) -> bool:
-        return True  # an empty history is still one
+        return True  # an empty history is still truthy
 
     def count(self) -> int:
         """See `ChatHistory.count`."""

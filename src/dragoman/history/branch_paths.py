@@ -1,4 +1,4 @@
-"""The way from the first message to a branch's last, through the branches it came from."""
+"""The path from the first message to the end of a branch, through its parent branches."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dragoman.history.storage.protocol import MAIN, NO_BRANCH, Row, Session, Sto
 
 
 class Stretch(NamedTuple):
-    """A branch's own messages, up to the number at which the path leaves it."""
+    """A part of a path: a branch's own messages, up to a sequence number."""
 
     branch: int
     upto: int | None
 
 
 def stretches(session: Session | None, branch: int, upto: int | None = None) -> list[Stretch]:
-    """The stretches of a path, the first message's first."""
+    """The stretches of a path, in order."""
     forks = {fork.number: fork for fork in session.forks} if session else {}
     path = [Stretch(branch, upto)]
     while branch != MAIN:
         fork = forks.get(branch)
-        if fork is None or fork.parent >= branch:  # damaged: a cycle must end
+        if fork is None or fork.parent >= branch:  # damaged: avoid an endless loop
             raise NotFound(NO_BRANCH)
         branch = fork.parent
         path.append(Stretch(branch, fork.at))
@@ -30,14 +30,14 @@ def stretches(session: Session | None, branch: int, upto: int | None = None) -> 
 
 
 def is_on(path: list[Stretch], row: Row) -> bool:
-    """Whether a path goes through a message."""
+    """Whether a message is on the path."""
     return any(row.branch == branch and (upto is None or row.seq <= upto) for branch, upto in path)
 
 
 async def read_path(
     storage: Storage, identity: SessionIdentity, path: list[Stretch], *, after: int = 0
 ) -> list[Row]:
-    """All rows of a path numbered above `after`."""
+    """All rows of a path with a sequence number above `after`."""
     rows: list[Row] = []
     for branch, upto in path:
         rows += await storage.rows(identity, branch=branch, after=after, upto=upto)

@@ -1,4 +1,4 @@
-"""The branches of a history, as people see them."""
+"""`Branch`: a branch of a history."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from dragoman.history.storage.protocol import MAIN, Session, Storage
 
 
 class Branch(msgspec.Struct, frozen=True):
-    """One way that a conversation went."""
+    """One branch of a conversation."""
 
     number: int
     leaf: str | None
-    """The id of its last message; None while it has none."""
+    """The id of its last message, or `None` if it is empty."""
     forked_at: str | None
-    """The id of the message after which it left its parent; None for the first branch."""
+    """The id of the message at which it left its parent; `None` for the main branch."""
     is_active: bool
-    """Whether a history opens on it."""
+    """Whether histories open on this branch."""
 
     def __repr__(self) -> str:
         return f"Branch({self.number}{', active' if self.is_active else ''})"  # no ids
 
-    def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich takes any iterable
+    def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich accepts any iterable
         return iter((self.number,))
 
 
 async def branches_of(
     storage: Storage, identity: SessionIdentity, session: Session
 ) -> list[Branch]:
-    """All branches of a session, the first first."""
+    """All branches of a session, the main branch first."""
     found: list[Branch] = []
     forks = {fork.number: fork for fork in session.forks}
     for number in (MAIN, *forks):
@@ -53,6 +53,6 @@ async def last_id(
     branch: int,
     upto: int | None = None,
 ) -> str | None:
-    """The id of the last message of a branch, or of the last up to a number."""
+    """The id of the last message of a branch, optionally up to a sequence number."""
     rows = await read_tail(storage, identity, stretches(session, branch, upto), 1)
     return rows[0].id if rows else None

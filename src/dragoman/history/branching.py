@@ -1,4 +1,4 @@
-"""The branches of a history: going on from an earlier message, and keeping what came after it."""
+"""Branches of a history: continue from an earlier message, and keep what came after it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dragoman.model.messages import Message
 
 
 class Branching(ABC):
-    """A history that can be forked; what it is asked for here is the rest of `ChatHistory`."""
+    """A history that can be forked; `ChatHistory` implements the abstract methods."""
 
     _keeper: Keeper
     _trimmer: Trimmer
@@ -33,12 +33,12 @@ class Branching(ABC):
     @property
     @abstractmethod
     def identity(self) -> SessionIdentity:
-        """Which session it is."""
+        """The identity of the session."""
 
     @property
     @abstractmethod
     def branch(self) -> int:
-        """The number of the branch it is on."""
+        """The number of the current branch."""
 
     @abstractmethod
     async def messages(self) -> Messages:
@@ -46,7 +46,7 @@ class Branching(ABC):
 
     @abstractmethod
     async def save(self) -> None:
-        """Write what has not been written."""
+        """Writes unsaved changes."""
 
     @abstractmethod
     async def _before_add(self, messages: Sequence[Message]) -> None: ...
@@ -64,9 +64,9 @@ class Branching(ABC):
     async def _after_add(self, added: Sequence[Message]) -> None: ...
 
     async def fork(self, at_message: str) -> Branch:
-        """Go on from an earlier message on a branch of its own; what came after it is kept.
+        """Starts a new branch after an earlier message; the messages after it are kept.
 
-        This history moves to the new branch, and so do those opened from now on.
+        This history moves to the new branch, and histories opened later start on it.
         """
         arguments.id_of(at_message)
         await self.save()
@@ -76,19 +76,19 @@ class Branching(ABC):
             number = await self._forked(row.branch, row.seq)
         except GeneratorExit:
             raise
-        except BaseException:  # cancelled as well: the branch may have been made
+        except BaseException:  # also when cancelled: the branch may have been created
             await self._back_to(before)
             raise
         return Branch(number, at_message, at_message, is_active=True)
 
     async def edit(self, id: str, message: Any) -> Message:
-        """Say something else in the place of a message, on a new branch that goes on from there."""
+        """Replaces a message on a new branch that starts there; the original is kept."""
         arguments.id_of(id)
         new = Message.from_any(message)
         new = new if new.id != id else new.with_id("")
         await self.save()
         row = await self._keeper.row(id)
-        await self._before_add([new])  # a veto leaves no branch behind
+        await self._before_add([new])  # before forking: a veto leaves no branch behind
         await self._before_adding()
         before = self.branch
         try:
@@ -106,17 +106,17 @@ class Branching(ABC):
     async def _forked(self, parent: int, at: int) -> int:
         number = await self._keeper.storage.fork(self.identity, parent=parent, at=at)
         self._move(number)
-        await self._keeper.session()  # it is a version later
+        await self._keeper.session()  # forking increments the version
         return number
 
     async def _back_to(self, branch: int) -> None:
-        """Leave a branch that was made in vain; it stays, empty."""
+        """Returns to a branch after a failure; the new branch stays, empty."""
         self._move(branch)
         with suppress(StoreError):
             await self._keeper.storage.activate(self.identity, branch)
 
     async def branches(self) -> list[Branch]:
-        """All branches, the first first."""
+        """All branches, the main branch first."""
         session = await self._keeper.session()
         return (
             []
@@ -125,7 +125,7 @@ class Branching(ABC):
         )
 
     async def path(self, leaf: str) -> Messages:
-        """The messages from the first to this one, whichever branch it is on."""
+        """The messages from the first one to this one, on any branch."""
         arguments.id_of(leaf)
         pending = self._pending
         if leaf in pending.added:
@@ -140,12 +140,12 @@ class Branching(ABC):
         return Messages.wrapping(pending.of_stored(self._keeper.decoded(rows)))
 
     async def switch(self, branch: int | Branch) -> None:
-        """Go to another branch; histories opened from now on open there."""
+        """Moves to another branch; histories opened later start on it."""
         number = arguments.branch_of(branch)
         await self.save()
         await self._keeper.storage.activate(self.identity, number)
         self._move(number)
-        await self._keeper.session()  # under encryption it is a version later
+        await self._keeper.session()  # with encryption, switching increments the version
 
     def _move(self, branch: int) -> None:
         self._keeper.move(branch)

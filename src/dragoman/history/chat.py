@@ -1,4 +1,4 @@
-"""A conversation that lasts: kept in a store, cut to what a model takes when it is sent."""
+"""`ChatHistory`: a stored conversation, truncated to a model's context window when sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.history.config import ChatHistoryConfig, Hook
 from dragoman.history.hooks import with_hooks as joined_hooks
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import message_in
-from dragoman.history.save_lock import Turns
+from dragoman.history.save_lock import SaveLock
 from dragoman.history.sending import Sending
 from dragoman.history.state import State
 from dragoman.history.storage.protocol import NO_MESSAGE, Filter, Storage, conflict
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from dragoman.history.blocking import BlockingChatHistory
 
 _NOT_REPLACED = (
-    "a message that was to be replaced has been removed by somebody else; everything else was saved"
+    "a message to be replaced has been removed by another writer; all other changes were saved"
 )
 
 
 class ChatHistory(Branching, Sending):
-    """The messages of one session, in order, on one of its branches.
+    """The messages of a session, in order, on one of its branches.
 
     ```python
     async with ChatHistory(SessionIdentity(chat="7"), "sqlite:///chats.db") as history:
@@ -47,14 +47,14 @@ class ChatHistory(Branching, Sending):
         request = await history.to_wire("anthropic", model="claude-sonnet-4-5")
     ```
 
-    With `autosave` (the default) every change is durable when its call returns; without, `save`
-    writes them. Any number of histories may be open on one session, in any number of processes:
-    reading sees what the others wrote.
+    With `autosave` (the default), every change is durable when its call returns; otherwise `save`
+    writes the changes. Any number of histories may be open on one session, in any number of
+    processes; reads include what the others wrote.
 
-    `storage` is a URL, a backend, or a list of either (a chain); by default a SQLite file in the
-    user's data directory. `async with` opens it (`await ChatHistory.open(...)` does it without),
-    and saves and closes at the end; a backend that was handed in stays open. Nothing is loaded
-    until it is needed. `ChatHistory.open_sync(...)` is the same history without `await`.
+    `storage` is a URL, a backend, or a list of either (a chain). The default is a SQLite file in
+    the user's data directory. `async with` opens the history, and saves and closes it at the end;
+    `await ChatHistory.open(...)` opens it without. A backend that you pass in stays open. Messages
+    are loaded lazily. `ChatHistory.open_sync(...)` returns the same history without `await`.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ChatHistory(Branching, Sending):
         self._state = State(owns_storage=owned)
         self._keeper = Keeper(identity, self._storage, store_meta=self._config.store_meta)
         self._calls = Calls(self)
-        self._turns = Turns()
+        self._save_lock = SaveLock()
         self._trimmer = Trimmer(self._keeper, self._config, self._calls, self._state)
 
     @classmethod
@@ -82,16 +82,16 @@ class ChatHistory(Branching, Sending):
         storage: StoragePlace = None,
         config: ChatHistoryConfig | Mapping[str, Any] | None = None,
     ) -> Self:
-        """The history of a session, opened without `async with`: `close` it in the end."""
+        """Opens the history of a session without `async with`; call `close` when done."""
         history = cls(identity, storage, config)
         await history._begin()
         return history
 
     def _show_as(self, twin: BlockingChatHistory) -> None:
-        """Be the inside of a blocking history, which is what hooks are given."""
+        """Makes hooks receive the blocking history that wraps this one."""
         is_inline = self.storage.is_blocking
         self._calls.shown, self._calls.way = twin, "inline" if is_inline else "on the loop"
-        self._turns.inline = is_inline
+        self._save_lock.inline = is_inline
 
     async def _begin(self) -> None:
         try:
@@ -100,7 +100,7 @@ class ChatHistory(Branching, Sending):
         except GeneratorExit:
             raise
         except BaseException:
-            with suppress(StoreError):  # what went wrong first is what people need to know
+            with suppress(StoreError):  # the first error is the one to report
                 await self.close()
             raise
         self._state.is_open = True
@@ -114,17 +114,17 @@ class ChatHistory(Branching, Sending):
         storage: StoragePlace = None,
         config: ChatHistoryConfig | Mapping[str, Any] | None = None,
     ) -> BlockingChatHistory:
-        """As `open`, for programs without an event loop."""
+        """Like `open`, for programs without an event loop."""
         from dragoman.history.blocking import BlockingChatHistory
 
         return BlockingChatHistory.open(identity, storage, config)
 
     async def close(self) -> None:
-        """Let go of the store. What was not saved (`autosave=False`) is gone."""
+        """Closes the storage. Unsaved changes (`autosave=False`) are lost."""
         self._keeper.is_closed = True
-        if not self._state.owns_storage or not self._keeper.is_at_home:
+        if not self._state.owns_storage or not self._keeper.is_in_own_process:
             return
-        self._state.owns_storage = False  # others may look at this history, and close it too
+        self._state.owns_storage = False  # shared with histories made by `with_hooks`
         try:
             await self._storage.close()
         except BaseException:
@@ -147,15 +147,15 @@ class ChatHistory(Branching, Sending):
             await self.close()
 
     def with_hooks(self, **hooks: Hook | None) -> Self:
-        """The same history, with more hooks: each is called after the history's own of its name.
+        """Returns the same history with additional hooks, called after the existing ones.
 
         ```python
         watched = history.with_hooks(on_after_add=lambda message, history: log(message.id))
         ```
 
-        Messages, unsaved changes and the branch are shared, and so is the store: closing either
-        closes both. Hooks are those of `ChatHistoryConfig` that are told of something; they hear
-        of what is done through the history that is returned here.
+        Messages, unsaved changes, branch and storage are shared: closing one history closes both.
+        Any notification hook of `ChatHistoryConfig` can be added. It is called for operations on
+        the returned history only.
         """
         twin = copy(self)
         twin._config = joined_hooks(self._config, hooks)
@@ -163,7 +163,7 @@ class ChatHistory(Branching, Sending):
         twin._trimmer = Trimmer(self._keeper, twin._config, twin._calls, self._state)
         return twin
 
-    # --- what it is
+    # --- properties
 
     @property
     def _pending(self) -> Pending:
@@ -171,46 +171,46 @@ class ChatHistory(Branching, Sending):
 
     @property
     def identity(self) -> SessionIdentity:
-        """Which session it is."""
+        """The identity of the session."""
         return self._keeper.identity
 
     @property
     def config(self) -> ChatHistoryConfig:
-        """How it behaves."""
+        """The settings of the history."""
         return self._config
 
     @property
     def storage(self) -> Storage:
-        """Where it is kept."""
+        """The storage backend."""
         return self._storage
 
     @property
     def branch(self) -> int:
-        """The number of the branch it is on."""
+        """The number of the current branch."""
         return self._keeper.branch
 
     @property
     def version(self) -> int:
-        """The session's version as last seen; as `expected_version`, writes fail if it is not."""
+        """The session's version, as last read; pass it as `expected_version` to avoid conflicts."""
         return self._keeper.version
 
     @property
     def is_dirty(self) -> bool:
-        """Whether something has not been saved."""
+        """Whether there are unsaved changes."""
         return bool(self._pending)
 
     @property
     def damaged(self) -> tuple[Damaged, ...]:
-        """The stored messages that could not be read so far; everything else was loaded."""
+        """The stored messages that could not be read so far; all others were loaded."""
         return tuple(self._keeper.damaged.values())
 
     @property
     def context_window(self) -> int:
-        """Tokens that the model takes."""
+        """The size of the context window, in tokens."""
         return self._config.context_window
 
     def exceeds_context_window(self, tokens: int) -> bool:
-        """Whether that many tokens leave too little room for the answer."""
+        """Whether this many tokens leave too little room for the response."""
         return self._config.exceeds_context_window(tokens)
 
     def __repr__(self) -> str:
@@ -229,7 +229,7 @@ class ChatHistory(Branching, Sending):
         return self._pending.over(stored)
 
     async def tail(self, count: int) -> Messages:
-        """The last messages; costs the same whatever the length of the history."""
+        """The last messages; the cost does not depend on the length of the history."""
         number = arguments.number_of(count, "the number of messages")
         if not number:
             return Messages()
@@ -238,11 +238,11 @@ class ChatHistory(Branching, Sending):
         return found[max(len(found) - number, 0) :]
 
     async def last(self) -> Message | None:
-        """The last message; None where there is none."""
+        """The last message, or `None`."""
         return (await self.tail(1)).last
 
     async def message(self, id: str) -> Message:
-        """One message by its id, on any branch; raises `NotFound`."""
+        """A message by its id, on any branch; raises `NotFound`."""
         arguments.id_of(id)
         for found in (self._pending.added.get(id), self._pending.replaced.get(id)):
             if found is not None:
@@ -252,10 +252,11 @@ class ChatHistory(Branching, Sending):
         return message_in(await self._keeper.row(id))
 
     def __getitem__(self, id: str) -> Awaitable[Message]:
-        """`await history[id]`: as `message`."""
+        """Same as `message`: `await history[id]`."""
         return self.message(id)
 
-    # Or else `history[id]` makes Python take it for a sequence, and `list(history)` never ends.
+    # Because of `history[id]`, Python would otherwise treat the history as a sequence, and
+    # `list(history)` would never end.
     __iter__ = None
     __contains__ = None
 
@@ -264,13 +265,13 @@ class ChatHistory(Branching, Sending):
             yield message
 
     async def count(self) -> int:
-        """How many messages the branch holds."""
+        """The number of messages on the branch."""
         if self._pending or self.branch:
             return len(await self.messages())
         return await self._keeper.storage.count(self.identity, self.branch)
 
     async def usage(self) -> Usage:
-        """The usage of all messages of the session, summed up."""
+        """The total usage of all messages of the session."""
         names = {field: getattr(self.identity, field) for field in self.identity.__struct_fields__}
         totals = await self._keeper.storage.totals("session", Filter(**names))
         return totals[0].usage if totals else Usage()
@@ -278,19 +279,19 @@ class ChatHistory(Branching, Sending):
     # --- writing
 
     async def add(self, message: Any, *, expected_version: int | None = None) -> Message:
-        """Add a message at the end; durable when this returns (`autosave`).
+        """Adds a message at the end; durable when this returns (`autosave`).
 
-        Takes whatever `Message.from_any` takes, and returns the message as it is stored: under a
-        new id where the session holds one with its id already. Raises `Conflict` where somebody
-        else wrote since the expected version.
+        Accepts what `Message.from_any` accepts, and returns the message as stored: with a new id if
+        its id is already in use. Raises `Conflict` if the session has changed since the expected
+        version.
         """
         given = [Message.from_any(message)]
         return (await self._extended(given, arguments.version_of(expected_version)))[0]
 
     async def extend(self, messages: Any, *, expected_version: int | None = None) -> Messages:
-        """Add several messages; all or none.
+        """Adds several messages, or none of them if that fails.
 
-        Takes whatever `Messages.from_any` takes: one text or dict is one message.
+        Accepts what `Messages.from_any` accepts; a single text or dict is one message.
         """
         given = list(Messages.from_any(messages))
         expected = arguments.version_of(expected_version)
@@ -331,7 +332,7 @@ class ChatHistory(Branching, Sending):
             await self._after_write(added)
 
     async def _expect(self, version: int | None) -> None:
-        """Raise where it can't be used, or the session is not at this version."""
+        """Raises if the history is unusable, or the session is not at this version."""
         self._keeper.expect_usable()
         if version is not None:
             await self._keeper.session()
@@ -339,15 +340,15 @@ class ChatHistory(Branching, Sending):
                 raise conflict(version, self.version)
 
     async def _put_by(self, messages: Sequence[Message]) -> list[Message]:
-        """Remember messages until `save`, under the ids that they will have there."""
+        """Keeps messages until `save`, with the ids that they will have there."""
         given = [self._keeper.as_stored(message) for message in messages]
         taken = {message.id for message in given if await self._is_stored(message.id)}
         added: dict[str, Message] = {}
         for message in given:
-            is_again = self._keeper.doubts(message.id)  # of what is said to have failed
+            is_again = self._keeper.doubts(message.id)  # a retry after a reported failure
             is_pending = message.id in self._pending.added and not is_again
             if is_pending or message.id in added or message.id in taken:
-                message = message.with_id(new_id())  # noqa: PLW2901 - the same, said twice
+                message = message.with_id(new_id())  # noqa: PLW2901 - the same message again
             added[message.id] = message
         self._pending.added.update(added)
         return list(added.values())
@@ -362,7 +363,7 @@ class ChatHistory(Branching, Sending):
         try:
             await self._calls.hook(self._config.on_after_save)
         except BaseException:
-            self._keeper.doubt(added)  # who is told of a failure will add them again
+            self._keeper.doubt(added)  # the caller sees a failure and may add them again
             raise
 
     async def _after_add(self, added: Sequence[Message]) -> None:
@@ -378,7 +379,7 @@ class ChatHistory(Branching, Sending):
     async def replace(
         self, id: str, message: Any, *, expected_version: int | None = None
     ) -> Message:
-        """Put another message in the place of one; to keep the old one as well, `edit`."""
+        """Replaces a message in place; use `edit` to keep the old one."""
         arguments.id_of(id)
         new = self._keeper.as_stored(Message.from_any(message).with_id(id))
         expected = arguments.version_of(expected_version)
@@ -388,7 +389,7 @@ class ChatHistory(Branching, Sending):
         return new
 
     async def remove(self, id: str, *, expected_version: int | None = None) -> None:
-        """Remove one message."""
+        """Removes a message."""
         arguments.id_of(id)
         expected = arguments.version_of(expected_version)
         changes = await self._to_change(id, expected)
@@ -396,16 +397,16 @@ class ChatHistory(Branching, Sending):
         await self._autosaved(changes, expected)
 
     async def _to_change(self, id: str, expected: int | None) -> Pending:
-        """Where to note a change of a stored message: for now, or until `save`."""
+        """Where to record a change: in changes that are saved at once, or in those until `save`."""
         if self._config.autosave:
             return Pending()
         await self._expect(expected)
         if not self._pending.knows(id):
-            await self._keeper.row(id)  # raises where there is none
+            await self._keeper.row(id)  # raises if there is none
         return self._pending
 
     async def clear(self, *, expected_version: int | None = None) -> None:
-        """Remove all messages and branches. A cleared session is empty, not absent."""
+        """Removes all messages and branches. The session still exists, but is empty."""
         expected = arguments.version_of(expected_version)
         if not self._config.autosave:
             await self._expect(expected)
@@ -415,32 +416,32 @@ class ChatHistory(Branching, Sending):
         await self._autosaved(changes, expected)
 
     async def delete(self) -> bool:
-        """Remove the session itself; whether there was one."""
+        """Deletes the session; returns whether it existed."""
         was_there = await self._keeper.delete()
         self._state.pending = Pending()
         self._trimmer.forget()
         return was_there
 
     async def pin(self, id: str) -> Message:
-        """Keep a message, and the turn it belongs to, in every window."""
+        """Keeps a message, and the turn it belongs to, in every window."""
         found = await self.message(id)
         pinned = await self.replace(id, found.with_metadata(PINNED, value=True))
         await self._trimmer.pinned(self._pending)
         return pinned
 
     async def unpin(self, id: str) -> Message:
-        """Let a message go with its time again."""
+        """Makes a message subject to truncation again."""
         return await self.replace(id, (await self.message(id)).without_metadata(PINNED))
 
     async def save(self, *, expected_version: int | None = None) -> None:
-        """Write what has not been written, and cut what no longer fits; clean, it does nothing.
+        """Writes unsaved changes and truncates what no longer fits; does nothing if there are none.
 
-        Raises `NotFound`, with everything else saved, where somebody else removed a message that
-        was to be replaced.
+        Raises `NotFound`, after saving everything else, if a message to be replaced has been
+        removed by another writer.
         """
         expected = arguments.version_of(expected_version)
         self._keeper.expect_usable()
-        async with self._turns.one():
+        async with self._save_lock.held():
             if self._pending:
                 await self._write(self._pending, expected)
                 await self._trimmer.saved()
@@ -460,7 +461,7 @@ class ChatHistory(Branching, Sending):
             await self._write(changes, expected, strict=True)
 
     async def _write(self, pending: Pending, expected: int | None, *, strict: bool = False) -> None:
-        """Write changes, taking each off the list; `strict`: what is to change must be there."""
+        """Writes changes, and drops each once written; `strict` raises if a message is missing."""
         await self._calls.hook(self._config.on_before_save)
         if pending.cleared:
             cleared = pending.cleared

@@ -1,4 +1,4 @@
-"""How a chat history behaves."""
+"""`ChatHistoryConfig`: the settings of a history."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.history.truncation import Counter, Strategy
 from dragoman.model.value import expect
 
 Hook = Callable[..., Any]
-"""Called with the values it is about and the history; sync or async; may veto with an exception."""
+"""Called with its values and the history; sync or async; may veto by raising an exception."""
 
 _HOOKS = (
     "on_before_add",
@@ -37,27 +37,27 @@ class ChatHistoryConfig:
 
     Hooks: `on_before_add(message, history)`, `on_after_add(message, history)`,
     `on_before_save(history)`, `on_after_save(history)`, `on_before_load(history)`,
-    `on_after_load(history)`, `before_truncate(messages, history)` with what would be sent or
-    kept so far, `after_truncate(messages, history)` with what is now. One that raises before the
-    fact prevents it; one that raises after it does not undo it.
+    `on_after_load(history)`, `before_truncate(messages, history)` with the messages before
+    truncation, `after_truncate(messages, history)` with those after it. A hook that raises before
+    an operation prevents it; one that raises afterwards does not undo it.
     """
 
     context_window: int = 60_000
-    """Tokens that the model takes, question and answer together."""
+    """Size of the context window in tokens, prompt and response together."""
     reserved_for_completion: int = 1_000
-    """Tokens of it that are kept free for the answer."""
+    """Tokens of the context window to keep free for the response."""
     store_meta: bool = True
-    """Whether the developer's metadata is stored; usage always is."""
+    """Whether to store the messages' `metadata`; usage is always stored."""
     autosave: bool = True
-    """Whether `add` returns when the message is durable, or `save` writes it later."""
+    """Whether changes are written immediately, or only by `save`."""
     delete_truncated: bool = False
-    """Whether `save` removes from the store what no longer fits the window."""
+    """Whether `save` deletes stored messages that no longer fit the window."""
     strategy: Strategy | None = None
-    """What is cut, and how; None fits the window. See `dragoman.history.truncation`."""
+    """How to truncate; `None` uses `FitWindow`. See `dragoman.history.truncation`."""
     truncation_callback: Hook | None = None
-    """`(messages, tokens, config)` → the messages to keep, in place of a strategy."""
+    """Replaces the strategy: takes `(messages, tokens, config)`, returns the messages to keep."""
     token_counter: Counter | None = None
-    """Messages → tokens: a provider's own counting call in place of the estimate."""
+    """Counts the tokens of messages, such as with a provider's API, instead of estimating them."""
     on_before_add: Hook | None = None
     on_after_add: Hook | None = None
     on_before_save: Hook | None = None
@@ -71,11 +71,11 @@ class ChatHistoryConfig:
         for name in ("context_window", "reserved_for_completion"):
             number = getattr(self, name)
             if type(number) is not int or number < 0:
-                msg = f"ChatHistoryConfig.{name} must be a number of tokens"
+                msg = f"ChatHistoryConfig.{name} must be an integer of at least 0"
                 raise InvalidInputError(msg)
         for name in ("store_meta", "autosave", "delete_truncated"):
             expect(getattr(self, name), bool, f"ChatHistoryConfig.{name}")
-        # All of it may be reserved, and then nothing fits.
+        # All of it may be reserved; then nothing fits.
         if self.reserved_for_completion > self.context_window:
             msg = "ChatHistoryConfig.reserved_for_completion must not exceed the context_window"
             raise InvalidInputError(msg)
@@ -90,18 +90,18 @@ class ChatHistoryConfig:
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any]) -> Self:
-        """The config that these settings describe, the rest by default."""
+        """Creates a config from a dict of settings; the others keep their defaults."""
         expect(settings, Mapping, "the settings of a chat history")
         known = {field.name for field in fields(cls)}
         unknown = sum(1 for key in settings if key not in known)
         if unknown:
-            msg = f"{unknown} unknown settings; a chat history has {', '.join(sorted(known))}"
+            msg = f"{unknown} unknown settings; known settings are {', '.join(sorted(known))}"
             raise InvalidInputError(msg)
         return cls(**settings)
 
     @classmethod
     def of(cls, config: ChatHistoryConfig | Mapping[str, Any] | None) -> ChatHistoryConfig:
-        """The config as people give it: itself, its settings as a dict, or None for the default."""
+        """Returns a config unchanged; converts a dict; `None` gives the default config."""
         if isinstance(config, Mapping):
             return cls.from_dict(config)
         expect(config, (ChatHistoryConfig, type(None)), "the config of a chat history")
@@ -109,15 +109,15 @@ class ChatHistoryConfig:
 
     @property
     def limit(self) -> int:
-        """Tokens that may be sent."""
+        """Maximum number of tokens in a prompt."""
         return self.context_window - self.reserved_for_completion
 
     def exceeds_context_window(self, tokens: int) -> bool:
-        """Whether that many tokens leave too little room for the answer."""
+        """Whether this many tokens leave too little room for the response."""
         expect(tokens, (int, float), "a number of tokens")
         return tokens > self.limit
 
     def __repr__(self) -> str:
-        # Without the hooks and the strategy: a partial, for one, shows its arguments.
+        # Without hooks and strategy: the repr of a partial, for example, shows its arguments.
         given = [name for name in _HOOKS if getattr(self, name) is not None]
         return f"ChatHistoryConfig({', '.join([f'{self.limit} tokens', *given])})"

@@ -1,4 +1,4 @@
-"""The tokens of messages, counted as they come: what has been counted is not counted again."""
+"""Counts the tokens of messages incrementally: no message is counted twice."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from dragoman.model.parts import Part
 from dragoman.model.requests import AnyTool
 from dragoman.model.roles import Role
 
-_MOST = 32_768
-_STEADY = 400  # tokens: reports on less text are not believed to be about less than we estimate
-_LEAST_SLOPE = 0.3
-_FAR_OFF = 2  # times: no estimate, once it is calibrated, is so wrong
+_MAX_CACHED = 32_768
+_MIN_RELIABLE_TOKENS = 400  # tokens: with less text, reports below our estimate are not trusted
+_MIN_SLOPE = 0.3
+_MAX_ERROR_FACTOR = 2  # factor: no calibrated estimate is this wrong
 
 
 class Sizes:
-    """The estimated sizes of messages, remembered by the messages themselves: they never change.
+    """A cache of estimated sizes, keyed by message object, as messages are immutable.
 
-    One that is replaced under its id is another. Bounded: what is too many is counted anew.
+    A message replaced under the same id is another object. The cache is bounded.
     """
 
     __slots__ = ("_beside", "_known")
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[Message, Size]] = {}  # held, so that no other has its address
+        self._known: dict[int, tuple[Message, Size]] = {}  # holds the messages, so ids stay unique
         self._beside: tuple[Sequence[AnyTool], Sequence[Part], Size] = (), (), Size()
 
     def of(self, message: Message) -> Size:
-        """About what a message costs."""
+        """The estimated size of a message."""
         found = self._known.get(id(message))
         if found is not None:
             return found[1]
         size = size_of_message(message)
-        if len(self._known) >= _MOST:
+        if len(self._known) >= _MAX_CACHED:
             self._known.clear()
         self._known[id(message)] = (message, size)
         return size
 
     def estimate(self, message: Message) -> int:
-        """The same as one number."""
+        """The estimated tokens of a message."""
         return self.of(message).total
 
     def beside(self, tools: Sequence[AnyTool], system: Sequence[Part]) -> Size:
-        """About what tools and system instructions cost; most often they are the same again."""
+        """The estimated size of tools and system instructions; cached, as they rarely change."""
         known_tools, known_system, size = self._beside
         if known_tools is not tools or known_system is not system:
             size = size_of_parts(system) + size_of_tools(tools)
@@ -61,37 +61,37 @@ class Sizes:
 
 
 class Cover(NamedTuple):
-    """Which reports are about a window: a history may have others, for other models."""
+    """Which usage reports apply to a window: a history may have several, for different models."""
 
     since: int = 0
-    """Those of messages from this place on; before, they are about a longer one."""
+    """Only reports from this index on; earlier ones are about a longer window."""
     ratio: float = 1.0
-    """Tokens for each estimated one, as far as is known."""
+    """Actual tokens per estimated token, as far as known."""
     is_cut: bool = False
-    """Whether there can be a longer one."""
+    """Whether a longer window may exist."""
     is_shared: bool = False
-    """Whether there are others."""
+    """Whether other windows exist."""
     model: str | None = None
-    """Whom it is sent to: what another model reports is about another window."""
+    """The model it is sent to: reports of other models are about other windows."""
 
     def takes(self, message: Message, tokens: int, estimate: int) -> bool:
-        """Whether a report of so many tokens can be about what is estimated at so many."""
-        if not self.is_shared and not self._is_anothers(message):
+        """Whether a report of `tokens` can be about a prompt estimated at `estimate`."""
+        if not self.is_shared and not self._is_of_another_model(message):
             return True
         expected = estimate * max(self.ratio, 1.0)
-        is_longer = self.is_cut and tokens > _FAR_OFF * expected
-        return not is_longer and _FAR_OFF * tokens >= expected
+        is_longer = self.is_cut and tokens > _MAX_ERROR_FACTOR * expected
+        return not is_longer and _MAX_ERROR_FACTOR * tokens >= expected
 
-    def _is_anothers(self, message: Message) -> bool:
+    def _is_of_another_model(self, message: Message) -> bool:
         answered = None if message.origin is None else message.origin.model
         if not answered or not self.model:
             return False
-        one, other = _bare(answered), _bare(self.model)  # providers answer with a date behind it
+        one, other = _bare(answered), _bare(self.model)  # providers append a date to the name
         return not (one.startswith(other) or other.startswith(one))
 
 
 def _bare(model: str) -> str:
-    """The model's name without its provider's and its maker's."""
+    """The model's name without provider and vendor."""
     return (model.partition(":")[2] or model).rpartition("/")[2].lower()
 
 
@@ -99,14 +99,14 @@ ALL_REPORTS = Cover()
 
 
 class Counted(NamedTuple):
-    """The tokens of a list: what was reported, and by estimate what came after."""
+    """The tokens of a list: an anchor from a report, and the estimated size of the rest."""
 
     anchor: Anchor | None
     rest: Size
 
 
 class Measured:
-    """A list of messages, and how much there is before each of them."""
+    """A list of messages with their cumulative sizes."""
 
     __slots__ = ("_before", "_reports", "_sizes", "messages")
 
@@ -118,7 +118,7 @@ class Measured:
         self.extend(messages)
 
     def extend(self, messages: Iterable[Message]) -> None:
-        """Count more messages."""
+        """Adds messages."""
         before, total = self._before, self._before[-1]
         for message in messages:
             if message.role is Role.ASSISTANT and usage_of(message) is not None:
@@ -128,7 +128,7 @@ class Measured:
             before.append(total)
 
     def replace(self, place: int, message: Message) -> None:
-        """Another message in that place; what follows is added up anew."""
+        """Replaces a message, and recomputes the sizes after it."""
         later = self.messages[place + 1 :]
         del self.messages[place:], self._before[place + 1 :]
         del self._reports[bisect_right(self._reports, place - 1) :]
@@ -136,13 +136,14 @@ class Measured:
 
     @property
     def total(self) -> Size:
-        """All of them, by estimate."""
+        """The estimated size of all messages."""
         return self._before[-1]
 
     def counted(self, then: Size, now: Size, cover: Cover = ALL_REPORTS) -> Counted:
-        """What was reported last of this window, and an estimate of the rest.
+        """The latest report for this window, and the estimated size of the messages after it.
 
-        `then` and `now` are what is sent besides the messages, when it was reported and now.
+        `then` and `now` are the sizes of what was sent besides the messages, at the time of the
+        report and now.
         """
         for place in reversed(self._reports):
             if place < cover.since:
@@ -159,18 +160,18 @@ class Measured:
         return told is None or cover.takes(message, told.tokens, sent.total)
 
     def slope(self, beside: Size, cover: Cover = ALL_REPORTS) -> float | None:
-        """What the provider counts for each token of our estimate: by how much reports grow.
+        """Actual tokens per estimated token, from the growth between reports.
 
-        From one to the next of a model, only the messages between them are new; tools and
-        instructions, of which we may not know all, are in both. None where no two reports can be
-        compared, or they go up and down: then they are about several windows.
+        Between two reports of a model, only the messages in between are new; tools and
+        instructions, which may not be fully known, are in both. `None` if no two reports are
+        comparable, or they go up and down, which means they are about several windows.
         """
         grown = weight = media = falls = 0
         latest: dict[str | None, tuple[int, int]] = {}
         for place, tokens, model in self._readings(beside, cover):
             before, less = latest.get(model, (place, tokens))
             latest[model] = place, tokens
-            if tokens < less:  # cut, or compacted: what was reported before is about another list
+            if tokens < less:  # truncated or compacted: earlier reports are about another list
                 grown, weight, media, falls = 0, 0, 0, falls + 1
             elif tokens > less:
                 grown += tokens - less
@@ -180,10 +181,10 @@ class Measured:
         if falls > 1 or grown <= media or written <= media:
             return None
         slope = (grown - media) / written
-        return max(slope, _LEAST_SLOPE if written >= _STEADY else 1.0)
+        return max(slope, _MIN_SLOPE if written >= _MIN_RELIABLE_TOKENS else 1.0)
 
     def _readings(self, beside: Size, cover: Cover) -> Iterator[tuple[int, int, str | None]]:
-        """How many tokens of what comes before a place were reported, and by which model."""
+        """For each report: the end index of what it covers, its tokens, and its model."""
         for place in self._reports[bisect_right(self._reports, cover.since - 1) :]:
             message = self.messages[place]
             told = reading(message)
@@ -195,7 +196,7 @@ class Measured:
 
 
 def estimated(counted: Counted) -> int:
-    """The tokens of what came after the anchor."""
+    """The estimated tokens after the anchor."""
     anchor, (text, frame, media) = counted
     if anchor is None:
         return counted.rest.total
@@ -203,7 +204,7 @@ def estimated(counted: Counted) -> int:
 
 
 def place_of(id: str, messages: Sequence[Message]) -> int | None:
-    """The place of the last message of an id; looked for from the end, which is near it."""
+    """The index of the last message with an id; searches from the end, where it usually is."""
     for place in range(len(messages) - 1, -1, -1):
         if messages[place].id == id:
             return place

@@ -1,4 +1,4 @@
-"""Searching a store that has no index: an encrypted one, with its keys."""
+"""Full-text search in a store without an index, such as an encrypted one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _BATCH = 200
 
 
 async def scanned(storage: Storage, text: str, which: Filter, limit: int) -> list[Hit]:
-    """The messages that hold all the words, the latest first; every one is read."""
-    words_of(text)  # raises where there are none, before anything is read
+    """The messages that contain all words, latest first; reads every message."""
+    words_of(text)  # raises if there are no words, before anything is read
     hits: list[Hit] = []
     batch: list[tuple[Session, Row]] = []
     async for session in every_session(storage, which):
@@ -29,7 +29,7 @@ def _latest(hits: list[Hit], limit: int) -> list[Hit]:
 
 
 async def encrypted_sessions(storage: Storage, which: Filter) -> int:
-    """How many sessions begin with a message that is encrypted."""
+    """The number of sessions whose first message is encrypted."""
     count = 0
     async for session in every_session(storage, which):
         try:

@@ -1,4 +1,4 @@
-"""Hooks of several people on one history."""
+"""Combines several hooks on one history."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ NOTIFICATIONS = (
     "before_truncate",
     "after_truncate",
 )
-"""The hooks that are told of something. What decides something there can be one of only."""
+"""The hooks that only notify, and can therefore be combined."""
 
 
 def with_hooks(config: ChatHistoryConfig, hooks: Mapping[str, Hook | None]) -> ChatHistoryConfig:
-    """The config, with these hooks called after those that it has."""
+    """Returns a config with these hooks called after the existing ones."""
     check(hooks)
     both: dict[str, Any] = {
         name: _in_turn(getattr(config, name), hook)
@@ -35,10 +35,10 @@ def with_hooks(config: ChatHistoryConfig, hooks: Mapping[str, Hook | None]) -> C
 
 
 def check(hooks: Mapping[str, Any]) -> None:
-    """Raise unless these are hooks that a history has."""
+    """Raises unless all of these are notification hooks."""
     unknown = sum(1 for name in hooks if name not in NOTIFICATIONS)
     if unknown:
-        msg = f"{unknown} unknown hooks; those of a history are {', '.join(NOTIFICATIONS)}"
+        msg = f"{unknown} unknown hooks; known hooks are {', '.join(NOTIFICATIONS)}"
         raise InvalidInputError(msg)
     for name, hook in hooks.items():
         if hook is not None and not callable(hook):
@@ -47,7 +47,7 @@ def check(hooks: Mapping[str, Any]) -> None:
 
 
 def _in_turn(first: Hook | None, then: Hook) -> Hook:
-    """Both, the second when the first has ended; not at all where the first one raises."""
+    """Calls both hooks in order; the second is skipped if the first raises."""
     if first is None:
         return then
 

@@ -1,4 +1,4 @@
-"""Which conversation is meant: five names, every one of them part of the key."""
+"""`SessionIdentity`: the five names that form the key of a conversation."""
 
 from __future__ import annotations
 
@@ -12,27 +12,31 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.value import Value, expect, expect_fields, name_shown
 
 FIELDS = ("agent", "chat", "user", "group", "scope")
-_OF_PEOPLE = frozenset({"user", "group"})
-_MOST = 64 * 1024
-# Uppercase is escaped as well: some file systems and collations don't tell it from lowercase.
+_PERSONAL_FIELDS = frozenset({"user", "group"})
+_MAX_NAME_BYTES = 64 * 1024
+# Uppercase is escaped too: some file systems and collations are case-insensitive.
 _UNSAFE = re.compile(rb"[^a-z0-9_-]")
 
 
 class SessionIdentity(Value, frozen=True, dict=True, gc=True):
-    """The names that a conversation is kept under. Two different identities never share a key.
+    """The names that identify a conversation. Different identities never share a key.
 
     >>> SessionIdentity(agent="support", chat="7", user="Ana").key
     'agent=support&chat=7&user=%41na'
 
-    A name that is absent and one that is empty are different. `scope` keeps apart what different
-    parts of an application store under the same names.
+    All fields are optional, but at least one must be set. A missing name differs from an empty one.
     """
 
     agent: str | None = None
+    """The agent or assistant."""
     chat: str | None = None
+    """The conversation."""
     user: str | None = None
+    """The user."""
     group: str | None = None
+    """The group, team or tenant."""
     scope: str | None = None
+    """Separates parts of an application that use the same names."""
 
     def __post_init__(self) -> None:
         expect_fields(self, **dict.fromkeys(FIELDS, str))
@@ -43,61 +47,61 @@ class SessionIdentity(Value, frozen=True, dict=True, gc=True):
         for name in names:
             escaped(name)
 
-    # A handle asks for these several times at every write: they are worked out once.
+    # Needed several times for every write, so they are cached.
 
     @cached_property
     def key(self) -> str:
-        """All names, escaped, in plain ASCII: equal for equal identities only, and reversible."""
+        """All names, escaped to ASCII: unique for each identity, and reversible."""
         pairs = zip(FIELDS, self.columns, strict=True)
         return "&".join(f"{field}={column}" for field, column in pairs if column is not None)
 
     @cached_property
     def digest(self) -> str:
-        """The key in 40 hexadecimal digits: what stores use, whatever the names' lengths."""
+        """The hash of the key, 40 hex digits: used by stores, as names may be of any length."""
         return blake2b(self.key.encode(), digest_size=20).hexdigest()
 
     @cached_property
     def columns(self) -> tuple[str | None, ...]:
-        """The names, escaped, as stores keep them: no database chokes on a NUL or folds case."""
+        """The names, escaped for databases: no NUL bytes, and safe against case folding."""
         names = (getattr(self, field) for field in FIELDS)
         return tuple(None if name is None else escaped(name) for name in names)
 
     @classmethod
     def from_columns(cls, columns: tuple[str | None, ...]) -> SessionIdentity:
-        """The identity whose `columns` these are."""
+        """The identity with these `columns`."""
         return cls(*map(unescaped, columns))
 
-    def _said(self) -> tuple[str | None, ...]:
-        return (self.agent, self.chat, self.user, self.group, self.scope)  # asked at each write
+    def _compared_fields(self) -> tuple[str | None, ...]:
+        return (self.agent, self.chat, self.user, self.group, self.scope)  # needed for every write
 
     def _sizes(self) -> Iterator[str]:
         for field in FIELDS:
             name = getattr(self, field)
             if name is None:
                 continue
-            # A user's and a group's may be an address, or somebody's name.
-            shown = () if field in _OF_PEOPLE else name_shown(name)
+            # The names of users and groups may be email addresses or real names.
+            shown = () if field in _PERSONAL_FIELDS else name_shown(name)
             yield f"{field}={shown[0]}" if shown else field
 
 
 def escaped(name: str) -> str:
-    """A name in lowercase ASCII letters, digits, `_`, `-` and `%xx`; different for each name."""
+    """A name as lowercase ASCII letters, digits, `_`, `-` and `%xx`; injective."""
     expect(name, str, "a name of a session identity")
     try:
         raw = name.encode()
     except UnicodeEncodeError:
         raw = b""
-        problem: str | None = "half a surrogate pair"
+        problem: str | None = "a lone surrogate"
     else:
-        problem = f"more than {_MOST} bytes" if len(raw) > _MOST else None
+        problem = f"more than {_MAX_NAME_BYTES} bytes" if len(raw) > _MAX_NAME_BYTES else None
     if problem is not None:
-        msg = f"a name of a session identity holds {problem}"
+        msg = f"a name of a session identity contains {problem}"
         raise InvalidInputError(msg)
     return _UNSAFE.sub(_percent, raw).decode()
 
 
 def unescaped(column: str | None) -> str | None:
-    """The name that was `escaped`."""
+    """The inverse of `escaped`."""
     return None if column is None else unquote_to_bytes(column).decode()
 
 

@@ -1,4 +1,4 @@
-"""Windows as they were sent last: they grow with their history, and are not made anew."""
+"""Windows cached between requests: they grow with the history instead of being rebuilt."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from dragoman.model.collection import Messages
 
 
 class Live:
-    """One window over what is stored, as of a version of its session."""
+    """A window over stored messages, at a version of the session."""
 
     def __init__(self, cut: Cut, shown: Messages, at: int, session: Session, sizes: Sizes) -> None:
         self.cut = cut
         self.windows = session.windows
-        """What the session remembered then: where that is the same, so is the cut."""
+        """The session's stored windows at that version: if they are unchanged, so is the cut."""
         self._shown = shown
         self._at = at
         self._measured = Measured(shown, sizes)
         self._since = reported_since(cut, shown)
         self._version = session.version
         self._created_at = session.created_at
-        self._lock = Lock()  # those who use a blocking history are threads
+        self._lock = Lock()  # a blocking history may be used from several threads
 
     def follow(self, keeper: Keeper, session: Session) -> bool:
-        """Take in what was written since; False where that can't be told, and it is out of date."""
+        """Applies changes since the last version; returns `False` if they are unknown."""
         with self._lock:
             if self._created_at != session.created_at:
                 return False
@@ -41,14 +41,14 @@ class Live:
             return True
 
     def fitting(self, room: Room) -> Window | None:
-        """The window, if it fits."""
+        """The window if it fits, otherwise `None`."""
         with self._lock:
             found = counted(self._measured, self.cut, room, cover_of(self.cut, room, self._since))
             return self._window if found.total <= room.limit else None
 
     @property
     def rest(self) -> Messages:
-        """The messages that it is made of, without its notes."""
+        """The messages of the window, without its notes."""
         with self._lock:
             if not self.cut.notes:
                 return self._shown
@@ -74,5 +74,5 @@ class Live:
 
 
 def shown(window: Messages, cut: Cut, at: int) -> Window:
-    """A window with what it leaves out."""
+    """A `Window`, with the number and position of omitted messages."""
     return Window.showing(window, omitted=cut.left_out, omitted_at=at if cut.left_out else 0)

@@ -1,11 +1,11 @@
-"""What images, sound, film and documents cost, by the size that their own headers tell.
+"""Estimates the tokens of images, audio, video and documents, from the sizes in their headers.
 
-Providers count them each in their own way, and none by the bytes. The figures are those of the
-dearer ones: a picture is counted by its pixels, sound and film by their length, a document by its
-pages. What is not here (an address, an uploaded file) counts as one of ordinary size.
+Every provider counts them differently, and none by bytes. The numbers follow the more expensive
+ones: images are counted by pixels, audio and video by duration, documents by pages. Media that are
+not inline (a URL, an uploaded file) count as average.
 
-Nothing is trusted: a header that lies or is cut off makes an ordinary file, and no header makes
-more of a picture than providers do, who scale large ones down.
+Headers are not trusted: a wrong or truncated header gives an average file, and no header can give
+more tokens for an image than providers count, as they scale large images down.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from math import ceil
 
 from dragoman.model.media import Audio, Image, Media, Video
 
-_IMAGE = 500  # one that is not here: recorded ones were counted as 170 to 1,100
+_IMAGE = 500  # not inline: recorded ones were counted as 170 to 1,100
 _AUDIO = 200
 _VIDEO = 300
-_PAGE = 1_500  # a page as text and as a picture
+_PAGE = 1_500  # a page as text and as an image
 _DOCUMENT = 1_000
 
-_LOW_DETAIL = 85  # OpenAI's; others count no less than they do otherwise, or know no detail
-_LEAST_IMAGE = 258  # Gemini's
-_MOST_IMAGE = 1_600  # Claude's
-_EDGE = 1_568  # what Claude scales down to
+_LOW_DETAIL = 85  # OpenAI's; others count as usual, or have no such setting
+_MIN_IMAGE = 258  # Gemini's
+_MAX_IMAGE = 1_600  # Claude's
+_EDGE = 1_568  # the size that Claude scales down to
 _PIXELS_PER_TOKEN = 750  # Claude's
-_TILE = 512  # OpenAI's, of a picture scaled to 2048 by 2048 and 768 on its shorter side
+_TILE = 512  # OpenAI's, for an image scaled to fit 2048 by 2048, and 768 on the shorter side
 _TILE_TOKENS = 170
 _WIDE, _SHORT = 2_048, 768
 
-_AUDIO_RATE = 32  # tokens a second: Gemini's, three times OpenAI's
+_AUDIO_RATE = 32  # tokens per second: Gemini's, three times OpenAI's
 _VIDEO_RATE = 300  # Gemini's
-_RAW_SOUND = 32_000  # bytes a second: 16 kHz, 16 bits, one channel
+_RAW_SOUND = 32_000  # bytes per second: 16 kHz, 16 bits, mono
 _PACKED_SOUND = 8_000  # 64 kbit/s
 _PACKED_FILM = 125_000  # 1 Mbit/s
-_PACKED_TEXT = 6  # bytes of an office document for a token: it is a zip, of XML
+_PACKED_TEXT = 6  # bytes per token of an office document, which is zipped XML
 _PLAIN_TEXT = 3
-_PAGE_BYTES = 100_000  # where a PDF hides its pages in compressed objects
+_PAGE_BYTES = 100_000  # for PDFs whose pages are in compressed objects
 
-_HEAD_CHARS = 350_000  # of base64: an EXIF preview and colour profiles come before a JPEG's size
+_HEAD_CHARS = 350_000  # of base64: in a JPEG, previews and colour profiles precede the size
 _SOUND_CHARS = 60
 _PAGES = re.compile(rb"/Type\s{0,8}/Page(?![A-Za-z])")
 _RAW_SOUNDS = frozenset({"audio/wav", "audio/x-wav", "audio/wave", "audio/pcm", "audio/flac"})
@@ -50,7 +50,7 @@ _URL_SAFE = str.maketrans("-_", "+/")
 
 
 def media_tokens(media: Media) -> int:
-    """About what this costs as part of a prompt."""
+    """The estimated tokens of a media part in a prompt."""
     if isinstance(media, Image):
         return _image(media)
     size = None if media.data is None else len(media.data) * 3 // 4
@@ -69,10 +69,10 @@ def _image(image: Media) -> int:
 
 
 def image_tokens(width: int, height: int) -> int:
-    """What the dearest of the usual counts makes of a picture of this size."""
+    """The most expensive of the common counts for an image of this size."""
     shrink = min(1.0, _EDGE / max(width, height))
-    by_area = min(_MOST_IMAGE, ceil(width * shrink * height * shrink / _PIXELS_PER_TOKEN))
-    return max(_LEAST_IMAGE, by_area, _LOW_DETAIL + _TILE_TOKENS * _tiles(width, height))
+    by_area = min(_MAX_IMAGE, ceil(width * shrink * height * shrink / _PIXELS_PER_TOKEN))
+    return max(_MIN_IMAGE, by_area, _LOW_DETAIL + _TILE_TOKENS * _tiles(width, height))
 
 
 def _tiles(width: int, height: int) -> int:
@@ -82,7 +82,7 @@ def _tiles(width: int, height: int) -> int:
 
 
 def _sound_rate(audio: Media) -> int:
-    """Bytes a second: what a WAV file says, if that is any sense, or the usual."""
+    """Bytes per second: from a WAV header if plausible, otherwise a typical value."""
     head = _decoded(audio.data or "", _SOUND_CHARS)
     if head.startswith(b"RIFF") and head[8:16] == b"WAVEfmt ":
         stated = int.from_bytes(head[28:32], "little")
@@ -104,7 +104,7 @@ def _pages(pdf: bytes) -> int:
 
 
 def _decoded(data: str, chars: int | None = None) -> bytes:
-    """The bytes, or the first of them; none where it is not base64."""
+    """The decoded bytes, or the first of them; empty if it is not base64."""
     head = data[:chars].translate(_URL_SAFE)
     try:
         return b64decode(head[: len(head) // 4 * 4] if chars else head)
@@ -113,7 +113,7 @@ def _decoded(data: str, chars: int | None = None) -> bytes:
 
 
 def dimensions(head: bytes) -> tuple[int, int] | None:
-    """Width and height of a PNG, JPEG, GIF or WebP file; None where the bytes don't tell."""
+    """Width and height of a PNG, JPEG, GIF or WebP file, or `None`."""
     size = None
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
         size = _big(head, 16, 4), _big(head, 20, 4)
@@ -127,13 +127,13 @@ def dimensions(head: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg(head: bytes) -> tuple[int, int] | None:
-    """The size that the first frame header gives; the segments before it are skipped by length."""
+    """The size in the first frame header; skips the segments before it."""
     at = 2
-    while at + 9 <= len(head) and head[at] == 0xFF:  # noqa: PLR2004 - what every marker starts with
+    while at + 9 <= len(head) and head[at] == 0xFF:  # noqa: PLR2004 - the start of every marker
         marker = head[at + 1]
         if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:  # noqa: PLR2004 - SOF0 to SOF15
             return _big(head, at + 7, 2), _big(head, at + 5, 2)
-        at += 2 + max(2, _big(head, at + 2, 2))  # at least its own two bytes: always forward
+        at += 2 + max(2, _big(head, at + 2, 2))  # always moves forward, even if the length is wrong
     return None
 
 

@@ -1,7 +1,7 @@
-"""What people name by a string and other layers know: asked for as a user would, when needed.
+"""Looks up dialects and models by name.
 
-`history` imports nothing of the wire and the providers. It is handed dialects and models; a name
-in their place is looked up through the package's public face.
+`history` must not import wire or providers. It takes dialect and model objects; names are looked up
+through the top-level package, when needed.
 """
 
 from __future__ import annotations
@@ -15,36 +15,36 @@ from dragoman.model.requests import Request
 
 @runtime_checkable
 class EncodesRequests(Protocol):
-    """A dialect, as far as a history needs one."""
+    """The part of a dialect that a history needs."""
 
     def encode_request(self, request: Request) -> Any:
-        """The request in the dialect."""
+        """Encodes a request."""
         ...
 
 
 @runtime_checkable
 class HasContextWindow(Protocol):
-    """A model that knows how many tokens it takes."""
+    """A model with a known context window."""
 
     @property
     def context_window(self) -> int | None:
-        """Tokens, question and answer together; None where it is not known."""
+        """Tokens, prompt and response together; `None` if unknown."""
         ...
 
 
 class Recipient(NamedTuple):
-    """Whom a request is encoded for."""
+    """The dialect, target and model that a request is encoded for."""
 
     dialect: EncodesRequests
     target: Any = None
-    """The facts about a provider's model; None: the dialect's own."""
+    """The target, or `None` for the dialect's default."""
     model: str | None = None
-    """The name that the model is sent under."""
+    """The model's name on the wire."""
     spoken: str | None = None
-    """How the model was named, with its provider where one was."""
+    """The model's name as given, with the provider if there was one."""
 
     def encoded(self, request: Request) -> Any:
-        """The request as it is sent to them."""
+        """Encodes a request for this recipient."""
         if self.target is None:
             return self.dialect.encode_request(request)
         encode: Any = self.dialect.encode_request
@@ -52,13 +52,13 @@ class Recipient(NamedTuple):
 
 
 def recipient_of(name: str | EncodesRequests, model: str | None) -> Recipient:
-    """Whom a dialect, its name, a provider's or `provider:model` means; a model named there counts.
+    """Resolves a dialect, or the name of a dialect, provider or `provider:model`.
 
-    Names are understood as `translate` does.
+    Names are interpreted as in `translate`. A model named in `provider:model` takes effect.
     """
     if not isinstance(name, str):
         if not hasattr(name, "encode_request"):
-            msg = f"a dialect, its name or provider:model is needed, not {type(name).__name__}"
+            msg = f"expected a dialect, its name or provider:model, not {type(name).__name__}"
             raise InvalidInputError(msg)
         return Recipient(name, model=model, spoken=model)
     ours = import_module("dragoman")
@@ -71,14 +71,14 @@ def recipient_of(name: str | EncodesRequests, model: str | None) -> Recipient:
 
 
 def omission(path: str, reason: str) -> Any:
-    """The report of messages that are not in a request."""
+    """The repair that reports messages missing from a request."""
     return import_module("dragoman").Repair(
         path=path, rule="window", action="dropped", reason=reason
     )
 
 
 def window_of(model: str | int | HasContextWindow | None) -> int | None:
-    """How many tokens a model takes; None where that is not known."""
+    """A model's context window in tokens, or `None` if unknown."""
     if model is None:
         return None
     if isinstance(model, str):
@@ -89,12 +89,12 @@ def window_of(model: str | int | HasContextWindow | None) -> int | None:
         return None
     if type(window) is int and window > 0:
         return window
-    msg = "a model is named, or is a number of tokens, or has a context_window that is one"
+    msg = "model must be a name, a number of tokens, or an object with a context_window"
     raise InvalidInputError(msg)
 
 
 def tool_input_count(dialect: str) -> str | None:
-    """The field of a dialect's usage that counts what the provider's own tools brought in."""
+    """The usage field of a dialect that counts the input from provider-run tools."""
     found = import_module("dragoman").evidence().described(dialect)
     field: str | None = None if found is None else found.tool_input_count
     return field

@@ -1,4 +1,4 @@
-"""What messages, their parts and tools cost in a prompt, by estimate."""
+"""Estimates the tokens of messages, parts and tools in a prompt."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _PER_CALL = 10
 _PER_RESULT = 7
 _PER_TOOL = 12
 _ANY_TOOL = 150
-_PER_SERVER_TOOL = 300  # the provider's own words about it
-_SEALED_CHARS = 10  # of a signature or of sealed thinking, to one token of thinking
+_PER_SERVER_TOOL = 300  # the provider's own description of it
+_SEALED_CHARS = 10  # characters of a signature or of sealed thinking per token of thinking
 _SEALED_RESULT_CHARS = 2.6
 
 
 class Size(NamedTuple):
-    """An estimate, in three: providers differ in what they make of each."""
+    """An estimate in three components, because providers weigh them differently."""
 
     text: float = 0.0
     frame: float = 0.0
-    """What is around the text: where messages, calls and results begin and end."""
+    """The overhead of messages, calls and results."""
     media: int = 0
 
-    def __add__(self, other: Size) -> Size:  # type: ignore[override]  # not one after the other
+    def __add__(self, other: Size) -> Size:  # type: ignore[override]  # a sum, not concatenation
         text, frame, media = other
         return Size(self.text + text, self.frame + frame, self.media + media)
 
@@ -52,22 +52,22 @@ class Size(NamedTuple):
 
     @property
     def written(self) -> float:
-        """All but the media."""
+        """Everything except media."""
         return self.text + self.frame
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """The total in tokens."""
         return ceil(self.text + self.frame) + self.media
 
 
 def size_of_message(message: Message) -> Size:
-    """About what a message costs."""
+    """The estimated size of a message."""
     return size_of_parts(message.parts) + Size(text_tokens(message.name), _PER_MESSAGE)
 
 
 def size_of_parts(parts: Iterable[Part]) -> Size:
-    """About what these cost, whatever message they are in."""
+    """The estimated size of parts."""
     text, frame, media = 0.0, 0.0, 0
     for part in parts:
         if isinstance(part, Media):
@@ -84,7 +84,7 @@ def size_of_parts(parts: Iterable[Part]) -> Size:
 
 
 def size_of_tools(tools: Iterable[AnyTool]) -> Size:
-    """About what the definitions of tools cost."""
+    """The estimated size of tool definitions."""
     costs = list(map(_tool, tools))
     return Size(sum(costs) + _ANY_TOOL) if costs else Size()
 
@@ -97,7 +97,7 @@ def _tool(tool: AnyTool) -> float:
 
 
 def _thinking(part: Thinking) -> float:
-    """The text or what is sealed, whichever is more: the text may be but a summary."""
+    """The larger of text and sealed data, because the text may be only a summary."""
     sealed = len(part.data or "") + len(part.signature or "")
     return max(text_tokens(part.text), sealed / _SEALED_CHARS)
 
@@ -117,12 +117,12 @@ def _server_call(part: ServerToolCall) -> float:
 
 
 def _seal(part: Part) -> float:
-    """What a part that only its provider can read holds, if that is in its signature."""
+    """The size of a sealed part, as far as it is in its signature."""
     return len(part.signature or "") / _SEALED_CHARS
 
 
 def _sealed(value: Any) -> float:
-    """What a provider wrote for itself: much of it may be sealed, and is then longer than it is."""
+    """The size of provider-internal data, which may be sealed and then longer than its content."""
     return min(json_tokens(value), len(dumped(value)) / _SEALED_RESULT_CHARS)
 
 

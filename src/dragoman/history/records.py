@@ -1,15 +1,15 @@
-"""The stored form: messages as bodies, sessions and rows as lines of JSON.
+"""The stored form: messages as JSON bodies, sessions and rows as lines of JSON.
 
 ```json
 {"dragoman":2,"kind":"Session","value":{"identity":{"chat":"7"},"version":1,"last_seq":1, …}}
 {"dragoman":2,"kind":"Record","value":{"seq":1,"id":"msg_…","at":1763251200.0,"message":{…}}}
 ```
 
-A body is a document of its own, with its own version, on every backend. Files, exports and Redis
-hold these lines; the databases have columns in their place. Frozen: every later version reads them.
+A body is a document with its own version, on every backend. Files, exports and Redis hold these
+lines; the databases have columns instead. The format is frozen: every later version reads it.
 
-Version 2 knows what protects a history from damage and attack: checksums, places and numbers that
-are written twice (`chain`), a seal, and windows by model.
+Version 2 adds protection against damage and tampering (checksums, positions and counters stored
+twice in `chain`, a seal) and windows by model.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dragoman.model.jsontext import JsonText, dumps, loads
 from dragoman.model.messages import Message
 from dragoman.model.usage import Usage
 
-_ABSENT = msgspec.Raw()  # msgspec takes "Raw | None" for "None"
+_ABSENT = msgspec.Raw()  # msgspec does not support "Raw | None"
 
 
 class _Stored(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -36,11 +36,10 @@ class _Stored(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, gc
 
 
 class StoredRow(_Stored, kw_only=True):
-    """A row in a line. The message comes last: what is before it can be read where it is damaged.
+    """A row as a line. The message comes last, so the other fields can be read if it is damaged.
 
-    `version` (the session's, since this row) and `more` (how many rows of the same write follow)
-    are a log's; an export has neither. The `checksum` is that of its content, the `chain` repeats
-    its place.
+    `version` (the session's, as of this row) and `more` (how many rows of the same write follow)
+    exist in logs only, not in exports. `checksum` covers the content, `chain` repeats the position.
     """
 
     seq: int
@@ -57,7 +56,7 @@ class StoredRow(_Stored, kw_only=True):
 
 
 class StoredFork(_Stored):
-    """A branch in a line."""
+    """A branch in a session line."""
 
     number: int
     parent: int
@@ -65,7 +64,7 @@ class StoredFork(_Stored):
 
 
 class StoredSession(_Stored):
-    """A session in a line. Its `chain` says how many rows it has: none goes missing unnoticed."""
+    """A session as a line. Its `chain` holds the number of rows, to detect missing ones."""
 
     identity: SessionIdentity
     version: int
@@ -81,7 +80,7 @@ class StoredSession(_Stored):
 
 
 def row_of(stored: StoredRow) -> Row:
-    """The row, as the protocol has it."""
+    """Converts a stored row to a `Row`."""
     return Row(
         stored.id, bytes(stored.message), stored.at, stored.model, stored.usage,
         seq=stored.seq, branch=stored.branch, checksum=stored.checksum, chain=stored.chain,
@@ -109,7 +108,7 @@ document.register("Session", StoredSession, _session)
 
 
 def row_line(row: Row, *, version: int = 0, more: int = 0) -> bytes:
-    """A row as a line, without its end."""
+    """A row as a line, without the newline."""
     stored = StoredRow(
         seq=row.seq, id=row.id, at=row.at, branch=row.branch, version=version, more=more,
         model=row.model, usage=row.usage, checksum=row.checksum, chain=row.chain,
@@ -119,7 +118,7 @@ def row_line(row: Row, *, version: int = 0, more: int = 0) -> bytes:
 
 
 def session_line(session: Session) -> bytes:
-    """A session as a line, without its end."""
+    """A session as a line, without the newline."""
     forks = tuple(StoredFork(fork.number, fork.parent, fork.at) for fork in session.forks)
     stored = StoredSession(
         session.identity,
@@ -142,7 +141,7 @@ def _raw(body: bytes | None) -> msgspec.Raw:
 
 
 def read_line(line: JsonText) -> Row | Session:
-    """The row or session in a line; raises `Corrupt` where there is neither."""
+    """Reads a row or session from a line; raises `Corrupt` if it is neither."""
     try:
         value = _read(line)
     except InvalidInputError as error:
@@ -150,7 +149,7 @@ def read_line(line: JsonText) -> Row | Session:
     else:
         if isinstance(value, (Row, Session)):
             return value
-        problem = "the record holds something other than a session or a message"
+        problem = "the record is neither a session nor a message"
     raise Corrupt(problem)
 
 
@@ -169,7 +168,7 @@ _WITHIN = {"message": "body", "window": "window", "windows": "windows", "seal": 
 
 
 def _around(line: JsonText) -> Row | Session | None:
-    """What is in a line whose message or window holds half a character: msgspec takes no such."""
+    """Reads a line whose message or window has a lone surrogate, which msgspec does not support."""
     whole = loads(line)
     value = whole.get("value") if isinstance(whole, dict) else None
     if not isinstance(value, dict):
@@ -186,7 +185,7 @@ def _around(line: JsonText) -> Row | Session | None:
 
 
 def body_of(message: Message) -> bytes:
-    """What is stored of a message; raises where it could not be read back."""
+    """The stored form of a message; raises if it could not be read back."""
     return message.to_json()
 
 
@@ -196,25 +195,25 @@ class _MessageDocument(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     value: Message
 
 
-# A history is loaded message by message: as they mostly are, they are read in one step.
+# Histories are loaded message by message, so the common case is decoded in one step.
 _read_message = msgspec.json.Decoder(_MessageDocument, dec_hook=frozen_hook).decode
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 
 def message_in(row: Row) -> Message:
-    """The message in a row; raises `Corrupt` where it is none, or not as it was written."""
+    """Reads the message in a row; raises `Corrupt` if it is unreadable or was altered."""
     problem = damage_to(row)
     if problem is not None:
         raise Corrupt(problem)
     try:
         return _read_message(row.body).value
     except _UNREADABLE:
-        pass  # it is read again, with its reasons
+        pass  # read again below, for a better error
     return _read_with_reasons(row.body)
 
 
 def message_of(body: bytes) -> Message:
-    """The message in a body; raises `Corrupt` where it is none."""
+    """Reads the message in a body; raises `Corrupt` if it is unreadable."""
     try:
         return _read_message(body).value
     except _UNREADABLE:
@@ -229,12 +228,12 @@ def _read_with_reasons(body: bytes) -> Message:
         problem = f"the stored message can't be read: {error}"
     if is_sealed(body):
         problem = (
-            "the stored message is encrypted: open the store with its keys; if they were given,"
-            " it was altered"
+            "the stored message is encrypted; open the store with its keys. If you did, the message"
+            " was altered"
         )
     raise Corrupt(problem)
 
 
 def is_sealed(body: bytes) -> bool:
-    """Whether a body is under encryption."""
+    """Whether a body is encrypted."""
     return document.is_of_kind(body, "SealedMessage")

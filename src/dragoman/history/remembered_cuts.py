@@ -1,9 +1,9 @@
-"""What a session remembers of its windows: the cuts, by branch, model and limit.
+"""The cuts that a session remembers, by branch, model and limit.
 
-A cut is remembered so that the beginning of a prompt stays the same from one request to the next.
-It counts for the branch, model and limit that it was made for and no other: a larger window shows
-more again. Only where messages were deleted (`delete_truncated`) is there a cut for everybody, with
-no limit: what it has for notes is all that is left of them.
+A cut is remembered so that the beginning of a prompt stays the same between requests. It applies
+only to its branch, model and limit: a larger window shows more again. Only if messages were deleted
+(`delete_truncated`) is there a cut for all models, without a limit, because its notes are all that
+is left of them.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from dragoman.model import document
 from dragoman.model.messages import Message
 
 _log = logging.getLogger("dragoman.history")
-MOST = 8
-"""How many cuts a session remembers; making another forgets the oldest."""
-_MOST_TOKENS = 2**53  # as a number in JSON, whoever reads it
+MAX_CUTS = 8
+"""Maximum number of cuts per session; adding another drops the oldest."""
+_MAX_TOKENS = 2**53  # the largest integer that every JSON reader handles
 _NAME_LENGTH = 128
 
 
 class StoredWindow(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A cut, and the branch, the model and the limit it was made for."""
+    """A cut, with the branch, model and limit it was made for."""
 
     branch: int
     cut: Cut
     model: str | None = None
     limit: int | None = None
-    """The most tokens of a prompt; None: for all, since what it leaves out was deleted."""
+    """Maximum tokens of a prompt; `None` applies to all, as the omitted messages were deleted."""
 
 
 document.register("Window", StoredWindow)
-document.register("Windows", Annotated[list[StoredWindow], msgspec.Meta(max_length=MOST)])
+document.register("Windows", Annotated[list[StoredWindow], msgspec.Meta(max_length=MAX_CUTS)])
 
 
 class Key(NamedTuple):
-    """What a cut is made for."""
+    """What a cut applies to."""
 
     branch: int
     model: str | None = None
@@ -53,9 +53,9 @@ class Key(NamedTuple):
 
     @classmethod
     def of(cls, branch: int, model: Any, limit: int) -> Key:
-        """The key of a model, as it was named, or of anything that has a name, or of none."""
+        """The key for a model, given as a name, an object with a name, or `None`."""
         name = model if isinstance(model, str) else getattr(model, "name", None)
-        return cls(branch, _kept_name(name), min(limit, _MOST_TOKENS))
+        return cls(branch, _kept_name(name), min(limit, _MAX_TOKENS))
 
 
 def _kept_name(name: Any) -> str | None:
@@ -67,11 +67,11 @@ def _kept_name(name: Any) -> str | None:
 
 
 Cuts = Mapping[Key, Cut]
-"""What is remembered, the oldest first."""
+"""The remembered cuts, oldest first."""
 
 
 def read(session: Session | None) -> dict[Key, Cut]:
-    """The cuts of a session; none where they can't be read: they can be made anew."""
+    """The cuts of a session; none if they can't be read, as they can be computed again."""
     if session is None:
         return {}
     for raw in (session.windows, session.window):
@@ -82,7 +82,7 @@ def read(session: Session | None) -> dict[Key, Cut]:
 
 
 def _read(raw: bytes) -> Sequence[StoredWindow] | None:
-    """The cuts in a document; one that is an earlier release's has a single one, for all."""
+    """Reads the cuts in a document; earlier releases stored a single one, for all models."""
     try:
         found = document.read(raw)
     except InvalidInputError as error:
@@ -93,7 +93,7 @@ def _read(raw: bytes) -> Sequence[StoredWindow] | None:
         if isinstance(found, list):
             return found
         problem = "the document holds something else"
-    _log.warning("the windows of a session can't be read, and are made anew: %s", problem)
+    _log.warning("the windows of a session can't be read and will be recomputed: %s", problem)
     return None
 
 
@@ -105,7 +105,7 @@ def _sound(stored: Sequence[StoredWindow]) -> Iterator[tuple[Key, Cut]]:
 
 
 def written(cuts: Cuts) -> bytes | None:
-    """The stored form; None where there is nothing to remember."""
+    """The stored form, or `None` if there are no cuts."""
     if not cuts:
         return None
     for cut in cuts.values():
@@ -117,18 +117,18 @@ def written(cuts: Cuts) -> bytes | None:
 
 
 def with_cut(cuts: Cuts, key: Key, cut: Cut) -> dict[Key, Cut]:
-    """With a cut as the latest of its kind, and without those that are too many then."""
+    """Adds a cut as the latest, and drops surplus ones."""
     others = {each: there for each, there in cuts.items() if each != key}
     if cut != NOTHING_CUT:
         others[key] = cut
-    # What is left of deleted messages can't be made anew: it goes last.
+    # Notes of deleted messages can't be recomputed, so they are dropped last.
     by_worth = sorted(others, key=lambda each: each.limit is None)
-    surplus = frozenset(by_worth[: max(len(by_worth) - MOST, 0)])
+    surplus = frozenset(by_worth[: max(len(by_worth) - MAX_CUTS, 0)])
     return {each: there for each, there in others.items() if each not in surplus}
 
 
 def smaller(cuts: Cuts, key: Key) -> list[Cut]:
-    """The cuts of the same branch for other models and limits that are no larger, or for all."""
+    """Cuts of the same branch whose limit is not larger, for other models or for all."""
     limit = key.limit or 0
     return [
         cut
@@ -138,7 +138,7 @@ def smaller(cuts: Cuts, key: Key) -> list[Cut]:
 
 
 def uncovered(cut: Cut, messages: Sequence[Message]) -> Cut:
-    """A cut that leaves out nothing that is stored: only what was deleted has its notes here."""
+    """A cut that omits no stored messages, and keeps only the notes of deleted ones."""
     place = cut.place_in(messages)
     if place is None:
         return NOTHING_CUT
@@ -160,7 +160,7 @@ def uncovered(cut: Cut, messages: Sequence[Message]) -> Cut:
 
 
 def counted(present: Sequence[Message], left_out: int) -> tuple[Message, ...]:
-    """The notes, with a marker that says how many are left out now."""
+    """The notes, with the marker updated to this number of omitted messages."""
     return tuple(
         notes.marker(left_out) if notes.kind_of(note) == "marker" else note for note in present
     )

@@ -1,4 +1,4 @@
-"""How long histories are kept: by age and by count, per scope."""
+"""Retention: deletes histories by age and number of messages, per scope."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from dragoman.model.value import expect, expect_number
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of the sessions of a scope. None: everything."""
+    """How much to keep of the sessions of a scope. `None` means everything."""
 
     max_age: float | None = None
-    """Seconds since the last write, after which a session is deleted."""
+    """Seconds since the last write after which a session is deleted."""
     max_messages: int | None = None
-    """Messages per session; the oldest turns go. Instructions and pinned turns stay."""
+    """Maximum messages per session; the oldest turns go. Instructions and pinned turns stay."""
 
     def __post_init__(self) -> None:
         age, most = self.max_age, self.max_messages
         is_age = age is None or (type(age) in {int, float} and isfinite(age) and age > 0)
         if not is_age or not (most is None or (type(most) is int and most > 0)):
-            msg = "a retention is a number of seconds or messages above 0"
+            msg = "max_age and max_messages must be greater than 0"
             raise InvalidInputError(msg)
 
 
@@ -46,10 +46,10 @@ class Swept(msgspec.Struct):
 async def sweep(
     storage: Storage, rules: Mapping[Any, Retention], *, now: float | None = None
 ) -> Swept:
-    """Remove what the rules of its scope no longer keep; run it as often as you like.
+    """Deletes what the rules of each scope no longer keep; safe to run at any time.
 
-    `None` stands for sessions without a scope. Branched sessions are kept whole: only their age
-    counts. Damaged sessions are left as they are, until they are repaired.
+    The key `None` stands for sessions without a scope. Branched sessions are never shortened, only
+    deleted by age. Damaged sessions are left alone until they are repaired.
     """
     _check(rules, now)
     swept = Swept()
@@ -57,7 +57,7 @@ async def sweep(
         if rule.max_age is not None:
             until = (time() if now is None else now) - rule.max_age
             async for session in every_session(storage, Filter(scope=scope, until=until)):
-                if not is_damaged(session):  # nobody knows how old it is
+                if not is_damaged(session):  # otherwise its age is unknown
                     await _delete(storage, session.identity, until, swept)
         if rule.max_messages is not None:
             async for session in every_session(storage, Filter(scope=scope)):
@@ -77,7 +77,7 @@ def _check(rules: Any, now: Any) -> None:
 async def _delete(storage: Storage, identity: SessionIdentity, until: float, swept: Swept) -> None:
     session = await storage.session(identity)
     if session is None or session.updated_at >= until:
-        return  # somebody came back to it since it was listed
+        return  # it was used again since it was listed
     messages = await storage.count(identity)
     if await storage.delete(identity):
         swept.sessions += 1
@@ -96,12 +96,12 @@ async def _shortened(storage: Storage, session: Session, most: int) -> int:
     try:
         gone = await keeper.rewrite({}, [message.id for message in removed], session.version)
     except Conflict:
-        return 0  # somebody is writing; the next sweep comes
+        return 0  # somebody is writing; the next sweep will handle it
     return len(removed) - len(gone)
 
 
 def _surplus(messages: list[Message], most: int) -> list[Message]:
-    """The oldest turns, as many as it takes; never the last."""
+    """The oldest turns, as many as needed, but never the last."""
     surplus = len(messages) - most
     removed: list[Message] = []
     for group in grouped(messages)[:-1]:

@@ -1,4 +1,4 @@
-"""One save at a time, whichever tasks or threads ask for it."""
+"""Serialises saves across tasks and threads."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from threading import Lock
 
-# What is being saved by whoever asks: a hook may save what is being saved, and must not wait for
-# itself. Contexts go along into the tasks and threads that hooks run in.
+# The saves in progress in this context: a hook may save the history that is being saved, and must
+# not wait for itself. Context variables are passed on to the tasks and threads that run hooks.
 _held: ContextVar[frozenset[int]] = ContextVar("dragoman_saving", default=frozenset())
 
 
-class Turns:
-    """The turns that the saves of one history take."""
+class SaveLock:
+    """A lock for the saves of one history, reentrant within hooks."""
 
     def __init__(self) -> None:
         self.inline = False
-        """Whether those who save are threads, and nothing can be awaited."""
+        """Whether callers are threads, and nothing can be awaited."""
         self._thread_lock = Lock()
         self._task_lock = asyncio.Lock()
 
     @asynccontextmanager
-    async def one(self) -> AsyncGenerator[None]:
-        """Wait for a turn, and hold it."""
+    async def held(self) -> AsyncGenerator[None]:
+        """Waits for the lock and holds it."""
         if id(self) in _held.get():
             yield
             return

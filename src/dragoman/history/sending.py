@@ -1,4 +1,4 @@
-"""What is sent of a history: the window that fits a model, and a request made of it."""
+"""Builds the window that fits a model, and requests from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dragoman.model.value import expect
 
 
 class Sending(ABC):
-    """A history that can be sent; what it is asked for here is the rest of `ChatHistory`."""
+    """A history that can be sent; `ChatHistory` implements the abstract methods."""
 
     _config: ChatHistoryConfig
     _trimmer: Trimmer
@@ -34,13 +34,13 @@ class Sending(ABC):
         tools: Iterable[AnyTool] = (),
         system: Iterable[AnyPart] = (),
     ) -> Window:
-        """The messages to send: all that fit, whole turns, from the latest back.
+        """The messages to send: as many whole turns as fit, starting from the latest.
 
-        `model` says how many tokens fit: its name, a number, or anything with a
-        `context_window`; the config's otherwise. Tools and system instructions that are sent
-        beside the messages take their share. `window.omitted` says how many messages are left
-        out. What is cut for one model and limit is out of no other's window. Raises
-        `ContextTooSmall` where not even the last turn fits.
+        `model` determines how many tokens fit: a name, a number, or an object with a
+        `context_window`; the default is the config's. Tools and system instructions that are sent
+        with the messages count too. `window.omitted` is the number of messages left out. Truncation
+        for one model and limit does not affect other windows. Raises `ContextTooSmall` if not even
+        the last turn fits.
         """
         size = model_lookups.window_of(model) or self._config.context_window
         sent = arguments.tools_of(tools), arguments.parts_of(system)
@@ -55,12 +55,11 @@ class Sending(ABC):
         system: Iterable[AnyPart] = (),
         **settings: Any,
     ) -> Any:
-        """The window as a request: an `Encoded`, with its losses.
+        """Encodes the window as a request; returns an `Encoded`, with its losses.
 
-        `dialect` is a dialect, a provider or `provider:model`, as `translate` takes them; a model
-        that is named there counts. `settings` are further fields of `Request`, or of its
-        `Sampling`: `max_tokens=500`. Messages that are left out are one of its `repairs`, of the
-        rule `window`.
+        `dialect` is a dialect, a provider or `provider:model`, as in `translate`. `settings` are
+        further fields of `Request` or of its `Sampling`, such as `max_tokens=500`. Omitted messages
+        are reported in `repairs`, with the rule `window`.
         """
         expect(model, (str, type(None)), "the model's name")
         recipient = model_lookups.recipient_of(dialect, model)
@@ -76,17 +75,17 @@ class Sending(ABC):
 
 
 def _report(encoded: Any, window: Window) -> None:
-    """Say in a request what of the history is not in it; a dialect of one's own may not have it."""
+    """Adds a repair for omitted messages; custom dialects may not support repairs."""
     if not window.omitted or not isinstance(getattr(encoded, "repairs", None), tuple):
         return
     they = "message of the history is" if window.omitted == 1 else "messages of the history are"
-    reason = f"{window.omitted} earlier {they} left out before this one: they do not fit"
+    reason = f"{window.omitted} earlier {they} omitted before this one, because they don't fit"
     repair = model_lookups.omission(f"messages[{window.omitted_at}]", reason)
     encoded.repairs = (repair, *encoded.repairs)
 
 
 def _request(settings: dict[str, Any]) -> Request:
     if "messages" in settings:
-        msg = "the messages of a request are the history's"
+        msg = "messages can't be passed: they come from the history"
         raise InvalidInputError(msg)
     return Request().with_settings(**settings)

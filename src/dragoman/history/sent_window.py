@@ -1,4 +1,4 @@
-"""What a history sends: messages, and what of the history is not among them."""
+"""`Window`: the messages a history sends, and how many are omitted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dragoman.model.messages import Message
 
 
 class Window(Messages):
-    """The messages to send to a model, and how many of the history's are left out.
+    """The messages to send to a model, and how many of the history's are omitted.
 
     ```python
     window = await history.window("anthropic:claude-sonnet-4-5")
@@ -17,7 +17,7 @@ class Window(Messages):
         print(f"{window.omitted} earlier messages are not sent")
     ```
 
-    A part of it, or a changed copy, is plain `Messages`.
+    Slices and modified copies are plain `Messages`.
     """
 
     __slots__ = ("_omitted", "_omitted_at")
@@ -27,7 +27,7 @@ class Window(Messages):
 
     @classmethod
     def showing(cls, messages: Messages, *, omitted: int = 0, omitted_at: int = 0) -> Window:
-        """These messages, without copying them."""
+        """Wraps messages without copying them."""
         made = cls.__new__(cls)
         made._shared, made._length = messages._shared, messages._length
         made._omitted, made._omitted_at = omitted, omitted_at
@@ -35,14 +35,14 @@ class Window(Messages):
 
     @property
     def omitted(self) -> int:
-        """How many messages of the history are left out."""
+        """The number of omitted messages."""
         return self._omitted
 
     @property
     def omitted_at(self) -> int:
-        """Where they are missing: before the message in this place; before it, some were kept.
+        """The index before which messages are missing; those before it were kept.
 
-        Where a marker or a summary stands for them, it is in this place.
+        If a marker or a summary replaces them, it is at this index.
         """
         return self._omitted_at
 

@@ -1,4 +1,4 @@
-"""What tells people which session is which, without reading it whole."""
+"""Describes sessions for listings, without reading them in full."""
 
 from __future__ import annotations
 
@@ -15,41 +15,40 @@ from dragoman.model.parts import Text
 from dragoman.model.roles import Role
 
 TITLE = "dragoman.title"
-"""In the metadata of a session's first message: what its owner calls the conversation.
+"""The metadata key, in a session's first message, of the title given by its owner.
 
-There it goes wherever the conversation goes: into exports and copies, and with it when it is
-deleted or forgotten.
+Stored there, the title is part of exports and copies, and is deleted with the conversation.
 """
-_FIRST, _LAST = 3, 5  # messages that are looked at
-_AT_ONCE = 16
-_LONGEST = 200  # characters of a first line
+_FIRST, _LAST = 3, 5  # number of messages that are read
+_CONCURRENCY = 16
+_MAX_LINE_CHARS = 200  # characters of a first line or title
 _DIGEST = 40
 _HEXADECIMAL = frozenset("0123456789abcdef")
 
 
 class Listed(NamedTuple):
-    """A session, and what tells people which one it is."""
+    """A session, and a description of it."""
 
     session: Session
     messages: int
     model: str | None
     first_line: str | None
     unreadable: str | None
-    """Why there is no first line to show: it is encrypted, or damaged."""
+    """Why there is no first line: it is encrypted or damaged."""
     title: str | None = None
-    """What its owner calls it."""
+    """The title given by its owner."""
 
 
 async def looked_at(
     storage: Storage, sessions: Sequence[Session], advance: Callable[[], None] = lambda: None
 ) -> list[Listed]:
-    """What there is to say of each; some at once, since a server may be far away.
+    """Describes sessions; reads several concurrently, as a server may be far away.
 
-    `advance` is called for each that was looked at.
+    `advance` is called once per session, to report progress.
     """
     found: list[Listed] = []
-    for start in range(0, len(sessions), _AT_ONCE):
-        some = sessions[start : start + _AT_ONCE]
+    for start in range(0, len(sessions), _CONCURRENCY):
+        some = sessions[start : start + _CONCURRENCY]
         found += await asyncio.gather(*(_listed(storage, session) for session in some))
         for _ in some:
             advance()
@@ -60,9 +59,9 @@ async def _listed(storage: Storage, session: Session) -> Listed:
     messages = await storage.count(session.identity)
     try:
         first, last = await _ends(storage, session, messages)
-    except ConfigError:  # a key that is not among those given
+    except ConfigError:  # encrypted with a key that was not given
         return Listed(session, messages, None, None, "encrypted with another key")
-    except (Corrupt, NotFound):  # a branch that leads nowhere; `verify` tells
+    except (Corrupt, NotFound):  # a broken branch; `verify` reports it
         return Listed(session, messages, None, None, "damaged")
     model = next((row.model for row in reversed(last) if row.model), None)
     title = await _title(storage, session, first)
@@ -89,7 +88,7 @@ async def _beginning(storage: Storage, session: Session, path: list[Stretch]) ->
 
 
 def _first_line(rows: Sequence[Row]) -> tuple[str | None, str | None]:
-    """What the user said first, or else anybody; and why it can't be told."""
+    """The first line of the user, or else of anybody; or why it can't be read."""
     messages: list[Message] = []
     unreadable: str | None = None
     for row in rows:
@@ -108,41 +107,40 @@ def _first_line(rows: Sequence[Row]) -> tuple[str | None, str | None]:
 def _line_of(message: Message) -> str:
     text = message.text.lstrip()
     if text:
-        line = text[: _LONGEST + 1].splitlines()[0].rstrip()
-        return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+        line = text[: _MAX_LINE_CHARS + 1].splitlines()[0].rstrip()
+        return line if len(line) <= _MAX_LINE_CHARS else f"{line[: _MAX_LINE_CHARS - 1]}…"
     kinds = [type(part).__name__ for part in message.parts if not isinstance(part, Text)]
     return f"[{kinds[0]}]" if kinds else ""
 
 
-# --- its title
+# --- title
 
 
 async def _title(storage: Storage, session: Session, rows: Sequence[Row]) -> str | None:
-    """The title, where the session has one. Not every branch goes through the first message."""
+    """The title, if there is one. Not every branch contains the first message."""
     if not rows or rows[0].branch != MAIN:
         rows = await storage.rows(session.identity, limit=1)
     return title_in(rows[0]) if rows else None
 
 
 def title_in(row: Row) -> str | None:
-    """The title that a session's first message carries; anybody may have written anything there."""
+    """The title in a session's first message; the value is not trusted."""
     try:
         found = message_of(row.body).metadata.get(TITLE)
     except Corrupt:
         return None
-    return found[:_LONGEST] if isinstance(found, str) and found else None
+    return found[:_MAX_LINE_CHARS] if isinstance(found, str) and found else None
 
 
-# --- finding one by its digest
+# --- lookup by digest
 
 
 async def sessions_with_digest(storage: Storage, digits: str, *, limit: int) -> list[Session]:
-    """The sessions whose digest begins so; none where these are no digits of one."""
+    """The sessions whose digest starts with these hex digits; none if they are not hex digits."""
     digits = digits.lower()
     if not 0 < len(digits) <= _DIGEST or not set(digits) <= _HEXADECIMAL:
         return []
-    # Everything above the digest itself and below its successor; the digest itself is above its
-    # predecessor.
+    # The lower bound is the predecessor of the digits, followed by a character above "f".
     before = f"{int(digits, 16) - 1:0{len(digits)}x}g" if int(digits, 16) else ""
     found = await storage.sessions(limit=limit, after=before)
     return [session for session in found if session.identity.digest.startswith(digits)]

@@ -1,4 +1,4 @@
-"""What a history is in the middle of, apart from what is stored."""
+"""The state of an open history, apart from what is stored."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from dragoman.history.unsaved_changes import Pending
 
 
 class State:
-    """The changes of a history that are not stored; one for all who look at it (`with_hooks`)."""
+    """The unsaved changes and caches of a history, shared with those made by `with_hooks`."""
 
     def __init__(self, *, owns_storage: bool) -> None:
         self.pending = Pending()
         self.has_grown = False
-        """Whether something was added since the window was last cut."""
+        """Whether messages were added since the last truncation."""
         self.cuts: dict[Key, Cut] = {}
-        """Cuts that can't be stored yet, since they were made over what is not saved."""
+        """Cuts that can't be stored yet, because they cover unsaved messages."""
         self.live: dict[Key, Live] = {}
-        """The windows that were asked for last."""
+        """The most recently used windows."""
         self.sizes = Sizes()
-        """What messages were estimated at."""
+        """The estimated sizes of messages."""
         self.is_open = False
-        """Whether the store was opened, for `async with`."""
+        """Whether the store has been opened, for `async with`."""
         self.owns_storage = owns_storage
-        """Whether the store is to be closed with the history, and has not been."""
+        """Whether the store has to be closed with the history, and has not been yet."""
         self.known: dict[Key, Cut] = {}
-        """The cuts that are stored, as last seen."""
+        """The stored cuts, as last read."""
         self.written: bytes | None = None
-        """The stored form of the cuts, as last written here."""
+        """The stored form of the cuts, as last written by this history."""
         self._read: tuple[bytes | None, bytes | None] = None, None
 
     def remembered(self, session: Session | None) -> dict[Key, Cut]:
-        """The cuts that a session has stored; read when they have changed."""
+        """The cuts stored in a session; parsed again only if they have changed."""
         raw = (None, None) if session is None else (session.windows, session.window)
         if raw != self._read:
             self.known, self._read = remembered_cuts.read(session), raw

@@ -1,7 +1,7 @@
-"""Where histories are kept, by URL.
+"""Opens storage backends by URL.
 
 `sqlite:///chats.db` (relative; `sqlite:////var/chats.db` is absolute), `postgresql://…`,
-`redis://…`, `file:///var/chats` (a directory), `memory:`. SQLite and files take
+`redis://…`, `file:///var/chats` (a directory), `memory:`. SQLite and files support
 `?durability=power`.
 """
 
@@ -23,28 +23,28 @@ VARIABLE = "DRAGOMAN_HISTORY"
 
 
 def storage_at(place: StoragePlace, *, blocking: bool = False) -> tuple[Storage, bool]:
-    """The backend at a place, not opened yet, and whether it was made here."""
+    """Returns the backend for a URL, not opened yet, and whether it was created here."""
     if place is None:
         place = os.environ.get(VARIABLE) or f"sqlite:///{default_file()}"
     if isinstance(place, str):
         return _from_url(place, blocking=blocking), True
     if not isinstance(place, Sequence):
         if not (hasattr(place, "append") and hasattr(place, "session")):
-            msg = f"a store is a URL, a backend, or a list of them, not {type(place).__name__}"
+            msg = f"storage must be a URL, a backend, or a list of them, not {type(place).__name__}"
             raise InvalidInputError(msg)
         return place, False
     if isinstance(place, (bytes, bytearray, memoryview)):
-        msg = "a store's URL is a str, not bytes"
+        msg = "the URL of a store must be a str, not bytes"
         raise InvalidInputError(msg)
     if not place:
-        msg = "a chain of stores needs at least one"
+        msg = "a chain of stores needs at least one store"
         raise InvalidInputError(msg)
     members = [storage_at(each, blocking=blocking) for each in place]
     if len(members) == 1:
         return members[0]
     from dragoman.history.storage.chain import ChainStorage
 
-    # A chain that was made here is closed here, with the members that were.
+    # A chain created here is closed here, with those of its members that were created here.
     owned = [member for member, made in members if made]
     return ChainStorage(*(member for member, _ in members), owned=owned), True
 
@@ -70,7 +70,7 @@ async def open_storage(place: StoragePlace = None) -> AsyncGenerator[Storage]:
 
 
 def default_file() -> Path:
-    """The file in the user's data directory."""
+    """The default file, in the user's data directory."""
     home = Path.home()
     if sys.platform == "darwin":
         folder = home / "Library" / "Application Support"
@@ -89,12 +89,12 @@ def _from_url(url: str, *, blocking: bool) -> Storage:
     make = _MAKERS.get(parts.scheme)
     if make is None:
         known = ", ".join(sorted(_MAKERS))
-        msg = f"a store's URL begins with one of {known}: as in sqlite:///chats.db"
+        msg = f"the URL of a store must start with one of {known}, such as sqlite:///chats.db"
         raise ConfigError(msg)
     return make(url, parts, blocking)
 
 
-def _memory(_url: str, _parts: SplitResult, _blocking: bool) -> Storage:  # noqa: FBT001 - a row of the table below
+def _memory(_url: str, _parts: SplitResult, _blocking: bool) -> Storage:  # noqa: FBT001 - in _MAKERS
     return MemoryStorage()
 
 
@@ -103,7 +103,7 @@ def _sqlite(_url: str, parts: SplitResult, blocking: bool) -> Storage:  # noqa: 
 
     path = unquote(parts.path).removeprefix("/")
     if not path or parts.netloc:
-        msg = "a SQLite store is named sqlite:///file or sqlite:////absolute/file"
+        msg = "the URL of a SQLite store must be sqlite:///file or sqlite:////absolute/file"
         raise ConfigError(msg)
     return SQLiteStorage(path, blocking=blocking, **_options(parts, "durability"))  # type: ignore[arg-type]  # checked there
 
@@ -113,7 +113,7 @@ def _files(_url: str, parts: SplitResult, blocking: bool) -> Storage:  # noqa: F
 
     path = unquote(parts.path)
     if not path or parts.netloc not in {"", "localhost"}:
-        msg = "a store of files is named file:///directory"
+        msg = "the URL of a file store must be file:///directory"
         raise ConfigError(msg)
     return FileStorage(path, blocking=blocking, **_options(parts, "durability"))  # type: ignore[arg-type]  # checked there
 
@@ -136,7 +136,7 @@ def _redis(_url: str, parts: SplitResult, _blocking: bool) -> Storage:  # noqa: 
 def _options(parts: SplitResult, *known: str) -> dict[str, str]:
     given = parse_qs(parts.query)
     if set(given) - set(known):
-        msg = f"a {parts.scheme} store takes only these options: {', '.join(known)}"
+        msg = f"a {parts.scheme} store supports only these options: {', '.join(known)}"
         raise ConfigError(msg)
     return {name: values[-1] for name, values in given.items()}
 

@@ -1,4 +1,4 @@
-"""Between messages and a backend: encoding, loading, what is broken, what is uncertain."""
+"""`Keeper`: loads and stores the messages of a session; tracks damage and uncertain writes."""
 
 from __future__ import annotations
 
@@ -34,45 +34,46 @@ from dragoman.tracing.spans import history_step
 _log = logging.getLogger("dragoman.history")
 PINNED = "pinned"
 BEGUN = "begun"
-"""In the metadata of tool messages: the ids of calls that were begun, and may have no result."""
+"""In the metadata of tool messages: the ids of calls that were started and may have no result."""
 _ALWAYS_KEPT = (PINNED, BEGUN)
-_MISSING = 0  # in place of a number: the first message has 1
-_SEALED = "the conversation is encrypted: open its store through a SealedStorage, with its keys"
+_MISSING = 0  # used as a sequence number; the first message has 1
+_SEALED = "the conversation is encrypted; open its store through SealedStorage, with its keys"
 
 
 class Damaged(msgspec.Struct, frozen=True):
-    """A stored message that can't be read. It stays where it is; the rest loads without it.
+    """A stored message that can't be read. It stays in the store; the rest is loaded without it.
 
-    For messages that are gone altogether, `seq` is 0 and the `reason` says how many they are.
+    If messages are missing altogether, `seq` is 0 and `reason` tells how many.
     """
 
     seq: int
     id: str
     where: str
-    """The store and the session, by its digest."""
+    """The store and the digest of the session."""
     reason: str
+    """What is wrong with it."""
 
     def __repr__(self) -> str:
         return f"Damaged({f'message {self.seq}: ' * (self.seq > 0)}{self.reason})"  # without its id
 
-    def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich takes any iterable
+    def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich accepts any iterable
         return iter((self.seq, self.reason))
 
 
 class _Loaded(msgspec.Struct):
-    """A path as it was read, at a version of its session."""
+    """The loaded messages of a branch, at a version of the session."""
 
     version: int
     branch: int
-    created_at: float  # a session that was deleted and made anew counts its versions anew
+    created_at: float  # a session that is deleted and created again restarts its versions
     messages: Messages
 
 
-_MOST_CHANGES = 256
+_MAX_CHANGES = 256
 
 
 class Change(msgspec.Struct, frozen=True):
-    """What one write of this history did."""
+    """What one write of this history changed."""
 
     branch: int
     added: Sequence[Message] = ()
@@ -81,7 +82,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Keeper:
-    """One session in one backend, on one branch."""
+    """A session in a backend, on one of its branches."""
 
     def __init__(self, identity: SessionIdentity, storage: Storage, *, store_meta: bool) -> None:
         self.identity = identity
@@ -95,43 +96,43 @@ class Keeper:
         self._store_meta = store_meta
         self._loaded: _Loaded | None = None
         self._created_at = 0.0
-        # The latest of our own writes, by the version that they made: who is up to date with the
-        # one before need not read again.
+        # Our own latest writes, by the version they created: a cache at the previous version can be
+        # updated from them without reading again.
         self._changes: dict[int, Change] = {}
-        # Ids of writes that failed in a way that leaves open whether they happened.
+        # Ids of messages whose write failed without telling whether it happened.
         self._uncertain: set[str] = set()
 
     @property
     def storage(self) -> Storage:
-        """The backend; raises where it can't be used any more."""
+        """The backend; raises if the history is closed."""
         self.expect_usable()
         return self._storage
 
     def expect_usable(self) -> None:
-        """Raise where it is closed, or somebody else's."""
+        """Raises if the history is closed, or was opened in another process."""
         if self.is_closed:
-            msg = "the history is closed; open it again to use it"
+            msg = "the history is closed; open it again"
             raise StoreError(msg)
-        if not self.is_at_home:
+        if not self.is_in_own_process:
             msg = (
-                "the history was opened in another process, before a fork, and its connections"
-                " are that one's; open it again here"
+                "the history was opened in another process before a fork, and can't share its"
+                " connections; open it again in this process"
             )
             raise StoreError(msg)
 
     @property
-    def is_at_home(self) -> bool:
-        """Whether this is the process that it was made in."""
+    def is_in_own_process(self) -> bool:
+        """Whether this is the process in which it was opened."""
         return self._process == getpid()
 
     # --- reading
 
     async def session(self) -> Session | None:
-        """The session now. A branch that went with a clearing gives way to the first one."""
+        """Reads the session. If a `clear` has removed the branch, moves to the main one."""
         session = await self.storage.session(self.identity)
         self.version = 0 if session is None else session.version
         created_at = 0.0 if session is None else session.created_at
-        if created_at != self._created_at:  # another session: it counts its versions anew
+        if created_at != self._created_at:  # a new session, which restarts its versions
             self._changes.clear()
             self._created_at = created_at
         if self.branch != MAIN and not _has_branch(session, self.branch):
@@ -139,7 +140,7 @@ class Keeper:
         return session
 
     def is_current(self, session: Session | None) -> bool:
-        """Whether what was loaded is what is stored."""
+        """Whether the loaded messages are up to date."""
         held = self._loaded
         return (
             held is not None
@@ -151,14 +152,14 @@ class Keeper:
 
     @history_step("read")
     async def stored(self, session: Session | None) -> Messages:
-        """All messages of the branch, read anew where somebody wrote in the meantime."""
+        """All messages of the branch; read again if another writer has changed the session."""
         if session is None:
             return Messages()
         held = self._loaded
         if held is None or not self.is_current(session):
             branch = self.branch
             rows = await read_path(self.storage, self.identity, stretches(session, branch))
-            # Messages that came in while reading belong to a later version: not remembered.
+            # Messages that arrived while reading belong to a later version; don't cache them.
             rows = [row for row in rows if row.seq <= session.last_seq]
             await self._report_missing(session, rows)
             messages = Messages.wrapping(self.decoded(rows))
@@ -167,7 +168,7 @@ class Keeper:
         return held.messages
 
     def changes(self, version: int, now: int) -> list[Change] | None:
-        """What was written between two versions; None where others wrote, or it is long ago."""
+        """Our writes between two versions; `None` if others wrote too, or they are too old."""
         if now - version > len(self._changes):
             return None
         found = [self._changes.get(each) for each in range(version + 1, now + 1)]
@@ -176,7 +177,7 @@ class Keeper:
 
     def _changed(self, version: int, change: Change) -> None:
         self._changes[version] = change
-        if len(self._changes) > _MOST_CHANGES:
+        if len(self._changes) > _MAX_CHANGES:
             del self._changes[next(iter(self._changes))]
 
     @history_step("read the end")
@@ -185,23 +186,23 @@ class Keeper:
         return self.decoded(await read_tail(self.storage, self.identity, await self.path(), count))
 
     async def path(self) -> list[Stretch]:
-        """The way to the branch's end. The first branch is its own: nobody need be asked."""
+        """The path to the end of the branch. For the main branch, the session is not needed."""
         if self.branch == MAIN:
             return [Stretch(MAIN, None)]
         return stretches(await self.session(), self.branch)
 
     async def row(self, id: str) -> Row:
-        """One stored message's row; raises `NotFound`."""
+        """The row of a message; raises `NotFound`."""
         row = await self.storage.row(self.identity, id)
         if row is None:
             raise NotFound(NO_MESSAGE)
         return row
 
     def decoded(self, given: Iterable[Row]) -> list[Message]:
-        """The messages in rows; those that can't be read are reported and left out.
+        """Decodes rows; reports and skips those that can't be read.
 
-        But where all of them are encrypted, the keys are missing: that is no empty conversation.
-        One that was altered says nothing about keys.
+        If all of them are encrypted, the keys are missing, and this raises instead of returning an
+        empty conversation. Altered rows are not taken as a sign of missing keys.
         """
         rows = list(given)
         messages: list[Message] = []
@@ -212,17 +213,17 @@ class Keeper:
                 self._report(row, str(error))
         if rows and not messages and all(map(_is_sealed_and_sound, rows)):
             raise ConfigError(_SEALED)
-        self._report_as_a_whole()
+        self._report_session_damage()
         return messages
 
-    def _report_as_a_whole(self) -> None:
-        """Tell what is wrong with the session beyond single messages."""
+    def _report_session_damage(self) -> None:
+        """Reports damage to the session as a whole."""
         reason = self._proving.problem_of(self.identity) if self._proving is not None else None
         if reason is not None:
             self._report(Row("", b"", 0.0, seq=_MISSING), reason)
 
     async def _report_missing(self, session: Session, rows: Sequence[Row]) -> None:
-        """Tell of messages that are gone, though nobody removed them."""
+        """Reports messages that are missing although nobody removed them."""
         if tally_of(session) is None:
             return
         found = await self.storage.count(self.identity) if session.forks else len(rows)
@@ -231,7 +232,7 @@ class Keeper:
             self.damaged.pop(_MISSING, None)
             return
         now = await self.storage.session(self.identity)
-        if now is not None and now.version == session.version:  # nobody wrote meanwhile
+        if now is not None and now.version == session.version:  # not changed in the meantime
             self._report(Row("", b"", 0.0, seq=_MISSING), reason)
 
     def _report(self, row: Row, reason: str) -> None:
@@ -242,19 +243,19 @@ class Keeper:
         if row.seq == _MISSING:
             _log.warning("%s is damaged: %s", where, reason)
         else:
-            _log.warning("message %d of %s is damaged and was left out: %s", row.seq, where, reason)
+            _log.warning("message %d of %s is damaged and was skipped: %s", row.seq, where, reason)
 
     # --- writing
 
     @history_step("append")
     async def append(self, messages: Iterable[Message], expected: int | None) -> list[Message]:
-        """Store messages at the end of the branch; returns them as stored.
+        """Stores messages at the end of the branch; returns them as stored.
 
-        One whose id the session holds already is stored under a new id: saying the same again is
-        saying it twice. But not where an earlier attempt to store it ended in doubt: then it is
-        there, and that is all that was wanted.
+        A message whose id is already in the session gets a new id, because the same message may be
+        added twice. The exception is a retry after an uncertain write: then the message is already
+        stored, and nothing more is needed.
         """
-        wanted = _with_ids_of_their_own(map(self.as_stored, messages))
+        wanted = _with_unique_ids(map(self.as_stored, messages))
         there: set[str] = set()
         while missing := [m for m in wanted if m.id not in there] if there else wanted:
             known = await self._tried(missing, expected)
@@ -268,24 +269,24 @@ class Keeper:
         return wanted
 
     async def _tried(self, messages: list[Message], expected: int | None) -> set[str] | None:
-        """None where they were stored; otherwise those of their ids that are there already."""
+        """Returns `None` if they were stored, otherwise those ids that already exist."""
         try:
             await self._append(messages, expected)
         except DuplicateIds as duplicates:
             known, error = set(duplicates.ids), Conflict(str(duplicates))
         except Conflict as conflict:
-            # What was written since may be just these messages, by an attempt that seemed to fail.
+            # An earlier attempt that seemed to fail may have written exactly these messages.
             known, error = set(), conflict
             if not all(message.id in self._uncertain for message in messages):
                 raise
         except NotFound:
             if self.branch == MAIN:
                 raise
-            self.branch = MAIN  # somebody cleared the session: it goes on there
+            self.branch = MAIN  # another writer cleared the session: continue on the main branch
             return set()
         else:
             return None
-        for message in messages:  # backends need not name more than one
+        for message in messages:  # backends may report only one of several duplicates
             if await self.storage.row(self.identity, message.id) is not None:
                 known.add(message.id)
         if not known:
@@ -301,7 +302,7 @@ class Keeper:
             )
         except (Conflict, NotFound):
             raise  # nothing was written
-        except BaseException:  # cancelled as well: the write may have happened
+        except BaseException:  # also when cancelled: the write may have happened
             self.doubt(messages)
             raise
         self._changed(appended.version, Change(branch, added=tuple(messages)))
@@ -312,22 +313,22 @@ class Keeper:
             and held.branch == branch
         ):
             held.version, held.messages = appended.version, held.messages.extend(messages)
-        # Several tasks may be at it: what is heard last is not always the latest.
+        # With several tasks, the last reply is not always the latest version.
         self.version = max(self.version, appended.version)
 
     def doubt(self, messages: Iterable[Message]) -> None:
-        """Adding these again must not store them twice: the caller was told of a failure."""
+        """Marks writes as uncertain: adding these messages again must not store them twice."""
         self._uncertain.update(message.id for message in messages)
 
     def doubts(self, id: str) -> bool:
-        """Whether adding a message of this id again would mean the same message."""
+        """Whether adding a message with this id again means the same message."""
         return id in self._uncertain
 
     @history_step("rewrite")
     async def rewrite(
         self, replaced: Mapping[str, Message], removed: Collection[str], expected: int | None
     ) -> set[str]:
-        """Replace and remove stored messages by id; returns the ids of those that are gone."""
+        """Replaces and removes stored messages by id; returns the ids that no longer exist."""
         gone: set[str] = set()
         while wanted := {*replaced, *removed} - gone:
             try:
@@ -350,7 +351,7 @@ class Keeper:
     def _rewrote(
         self, replaced: Mapping[str, Message], removed: Collection[str], gone: set[str]
     ) -> None:
-        """Bring what was loaded up to date: a round of tools need not read everything again."""
+        """Updates the loaded messages, so that a round of tool calls need not load them again."""
         new = {id: message for id, message in replaced.items() if id not in gone}
         old = frozenset(removed) - gone
         change = Change(self.branch, replaced=tuple(new.values()), is_removal=bool(old))
@@ -362,12 +363,12 @@ class Keeper:
             held.version = self.version
 
     async def clear(self, expected: int | None) -> None:
-        """Remove all messages, of all branches."""
+        """Removes all messages of all branches."""
         self.version = await self.storage.clear(self.identity, at=time(), expected=expected)
         self._reset()
 
     async def delete(self) -> bool:
-        """Remove the session; whether there was one."""
+        """Deletes the session; returns whether it existed."""
         was_there = await self.storage.delete(self.identity)
         self.version = 0
         self._reset()
@@ -380,7 +381,7 @@ class Keeper:
         self._uncertain.clear()
 
     def move(self, branch: int) -> None:
-        """Go to another branch. What was in doubt was so on the old one."""
+        """Moves to another branch. Uncertain writes concerned the old one."""
         self.branch = branch
         self._uncertain.clear()
 
@@ -391,7 +392,7 @@ class Keeper:
         return Entry(message.id, body_of(message), time(), model, counts)
 
     def as_stored(self, message: Message) -> Message:
-        """The message as it is stored: usage, and what we go by ourselves, is kept."""
+        """The message as stored: without metadata if so configured, except usage and our keys."""
         if self._store_meta or not message.metadata:
             return message
         usage = usage_of(message)
@@ -407,8 +408,8 @@ def _has_branch(session: Session | None, branch: int) -> bool:
     return session is not None and any(fork.number == branch for fork in session.forks)
 
 
-def _with_ids_of_their_own(messages: Iterable[Message]) -> list[Message]:
-    """The messages, each under an id that no other of them has."""
+def _with_unique_ids(messages: Iterable[Message]) -> list[Message]:
+    """The messages, with new ids for duplicates among them."""
     given = list(messages)
     if len(given) == 1:
         return given

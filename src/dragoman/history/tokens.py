@@ -1,9 +1,8 @@
-"""How many tokens a conversation takes: what providers reported, and estimates for the rest.
+"""Counts the tokens of a conversation: as reported by providers, and estimated for the rest.
 
-No tokenizer is asked: there is one for each family of models, most are secret, and they agree well
-enough on what is dear. A provider's own counting call can take the place of all this
-(`TokenCounter`). Estimates lean to the high side: too many tokens cost a little room, too few
-break the next call.
+No tokenizer is used: every model family has its own, most are not public, and they roughly agree. A
+provider's token counting API can be used instead (`TokenCounter`). Estimates are rather too high:
+too many tokens waste a little space, too few break the next request.
 """
 
 from __future__ import annotations
@@ -20,22 +19,22 @@ from dragoman.model.value import Value
 
 
 class TokenCounter(Protocol):
-    """Counts in place of `count`, such as a provider's own counting call; sync or async."""
+    """Counts tokens instead of `count`, such as with a provider's API; sync or async."""
 
     def __call__(self, messages: Sequence[Message], /) -> int | Awaitable[int]:
-        """The tokens of these messages."""
+        """Returns the number of tokens of these messages."""
         ...
 
 
 class Count(Value, frozen=True):
-    """The tokens of a conversation, and how much of that is known."""
+    """The tokens of a conversation, and how many of them are known."""
 
     total: int
     anchored: int = 0
-    """What a provider reported; 0 where none did, and everything is estimated."""
+    """Tokens reported by a provider; 0 if everything is estimated."""
     estimated: int = 0
     ratio: float = 1.0
-    """What this provider counted for each token of our estimate; `estimated` heeds it already."""
+    """Actual tokens per estimated token at this provider; already applied to `estimated`."""
 
     def _sizes(self) -> Iterator[str]:
         yield f"{self.anchored} reported"
@@ -50,12 +49,12 @@ class Around(NamedTuple):
 
     @property
     def size(self) -> Size:
-        """About what it costs."""
+        """The estimated size."""
         return size_of_parts(self.system) + size_of_tools(self.tools)
 
 
 def estimate(message: Message) -> int:
-    """About what a message costs in a prompt.
+    """The estimated tokens of a message in a prompt.
 
     >>> estimate(Message.user("What is the weather in Basel?"))
     12
@@ -64,7 +63,7 @@ def estimate(message: Message) -> int:
 
 
 def estimate_tools(tools: Iterable[AnyTool]) -> int:
-    """About what the definitions of tools cost in a prompt."""
+    """The estimated tokens of tool definitions in a prompt."""
     return size_of_tools(tools).total
 
 
@@ -75,15 +74,15 @@ def count(
     system: Sequence[Part] = (),
     before: Around | None = None,
 ) -> Count:
-    """The tokens of a list of messages as it was and would be sent.
+    """Counts the tokens of messages in a prompt.
 
     >>> from dragoman.model.usage import Usage
     >>> count([Message.user("hi"), Message.assistant("ho", usage=Usage(90, 10))]).total
     100
 
-    An answer's `usage` says what everything up to it cost, the tools and the system prompt too.
-    The latest that can be true is the anchor; what came after it is estimated. `before` is what
-    was sent with the messages when that answer was given, if it was not these tools and system.
+    The `usage` of a response covers everything up to it, including tools and system prompt. The
+    latest plausible one is the anchor; the messages after it are estimated. `before` is what was
+    sent with the messages at that time, if it differs from these tools and system instructions.
     """
     around = size_of_parts(system) + size_of_tools(tools)
     then = around if before is None else before.size
@@ -93,7 +92,7 @@ def count(
 def count_measured(
     measured: Measured, *, now: Size, then: Size, cover: Cover = ALL_REPORTS
 ) -> Count:
-    """As `count`, of messages whose sizes are known, and by the reports that are about them."""
+    """Like `count`, for messages with known sizes, using the reports that apply to them."""
     counted = measured.counted(then, now, cover)
     if counted.anchor is None:
         total = (counted.rest + now).total

@@ -1,4 +1,4 @@
-"""Histories as lines of JSON, out of a store and into another."""
+"""Exports and imports histories as lines of JSON."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _PAGE = 500
 OnConflict = Literal["fail", "skip", "replace"]
 _WAYS = ("fail", "skip", "replace")
 _TRIES = 16
-_HEAD = 64  # bytes of a line in which its kind stands
+_HEAD = 64  # bytes at the start of a line that contain its kind
 
 
 class Imported(msgspec.Struct):
-    """What an import did."""
+    """The result of an import."""
 
     sessions: int = 0
     messages: int = 0
     skipped: int = 0
-    """Sessions that were there already."""
+    """Sessions that already existed and were skipped."""
     problems: list[str] = msgspec.field(default_factory=list)
-    """Lines that could not be read, by number: everything else came in."""
+    """Lines that could not be read, by number; everything else was imported."""
 
 
 async def every_session(
     storage: Storage, which: Filter = EVERYTHING, *, page: int = _PAGE
 ) -> AsyncIterator[Session]:
-    """All sessions, a page at a time."""
+    """Iterates over all sessions, page by page."""
     after = ""
     while sessions := await storage.sessions(which, limit=page, after=after):
         for session in sessions:
@@ -44,25 +44,25 @@ async def every_session(
 
 
 async def every_row(storage: Storage, session: Session) -> AsyncIterator[Row]:
-    """All rows of all branches of a session, a page at a time."""
+    """Iterates over all rows of all branches of a session, page by page."""
     for branch in (MAIN, *(fork.number for fork in session.forks)):
         after = 0
         while rows := await storage.rows(session.identity, branch=branch, after=after, limit=_PAGE):
             for row in rows:
                 yield row
-            if rows[-1].seq <= after:  # damaged: numbers in no order must not be read for ever
+            if rows[-1].seq <= after:  # damaged: unordered numbers must not cause an endless loop
                 break
             after = rows[-1].seq
 
 
 async def export(storage: Storage, which: Filter = EVERYTHING) -> AsyncIterator[bytes]:
-    """The sessions as lines, each session before its messages; see `dragoman.history.records`.
+    """Exports sessions as lines, each session before its messages; see `dragoman.history.records`.
 
-    Messages come out byte for byte as they are stored: encrypted ones stay so, unless the store
-    was opened with its keys. Raises `Corrupt` at a session whose numbers are damaged.
+    Messages are exported byte for byte as stored: encrypted ones stay encrypted, unless the store
+    was opened with its keys. Raises `Corrupt` for a session whose counters are damaged.
     """
     async for session in every_session(storage, which):
-        tally_of(session)  # what is damaged is not exported as if it were whole
+        tally_of(session)  # raises if it is damaged, rather than exporting it as complete
         yield session_line(_with_sound_windows(session))
         async for row in every_row(storage, session):
             if row.seq <= session.last_seq:  # later ones belong to a later version
@@ -70,7 +70,7 @@ async def export(storage: Storage, which: Filter = EVERYTHING) -> AsyncIterator[
 
 
 def _with_sound_windows(session: Session) -> Session:
-    """The session; a damaged window would make its whole line unreadable, and can be made anew."""
+    """The session without damaged windows, which would make the whole line unreadable."""
     damaged = [
         name
         for name in ("window", "windows", "seal")
@@ -90,16 +90,16 @@ def _is_json(raw: bytes) -> bool:
 async def import_lines(
     storage: Storage, lines: Iterable[JsonText], *, on_conflict: OnConflict = "fail"
 ) -> Imported:
-    """Put exported sessions into a store.
+    """Imports exported sessions into a store.
 
-    A session that is there already stays as it is and ends the import (`fail`), is passed over
-    (`skip`), or gives way (`replace`). Lines that can't be read are reported; the rest comes in.
+    If a session already exists, the import raises (`fail`), skips it (`skip`) or replaces it
+    (`replace`). Lines that can't be read are reported; everything else is imported.
     """
     if on_conflict not in _WAYS:
-        msg = f"on_conflict is one of {', '.join(_WAYS)}"
+        msg = f"on_conflict must be one of {', '.join(_WAYS)}"
         raise InvalidInputError(msg)
     if isinstance(lines, (str, bytes, bytearray, memoryview)) or not isinstance(lines, Iterable):
-        msg = f"an import takes lines, as a file gives them, not {type(lines).__name__}"
+        msg = f"lines must be an iterable of lines, such as a file, not {type(lines).__name__}"
         raise InvalidInputError(msg)
     report = Imported()
     session: Session | None = None
@@ -117,7 +117,7 @@ async def import_lines(
         if isinstance(value, Row):
             rows.append(value)
         elif value is not None or not _is_of_row(text):
-            # Messages after a session that can't be read must not become another's.
+            # Messages after an unreadable session must not be added to another one.
             await _put(storage, session, rows, on_conflict, report)
             session, rows = value, []
     await _put(storage, session, rows, on_conflict, report)
@@ -130,7 +130,7 @@ def _text(line: Any) -> bytes:
 
 
 def _is_of_row(line: bytes) -> bool:
-    """Whether a line that can't be read was a message's."""
+    """Whether an unreadable line was a message."""
     return b'"Record"' in line[:_HEAD]
 
 
@@ -143,7 +143,7 @@ async def _put(
 ) -> None:
     if session is None:
         if rows:
-            report.problems.append(f"{len(rows)} messages come without a session")
+            report.problems.append(f"{len(rows)} messages without a session")
         return
     session = _with_sound_branches(session, report)
     sound = _sound(session, rows, report)
@@ -156,11 +156,11 @@ async def _put(
 
 
 def _with_new_tally(session: Session, rows: int, report: Imported) -> Session:
-    """The session, to be counted anew where it goes; what is missing of it is reported."""
+    """Resets the session's counters, which the target recomputes; reports missing rows."""
     try:
         problem = missing_rows(session, rows)
     except Corrupt:
-        problem = "its numbers are damaged"
+        problem = "its counters are damaged"
     if problem is not None:
         report.problems.append(f"session {session.identity.digest}: {problem}")
     return msgspec.structs.replace(session, chain=None)
@@ -169,24 +169,24 @@ def _with_new_tally(session: Session, rows: int, report: Imported) -> Session:
 async def _restored(
     storage: Storage, session: Session, rows: list[Row], on_conflict: OnConflict
 ) -> bool:
-    """Whether the session took its place; False where one that is there stays."""
+    """Restores a session; returns `False` if an existing one was kept."""
     for _ in range(_TRIES):
         there = await storage.session(session.identity)
         if there is not None and on_conflict == "fail":
-            msg = "a session of the import is in the store already; skip it or replace it"
+            msg = "a session of the import already exists in the store; skip or replace it"
             raise Conflict(msg)
         if there is not None and on_conflict == "skip":
             return False
-        # In one step: what is there gives way only to what is whole. It has to be newer for that.
+        # Atomically: an existing session is replaced only by a complete, newer one.
         newer = max(session.version, 1 if there is None else there.version + 1)
         if await storage.restore(msgspec.structs.replace(session, version=newer), rows):
-            return True  # otherwise somebody was quicker: look again
-    msg = "somebody keeps writing to a session that is to be replaced; try again"
+            return True  # otherwise another writer was faster: check again
+    msg = "a session to be replaced is being written to; try again"
     raise Conflict(msg)
 
 
 def _with_sound_branches(session: Session, report: Imported) -> Session:
-    """The session without branches that come from nowhere, or from themselves."""
+    """Drops branches without a valid parent."""
     session = msgspec.structs.replace(session, last_seq=max(session.last_seq, 0))
     sound: dict[int, Fork] = {}
     for fork in sorted(session.forks, key=lambda fork: fork.number):
@@ -195,13 +195,13 @@ def _with_sound_branches(session: Session, report: Imported) -> Session:
         if is_new and is_rooted and 0 <= fork.at <= session.last_seq:
             sound[fork.number] = fork
         else:
-            report.problems.append(f"branch {fork.number} of a session leads nowhere")
+            report.problems.append(f"branch {fork.number} of a session has no valid parent")
     active = session.active if session.active in sound else MAIN
     return msgspec.structs.replace(session, forks=tuple(sound.values()), active=active)
 
 
 def _sound(session: Session, rows: list[Row], report: Imported) -> list[Row]:
-    """The rows that can stand in the session: on a branch of it, each id and number once."""
+    """The rows on a valid branch, each id and sequence number once; reports the others."""
     branches = {MAIN, *(fork.number for fork in session.forks)}
     seen: set[object] = set()
     sound: list[Row] = []
@@ -211,5 +211,5 @@ def _sound(session: Session, rows: list[Row], report: Imported) -> list[Row]:
             sound.append(row)
             seen |= {row.id, row.seq}
         else:
-            report.problems.append("a message has no place of its own in its session")
+            report.problems.append("a message has no valid, unique position in its session")
     return sound

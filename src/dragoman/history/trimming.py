@@ -1,4 +1,4 @@
-"""Cutting what a history sends, when it is sent and when it is saved."""
+"""`Trimmer`: truncates the windows of a history, when they are sent and when it is saved."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dragoman.model.requests import AnyTool
 
 
 class Trimmer:
-    """What of a history is left out of its windows."""
+    """Decides which messages are omitted from the windows of a history."""
 
     def __init__(
         self, keeper: Keeper, config: ChatHistoryConfig, calls: Calls, state: State
@@ -41,7 +41,7 @@ class Trimmer:
         self._state = state
 
     def forget(self) -> None:
-        """Begin anew, with what is stored."""
+        """Drops unsaved cuts and cached windows."""
         self._state.cuts.clear()
         self._state.live.clear()
 
@@ -53,13 +53,13 @@ class Trimmer:
         tools: tuple[AnyTool, ...],
         system: tuple[AnyPart, ...],
     ) -> Window:
-        """The messages that fit into so many tokens, as a model gets them."""
+        """The messages that fit into `size` tokens, for a model."""
         session = await self._keeper.session()
         limit = max(size - self._config.reserved_for_completion, 0)
         key = Key.of(self._keeper.branch, model, limit)
         self._state.remembered(session)
         room = self._room(key, limit, tools, system)
-        live = self._followed(session, pending, key)
+        live = self._cached_window(session, pending, key)
         window = live.fitting(room) if live is not None and self._is_predictable else None
         if window is not None:
             return window
@@ -80,7 +80,7 @@ class Trimmer:
         return shown(found, new, at)
 
     async def pinned(self, pending: Pending) -> None:
-        """Take into the windows what has been pinned of what was left out of them."""
+        """Adds pinned messages to windows that omit them."""
         session = await self._keeper.session()
         remembered = self._cuts(session, pending)
         own = {k: cut for k, cut in remembered.items() if k.branch == self._keeper.branch}
@@ -93,7 +93,7 @@ class Trimmer:
             await self._keep(pending, changed)
 
     async def saved(self) -> None:
-        """Store the cuts that were made before the messages were stored."""
+        """Stores the cuts that were made before the messages were stored."""
         made = dict(self._state.cuts)
         if made:
             await self._keep(Pending(), made)
@@ -102,12 +102,12 @@ class Trimmer:
                     del self._state.cuts[key]
 
     async def at_save(self, pending: Pending) -> None:
-        """Cut the window; with `delete_truncated`, remove what was left out of the store."""
-        if await self._fits_surely():
+        """Truncates the window; with `delete_truncated`, deletes the omitted messages."""
+        if await self._fits_by_usage():
             return
         session = await self._keeper.session()
         key = Key.of(self._keeper.branch, None, self._config.limit)
-        if not self._config.delete_truncated and self._is_unasked(session, pending, key):
+        if not self._config.delete_truncated and self._is_unused(session, pending, key):
             return
         messages, start = await self._uncut(session, pending, key)
         if not messages:
@@ -117,7 +117,7 @@ class Trimmer:
         try:
             new = await self._cut(messages, start, key, room)
         except ContextTooSmall:
-            # Between turns nothing has to be sent yet. Room is made all the same.
+            # Between turns nothing has to be sent yet. Surplus messages are deleted all the same.
             if self._config.delete_truncated:
                 await self._make_room(session, pending, start)
             return
@@ -125,7 +125,7 @@ class Trimmer:
             return
         surplus: list[str] = []
         if self._config.delete_truncated:
-            # A window may have left out what is still stored: that goes now.
+            # A window may omit messages that are still stored: delete them now.
             surplus = await self._surplus(session, pending, new.rest_of(messages).messages)
             if new == start and not surplus:
                 return
@@ -133,27 +133,27 @@ class Trimmer:
         made = {key: new}
         if self._config.delete_truncated:
             await self._remove(surplus)
-            made[Key(key.branch)] = new  # of what was deleted, its notes are all that is left
+            made[Key(key.branch)] = new  # its notes are all that is left of deleted messages
         await self._keep(pending, made)
         await self._calls.hook(self._config.after_truncate, new.apply(messages))
 
-    # --- what is remembered
+    # --- remembered cuts
 
     def _cuts(self, session: Session | None, pending: Pending) -> dict[Key, Cut]:
-        """The cuts that are stored, and those that will be."""
+        """The stored cuts, and those that will be stored."""
         stored = {} if pending.cleared else self._state.remembered(session)
         return {**stored, **self._state.cuts}
 
-    def _is_unasked(self, session: Session | None, pending: Pending, key: Key) -> bool:
-        """Whether only other windows are asked for: then this one need not be made at a save."""
+    def _is_unused(self, session: Session | None, pending: Pending, key: Key) -> bool:
+        """Whether only other windows are in use, so that this one is not needed when saving."""
         asked = {each for each in self._cuts(session, pending) if each.limit is not None}
         asked = {each for each in (*asked, *self._state.live) if each.branch == key.branch}
         return bool(asked) and key not in asked
 
-    def _followed(self, session: Session | None, pending: Pending, key: Key) -> Live | None:
-        """The window that was sent last, with what has come since, if that can be told.
+    def _cached_window(self, session: Session | None, pending: Pending, key: Key) -> Live | None:
+        """The cached window with the changes since, if they are known.
 
-        Costs what has come since, whatever the length of the history.
+        The cost depends on the changes, not on the length of the history.
         """
         live = self._state.live.get(key)
         if live is None or session is None or pending:
@@ -164,7 +164,7 @@ class Trimmer:
         return live
 
     def _is_up_to_date(self, live: Live, session: Session, key: Key) -> bool:
-        """Whether nobody has moved the cut."""
+        """Whether the cut has not been changed by another writer."""
         if live.windows == session.windows:
             return True
         remembered = self._state.remembered(session)
@@ -175,7 +175,7 @@ class Trimmer:
 
     @property
     def _is_predictable(self) -> bool:
-        """Whether a window that fits by reports and estimates is sent as it is."""
+        """Whether a window that fits according to reports and estimates is sent unchanged."""
         return self._config.token_counter is None and acts_when_exceeded(self._strategy)
 
     def _remember(self, key: Key, live: Live, *, moved: bool) -> None:
@@ -183,13 +183,13 @@ class Trimmer:
             live.windows = self._state.written
         self._state.live.pop(key, None)
         self._state.live[key] = live
-        if len(self._state.live) > remembered_cuts.MOST:
+        if len(self._state.live) > remembered_cuts.MAX_CUTS:
             del self._state.live[next(iter(self._state.live))]
 
     async def _uncut(
         self, session: Session | None, pending: Pending, key: Key
     ) -> tuple[Messages, Cut]:
-        """The messages that a window is made of, and the cut that was made of them before."""
+        """The messages that a window is made from, and the cut previously made from them."""
         remembered = self._cuts(session, pending)
         own = remembered.get(key)
         if own is not None:
@@ -201,18 +201,18 @@ class Trimmer:
         return messages, NOTHING_CUT if left is None else remembered_cuts.uncovered(left, messages)
 
     async def _keep(self, pending: Pending, made: dict[Key, Cut]) -> None:
-        """Remember cuts; where several do so at once, the last one's word counts."""
+        """Stores cuts; with concurrent writers, the last one wins."""
         if pending:
             self._state.cuts.update(made)
             return
-        with suppress(NotFound):  # somebody deleted the session: there is nothing to cut
+        with suppress(NotFound):  # the session was deleted: there is nothing to cut
             remembered = self._state.remembered(await self._keeper.session())
             for key, cut in made.items():
                 remembered = remembered_cuts.with_cut(remembered, key, cut)
             self._state.written = remembered_cuts.written(remembered)
             await self._keeper.storage.keep_windows(self._keeper.identity, self._state.written)
 
-    # --- cutting
+    # --- truncation
 
     def _room(
         self,
@@ -238,14 +238,14 @@ class Trimmer:
         return await running
 
     async def _cut_of(self, messages: Messages, start: Cut, key: Key, room: Room) -> Cut:
-        taken = await self._taken_over(messages, start, key, room)
+        taken = await self._reused_cut(messages, start, key, room)
         return taken or await truncate_into(room, messages, self._strategy, start)
 
-    async def _taken_over(self, messages: Messages, start: Cut, key: Key, room: Room) -> Cut | None:
-        """The cut of a smaller window, where that shows more than a cut made anew would.
+    async def _reused_cut(self, messages: Messages, start: Cut, key: Key, room: Room) -> Cut | None:
+        """The cut of a smaller window, if it shows more than a new cut would.
 
-        Cuts are made with room to spare: just after one was, the window of a smaller model, which
-        was cut some turns ago, may be the longer one.
+        Cuts leave some spare room. Directly after a cut, the window of a smaller model that was cut
+        some turns ago may therefore be the longer one.
         """
         slack: float | None = getattr(self._strategy, "slack", None)
         known = {**self._state.known, **self._state.cuts}
@@ -269,15 +269,15 @@ class Trimmer:
             return Callback(self._config.truncation_callback)
         return self._config.strategy or FitWindow()
 
-    async def _fits_surely(self) -> bool:
-        """Whether the latest usage says so: a long history need not be loaded to be sure."""
+    async def _fits_by_usage(self) -> bool:
+        """Whether the latest usage proves that it fits, without loading a long history."""
         if self._config.token_counter is not None:
             return False
         latest = await self._keeper.tail(1)
         used = usage_of(latest[0]) if latest else None
         return used is not None and 0 < used.total <= self._config.limit
 
-    # --- removing
+    # --- deletion
 
     async def _make_room(self, session: Session | None, pending: Pending, cut: Cut) -> None:
         messages = pending.over(await self._keeper.stored(session))
@@ -292,7 +292,7 @@ class Trimmer:
     async def _surplus(
         self, session: Session | None, pending: Pending, kept: Iterable[Message]
     ) -> list[str]:
-        """The ids of those that can be removed, of all but the messages that are kept."""
+        """The ids of deletable messages that are not among the kept ones."""
         ids = {message.id for message in kept}
         messages = pending.over(await self._keeper.stored(session))
         found = [message.id for message in messages if message.id not in ids]
@@ -303,12 +303,12 @@ class Trimmer:
             return
         await self._calls.hook(self._config.on_before_save)
         removed, version = await self._removable(surplus)
-        with suppress(Conflict):  # a branch may have been made of them: the next save will see
+        with suppress(Conflict):  # a branch may have been created from them: the next save will see
             await self._keeper.rewrite({}, removed, version)
         await self._calls.hook(self._config.on_after_save)
 
     async def _removable(self, ids: list[str]) -> tuple[list[str], int]:
-        """Those of the messages that no other branch goes through, at a version."""
+        """Those messages that no other branch contains, and the version this applies to."""
         session = await self._keeper.session()
         if session is None or not session.forks:
             return ids if session is not None else [], self._keeper.version
@@ -316,7 +316,7 @@ class Trimmer:
         return [id for id in ids if id in unshared], session.version
 
     async def _unshared(self, forks: Iterable[Fork]) -> set[str]:
-        """The ids of the branch's messages that no other branch goes through."""
+        """The ids of the branch's messages that no other branch contains."""
         branch = self._keeper.branch
         shared = max((fork.at for fork in forks if fork.parent == branch), default=0)
         rows = await self._keeper.storage.rows(self._keeper.identity, branch=branch, after=shared)

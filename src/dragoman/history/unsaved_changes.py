@@ -1,4 +1,4 @@
-"""What was changed and not yet saved (`autosave=False`)."""
+"""Changes that are not saved yet (`autosave=False`)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dragoman.model.messages import Message
 class Pending:
     """Changes on top of what is stored.
 
-    While some are being written, others may be made: what was written is taken off one by one.
+    More changes may be made while some are being written; each is dropped once written.
     """
 
     def __init__(self) -> None:
-        self.cleared: object | None = None  # a new object each time: was it cleared once more?
+        self.cleared: object | None = None  # a new object each time, to detect another clear
         self.added: dict[str, Message] = {}
         self.replaced: dict[str, Message] = {}
         self.removed: set[str] = set()
@@ -26,16 +26,16 @@ class Pending:
         return bool(self.cleared or self.added or self.replaced or self.removed)
 
     def knows(self, id: str) -> bool:
-        """Whether the message need not be looked for in the store."""
+        """Whether the message's state is known without asking the store."""
         return bool(self.cleared) or id in self.added or id in self.replaced or id in self.removed
 
     def clear(self) -> None:
-        """Everything is to go, also what was never saved."""
+        """Removes everything, including unsaved messages."""
         self.added, self.replaced, self.removed = {}, {}, set()
         self.cleared = object()
 
     def replace(self, message: Message) -> None:
-        """Another message is to stand in the place of the one with its id."""
+        """Replaces the message with the same id."""
         if message.id in self.added:
             self.added[message.id] = message
         elif self.cleared or message.id in self.removed:
@@ -44,7 +44,7 @@ class Pending:
             self.replaced[message.id] = message
 
     def remove(self, id: str) -> None:
-        """A message is to go."""
+        """Removes a message."""
         if id in self.added:
             del self.added[id]
         elif self.cleared or id in self.removed:
@@ -54,36 +54,36 @@ class Pending:
             self.removed.add(id)
 
     def over(self, stored: Sequence[Message]) -> Messages:
-        """What is stored, with the changes made."""
+        """The stored messages with the changes applied."""
         if not self:
             return stored if isinstance(stored, Messages) else Messages.wrapping(stored)
         changed = self.of_stored(stored)
-        # A write that failed may have happened all the same: what is there is not to be added.
+        # A failed write may have happened all the same: don't add those messages again.
         there = {message.id for message in changed} if self.added else set()
         added = (message for id, message in self.added.items() if id not in there)
         return Messages.wrapping((*changed, *added))
 
     def of_stored(self, stored: Sequence[Message]) -> list[Message]:
-        """As `over`, without what was added."""
+        """Like `over`, without added messages."""
         kept = () if self.cleared else (m for m in stored if m.id not in self.removed)
         return [self.replaced.get(message.id, message) for message in kept]
 
-    # --- what has been written
+    # --- after writing
 
     def did_clear(self, cleared: object) -> None:
-        """The store was cleared."""
+        """Drops the clear that was written."""
         if self.cleared is cleared:
             self.cleared = None
 
     def did_rewrite(self, replaced: Mapping[str, Message], removed: set[str]) -> None:
-        """These were replaced and removed."""
+        """Drops the replacements and removals that were written."""
         for id, message in replaced.items():
             if self.replaced.get(id) is message:
                 del self.replaced[id]
         self.removed -= removed
 
     def did_append(self, added: Mapping[str, Message]) -> None:
-        """These are stored now; what was done to them meanwhile is still to be done."""
+        """Drops the additions that were written; changes made to them meanwhile stay pending."""
         for id, message in added.items():
             present = self.added.pop(id, None)
             if present is None and not self.cleared:

@@ -1,4 +1,4 @@
-"""Calling what users wrote: hooks, strategies, counters."""
+"""Calls user code: hooks, strategies and token counters."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ Way = Literal["awaited", "inline", "on the loop"]
 
 
 class Calls:
-    """How a history calls the code of its users.
+    """How a history calls user code.
 
-    An async history awaits it. A blocking one runs either inline, in the caller's thread, where
-    nothing can be awaited, or on a loop in the background, which must not wait for code that may
-    call the history again: what can't be called where it is runs aside.
+    An async history awaits it. A blocking history runs either inline, in the caller's thread, where
+    nothing can be awaited, or on a background loop, which must not wait for code that may call the
+    history again. In those cases, the code runs aside (see `portal`).
     """
 
     def __init__(self, shown: Any) -> None:
         self.shown = shown
-        """The history as its user knows it: async, or the blocking twin."""
+        """The history that hooks receive: the async or the blocking one."""
         self.way: Way = "awaited"
 
     async def hook(self, hook: Hook | None, *arguments: Any) -> None:
-        """Call a hook, sync or async."""
+        """Calls a hook, sync or async."""
         if hook is None:
             return
         if self.way == "on the loop":
@@ -38,7 +38,7 @@ class Calls:
             await (result if self.way == "awaited" else self.run(_awaited(result)))
 
     async def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The result of a coroutine that calls, or is, code of the user's."""
+        """Runs a coroutine that calls user code."""
         if self.way == "inline":
             return portal.run_aside(coroutine)
         if self.way == "on the loop":

@@ -1,4 +1,4 @@
-"""The messages that a window is made of."""
+"""Loads the messages that a window is made from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dragoman.model.messages import Message
 
 
 async def uncut(keeper: Keeper, session: Session | None, pending: Pending, cut: Cut) -> Messages:
-    """The messages that a window is made of: all, or where most are cut, only the others."""
+    """The messages of a window: all of them, or only those that the cut keeps."""
     if not cut.first or keeper.is_current(session) or pending.cleared:
         return pending.over(await keeper.stored(session))
     path = await keeper.path()
@@ -26,14 +26,14 @@ async def uncut(keeper: Keeper, session: Session | None, pending: Pending, cut: 
     rows = [await keeper.storage.row(keeper.identity, id) for id in cut.kept]
     kept = [row for row in rows if row is not None and row.seq < first.seq and is_on(path, row)]
     rest = await read_path(keeper.storage, keeper.identity, path, after=first.seq - 1)
-    # What came in while reading belongs to a later version.
+    # Messages that arrived while reading belong to a later version.
     last = 0 if session is None else session.last_seq
     kept += [row for row in rest if row.seq <= last]
     return pending.over(keeper.decoded(kept))
 
 
 def with_pinned(cut: Cut, messages: Sequence[Message]) -> Cut:
-    """The cut of a whole history, with what has been pinned of what was left out."""
+    """The cut, adjusted to keep messages that have been pinned since."""
     place = cut.place_in(messages)
     if place is None:
         return cut

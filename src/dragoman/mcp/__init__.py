@@ -1,6 +1,6 @@
-"""The Model Context Protocol: servers whose tools an agent may use. Extra: `dragoman[mcp]`.
+"""Model Context Protocol: servers whose tools an agent can use. Extra: `dragoman[mcp]`.
 
-Names are resolved when first used.
+Names are imported on first use.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ __all__ = [
 
 def _expect_extra() -> None:
     if find_spec("mcp") is None:
-        msg = "dragoman.mcp needs the package mcp: pip install 'dragoman[mcp]'"
+        msg = "dragoman.mcp needs the mcp extra: pip install 'dragoman[mcp]'"
         raise ConfigError(msg)
 
 

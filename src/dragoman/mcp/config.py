@@ -1,4 +1,4 @@
-"""`mcp_servers`: servers from the JSON files that other programs have them in.
+"""`mcp_servers`: reads servers from the JSON files of other programs.
 
 Claude Desktop and Cursor (`mcpServers`), Claude Code (`.mcp.json`, with `${VAR:-default}`), and VS
 Code (`servers` and `inputs`, with comments and `${input:…}`).
@@ -21,11 +21,11 @@ from dragoman.model.jsontext import loads
 from dragoman.model.value import expect
 
 Inputs: TypeAlias = Mapping[str, str] | Callable[[str, str], str]
-"""The values of `${input:…}` by their ids, or a function of an input's id and description."""
+"""The values of `${input:…}` by id, or a function of an input's id and description."""
 
-_LARGEST = 1_000_000
-_MOST_SERVERS = 100
-_LONGEST_PREFIX = 32
+_MAX_FILE_BYTES = 1_000_000
+_MAX_SERVERS = 100
+_MAX_PREFIX = 32
 _TRANSPORTS = {
     "stdio": "stdio",
     "http": "http",
@@ -33,8 +33,8 @@ _TRANSPORTS = {
     "streamableHttp": "http",
     "sse": "sse",
 }
-_NO_JSON = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
+_COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII).fullmatch
 
@@ -46,16 +46,16 @@ def mcp_servers(
     workspace: str | PathLike[str] | None = None,
     **options: Unpack[ServerOptions],
 ) -> list[MCPServer]:
-    """The servers of a file, or of what such a file holds; `options` are for all of them.
+    """The servers in a file, or in its parsed content; `options` apply to all of them.
 
     ```python
     agent = Agent("anthropic:claude-sonnet-4-5", tools=mcp_servers(".mcp.json"))
     ```
 
-    Tools have the server's name before theirs, unless `prefix` says otherwise. Variables of the
-    environment and of the editor are filled in; `workspace` is `${workspaceFolder}`, by default the
-    current folder. Servers that are `disabled` are left out. Nothing is started yet. A file names
-    programs to run: read none that you would not run.
+    Tool names are prefixed with the server's name, unless `prefix` is given. Environment and editor
+    variables are substituted; `workspace` is `${workspaceFolder}`, by default the current
+    directory. Servers marked `disabled` are skipped. Nothing is started yet. Such a file names
+    programs to run: only read files that you trust.
     """
     document = dict(source) if isinstance(source, Mapping) else _read(source)
     servers, asked = _parts(document)
@@ -64,7 +64,7 @@ def mcp_servers(
     entries: Mapping[Any, Any] = servers
     for name, entry in entries.items():
         if not isinstance(name, str) or not isinstance(entry, Mapping):
-            msg = "in a file of MCP servers, each server is an object under its name"
+            msg = "in an MCP servers file, each server must be an object under its name"
             raise ConfigError(msg)
         if entry.get("disabled") is not True:
             found.append(_server(name, entry, variables, options))
@@ -76,22 +76,22 @@ def _read(source: str | PathLike[str]) -> dict[str, Any]:
     path = Path(source).expanduser()
     try:
         with path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
+            content = file.read(_MAX_FILE_BYTES + 1)
         text = content.decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        problem = getattr(error, "strerror", None) or "it is not text in UTF-8"
+        problem = getattr(error, "strerror", None) or "it is not UTF-8 text"
     else:
-        problem = "it is too large" if len(content) > _LARGEST else ""
+        problem = "it is too large" if len(content) > _MAX_FILE_BYTES else ""
         if not problem:
             return _parsed(text, path.name)
-    msg = f"the file of MCP servers `{path.name}` can't be read: {problem}"
+    msg = f"can't read the MCP servers file `{path.name}`: {problem}"
     raise ConfigError(msg)
 
 
 def _parsed(text: str, name: str) -> dict[str, Any]:
-    """JSON, and the comments and last commas that editors allow in it."""
-    plain = _NO_JSON.sub(lambda found: found[1] or " ", text)
-    plain = _LAST_COMMA.sub(lambda found: found[1] or "", plain)
+    """Parse JSON with the comments and trailing commas that editors allow."""
+    plain = _COMMENT.sub(lambda found: found[1] or " ", text)
+    plain = _TRAILING_COMMA.sub(lambda found: found[1] or "", plain)
     try:
         document = loads(plain)
     except InvalidInputError as error:
@@ -99,22 +99,22 @@ def _parsed(text: str, name: str) -> dict[str, Any]:
     else:
         if isinstance(document, dict):
             return document
-        problem = "it is no object"
-    msg = f"the file of MCP servers `{name}` is not what it should be: {problem}"
+        problem = "it is not a JSON object"
+    msg = f"the MCP servers file `{name}` is invalid: {problem}"
     raise ConfigError(msg)
 
 
 def _parts(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
-    """The servers, and the inputs that they ask for."""
+    """The servers, and the inputs that they declare."""
     inner = document.get("mcp")
     if isinstance(inner, Mapping) and "servers" in inner:
         document = inner  # VS Code's settings
     servers = document.get("mcpServers", document.get("servers"))
     if not isinstance(servers, Mapping):
-        msg = 'a file of MCP servers has them under "mcpServers", or "servers"'
+        msg = 'an MCP servers file must have the key "mcpServers" or "servers"'
         raise ConfigError(msg)
-    if len(servers) > _MOST_SERVERS:
-        msg = f"a file of MCP servers has {len(servers)} of them; {_MOST_SERVERS} are the limit"
+    if len(servers) > _MAX_SERVERS:
+        msg = f"the MCP servers file has {len(servers)} servers; the maximum is {_MAX_SERVERS}"
         raise ConfigError(msg)
     return servers, document.get("inputs")
 
@@ -122,7 +122,7 @@ def _parts(document: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
 def _server(
     name: str, entry: Mapping[str, Any], variables: _Variables, options: ServerOptions
 ) -> MCPServer:
-    given: ServerOptions = {"name": name, "prefix": alias(name)[:_LONGEST_PREFIX], **options}
+    given: ServerOptions = {"name": name, "prefix": alias(name)[:_MAX_PREFIX], **options}
     fields = _Fields(name, entry, variables)
     kind = fields.kind()
     if kind == "stdio":
@@ -141,7 +141,7 @@ def _server(
 
 
 class _Fields:
-    """The fields of one server, with their variables filled in."""
+    """The fields of one server, with their variables substituted."""
 
     def __init__(self, server: str, entry: Mapping[str, Any], variables: _Variables) -> None:
         self._server = server
@@ -149,40 +149,40 @@ class _Fields:
         self._variables = variables
 
     def kind(self) -> str:
-        """The transport: as it says, or by what it has."""
+        """The transport: as declared, or inferred from the fields."""
         said = self._entry.get("type")
         if said is not None:
             kind = _TRANSPORTS.get(said) if isinstance(said, str) else None
             if kind is None:
-                self.fail("its type is none of stdio, http and sse")
+                self.fail("type must be stdio, http or sse")
             return kind
         if "command" in self._entry:
             return "stdio"
         return "sse" if self.text("url").rstrip("/").endswith("/sse") else "http"
 
     def needed(self, field: str) -> str:
-        """A text that must be there."""
+        """A required string."""
         found = self.text(field)
         if not found:
-            self.fail(f"it has no {field}")
+            self.fail(f"{field} is missing")
         return found
 
     def text(self, field: str) -> str:
-        """A text, or none."""
+        """An optional string."""
         return self._filled(self._entry.get(field, ""), field)
 
     def texts(self, field: str) -> list[str]:
-        """A list of texts."""
+        """A list of strings."""
         found = self._entry.get(field) or []
         if not isinstance(found, (list, tuple)):
-            self.fail(f"{field} must be a list of texts")
+            self.fail(f"{field} must be a list of strings")
         return [self._filled(each, field) for each in found]
 
     def mapping(self, field: str) -> dict[str, str]:
-        """Texts by name; numbers and booleans are taken as they would be written."""
+        """Strings by name; numbers and booleans are converted."""
         found = self._entry.get(field) or {}
         if not isinstance(found, Mapping):
-            self.fail(f"{field} must be an object of texts")
+            self.fail(f"{field} must be an object of strings")
         return {
             str(name): self._filled(_written(value), field)
             for name, value in found.items()
@@ -190,7 +190,7 @@ class _Fields:
         }
 
     def env_file(self) -> dict[str, str]:
-        """What a file of variables says."""
+        """The variables in the `envFile`."""
         name = self.text("envFile")
         if not name:
             return {}
@@ -199,12 +199,12 @@ class _Fields:
         except (OSError, ValueError):
             lines = None
         if lines is None:
-            self.fail("its envFile can't be read")
+            self.fail("envFile can't be read")
         return dict(_assigned(line) for line in lines if _is_assignment(line))
 
     def _filled(self, value: Any, field: str) -> str:
         if not isinstance(value, str):
-            self.fail(f"{field} must hold texts")
+            self.fail(f"{field} must contain strings")
         try:
             return self._variables.filled(value)
         except ConfigError as error:
@@ -213,7 +213,7 @@ class _Fields:
 
     def fail(self, text: str) -> NoReturn:
         """Raise an error about this server."""
-        msg = f"the MCP server `{self._server}` in the file: {text}"
+        msg = f"the MCP server `{self._server}` in the file is invalid: {text}"
         raise ConfigError(msg)
 
 
@@ -236,7 +236,7 @@ def _assigned(line: str) -> tuple[str, str]:
 
 
 class _Variables:
-    """What stands for `${…}`."""
+    """Substitutes `${…}`."""
 
     def __init__(self, inputs: Inputs, asked: Any, workspace: Path) -> None:
         self._inputs = inputs
@@ -255,7 +255,7 @@ class _Variables:
         }
 
     def filled(self, text: str) -> str:
-        """The text with values in the place of variables; values are taken as they are."""
+        """The text with variables substituted; values are not substituted again."""
         return _VARIABLE.sub(lambda found: self._value(found[1]), text)
 
     def _value(self, name: str) -> str:
@@ -269,14 +269,14 @@ class _Variables:
         variable, has_default, default = name.partition(":-")
         if _NAME(variable):
             return self._variable(variable, default if has_default else None)
-        msg = "there is a ${…} that is not known here"
+        msg = "it uses an unsupported ${…}"
         raise ConfigError(msg)
 
     def _variable(self, name: str, default: str | None) -> str:
         found = os.environ.get(name) or default
         if found is None:
             shown = f" {name}" if _NAME(name) else ""
-            msg = f"the environment has no variable{shown}"
+            msg = f"the environment variable{shown} is not set"
             raise ConfigError(msg)
         return found
 

@@ -1,7 +1,7 @@
-"""One connection to a server: kept open by a task of its own, on one event loop.
+"""One connection to a server, kept open by its own task on one event loop.
 
-The SDK's context managers must be left in the task that entered them, so none of the runs that use
-a connection may own it.
+The SDK's context managers must be exited in the task that entered them, so none of the runs that
+use a connection can own it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from dragoman.mcp.transports import Streams, Transport
 
 T = TypeVar("T")
 
-_SOON = 1.0  # seconds
-_CLOSING = 12.0  # seconds; the SDK takes up to 7 to stop a process that won't end
+_LOSS_TIMEOUT = 1.0  # seconds
+_CLOSE_TIMEOUT = 12.0  # seconds; the SDK takes up to 7 to stop a process that won't exit
 
 
 class Connection:
-    """A connection, from its opening to its end. It is never opened again."""
+    """A connection, from opening to end. It is never reopened."""
 
     def __init__(
         self, name: str, transport: Transport, options: Callable[[Connection], Mapping[str, Any]]
@@ -38,16 +38,16 @@ class Connection:
         self.transport = transport
         self.notes = transport.notes()
         self.in_flight = 0
-        """How many requests wait for an answer."""
+        """Number of pending requests."""
         self.listed: dict[str, Any] = {}
-        """What the server has, by kind, as far as it is known and has not changed."""
+        """The server's lists by kind, as far as known and unchanged."""
         self.changes = 0
-        """How often the server has said that a list changed."""
+        """Number of change notifications from the server."""
         self.timers: set[Timer] = set()
         self.watches: set[Any] = set()
-        """Who wants to know of resources that change."""
+        """Subscribers to resource changes."""
         self.is_told_of_changes = False
-        """Whether the server tells when its lists change."""
+        """Whether the server notifies of list changes."""
         self._questions = 0
         self._client: Client | None = None
         self._options = options
@@ -69,20 +69,20 @@ class Connection:
         return self._client is not None and not self._is_over and not self._ending.is_set()
 
     def problem(self, *, sent: bool | None = None) -> DragomanError:
-        """Why it ended, for who wants to use it."""
+        """The error for its end, for whoever wants to use it."""
         return connection_problem(self.name, self.transport, self.notes, self._error, sent=sent)
 
     async def open(self, seconds: float) -> None:
-        """Connect, and agree with the server on a version of the protocol."""
+        """Connect, and negotiate a protocol version with the server."""
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # In a context of its own: it outlives the run that needed it first.
+        # In its own context: it outlives the run that needed it first.
         self._task = asyncio.create_task(
             self._live(ready), name=f"mcp {self.name}", context=Context()
         )
         try:
             await asyncio.wait({ready}, timeout=seconds)
         finally:
-            if not ready.done():  # it hangs, or nobody waits for it any more
+            if not ready.done():  # it hangs, or nobody waits any more
                 self._ending.set()
                 self._task.cancel()
         if not ready.done():
@@ -94,7 +94,7 @@ class Connection:
             raise self.problem(sent=False)
 
     async def close(self) -> None:
-        """End it; a process is stopped. Calling it again does nothing."""
+        """Close it; a process is stopped. Calling it again has no effect."""
         self._ending.set()
         await self._settled()
 
@@ -103,16 +103,16 @@ class Connection:
         self._ending.set()
 
     async def loss(self) -> DragomanError:
-        """Why it was lost, as far as that is known soon."""
+        """Why it was lost, as far as that becomes known soon."""
         self.drop()
         if self._task is not None:
-            await asyncio.wait({self._task}, timeout=_SOON)
+            await asyncio.wait({self._task}, timeout=_LOSS_TIMEOUT)
         return self.problem(sent=True)
 
     async def _settled(self) -> None:
         if self._task is None or self._task is asyncio.current_task():
             return
-        await asyncio.wait({self._task}, timeout=_CLOSING)
+        await asyncio.wait({self._task}, timeout=_CLOSE_TIMEOUT)
         if not self._task.done():
             self._task.cancel()
 
@@ -123,8 +123,8 @@ class Connection:
         try:
             options = self._options(self)
             async with Client(self._streams(), cache=None, **options) as client:
-                # `jsonschema` would run the server's own patterns with `re`, which one of them can
-                # keep busy for ever. We check results ourselves.
+                # `jsonschema` would run the server's own patterns with `re`, and one of them can
+                # take forever. We validate results ourselves.
                 setattr(client.session, "validate_tool_result", _unchecked)  # noqa: B010 - a method
                 await _ask_for_logs(client, options.get("log_level"))
                 self._client = client
@@ -156,7 +156,7 @@ class Connection:
         self._ending.set()
 
     async def _follow_changes(self, client: Client) -> None:
-        """Servers since 2026-07-28 tell of changes only to who listens."""
+        """Subscribe to changes, which servers since 2026-07-28 require."""
         has = client.server_capabilities
         kinds = {
             "tools_list_changed": has.tools is not None and has.tools.list_changed,
@@ -167,11 +167,11 @@ class Connection:
         if not wanted or client.session.initialize_result is not None:
             self.is_told_of_changes = bool(wanted)
             return
-        # Events reach the session's message handler as well, which is told of all servers'.
+        # Events also reach the session's message handler, which handles those of all servers.
         with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
             async with client.listen(**wanted) as changes:
                 self.is_told_of_changes = True
-                self.listed.clear()  # it may have changed before anybody listened
+                self.listed.clear()  # it may have changed before the subscription
                 async for _ in changes:
                     pass
         self.is_told_of_changes = False
@@ -195,7 +195,7 @@ class Connection:
 
     @contextmanager
     def answering(self) -> Generator[None]:
-        """While the server waits for us or the user, its calls are not late."""
+        """Pause the timeouts of calls while the server waits for us or the user."""
         self._questions += 1
         for timer in self.timers:
             timer.pause()
@@ -208,7 +208,7 @@ class Connection:
 
 
 class Timer:
-    """The time that a call may take, without the time that its server waits for us."""
+    """The timeout of a call, not counting the time that its server waits for us."""
 
     def __init__(self, connection: Connection, seconds: float | None) -> None:
         self._connection = connection
@@ -217,20 +217,20 @@ class Timer:
 
     @property
     def is_late(self) -> bool:
-        """Whether it ran out."""
+        """Whether it has expired."""
         return self._timeout.expired()
 
     def pause(self) -> None:
-        """Wait as long as it takes."""
+        """Stop the clock."""
         self._timeout.reschedule(None)
 
     def resume(self) -> None:
-        """Begin anew."""
+        """Restart the clock."""
         if self._seconds is not None:
             self._timeout.reschedule(asyncio.get_running_loop().time() + self._seconds)
 
     async def run(self, work: Callable[[Client], Awaitable[T]]) -> T:
-        """What comes of it; raises `TimeoutError` when it is late."""
+        """Run the work; raises `TimeoutError` when it takes too long."""
         try:
             async with self._timeout:
                 self._connection.timers.add(self)
@@ -241,7 +241,7 @@ class Timer:
 
 
 async def _ask_for_logs(client: Client, level: Any) -> None:
-    """Servers before 2026-07-28 are told once from which level on they should log."""
+    """Set the log level, which servers before 2026-07-28 are told once."""
     is_handshake = client.session.initialize_result is not None
     if level is None or not is_handshake or client.server_capabilities.logging is None:
         return
@@ -255,7 +255,7 @@ async def _unchecked(name: str, result: types.CallToolResult) -> None:
 
 
 class _Watched:
-    """A stream to read from that tells when it ends: the SDK tells only those that wait."""
+    """A stream to read from that reports its end, which the SDK only tells waiting readers."""
 
     def __init__(self, stream: Any, ended: Callable[[], None]) -> None:
         self._stream = stream
@@ -263,7 +263,7 @@ class _Watched:
 
     @property
     def last_context(self) -> Context | None:
-        """The context of who sent what was read last; where a transport has it."""
+        """The sender's context of the last message, if the transport has it."""
         found: Context | None = getattr(self._stream, "last_context", None)
         return found
 

@@ -1,7 +1,7 @@
-"""The connections to one server: one for each event loop that uses it, opened when needed.
+"""The connections to one server: one per event loop, opened when needed.
 
-A connection is tied to its loop, and so are the user's callbacks. Blocking calls share the one of
-the loop in the background.
+A connection is tied to its loop, and so are the user's callbacks. Blocking calls share the
+connection of the background loop.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from dragoman.model import portal
 
 _ATTEMPTS = 3
 _BACKOFF = 0.5  # seconds, doubled each time
-_COOL_DOWN = 10.0  # seconds in which no further attempts are made
+_COOL_DOWN = 10.0  # seconds without further attempts
 _AT_EXIT = 10.0
 
 _log = logging.getLogger("dragoman.mcp")
 for _name in ("mcp", "client"):
-    # What the SDK logs may quote anything, and would be on the terminal of a program that has set
-    # up no logging. Those that have still get it.
+    # The SDK's log messages may quote anything, and would go to the terminal of programs without
+    # logging configuration. Programs with one still get them.
     logging.getLogger(_name).addHandler(logging.NullHandler())
 
 
 class _Place:
-    """What one loop knows of a server."""
+    """The state of a server on one loop."""
 
     def __init__(self) -> None:
         self.connection: Connection | None = None
@@ -46,7 +46,7 @@ class _Place:
         self.problem: DragomanError | None = None
 
     async def close(self) -> None:
-        """End the connection, and any attempt at one."""
+        """End the connection, and any attempt to open one."""
         if self.opening is not None and not self.opening.done():
             self.opening.cancel()
             await asyncio.wait({self.opening})
@@ -60,7 +60,7 @@ _open: WeakSet[Connections] = WeakSet()
 
 
 class Connections:
-    """A server's connections."""
+    """The connections to a server."""
 
     def __init__(
         self,
@@ -73,18 +73,18 @@ class Connections:
         self._transport = transport
         self._options = options
         self._start_timeout = start_timeout
-        self._lock = Lock()  # loops run on threads of their own
+        self._lock = Lock()  # loops run on different threads
         self._places: _Places = WeakKeyDictionary()
 
     def close_with(self, owner: object) -> None:
-        """Let go of all connections when the owner is gone."""
+        """Close all connections when the owner is collected."""
         finalize(owner, _let_go, self._places).atexit = False
 
     async def current(self) -> Connection:
-        """The connection of the running loop; opened, or opened again, where there is none.
+        """The connection of the running loop, opened or reopened if necessary.
 
-        One that was lost is tried for several times, with exponential backoff and jitter. After
-        that there is a pause, in which whoever asks is told at once.
+        A lost connection is retried several times, with exponential backoff and jitter. After that
+        comes a pause, during which callers get the error at once.
         """
         place = self._place()
         if place.connection is not None and place.connection.is_open:
@@ -94,18 +94,18 @@ class Connections:
                 raise copy(place.problem)
             place.opening = asyncio.create_task(self._opened(place), context=Context())
             place.opening.add_done_callback(_retrieve)
-        # Who waits no longer must not end it for the others.
+        # A caller that stops waiting must not cancel it for the others.
         return await asyncio.shield(place.opening)
 
     @property
     def in_flight(self) -> int:
-        """How many requests wait for an answer, on all loops."""
+        """Number of pending requests, on all loops."""
         with self._lock:
             places = [*self._places.values()]
         return sum(each.connection.in_flight for each in places if each.connection is not None)
 
     async def close(self) -> None:
-        """End all connections; those of other loops end by themselves."""
+        """Close all connections; those of other loops close asynchronously."""
         here = asyncio.get_running_loop()
         with self._lock:
             places = dict(self._places)
@@ -141,12 +141,12 @@ class Connections:
             else:
                 place.connection, place.was_open, place.problem = connection, True, None
                 return connection
-            _log.warning("an MCP server could not be reached again; attempt %d failed", attempt)
+            _log.warning("reconnecting to an MCP server failed (attempt %d)", attempt)
             await asyncio.sleep(_BACKOFF * 2 ** (attempt - 1) * uniform(0.5, 1.5))  # noqa: S311 - jitter
         raise AssertionError  # pragma: no cover - the last attempt returns or raises
 
     def close_at_exit(self) -> None:
-        """Stop what runs on loops in the background: processes must not outlive the program."""
+        """Stop what runs on background loops: processes must not outlive the program."""
         with self._lock:
             places = dict(self._places)
         for loop, place in places.items():
@@ -163,12 +163,12 @@ def _let_go(places: _Places) -> None:
 def _drop(loop: asyncio.AbstractEventLoop, place: _Place) -> None:
     connection, place.connection = place.connection, None
     if connection is not None and not loop.is_closed():
-        with suppress(RuntimeError):  # it was closed this moment
+        with suppress(RuntimeError):  # it was closed at this moment
             loop.call_soon_threadsafe(connection.drop)
 
 
 def _retrieve(task: asyncio.Task[Connection]) -> None:
-    """Look at what came of it, so that asyncio does not complain where nobody waits."""
+    """Retrieve the exception, so that asyncio doesn't complain if nobody waits."""
     if not task.cancelled():
         task.exception()
 
@@ -179,4 +179,4 @@ def _close_all() -> None:
 
 
 atexit.register(_close_all)
-del portal  # imported before, so that the loop in the background ends after this
+del portal  # imported first, so that the background loop ends after this

@@ -1,4 +1,4 @@
-"""What servers send and get as content, and the parts that it is here. Nothing is ever fetched."""
+"""Converts between MCP content and message parts. Nothing is ever fetched."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _KINDS: dict[str, type[Image | Audio | Video | File]] = {
     "video": Video,
     "application/pdf": File,
 }
-_LONGEST_NOTE = 500
+_MAX_NOTE = 500
 
 
 def tool_result(result: types.CallToolResult, schema: Any, name: str) -> ToolResult:
-    """The result of a call, with what is structured as `data`; raises where it breaks its schema.
+    """The result of a call, with structured content as `data`; raises if it violates its schema.
 
-    Servers repeat structured results as JSON text, for clients that know no others: that is
-    dropped. Where there is more, all of it is content, the JSON included, since most dialects
-    have room for one of the two only. A plain text, which the SDK's servers wrap in an object as
-    `result`, is the content.
+    Servers repeat structured results as JSON text for older clients: that copy is dropped. If there
+    is other content, all of it is kept, including the JSON, because most dialects only have room
+    for one of the two. A plain text, which the SDK's servers wrap in an object as `result`, becomes
+    the content.
     """
     parts = [part for block in result.content for part in parts_of(block)]
     data: Any = UNSET
@@ -60,7 +60,7 @@ def _content(parts: list[ResultPart], data: Any) -> str | tuple[ResultPart, ...]
 
 
 def error_result(text: str, name: str) -> ToolResult:
-    """The result of a call that the server refused, in its words."""
+    """The result of a call that the server rejected, with its message."""
     said = whole_characters(text) or "The server gave no reason."
     return make_result(new_id("call_"), said, tool_name=name, is_error=True)
 
@@ -70,17 +70,17 @@ def _frozen(value: Any, name: str) -> Any:
         return freeze(value)
     except InvalidInputError as error:
         problem = str(error)
-    msg = f"the structured result of `{name}` can't be taken: {problem}"
+    msg = f"the structured result of `{name}` is invalid: {problem}"
     raise WireError(msg, dialect="mcp")
 
 
 def _check(data: Any, schema: Any, name: str) -> None:
     if data is UNSET:
-        msg = f"`{name}` gave no structured result, which its output schema promises"
+        msg = f"`{name}` returned no structured result, which its output schema requires"
         raise WireError(msg, dialect="mcp")
     found = problems(schema, data)
     if found:
-        msg = f"the result of `{name}` does not fit its output schema: {in_sentences(found)}"
+        msg = f"the result of `{name}` does not match its output schema: {in_sentences(found)}"
         raise WireError(msg, dialect="mcp")
 
 
@@ -94,7 +94,7 @@ def _repeats(part: Part, data: Any) -> bool:
 
 
 def parts_of(block: Any) -> Sequence[ResultPart]:
-    """A content block as parts."""
+    """The parts of a content block."""
     match block:
         case types.TextContent():
             return (Text(whole_characters(block.text)),)
@@ -105,20 +105,20 @@ def parts_of(block: Any) -> Sequence[ResultPart]:
         case types.ResourceLink():
             return (Text(_link(block)),)
         case _:
-            return (_note(f"content of a kind that is not known: {type(block).__name__}"),)
+            return (_note(f"content of unknown type: {type(block).__name__}"),)
 
 
 def resource_part(resource: types.TextResourceContents | types.BlobResourceContents) -> ResultPart:
-    """The content of a resource: text under its address, or media."""
+    """The content of a resource: text with its URI, or media."""
     if isinstance(resource, types.TextResourceContents):
         return Text(f"{_short(resource.uri)}\n{whole_characters(resource.text)}")
     return _media(resource.blob, resource.mime_type, resource.uri, "file")
 
 
 def _media(data: str, mime: str | None, uri: str, what: str) -> ResultPart:
-    """Media that their first bytes show to be what some provider takes; a note where not.
+    """Media, if its first bytes identify a type that some provider accepts; otherwise a note.
 
-    What no provider takes would stay in the conversation and fail every later request.
+    Other media would stay in the conversation and fail every later request.
     """
     where = f" ({_short(uri)})" if uri else ""
     try:
@@ -129,7 +129,7 @@ def _media(data: str, mime: str | None, uri: str, what: str) -> ResultPart:
     kind = _KINDS.get(found) or _KINDS.get(found.partition("/")[0])
     if kind is not None:
         if kind is Image and what == "audio":
-            return _note(f"{what}{where} that is a picture")
+            return _note(f"{what}{where} that is an image")
         name = _short(uri.rpartition("/")[2]) if kind is File else ""
         return kind(data=data, mime=found, name=name or None)
     if (text := _as_text(content)) is not None and what == "file":
@@ -147,7 +147,7 @@ def _as_text(content: bytes) -> str | None:
 
 
 def _link(link: types.ResourceLink) -> str:
-    """A resource that the server has; whoever wants it reads it by its address."""
+    """A resource on the server, which can be read by its URI."""
     said = [f"[resource: {_short(link.title or link.name)}", _short(link.uri)]
     said += [_short(each) for each in (link.mime_type, link.description) if each]
     return f"{', '.join(said)}]"
@@ -159,7 +159,7 @@ def _note(text: str) -> Text:
 
 def _short(text: str) -> str:
     text = whole_characters(text)
-    return text if len(text) <= _LONGEST_NOTE else f"{text[:_LONGEST_NOTE]}…"
+    return text if len(text) <= _MAX_NOTE else f"{text[:_MAX_NOTE]}…"
 
 
 # --- to the server
@@ -168,7 +168,7 @@ def _short(text: str) -> str:
 def blocks_of(
     parts: Iterable[Any],
 ) -> list[types.TextContent | types.ImageContent | types.AudioContent]:
-    """What a model said, for a server that asked it; what has no form there is left out."""
+    """A model's answer, for a server that requested it; unsupported parts are left out."""
     blocks: list[types.TextContent | types.ImageContent | types.AudioContent] = []
     for part in parts:
         if isinstance(part, Text):

@@ -1,7 +1,7 @@
-"""What goes wrong with a server, as errors of this library.
+"""Turns failures of servers into errors of this library.
 
-They name the server, its command or host, and what to do; never arguments, keys or content. What a
-server said in its own words is `provider_message`.
+They name the server, its command or host, and what to do; never arguments, keys or content. A
+server's own message is `provider_message`.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from dragoman.mcp.transports import Notes, Transport
 if TYPE_CHECKING:
     from dragoman.mcp.connection import Connection
 
-_NOT_FOUND = -32002  # of a resource, before 2026-07-28
-# What servers say of a session that they have forgotten, and the SDK where they say nothing.
+_NOT_FOUND = -32002  # for a resource, before 2026-07-28
+# Messages of servers that have forgotten a session, and the SDK's own.
 _FORGOTTEN = frozenset({
     "Session terminated",
     "Session not found",
     "Not Found: Session has been terminated",
     "Bad Request: No valid session ID provided",
 })  # fmt: skip
-_STREAM_LOST = "SSE stream "  # and for an HTTP response that breaks off
+_STREAM_LOST = "SSE stream "  # and for an interrupted HTTP response
 _HTTP_ERROR = "Server returned an error response"  # for other statuses
-_LAST_WORDS = 0.3  # seconds
+_STDERR_WAIT = 0.3  # seconds
 _UNAUTHORIZED, _FORBIDDEN, _MISSING, _FAILED = 401, 403, 404, 500
 
 
@@ -53,19 +53,19 @@ def connection_problem(
     *,
     sent: bool | None = None,
 ) -> DragomanError:
-    """Why there is no connection, or none any more."""
+    """Why there is no connection, or no longer one."""
     cause, server = _cause(error), f"the MCP server {_named(name)}"
     if isinstance(cause, DragomanError):
         return cause
     if isinstance(cause, OSError) and not isinstance(cause, ConnectionError):
-        return ConfigError(f"{server} can't be started: {_start_problem(cause, transport)}")
+        return ConfigError(f"{server} could not be started: {_start_problem(cause, transport)}")
     if isinstance(cause, OAuthFlowError):
-        return AuthenticationError(f"{server} ({transport.place}) could not be authorized by OAuth")
+        return AuthenticationError(f"OAuth authorization for {server} ({transport.place}) failed")
     if notes.status is not None and not (sent and notes.status == _MISSING):
         return _of_status(f"{server} ({transport.place})", notes.status)
     text = f"the connection to the MCP server {_named(name)} was lost ({transport.place})"
     if isinstance(cause, httpx2.TransportError):
-        text = f"{server} can't be reached at {transport.place}"
+        text = f"{server} could not be reached at {transport.place}"
     elif sent is False:
         text = f"{server} ended before it was ready (`{transport.place}`)"
     return ConnectError(text + _last_words(notes), sent=sent)
@@ -74,40 +74,40 @@ def connection_problem(
 def _start_problem(error: OSError, transport: Transport) -> str:
     if isinstance(error, FileNotFoundError):
         return (
-            f"there is no command `{transport.place}`, or no such working directory; check both,"
-            " and that it is on the PATH"
+            f"the command `{transport.place}` or the working directory does not exist; check both,"
+            " and the PATH"
         )
     return f"{error.strerror or type(error).__name__} (`{transport.place}`)"
 
 
 def hung_at_start(name: str, transport: Transport, notes: Notes, seconds: float) -> DragomanError:
-    """The server did not answer."""
+    """The server did not become ready in time."""
     text = (
         f"the MCP server {_named(name)} (`{transport.place}`) was not ready after {seconds:g}"
-        " seconds; start_timeout= allows it more"
+        " seconds; raise start_timeout= to allow more"
     )
     return TimeoutError(text + _last_words(notes), sent=None)
 
 
 def answer_problem(name: str, error: Exception) -> DragomanError:
-    """What a server answered in the place of a result."""
+    """The error for a server's error response."""
     server = f"the MCP server {_named(name)}"
     if isinstance(error, MCPError):
         details: Any = {"code": str(error.code), "provider_message": error.message}
         if error.code == METHOD_NOT_FOUND:
-            return InvalidRequest(f"{server} does not have what it was asked for", **details)
+            return InvalidRequest(f"{server} does not have the requested item", **details)
         if error.code in {INVALID_PARAMS, INVALID_REQUEST, _NOT_FOUND}:
-            return InvalidRequest(f"{server} refused a request", **details)
-        return ServerError(f"{server} answered with an error", **details)
+            return InvalidRequest(f"{server} rejected a request", **details)
+        return ServerError(f"{server} returned an error", **details)
     if isinstance(error, ValidationError):
-        return WireError(f"{server} sent something that the protocol does not allow", dialect="mcp")
+        return WireError(f"{server} sent a message that violates the protocol", dialect="mcp")
     if isinstance(error, RecursionError):
-        return WireError(f"{server} sent something that nests too deeply", dialect="mcp")
-    return WireError(f"{server} broke the protocol ({type(error).__name__})", dialect="mcp")
+        return WireError(f"{server} sent a message that is nested too deeply", dialect="mcp")
+    return WireError(f"{server} violated the protocol ({type(error).__name__})", dialect="mcp")
 
 
 def status_problem(name: str, connection: Connection, error: Exception) -> DragomanError | None:
-    """What an HTTP server meant by its status, where the SDK says no more than that it failed."""
+    """The error for an HTTP status, if the SDK only reports that the request failed."""
     status = connection.notes.status
     if status is None or not isinstance(error, MCPError) or error.message != _HTTP_ERROR:
         return None
@@ -115,9 +115,9 @@ def status_problem(name: str, connection: Connection, error: Exception) -> Drago
 
 
 def is_lost(error: Exception, connection: Connection) -> bool:
-    """Whether the connection, the session at the server, or the stream of the answer is gone.
+    """Whether the connection, the session at the server, or the response stream is gone.
 
-    The code alone does not tell: many servers have it for errors of their own.
+    The code alone is not enough: many servers use it for errors of their own.
     """
     if not connection.is_open or is_refused(error):
         return True
@@ -129,32 +129,32 @@ def is_lost(error: Exception, connection: Connection) -> bool:
 
 
 def is_refused(error: Exception) -> bool:
-    """Whether the server did not take the request: it knows the session no more."""
+    """Whether the server did not accept the request because it has forgotten the session."""
     return isinstance(error, MCPError) and error.message in _FORGOTTEN
 
 
 def _of_status(server: str, status: int) -> ProviderError:
     if status == _UNAUTHORIZED:
-        msg = f"{server} wants to know who asks; pass headers= or auth="
+        msg = f"{server} requires authentication; pass headers= or auth="
         return AuthenticationError(msg, status=status)
     if status == _FORBIDDEN:
-        return PermissionDenied(f"{server} does not allow this", status=status)
+        return PermissionDenied(f"{server} denied access", status=status)
     if status == _MISSING:
         return InvalidRequest(f"{server} has no MCP endpoint at this address", status=status)
     kind = ServerError if status >= _FAILED else InvalidRequest
-    return kind(f"{server} answered with HTTP status {status}", status=status)
+    return kind(f"{server} returned HTTP status {status}", status=status)
 
 
 def _cause(error: BaseException | None) -> BaseException | None:
-    """The first real error in groups of them."""
+    """The first actual error in nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def _last_words(notes: Notes) -> str:
-    said = notes.stderr(_LAST_WORDS)
-    return f"; the last it wrote to stderr:\n{said}" if said else ""
+    said = notes.stderr(_STDERR_WAIT)
+    return f"; its last output on stderr:\n{said}" if said else ""
 
 
 def _named(name: str) -> str:

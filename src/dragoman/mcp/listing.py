@@ -1,4 +1,4 @@
-"""Requests for what a server has, page by page, and what their answers are here."""
+"""Lists what a server offers, page by page, and converts it to our types."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from dragoman.model.value import expect
 
 MAX_PAGES = 100
 MAX_ITEMS = 10_000
-"""Of any kind: a server may list for ever."""
+"""Maximum items of any kind: a server's list may be endless."""
 _MILLISECONDS = 1_000
 
 
 class Listed(NamedTuple):
-    """A list as a server gave it, and what was made of it."""
+    """A list as received from a server."""
 
     items: list[Any]
     expires: float
-    """Until when the server says that it holds; 0: it does not say."""
+    """Expiry time as given by the server; 0 if it gives none."""
     made: Any = None
 
     def is_fresh(self, connection: Connection, run: RunContext[Any] | None) -> bool:
-        """Whether there is no need to ask again."""
+        """Whether the list can be reused."""
         if connection.is_told_of_changes or (run is not None and run.step > 0):
             return True
         return asyncio.get_running_loop().time() < self.expires
 
 
 async def _all(method: Callable[..., Awaitable[Any]], field: str) -> tuple[list[Any], int]:
-    """All pages of a list, and for how many milliseconds it holds."""
+    """All pages of a list, and its validity in milliseconds."""
     found: list[Any] = []
     cursor: str | None = None
     seen: set[str | None] = set()
@@ -86,7 +86,7 @@ async def resources(client: Client) -> tuple[Resource, ...]:
 
 
 async def templates(client: Client) -> tuple[ResourceTemplate, ...]:
-    """The templates of resources."""
+    """The resource templates."""
     if client.server_capabilities.resources is None:
         return ()
     found, _ = await _all(client.list_resource_templates, "resource_templates")
@@ -125,7 +125,7 @@ async def prompts(client: Client) -> tuple[Prompt, ...]:
 
 
 async def prompt(name: str, arguments: dict[str, str], client: Client) -> Messages:
-    """A prompt's messages."""
+    """The messages of a prompt."""
     result = await client.get_prompt(name, arguments)
     return Messages.from_any(
         [
@@ -144,12 +144,12 @@ async def complete(
     others: dict[str, str],
     client: Client,
 ) -> tuple[str, ...]:
-    """What an argument may be."""
+    """Completions for an argument."""
     ref: types.PromptReference | types.ResourceTemplateReference
     if isinstance(of, Prompt):
         ref = types.PromptReference(type="ref/prompt", name=of.name)
     else:
-        expect(of, ResourceTemplate, "what an argument is completed of (or a Prompt)")
+        expect(of, ResourceTemplate, "the Prompt or ResourceTemplate of the argument")
         ref = types.ResourceTemplateReference(type="ref/resource", uri=of.uri_template)
     given = {"name": argument, "value": value}
     result = await client.complete(ref, given, context_arguments=others or None)
@@ -157,13 +157,13 @@ async def complete(
 
 
 async def tell_roots(client: Client) -> None:
-    """That the folders have changed; servers since 2026-07-28 ask when they need them."""
+    """Notify of changed roots; servers since 2026-07-28 ask when they need them."""
     if client.session.initialize_result is not None:
         await client.session.send_notification(types.RootsListChangedNotification())
 
 
 def server_info(client: Client) -> ServerInfo:
-    """What a server says of itself."""
+    """The server's description of itself."""
     info, has = client.server_info, client.server_capabilities
     kinds = ("tools", "resources", "prompts", "logging", "completions")
     return ServerInfo(

@@ -1,4 +1,4 @@
-"""What servers tell without being asked: changes of lists and resources, and logs."""
+"""Notifications from servers: changes of lists and resources, and logs."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from dragoman.mcp.values import LogMessage
 
 OnLog = Callable[[LogMessage], Any]
 OnChange = Callable[[str, str | None], Any]
-"""Of what has changed: `tools`, `prompts` or `resources`; or `resource`, and its address."""
+"""Takes what has changed: `tools`, `prompts` or `resources`; or `resource` and its URI."""
 
 _LISTS: dict[type, tuple[str, tuple[str, ...]]] = {
     types.ToolListChangedNotification: ("tools", ("tools",)),
     types.PromptListChangedNotification: ("prompts", ("prompts",)),
     types.ResourceListChangedNotification: ("resources", ("resources", "templates")),
 }
-_LONGEST_LOGGER = 100
+_MAX_LOGGER = 100
 
 _log = logging.getLogger("dragoman.mcp")
 
 
 class Notifications:
-    """Takes what one server tells."""
+    """Handles the notifications of one server."""
 
     def __init__(
         self, server: str, on_log: OnLog | None, log_level: Any, on_change: OnChange | None
@@ -39,7 +39,7 @@ class Notifications:
         self._on_log = on_log
         self._on_change = on_change
         self.log_level: types.LoggingLevel | None = log_level or ("info" if on_log else None)
-        """From which level on logs are wanted; None: none are."""
+        """The minimum level of wanted logs; None: no logs."""
 
     def options(self, connection: Connection) -> dict[str, Any]:
         """The SDK's callbacks."""
@@ -57,7 +57,7 @@ class Notifications:
                 await self._tell(self._on_change, "resource", uri)
 
         async def log(params: types.LoggingMessageNotificationParams) -> None:
-            logger = None if params.logger is None else harmless(params.logger)[:_LONGEST_LOGGER]
+            logger = None if params.logger is None else harmless(params.logger)[:_MAX_LOGGER]
             said = LogMessage(
                 server=self._server, level=params.level, data=params.data, logger=logger
             )
@@ -73,11 +73,11 @@ class Notifications:
             if isawaitable(told):
                 await told
         except Exception as error:  # noqa: BLE001 - the user's; the connection goes on
-            _log.warning("a callback of an MCP server raised %s", type(error).__name__)
+            _log.warning("a callback for an MCP server raised %s", type(error).__name__)
 
 
 class Watch:
-    """The resources that changed since somebody looked; each once, however often it changed."""
+    """Resources that have changed, each once, however often it changed."""
 
     def __init__(self) -> None:
         self._changed: dict[str, None] = {}
@@ -85,18 +85,18 @@ class Watch:
         self._event = asyncio.Event()
 
     def tell(self, uri: str) -> None:
-        """One has changed."""
+        """A resource has changed."""
         if len(self._changed) < 10_000:  # noqa: PLR2004 - a server may flood us
             self._changed[uri] = None
         self._event.set()
 
     def end(self) -> None:
-        """No more will be told."""
+        """There will be no more changes."""
         self._is_over = True
         self._event.set()
 
     async def next(self) -> str | None:
-        """The next that has changed; None: the connection has ended."""
+        """The next changed resource; None when the connection has ended."""
         while not self._changed:
             if self._is_over:
                 return None

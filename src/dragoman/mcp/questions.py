@@ -1,4 +1,4 @@
-"""What servers ask of us: the user (elicitation), a model (sampling), folders (roots)."""
+"""Requests from servers: to the user (elicitation), to a model (sampling), for roots."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ _REFUSED = types.ErrorData(code=types.INVALID_REQUEST, message="The client refus
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class Question(Shown):
-    """A server asks the user something. Show who asks: `server` is the name that you gave it."""
+    """A question of a server to the user. Show who asks: `server` is the name that you gave it."""
 
     server: str
     message: str
     schema: Mapping[str, Any] = EMPTY
-    """JSON Schema of the answer, an object of plain values; empty where there is a `url`."""
+    """JSON Schema of the answer, an object of plain values; empty if there is a `url`."""
     url: str | None = None
-    """An address that the user should go to, for what must not pass through here. It is the
-    server's: nobody has looked at it, and nothing here opens it."""
+    """A URL that the user should visit, for data that must not pass through the client. It comes
+    from the server, unchecked, and is never opened here."""
 
     def _sizes(self) -> Iterator[str]:
         yield f"{len(self.message)} chars"
 
 
 Answer: TypeAlias = Mapping[str, Any] | bool | None
-"""A mapping: the answer; True: agreed, for an address; False: no; None: the user did not say."""
+"""A mapping: the answer; True: agreed (for a URL); False: declined; None: no decision."""
 Elicit: TypeAlias = Callable[[Question], Answer | Awaitable[Answer]]
 T = TypeVar("T")
 RootLike: TypeAlias = str | PathLike[str]
 
 
 class Questions:
-    """Answers what one server asks."""
+    """Answers the requests of one server."""
 
     def __init__(
         self,
@@ -64,16 +64,16 @@ class Questions:
     ) -> None:
         given: object = elicit
         if given is not None and not callable(given):
-            msg = "elicit must be a function of the Question"
+            msg = "elicit must be a function that takes a Question"
             raise InvalidInputError(msg)
         self._server = server
         self._elicit = elicit
         self.sampling = sampling
         self.roots = None if roots is None else [root_of(each) for each in roots]
-        """The folders that the server is told of; None: it may not ask."""
+        """The roots for the server; None: it may not ask."""
 
     def options(self, connection: Connection) -> dict[str, Any]:
-        """The SDK's callbacks; a server hears only of those that there are."""
+        """The SDK's callbacks; the server is only told of those that are set."""
 
         async def sample(
             context: ClientRequestContext,  # noqa: ARG001 - the SDK's
@@ -114,7 +114,7 @@ class Questions:
         question = Question(server=self._server, message=params.message, schema=schema, url=url)
         if iscoroutinefunction(self._elicit):
             answer = await self._elicit(question)
-        else:  # it may wait for somebody who types
+        else:  # it may wait for user input
             answer = await in_thread(self._elicit, question)
         if isawaitable(answer):
             answer = await answer
@@ -127,7 +127,7 @@ def _result(question: Question, answer: Any) -> types.ElicitResult:
     if isinstance(answer, Mapping):
         if question.url is None and not problems(question.schema, answer):
             return types.ElicitResult(action="accept", content=dict(answer))
-        _log.warning("an answer to a question of an MCP server does not fit what it asked for")
+        _log.warning("an answer to a question of an MCP server does not match its schema")
         return types.ElicitResult(action="cancel")
     if answer is True and question.url is not None:
         return types.ElicitResult(action="accept")
@@ -135,21 +135,21 @@ def _result(question: Question, answer: Any) -> types.ElicitResult:
 
 
 async def _safely(answer: Awaitable[T]) -> T | types.ErrorData:
-    """What comes of it; a function of the user's that raises is a refusal, and in the log."""
+    """The answer; an exception in the user's function becomes a refusal, and is logged."""
     try:
         return await answer
     except Exception as error:  # noqa: BLE001 - the server must not be told what went wrong
-        _log.warning("a question of an MCP server was refused: %s", type(error).__name__)
+        _log.warning("a request of an MCP server was refused: %s", type(error).__name__)
         return _REFUSED
 
 
 def root_of(given: RootLike) -> types.Root:
-    """A folder that a server is told of: a path, or a `file:` address."""
+    """A root for a server: a path, or a `file:` URI."""
     if isinstance(given, str) and given.startswith("file:"):
         return types.Root.model_validate({"uri": given})
     try:
         path = Path(given).expanduser().resolve()
     except (OSError, RuntimeError, TypeError, ValueError):
-        msg = "a root of an MCP server must be the path of a folder"
+        msg = "a root of an MCP server must be the path of a directory"
         raise InvalidInputError(msg) from None
     return types.Root.model_validate({"uri": path.as_uri(), "name": path.name or str(path)})

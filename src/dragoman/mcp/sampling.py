@@ -1,4 +1,4 @@
-"""Sampling: a server asks for an answer of our model."""
+"""Sampling: a server requests an answer from our model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dragoman.transport.model import Model, open_model
 
 ApproveSampling = Callable[[Request], bool | Awaitable[bool]]
 
-_REFUSED = -1  # as the specification's example has it
+_REFUSED = -1  # as in the specification's example
 _FAILED = types.INTERNAL_ERROR
 _STOPS = {
     FinishReason.STOP: "endTurn",
@@ -29,11 +29,11 @@ _STOPS = {
 
 
 class Sampling:
-    """Lets a server ask a model of yours: `MCPServer.stdio(…, sampling=Sampling(model, approve))`.
+    """Lets a server use your model: `MCPServer.stdio(…, sampling=Sampling(model, approve))`.
 
-    `approve` is asked before each request, with the `Request` as it would be sent; True allows all
-    of them, which a server may use at your expense. Answers have at most `max_tokens` tokens, and a
-    server gets at most `max_requests` of them. It can't choose the model, nor give it tools.
+    `approve` is called before each request, with the `Request` that would be sent; True allows all
+    requests, at your expense. Answers have at most `max_tokens` tokens, and a server gets at most
+    `max_requests` of them. It can't choose the model, nor give it tools.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Sampling:
     ) -> None:
         given: object = approve
         if given is not True and not callable(given):
-            msg = "approve of Sampling must be True, or a function of the request"
+            msg = "approve of Sampling must be True or a function that takes the request"
             raise InvalidInputError(msg)
         self.model: Model = open_model(model)
         self._owns_model = self.model is not model
@@ -60,7 +60,7 @@ class Sampling:
     async def answer(
         self, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.ErrorData:
-        """The model's answer; or an error, which says nothing about what went wrong here."""
+        """The model's answer; or an error without details of what went wrong here."""
         if self._left is not None and self._left <= 0:
             return types.ErrorData(code=_REFUSED, message="No more sampling requests are allowed")
         try:
@@ -72,7 +72,7 @@ class Sampling:
             response = await self.model.send(request)
             blocks = blocks_of(response.message.parts)
         except DragomanError as error:
-            message = f"The model could not be asked ({type(error).__name__})"
+            message = f"The model request failed ({type(error).__name__})"
             return types.ErrorData(code=_FAILED, message=message)
         text = "".join(each.text for each in blocks if isinstance(each, types.TextContent))
         others = [each for each in blocks if not isinstance(each, types.TextContent)]
@@ -100,7 +100,7 @@ class Sampling:
         return Request(system=system, messages=messages).with_settings(**settings)
 
     async def close(self) -> None:
-        """Close the model, unless it was handed in open."""
+        """Close the model, unless it was passed in open."""
         if self._owns_model:
             await self.model.close()
 

@@ -1,4 +1,4 @@
-"""`MCPServer`: a server whose tools an agent uses, and what else it has."""
+"""`MCPServer`: a server whose tools an agent uses, and its other features."""
 
 from __future__ import annotations
 
@@ -48,39 +48,39 @@ _MODES = {"auto": "auto", "handshake": "legacy"}
 
 
 class ServerOptions(TypedDict, total=False):
-    """What every `MCPServer` may be told, however it is reached."""
+    """Options of every `MCPServer`, whatever its transport."""
 
     name: str
-    """What errors, questions and `MCPTool.server` call it; by default, its command or host."""
+    """Its name in errors, questions and `MCPTool.server`; by default its command or host."""
     prefix: str
-    """Put before the names of its tools, with an underscore: for several servers."""
+    """Prefix of its tool names, followed by an underscore; useful with several servers."""
     only: Collection[str] | None
-    """The tools that are offered, as the server names them; None: all."""
+    """The tools to offer, by the server's names; None: all."""
     requires_approval: Approval
-    """Which calls somebody has to approve first: all (the default), none, those of the tools named,
-    or as a function of the tool and its arguments says."""
+    """Which calls need approval: all (the default), none, those of the named tools, or as decided
+    by a function of the tool and its arguments."""
     timeout: float | None
-    """Seconds that the server may take for an answer; None: any. By default 60. While the server
-    waits for us (sampling, elicitation), no time passes."""
+    """Seconds to wait for a response; None: unlimited. Default: 60. While the server waits for us
+    (sampling, elicitation), the clock is stopped."""
     timeouts: Mapping[str, float | None]
-    """The same for single tools, as the server names them."""
+    """Timeouts of individual tools, by the server's names."""
     start_timeout: float
-    """Seconds that it may take until the server is ready. By default 60."""
+    """Seconds to wait until the server is ready. Default: 60."""
     protocol: Literal["auto", "handshake"]
-    """`handshake`: agree on a version before 2026-07-28, even where the server has a newer one.
-    Some servers ask questions (elicitation, sampling, roots) only then."""
+    """`handshake`: negotiate a version before 2026-07-28, even if the server supports a newer one.
+    Some servers use elicitation, sampling and roots only then."""
     elicit: Elicit | None
-    """Asks the user what the server wants to know; without it, the server can't ask."""
+    """Asks the user a question of the server; without it, the server can't ask."""
     sampling: Sampling | None
-    """Lets the server ask a model; without it, it can't."""
+    """Lets the server use a model; without it, it can't."""
     roots: Iterable[RootLike] | None
-    """Folders that the server is told of when it asks; None: it can't ask."""
+    """Directories for the server, which it may ask for; None: it can't ask."""
     on_progress: OnProgress | None
     on_log: OnLog | None
     log_level: str | None
-    """From which level on the server should log: debug, info, notice, warning, error, …"""
+    """The minimum log level for the server: debug, info, notice, warning, error, …"""
     on_change: OnChange | None
-    """Told of what has changed: `tools`, `prompts`, `resources`, or `resource` and its address."""
+    """Called with what has changed: `tools`, `prompts`, `resources`, or `resource` and its URI."""
 
 
 class MCPServer:
@@ -91,12 +91,12 @@ class MCPServer:
     agent = Agent("anthropic:claude-sonnet-4-5", tools=[files], approve=ask_me)
     ```
 
-    It is connected to when it is first needed, and again when the connection was lost. `async with`
-    and `close` end the connection, as does the end of the event loop, or of the program. Any number
-    of runs, agents and event loops may use one at a time; each loop has a connection of its own.
+    It connects on first use, and again if the connection was lost. Leaving `async with`, `close`,
+    and the end of the event loop or the program close the connection. Any number of runs, agents
+    and event loops can share one object; each loop has its own connection.
 
-    By default every call needs approval (`requires_approval`): what a server says about its tools
-    is not trusted.
+    By default every call needs approval (`requires_approval`): a server's own description of its
+    tools is not trusted.
     """
 
     def __init__(  # noqa: PLR0913 - all but the transport by keyword, and optional
@@ -141,7 +141,7 @@ class MCPServer:
         options = partial(_options, self._questions, self._told, protocol)
         self._connections = Connections(self.name, transport, options, start_timeout)
         self._connections.close_with(self)
-        self._offer: Offer | None = None  # the last that was heard
+        self._offer: Offer | None = None  # the last one received
         self._entered = 0
 
     @classmethod
@@ -153,10 +153,10 @@ class MCPServer:
         cwd: str | PathLike[str] | None = None,
         **options: Unpack[ServerOptions],
     ) -> Self:
-        """A program on this machine, started when it is needed.
+        """A program on this machine, started on first use.
 
-        Of our environment it gets only what programs can't do without (PATH, HOME, …), and what
-        `env` says. What it writes to stderr is shown only in errors.
+        It inherits only the essential environment variables (PATH, HOME, …), plus `env`. Its stderr
+        is shown only in errors.
         """
         folder = None if cwd is None else fspath(cwd)
         return cls(Stdio(fspath(command), tuple(map(str, args)), dict(env), folder), **options)
@@ -170,7 +170,7 @@ class MCPServer:
         auth: Any = None,
         **options: Unpack[ServerOptions],
     ) -> Self:
-        """A server at an address, by streamable HTTP.
+        """A server at a URL, with streamable HTTP.
 
         `auth` is an `httpx2.Auth`, such as the SDK's `mcp.client.auth.OAuthClientProvider`.
         """
@@ -185,7 +185,7 @@ class MCPServer:
         auth: Any = None,
         **options: Unpack[ServerOptions],
     ) -> Self:
-        """A server at an address, by the older transport: HTTP with server-sent events."""
+        """A server at a URL, with the older transport: HTTP with server-sent events."""
         return cls(Http(url, checked_headers(headers), auth, is_sse=True), **options)
 
     def __repr__(self) -> str:
@@ -194,18 +194,18 @@ class MCPServer:
     # --- the connection
 
     async def open(self) -> ServerInfo:
-        """Connect, if that has not been done; what the server says of itself."""
+        """Connect if necessary; returns the server's description of itself."""
         connection = await self._connections.current()
         return listing.server_info(connection.client)
 
     async def close(self) -> None:
-        """End the connection; a process is stopped. Using the server again connects again."""
+        """Close the connection; a process is stopped. Using the server again reconnects."""
         await self._connections.close()
         if self._questions.sampling is not None:
             await self._questions.sampling.close()
 
     async def release(self) -> None:
-        """An agent that had the server was closed: close, if nobody else has it open."""
+        """Called when an agent that uses the server is closed: closes it, if it is not in use."""
         if not self._entered and not self._connections.in_flight:
             await self.close()
 
@@ -237,21 +237,21 @@ class MCPServer:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why some of the server's tools were left out, when they were last listed."""
+        """Why some of the server's tools were left out of the last list."""
         return () if self._offer is None else self._offer.problems
 
     async def tools(self, run: RunContext[Any] | None = None, /) -> tuple[MCPTool, ...]:
-        """The server's tools. A list is asked for again when the server says that it changed.
+        """The server's tools. The list is requested again when the server reports a change.
 
-        Servers that tell of no changes are asked once in a run. Where a server that was there can't
-        be reached any more, these are the last that it had: calls of them are error results.
+        Servers without change notifications are asked once per run. If a server has become
+        unreachable, its last known tools are returned: calls to them give error results.
         """
         try:
             self._offer = await self._offered(run)
         except TransportError:
             if self._offer is None:
                 raise
-            _log.warning("an MCP server can't be reached; its tools are those that it had last")
+            _log.warning("an MCP server can't be reached; using its last known tools")
         return self._offer.tools
 
     async def _offered(self, run: RunContext[Any] | None) -> Offer:
@@ -267,15 +267,14 @@ class MCPServer:
         )  # fmt: skip
         for problem in set(offer.problems) - set(self.problems):
             _log.warning("a tool of an MCP server was left out: %s", problem)
-        if connection.changes == changes:  # otherwise this may be the list from before
+        if connection.changes == changes:  # otherwise this may be the old list
             connection.listed["tools"] = listed._replace(made=offer)
         return offer
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any] = EMPTY) -> ToolResult:
         """Call a tool by the server's own name for it, without approval.
 
-        What goes wrong at the server is a result with `is_error`; what goes wrong on the way there
-        raises.
+        Errors of the tool are returned as a result with `is_error`; connection errors are raised.
         """
         expect(name, str, "the name of a tool")
         expect(arguments, Mapping, "the arguments of a tool")
@@ -327,29 +326,29 @@ class MCPServer:
         return await self._ask(listing.resources)
 
     async def resource_templates(self) -> tuple[ResourceTemplate, ...]:
-        """The kinds of resources whose addresses have parameters."""
+        """The resource templates, whose URIs have parameters."""
         return await self._ask(listing.templates)
 
     async def read_resource(self, uri: str | Resource) -> tuple[ResultPart, ...]:
-        """The content of a resource: text, under its address, or media."""
+        """The content of a resource: text with its URI, or media."""
         address = uri.uri if isinstance(uri, Resource) else uri
-        expect(address, str, "the address of a resource")
+        expect(address, str, "the URI of a resource")
         return await self._ask(partial(listing.read, address))
 
     async def subscribe(self, *uris: str) -> AsyncGenerator[str]:
-        """The addresses of resources, each when it has changed.
+        """The URIs of resources, each when it has changed.
 
-        After a connection was lost, all of them: nobody knows what was missed.
+        After a lost connection, all of them, because changes may have been missed.
         """
         async for uri in updates(self._connections, self._ask, uris):
             yield uri
 
     async def prompts(self) -> tuple[Prompt, ...]:
-        """The prompts that the server has."""
+        """The prompts of the server."""
         return await self._ask(listing.prompts)
 
     async def prompt(self, name: str, arguments: Mapping[str, str] = EMPTY) -> Messages:
-        """A prompt's messages, for the beginning of a conversation."""
+        """The messages of a prompt, to start a conversation with."""
         expect(name, str, "the name of a prompt")
         return await self._ask(partial(listing.prompt, name, dict(arguments)))
 
@@ -361,18 +360,18 @@ class MCPServer:
         *,
         others: Mapping[str, str] = EMPTY,
     ) -> tuple[str, ...]:
-        """What an argument may be that begins like this; `others` are arguments known already."""
+        """Completions for an argument that starts with `value`; `others` are known arguments."""
         return await self._ask(partial(listing.complete, of, argument, value, dict(others)))
 
     async def set_roots(self, roots: Iterable[RootLike]) -> None:
-        """Tell the server of other folders. It must have had some when it was made."""
+        """Change the roots of a server that was created with some."""
         if self._questions.roots is None:
-            msg = "an MCP server that was made without roots can't ask for any"
+            msg = "an MCP server that was created without roots can't use them; pass roots= first"
             raise InvalidInputError(msg)
         self._questions.roots = [root_of(each) for each in roots]
         await self._ask(listing.tell_roots)
 
-    # --- asking
+    # --- requests
 
     async def _ask(
         self,
@@ -381,9 +380,9 @@ class MCPServer:
         seconds: float | UnsetType | None = UNSET,
         is_repeatable: bool = True,
     ) -> T:
-        """What the server answers. Where the connection was lost, what is repeatable is repeated.
+        """Send a request. If the connection was lost, repeatable requests are repeated.
 
-        A call is repeated only where the server has forgotten the session: then it was not made.
+        A tool call is repeated only if the server has forgotten the session: then it was not run.
         """
         allowed = self._timeout if seconds is UNSET else seconds
         for is_last in (False, True):
@@ -394,9 +393,9 @@ class MCPServer:
             except Exception as failed:  # noqa: BLE001 - the SDK's, and those that servers provoke
                 error = failed
             if timer.is_late:
-                msg = f"the MCP server `{self.name}` did not answer for {allowed:g} seconds"
+                msg = f"the MCP server `{self.name}` did not respond within {allowed:g} seconds"
                 if not is_repeatable:
-                    msg += "; whether the call took effect is unknown"
+                    msg += "; it is unknown whether the call took effect"
                 raise TimeoutError(msg, sent=True)
             may_repeat = is_lost(error, connection) if is_repeatable else is_refused(error)
             if is_last or not may_repeat:
@@ -415,7 +414,7 @@ class MCPServer:
 def _options(
     questions: Questions, told: Notifications, protocol: str, connection: Connection
 ) -> dict[str, Any]:
-    """What the SDK's client is told. It must not know the server: that may be dropped."""
+    """Options of the SDK's client. They must not refer to the server, which may be dropped."""
     from dragoman._version import __version__
 
     info = types.Implementation(name="dragoman", version=__version__)
@@ -427,17 +426,17 @@ def _check_names(name: object, prefix: object, only: object) -> None:
     expect(name, (str, type(None)), "the name of an MCP server")
     expect(prefix, str, "the prefix of an MCP server")
     if prefix and alias(str(prefix)) != prefix:
-        msg = "the prefix of an MCP server may have letters, digits, hyphens and underscores only"
+        msg = "the prefix of an MCP server may contain only letters, digits, - and _"
         raise InvalidInputError(msg)
     if only is not None and (isinstance(only, str) or not isinstance(only, Collection)):
-        msg = "only must be a collection of tools' names"
+        msg = "only must be a collection of tool names"
         raise InvalidInputError(msg)
 
 
 def _check_seconds(seconds: object) -> None:
     expect_number(seconds, "a timeout of an MCP server")
     if seconds is not None and not seconds > 0:  # type: ignore[operator]  # it is a number
-        msg = "a timeout of an MCP server must be more than 0 seconds"
+        msg = "a timeout of an MCP server must be positive"
         raise InvalidInputError(msg)
 
 

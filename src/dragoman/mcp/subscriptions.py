@@ -1,4 +1,4 @@
-"""Resources that are watched: in the form that the server's version of the protocol has."""
+"""Subscriptions to resources, in the form of the server's protocol version."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _Ask = Callable[[Callable[[Client], Awaitable[Any]]], Awaitable[Any]]
 async def updates(
     connections: Connections, ask: _Ask, uris: tuple[str, ...]
 ) -> AsyncGenerator[str]:
-    """The addresses of those that change; all of them after a connection was lost."""
+    """The URIs of resources that change; all of them after a lost connection."""
     if not uris or not all(isinstance(uri, str) for uri in uris):
-        msg = "name the addresses of the resources to watch"
+        msg = "pass the URIs of the resources to watch"
         raise InvalidInputError(msg)
     is_first = True
     while True:
@@ -36,7 +36,7 @@ async def updates(
             async for uri in found:
                 if uri:
                     yield uri
-                elif not is_first:  # it begins
+                elif not is_first:  # the first update only confirms the subscription
                     for each in uris:
                         yield each
                 is_first = False
@@ -45,7 +45,7 @@ async def updates(
 
 
 async def _watched(connection: Connection, ask: _Ask, uris: tuple[str, ...]) -> AsyncGenerator[str]:
-    """Of servers before 2026-07-28, which are asked once for each resource."""
+    """For servers before 2026-07-28, with one subscription request per resource."""
     watch = Watch()
     connection.watches.add(watch)
     try:

@@ -1,7 +1,7 @@
-"""A server's tools as tools of an agent.
+"""The tools of a server, as tools of an agent.
 
-Everything that a server says of its tools is hostile: a tool whose name, description or schema is
-not acceptable is left out, and the others are offered. None of them ends a run.
+Everything that a server says about its tools is untrusted: a tool with an unacceptable name,
+description or schema is left out, and the others are offered. None of this ends a run.
 """
 
 from __future__ import annotations
@@ -27,27 +27,26 @@ from dragoman.wire.schemas import PROFILES
 from dragoman.wire.schemas.projection import projected
 
 MAX_TOOLS = 1_000
-"""How many tools of one server are offered; no model takes more."""
+"""Maximum tools per server; no model accepts more."""
 MAX_NAME = 1_024
-"""Characters of a name; a longer one is no name."""
+"""Maximum characters of a name."""
 MAX_DESCRIPTION = 20_000
 MAX_SCHEMA = 100_000
-"""Characters of a schema as JSON."""
+"""Maximum characters of a schema as JSON."""
 MAX_STEPS = 100_000
-"""Steps that it takes to write the schemas of all tools for any target, beyond the usual."""
+"""Maximum additional steps for encoding the schemas of all tools for any target."""
 
 _COMPOSING = (b'"$ref"', b'"$dynamicRef"', b'Of"', b'"if"', b'"not"')
-_LONGEST = 128
+_MAX_ALIAS = 128
 _HASH = 8
-_FITS = re.compile(rf"[A-Za-z0-9_.-]{{1,{_LONGEST}}}", re.ASCII).fullmatch
-_MISFIT = re.compile(r"[^A-Za-z0-9_.-]+", re.ASCII)
+_IS_VALID_NAME = re.compile(rf"[A-Za-z0-9_.-]{{1,{_MAX_ALIAS}}}", re.ASCII).fullmatch
+_INVALID_CHARS = re.compile(r"[^A-Za-z0-9_.-]+", re.ASCII)
 
 
 class MCPTool(Tool[..., Awaitable[ToolResult], RunContext[Any]]):
-    """A tool of an MCP server, as an agent has it.
+    """A tool of an MCP server.
 
-    What the server says of its effects (`read_only`, `destructive`, …) is a hint: nobody has
-    checked it.
+    The server's hints about its effects (`read_only`, `destructive`, …) are not verified.
     """
 
     def __init__(
@@ -62,13 +61,13 @@ class MCPTool(Tool[..., Awaitable[ToolResult], RunContext[Any]]):
         self.server = server
         """The name of the server."""
         self.original_name = tool.name
-        """What the server calls it."""
+        """The server's name for it."""
         hints = tool.annotations or types.ToolAnnotations()
         self.title = tool.title or hints.title
         self.read_only = hints.read_only_hint
-        """Whether the server says that it changes nothing; None: it does not say."""
+        """Whether the server says that it changes nothing; None if it doesn't say."""
         self.destructive = hints.destructive_hint
-        """Whether the server says that it may destroy something; None: it does not say."""
+        """Whether the server says that it may destroy something; None if it doesn't say."""
         self.idempotent = hints.idempotent_hint
         self.open_world = hints.open_world_hint
 
@@ -79,11 +78,11 @@ class MCPTool(Tool[..., Awaitable[ToolResult], RunContext[Any]]):
         self.__doc__ = definition.description
 
     def _signature_of(self, function: Callable[..., Any]) -> Signature:
-        """That of all of them, read once: it takes longer than all else together."""
+        """The common signature, computed once: that takes longer than everything else together."""
         return _signature(function)
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments as the server gets them, checked against its own schema."""
+        """The arguments for the server, validated against its schema."""
         if self._fits is None or not self._fits(arguments):
             self.definition.check_arguments(arguments)
         return {"arguments": thaw(arguments)}
@@ -108,16 +107,16 @@ class _Call(Protocol):
 
 
 Approval: TypeAlias = bool | Collection[str] | Callable[[MCPTool, Mapping[str, Any]], bool]
-"""Which calls need approval: all or none, those of the tools named (as the server names them), or
-as a function says of the tool and its arguments."""
+"""Which calls need approval: all or none, those of the named tools (by the server's names), or as
+decided by a function of the tool and its arguments."""
 
 
 class Offer(NamedTuple):
-    """What is made of a server's list of tools."""
+    """The tools made from a server's list."""
 
     tools: tuple[MCPTool, ...]
     problems: tuple[str, ...]
-    """Why some were left out."""
+    """Why some tools were left out."""
 
 
 def offered(
@@ -129,7 +128,7 @@ def offered(
     only: Collection[str] | None = None,
     requires_approval: Approval = True,
 ) -> Offer:
-    """The tools of a list, each under a name of its own, and what is wrong with the others."""
+    """The tools of a list, with distinct names, and the problems of the others."""
     made: dict[str, MCPTool] = {}
     problems: list[str] = []
     work = _Work()
@@ -138,14 +137,14 @@ def offered(
             continue
         try:
             if len(made) >= MAX_TOOLS:
-                problems.append(f"more than {MAX_TOOLS:,} tools: the rest is left out")
+                problems.append(f"more than {MAX_TOOLS:,} tools: the rest are left out")
                 break
             definition = _definition(tool, prefix, work)
             if definition.name in made:
-                msg = "there is another one of that name"
+                msg = "there is another tool with this name"
                 raise InvalidInputError(msg)  # noqa: TRY301 - all that is wrong is told in one place
         except (InvalidInputError, RecursionError) as error:
-            reason = "it nests too deeply" if isinstance(error, RecursionError) else str(error)
+            reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
             problems.append(f"{_named(tool.name)}: {reason}")
             continue
         made[definition.name] = MCPTool(
@@ -159,17 +158,17 @@ def offered(
 def _definition(tool: types.Tool, prefix: str, work: _Work) -> ToolDefinition:
     name = alias(f"{prefix}_{tool.name}" if prefix else tool.name)
     if not tool.name or len(tool.name) > MAX_NAME:
-        msg = f"its name has {len(tool.name):,} characters"
+        msg = f"its name has {len(tool.name):,} characters; the limit is 1 to {MAX_NAME:,}"
         raise InvalidInputError(msg)
     about = tool.description or tool.title or tool.name
     if len(about) > MAX_DESCRIPTION:
-        msg = f"its description has {len(about):,} characters; {MAX_DESCRIPTION:,} are the limit"
+        msg = f"its description has {len(about):,} characters; the maximum is {MAX_DESCRIPTION:,}"
         raise InvalidInputError(msg)
     schema = dict(tool.input_schema)
     schema.setdefault("type", "object")
     parameters = _schema(schema, "the schema of its arguments")
     if parameters.get("type") != "object":
-        msg = "the schema of its arguments is none of an object"
+        msg = "the schema of its arguments does not describe an object"
         raise InvalidInputError(msg)
     work.charge(parameters)
     output = None
@@ -184,50 +183,50 @@ def _schema(schema: Mapping[str, Any], what: str) -> Mapping[str, Any]:
     frozen = freeze_mapping(schema, what)
     size = len(dumps(frozen))
     if size > MAX_SCHEMA:
-        msg = f"{what} has {size:,} characters; {MAX_SCHEMA:,} are the limit"
+        msg = f"{what} has {size:,} characters; the maximum is {MAX_SCHEMA:,}"
         raise InvalidInputError(msg)
     check_schema(frozen, what)
     return frozen
 
 
 class _Work:
-    """What the schemas of a server cost when they are written for the most demanding target.
+    """The cost of encoding a server's schemas for the most demanding target.
 
-    Some targets take no references, and few lines can be made to grow beyond any memory when they
-    are written out: one such tool would make every request of the agent fail.
+    Some targets don't support references, and a few lines can expand beyond any memory when they
+    are inlined: one such tool would make every request of the agent fail.
     """
 
     def __init__(self) -> None:
         self._left = MAX_STEPS
 
     def charge(self, schema: Mapping[str, Any]) -> None:
-        """Count a schema; raise where it is too much, alone or with those before it."""
+        """Count a schema; raises if it is too expensive, alone or with those before it."""
         written = dumps(schema)
         if not any(word in written for word in _COMPOSING):
             return
         where = "the schema of its arguments"
         if self._left > 0:
-            before, self._left = self._left, 0  # no more is tried where one is too much
+            before, self._left = self._left, 0  # nothing is tried after one that is too expensive
             made = [projected(schema, profile, where=where) for profile in PROFILES.values()]
             self._left = before - max(each.cost.excess for each in made)
         if self._left <= 0:
-            msg = f"{where} takes too much work to write, with those of the tools before it"
+            msg = f"{where} is too complex, together with those of the tools before it"
             raise InvalidInputError(msg)
 
 
 def alias(name: str) -> str:
-    """The name, where it is like the specification has them; or one made of it.
+    """The name if it is valid by the specification; otherwise a valid one derived from it.
 
-    Two names never have the same alias: the ending tells them apart. Dialects that allow fewer
-    characters have aliases of their own for it, which they undo in answers.
+    Different names never have the same alias: the hash suffix distinguishes them. Dialects that
+    allow fewer characters use their own aliases, which they reverse in responses.
 
     >>> alias("read_file"), alias("über prüfen")
     ('read_file', '_ber_pr_fen_ace8c79e')
     """
-    if _FITS(name):
+    if _IS_VALID_NAME(name):
         return name
     ending = sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH]
-    return f"{_MISFIT.sub('_', name)[: _LONGEST - _HASH - 1]}_{ending}"
+    return f"{_INVALID_CHARS.sub('_', name)[: _MAX_ALIAS - _HASH - 1]}_{ending}"
 
 
 def _approval(asked: Approval, tool: MCPTool) -> bool | Callable[[Mapping[str, Any]], bool]:
@@ -239,7 +238,7 @@ def _approval(asked: Approval, tool: MCPTool) -> bool | Callable[[Mapping[str, A
 
 
 def check_approval(asked: object) -> None:
-    """Raise unless it says which calls need approval."""
+    """Raise unless it is a valid approval setting."""
     is_names = isinstance(asked, Collection) and not isinstance(asked, (str, bytes))
     if not isinstance(asked, bool) and not is_names and not callable(asked):
         msg = (

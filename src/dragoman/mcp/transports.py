@@ -1,7 +1,7 @@
-"""How a server is reached: as a process on this machine, or at an address.
+"""Transports to a server: as a process on this machine, or over HTTP.
 
-Each transport opens the SDK's own, and notes what the SDK does not tell: what a process wrote to
-stderr, and with which status an HTTP server refused.
+Each wraps the SDK's transport, and records what the SDK doesn't report: a process's stderr, and the
+status of failed HTTP requests.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.value import expect
 
 Streams = tuple[Any, Any]
-"""What the SDK's transports give: a stream to read from and one to write to."""
+"""The SDK's pair of streams: one to read from, one to write to."""
 OpenTransport = Callable[[], AbstractAsyncContextManager[Streams]]
 
 MAX_BYTES = 64 * 1024 * 1024
-"""Of one HTTP response: twice what an agent takes of a result."""
+"""Maximum size of an HTTP response: twice what an agent accepts as a result."""
 MAX_PACKED_BYTES = 1024 * 1024
-"""Of one that is compressed: it may be a thousand times as large as it comes."""
+"""Maximum size of a compressed response, which may expand a thousandfold."""
 
 _STDERR_CHARS = 4_000
 _STDERR_LINES = 12
 _SECRET_CHARS = 6
-_READ_TIMEOUT = 300.0  # seconds without a byte, on a stream that is held open
+_READ_TIMEOUT = 300.0  # seconds without data, on an open stream
 _FIRST_ERROR = 400
 
 
 class Notes:
-    """What is noted about a connection, to be told when it fails."""
+    """Notes about a connection, for error messages."""
 
     def __init__(self, secrets: tuple[str, ...] = ()) -> None:
         self.status: int | None = None
-        """The HTTP status of the last answer, where that was an error."""
+        """The HTTP status of the last response, if it was an error."""
         self.lost: Callable[[], None] = _nothing
-        """To be called when the connection is found to be gone."""
+        """Called when the connection turns out to be lost."""
         self._secrets = [each for each in secrets if len(each) >= _SECRET_CHARS]
         self._written: deque[str] = deque(maxlen=_STDERR_LINES)
         self._reader: Thread | None = None
 
     def follow(self, descriptor: int) -> None:
-        """Keep the last lines that are written to a pipe, on a thread of its own."""
+        """Keep the last lines written to a pipe, read on a separate thread."""
         self._reader = Thread(target=self._read, args=(descriptor,), daemon=True, name="mcp-stderr")
         self._reader.start()
 
@@ -73,9 +73,9 @@ class Notes:
             os.close(descriptor)
 
     def stderr(self, patience: float = 0.0) -> str:
-        """The last lines, harmless to a terminal, without what we gave as secrets."""
+        """The last lines, without control characters and secrets."""
         if self._reader is not None and patience:
-            self._reader.join(patience)  # the last words may still be on their way
+            self._reader.join(patience)  # the last lines may still be on their way
         text = "\n".join(map(harmless, [*self._written]))
         for secret in self._secrets:
             text = text.replace(secret, "…")
@@ -87,7 +87,7 @@ def _nothing() -> None:
 
 
 class _HttpClient(httpx2.AsyncClient):
-    """Notes how requests end."""
+    """Records how requests end."""
 
     def __init__(self, notes: Notes, *, ends_with_a_failure: bool, **settings: Any) -> None:
         super().__init__(**settings)
@@ -95,7 +95,7 @@ class _HttpClient(httpx2.AsyncClient):
         self._ends_with_a_failure = ends_with_a_failure
 
     async def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
-        """As any client; of server-sent events, the SDK tells nobody that a message failed."""
+        """Send a request; for server-sent events, the SDK reports no failed messages."""
         try:
             response = await super().send(request, **settings)
         except BaseException:
@@ -103,7 +103,7 @@ class _HttpClient(httpx2.AsyncClient):
             raise
         self._note(response.status_code)
         if "text/event-stream" not in response.headers.get("content-type", ""):
-            # The SDK limits events, and nothing else.
+            # The SDK limits only the size of events.
             is_packed = "content-encoding" in response.headers
             most = MAX_PACKED_BYTES if is_packed else MAX_BYTES
             if isinstance(response.stream, httpx2.AsyncByteStream):
@@ -118,7 +118,7 @@ class _HttpClient(httpx2.AsyncClient):
 
 
 class _Limited(httpx2.AsyncByteStream):
-    """A body of so many bytes at the most."""
+    """A body of limited size."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
         self._stream = stream
@@ -138,20 +138,20 @@ class _Limited(httpx2.AsyncByteStream):
 
 
 def harmless(text: str) -> str:
-    """The text without control characters, which could do things to a terminal."""
+    """The text without control characters."""
     return "".join(each if each.isprintable() else " " for each in text)
 
 
 class Transport(Protocol):
-    """One way to reach a server."""
+    """A way to reach a server."""
 
     @property
     def place(self) -> str:
-        """What is told of it in errors: a command, or a host."""
+        """Its name in errors: a command, or a host."""
         ...
 
     def notes(self) -> Notes:
-        """Where a new connection's notes go."""
+        """Notes for a new connection."""
         ...
 
     def open(self, notes: Notes) -> AbstractAsyncContextManager[Streams]:
@@ -161,7 +161,7 @@ class Transport(Protocol):
 
 @dataclass(frozen=True, repr=False)
 class Stdio:
-    """A process that is started, and spoken to through its standard input and output."""
+    """A process that communicates through its standard input and output."""
 
     command: str
     args: tuple[str, ...] = ()
@@ -171,21 +171,21 @@ class Stdio:
     def __post_init__(self) -> None:
         expect(self.command, str, "the command of an MCP server")
         if not self.command or any("\0" in each for each in (self.command, *self.args)):
-            msg = "the command of an MCP server is empty, or has a NUL character in it"
+            msg = "the command of an MCP server is empty, or contains a NUL character"
             raise InvalidInputError(msg)
 
     @property
     def place(self) -> str:
-        """The command's name; arguments may hold keys."""
+        """The command's name, without arguments, which may contain keys."""
         return Path(self.command).name
 
     def notes(self) -> Notes:
-        """With the values of the environment as secrets."""
+        """Notes with the values of the environment as secrets."""
         return Notes(tuple(self.env.values()))
 
     @asynccontextmanager
     async def open(self, notes: Notes) -> AsyncGenerator[Streams]:
-        """Start the process; leaving stops it, with all that it started."""
+        """Start the process; leaving the block stops it and all its children."""
         parameters = StdioServerParameters(
             command=self.command, args=[*self.args], env=dict(self.env), cwd=self.cwd,
             encoding_error_handler="replace",
@@ -194,13 +194,13 @@ class Stdio:
         notes.follow(reading)
         with os.fdopen(writing, "w", encoding="utf-8") as errors:
             async with stdio_client(parameters, errlog=errors) as streams:
-                errors.close()  # the process has its own: the pipe ends when it does
+                errors.close()  # the process has its own copy: the pipe ends with it
                 yield streams
 
 
 @dataclass(frozen=True, repr=False)
 class Http:
-    """A server at an address: streamable HTTP, or the older server-sent events."""
+    """A server at a URL: streamable HTTP, or the older server-sent events."""
 
     url: str
     headers: Mapping[str, str] = EMPTY
@@ -208,7 +208,7 @@ class Http:
     is_sse: bool = False
 
     def __post_init__(self) -> None:
-        expect(self.url, str, "the address of an MCP server")
+        expect(self.url, str, "the URL of an MCP server")
         if self.auth is not None and not isinstance(self.auth, httpx2.Auth):
             msg = (
                 "auth of an MCP server must be an httpx2.Auth, such as the OAuthClientProvider of"
@@ -221,22 +221,22 @@ class Http:
         except ValueError:
             is_address = False
         if not is_address:
-            msg = "the address of an MCP server must be like https://example.com/mcp"
+            msg = "the URL of an MCP server must look like https://example.com/mcp"
             raise InvalidInputError(msg)
 
     @property
     def place(self) -> str:
-        """The host; the rest of the address may hold keys."""
+        """The host, without the rest of the URL, which may contain keys."""
         parts = urlsplit(self.url)
         return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
     def notes(self) -> Notes:
-        """With no secrets: nothing that the server says is told."""
+        """Notes without secrets: nothing from the server is shown."""
         return Notes()
 
     @asynccontextmanager
     async def open(self, notes: Notes) -> AsyncGenerator[Streams]:
-        """Connect. Redirects are followed only within the address's own origin."""
+        """Connect. Redirects are followed only within the same origin."""
 
         def client(
             headers: Any = None,  # noqa: ARG001 - the SDK's signature
@@ -264,7 +264,7 @@ class Http:
 
 @dataclass(frozen=True, repr=False)
 class Custom:
-    """A transport of the user's own, as the SDK has them: in memory, or over a websocket."""
+    """A custom transport, such as the SDK's in-memory or websocket ones."""
 
     function: OpenTransport
     place: str = "custom transport"
@@ -276,11 +276,11 @@ class Custom:
             raise InvalidInputError(msg)
 
     def notes(self) -> Notes:
-        """With no secrets."""
+        """Notes without secrets."""
         return Notes()
 
     def open(self, notes: Notes) -> AbstractAsyncContextManager[Streams]:  # noqa: ARG002 - others note something
-        """The streams that the function gives."""
+        """The streams that the function returns."""
         return self.function()
 
 
@@ -288,12 +288,12 @@ _ALLOWED_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII).fullmatch
 
 
 def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """HTTP headers as people give them; raises without quoting a value."""
+    """The given HTTP headers; raises without quoting a value if one is invalid."""
     expect(headers, Mapping, "headers of an MCP server")
     given: Mapping[Any, Any] = headers
     for name, value in given.items():
         if not isinstance(name, str) or not _ALLOWED_HEADER(name):
-            msg = "the name of an HTTP header may have letters, digits and hyphens only"
+            msg = "the name of an HTTP header may contain only letters, digits and hyphens"
             raise InvalidInputError(msg)
         if not isinstance(value, str) or not value.isascii() or {"\r", "\n", "\0"} & {*value}:
             msg = f"the value of the HTTP header {name} must be ASCII text on one line"

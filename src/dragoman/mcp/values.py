@@ -1,4 +1,4 @@
-"""What servers have besides tools, and what they tell: resources, prompts, progress, logs."""
+"""Resources, prompts, progress and log messages of servers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.model.value import name_shown
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class Resource(Shown):
-    """Something that a server has to read: a file, a row, a page."""
+    """Something readable on a server: a file, a row, a page."""
 
     uri: str
     name: str
@@ -27,7 +27,7 @@ class Resource(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class ResourceTemplate(Shown):
-    """Resources with parameters in their addresses, as RFC 6570 has them."""
+    """Resources with parameters in their URIs, as in RFC 6570."""
 
     uri_template: str
     name: str
@@ -41,7 +41,7 @@ class ResourceTemplate(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptArgument:
-    """What a prompt wants to be told."""
+    """An argument of a prompt."""
 
     name: str
     description: str | None = None
@@ -50,7 +50,7 @@ class PromptArgument:
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class Prompt(Shown):
-    """Messages that a server has prepared. `MCPServer.prompt` gives them."""
+    """Messages prepared by a server; get them with `MCPServer.prompt`."""
 
     name: str
     title: str | None = None
@@ -64,13 +64,13 @@ class Prompt(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class Progress(Shown):
-    """How far a call has come, as its server says."""
+    """The progress of a call, as reported by its server."""
 
     server: str
     tool: str
-    """The tool's name, as the model knows it."""
+    """The tool's name for the model."""
     call_id: str | None
-    """The call that is being answered, in a run."""
+    """The id of the call, in a run."""
     progress: float
     total: float | None = None
     message: str | None = None
@@ -82,7 +82,7 @@ class Progress(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class LogMessage(Shown):
-    """Something that a server logs. It may quote anything: not for logs of ours."""
+    """A log message of a server. It may quote anything, so it is not written to our logs."""
 
     server: str
     level: str
@@ -95,14 +95,14 @@ class LogMessage(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class ServerInfo(Shown):
-    """What a server says of itself."""
+    """A server's description of itself."""
 
     name: str | None
     version: str | None
     protocol: str
-    """The version of the protocol that was agreed upon, such as 2026-07-28."""
+    """The negotiated protocol version, such as 2026-07-28."""
     instructions: str | None
-    """How to use the server. It is not told to models, unless you put it into `system`."""
+    """How to use the server. Models don't see it, unless you add it to `system`."""
     capabilities: frozenset[str]
 
     def _sizes(self) -> Iterator[str]:

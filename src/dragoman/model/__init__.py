@@ -1,4 +1,4 @@
-"""The canonical model: immutable values, without any I/O."""
+"""The canonical model: immutable values, no I/O."""
 
 from __future__ import annotations
 

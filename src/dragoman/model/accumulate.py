@@ -1,8 +1,8 @@
-"""From events to a response.
+"""Assembles stream events into a response.
 
-Text is kept in pieces and joined once; arguments are never parsed. Whether a tool call's JSON is
-complete is known from a running count of its brackets, which is what tells a second call from a
-continuation on servers that number all calls 0, or none (W7, W8, W87).
+Text is collected in pieces and joined once; arguments are never parsed. A running bracket count
+tells whether a tool call's JSON is complete. That distinguishes a new call from a continuation on
+servers that send index 0 for every call, or no index at all (W7, W8, W87).
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason, Usage
 
-_NO_ARGUMENTS = JsonProgress()  # only calls have some; others share it, and never feed it
+_NO_ARGUMENTS = JsonProgress()  # shared by all parts that are not calls, and never fed
 
 
 def _joined(known: Any, more: Any) -> Any:
-    """Fields and further fields; extras that are no fields are replaced."""
+    """Merges two mappings; a value that is not a mapping is replaced."""
     are_fields = isinstance(known, Mapping) and isinstance(more, Mapping)
     return {**known, **more} if are_fields else more
 
 
 class GrowingPart:
-    """A part that is still growing."""
+    """A part under construction."""
 
     __slots__ = ("citations", "data", "extras", "is_stopped", "part", "pieces", "place",
                  "progress", "signature", "wire_index")  # fmt: skip
@@ -65,10 +65,10 @@ class GrowingPart:
         self.is_stopped = False
         self.progress = JsonProgress() if isinstance(part, ToolCall) else _NO_ARGUMENTS
         self.wire_index: int | None = None
-        self.place = 0  # among the calls, if it is one
+        self.place = 0  # index among the calls, if it is one
 
     def grow(self, delta: PartDelta) -> None:
-        """Take in what comes next."""
+        """Appends a delta."""
         if delta.text:
             self.pieces.append(delta.text)
             if delta.signature is None and delta.data is None and delta.extras is EMPTY:
@@ -85,7 +85,7 @@ class GrowingPart:
             self.extras[dialect] = _joined(self.extras.get(dialect), fields)
 
     def _grown(self) -> dict[str, Any]:
-        """What the pieces make of the part's own text."""
+        """The text field of the part, with the pieces appended."""
         part, grown = self.part, "".join(self.pieces)
         if isinstance(part, ToolCall):
             return {"raw": (part.raw or "") + grown, "input": None}
@@ -96,12 +96,12 @@ class GrowingPart:
         return {}
 
     def built(self) -> AnyPart:
-        """The part with everything that has been added to it."""
+        """The part with all deltas applied."""
         part = self.part
         if type(part) is Text and not (self.signature or self.citations or self.extras):
             if not self.pieces:
                 return part
-            # Strings joined to strings: nothing to check.
+            # Plain string concatenation: nothing to validate.
             return structs.replace(part, text="".join([part.text, *self.pieces]))
         changes = self._grown() if self.pieces else {}
         if self.signature:
@@ -110,7 +110,7 @@ class GrowingPart:
             changes["data"] = (part.data or "") + "".join(self.data)
         elif self.data and isinstance(part, Audio):
             data = _joined_base64([part.data or "", *self.data])
-            changes |= {"data": data, "url": None, "file_id": None}  # it is one of the three
+            changes |= {"data": data, "url": None, "file_id": None}  # only one may be set
         if self.citations and isinstance(part, Text):
             changes["citations"] = (*part.citations, *self.citations)
         if self.extras:
@@ -121,28 +121,28 @@ class GrowingPart:
 
 
 def _joined_base64(pieces: list[str]) -> str:
-    """Pieces of base64 as one: where a piece ends in padding, the bytes are joined instead."""
+    """Joins pieces of base64; if one ends in padding, decodes all of them and joins the bytes."""
     if not any(piece.endswith("=") for piece in pieces[:-1]):
         return "".join(pieces)
     try:
         return b64encode(b"".join(map(b64decode, pieces))).decode("ascii")
     except ValueError:
-        return "".join(pieces)  # no base64 at all: as it came
+        return "".join(pieces)  # not base64: kept as received
 
 
 class _Growing:
-    """A choice that is still growing."""
+    """A choice under construction."""
 
     __slots__ = ("by_id", "by_index", "by_wire_index", "calls", "extras", "finish", "finish_raw",
                  "id", "is_first", "logprobs", "message_extras", "slots")  # fmt: skip
 
-    def __init__(self, is_first: bool) -> None:  # noqa: FBT001 - a fact, not an option
-        self.id = ""  # of one message, however often it is looked at: made on first need
+    def __init__(self, is_first: bool) -> None:  # noqa: FBT001 - private, one caller
+        self.id = ""  # of the message; created on first use and stable across reads
         self.is_first = is_first
         self.slots: list[GrowingPart] = []
         self.by_index: dict[int, GrowingPart] = {}
         self.calls: list[GrowingPart] = []
-        self.by_id: dict[str, GrowingPart] = {}  # the calls, as their deltas may name them
+        self.by_id: dict[str, GrowingPart] = {}  # calls by id, for deltas that repeat it
         self.by_wire_index: dict[int, GrowingPart] = {}
         self.finish: FinishReason | None = None
         self.finish_raw: str | None = None
@@ -162,19 +162,19 @@ class _Growing:
         return slot
 
     def put(self, slot: GrowingPart, wire_index: int | None) -> None:
-        """Note where a server has a call now; some move it while it grows (W7)."""
+        """Records the index a server uses for a call; some change it during a call (W7)."""
         if wire_index is not None:
             slot.wire_index = wire_index
             self.by_wire_index[wire_index] = slot
 
     def at(self, wire_index: int | None) -> GrowingPart | None:
-        """The call that a server has there."""
+        """The call that currently has this wire index."""
         slot = None if wire_index is None else self.by_wire_index.get(wire_index)
         return slot if slot is not None and slot.wire_index == wire_index else None
 
 
 class MessageAccumulator:
-    """Folds a stream's events into the response they describe.
+    """Assembles the events of a stream into a `Response`.
 
     >>> accumulator = MessageAccumulator()
     >>> for text in ("Hel", "lo"):
@@ -182,13 +182,13 @@ class MessageAccumulator:
     >>> str(accumulator.message)
     'Hello'
 
-    `response` may be read at any time: it is what has arrived so far. `is_complete` tells whether
-    the provider said that it was done.
+    `response` can be read at any time and holds everything received so far. `is_complete` tells
+    whether the provider has signalled the end of the response.
     """
 
     def __init__(self) -> None:
         self._choices: dict[int, _Growing] = {}
-        self._first_id = ""  # of one message, before its first event and after; see `_first`
+        self._first_id = ""  # created once, so it is the same before and after the first event
         self._start = NOT_STARTED
         self._usage: Usage | None = None
         self.is_complete = False
@@ -196,15 +196,15 @@ class MessageAccumulator:
         self.opaque: list[OpaqueEvent] = []
 
     def add(self, event: Event) -> None:
-        """Take in one event."""
+        """Adds one event."""
         handler = self._HANDLERS.get(type(event))
         if handler is None:
-            msg = f"an accumulator takes events, not {type(event).__name__}"
+            msg = f"expected an event, not {type(event).__name__}"
             raise InvalidInputError(msg)
         handler(self, event)
 
     def grow(self, delta: PartDelta) -> None:
-        """As `add`, for what most events are."""
+        """Fast path of `add` for `PartDelta`, the most frequent event."""
         growing = self._choices.get(delta.choice)
         slot = None if growing is None else growing.by_index.get(delta.index)
         if slot is None:
@@ -213,9 +213,9 @@ class MessageAccumulator:
             slot.grow(delta)
 
     def texts_of(self, delta: PartDelta | ToolCallDelta) -> tuple[list[str], ...]:
-        """The lists to which the text of such a delta is added, while its part is open.
+        """The lists that collect the text of such a delta while its part is open.
 
-        They may be fed in place of the accumulator, with the texts of many deltas at once.
+        Callers may append the text of many deltas directly, instead of adding each delta.
         """
         growing = self._choices.get(delta.choice)
         if growing is None:
@@ -227,25 +227,25 @@ class MessageAccumulator:
         return () if slot is None else (slot.pieces, slot.progress.pending)
 
     def extend(self, events: Iterable[Event]) -> None:
-        """Take in several events."""
+        """Adds several events."""
         for event in events:
             self.add(event)
 
     def add_call(self, delta: ToolCallDelta) -> tuple[int, ToolCall]:
-        """Take in a piece of a call; returns the call's number, and its head: id, name and kind."""
+        """Adds a tool call delta; returns the call's index and the call so far (id, name, kind)."""
         slot = self._tool_call_delta(delta)
         return slot.place, _call(slot)
 
     def place_of(self, delta: ToolCallDelta) -> int | None:
-        """The number of the call that a delta would continue; None where it would begin one."""
+        """The index of the call that a delta would continue, or `None` if it would start one."""
         growing = self._choices.get(delta.choice)
         slot = None if growing is None else _slot_of(growing, delta)
         return None if slot is None else slot.place
 
     def resolved(self, delta: ToolCallDelta) -> ToolCallDelta:
-        """The delta with the number of the call that it belongs to, whatever its server sent.
+        """The delta with its `index` replaced by the actual index of its call.
 
-        To be asked before the delta is added; both forms add up to the same calls.
+        Call this before adding the delta. Both forms assemble to the same calls.
         """
         growing = self._choices.get(delta.choice)
         slot = _slot_of(growing, delta) if growing is not None else None
@@ -292,7 +292,7 @@ class MessageAccumulator:
             index, message, growing.finish, growing.finish_raw, growing.logprobs, growing.extras
         )
 
-    # --- one event each
+    # --- event handlers
 
     def _growing(self, choice: int) -> _Growing:
         growing = self._choices.get(choice)
@@ -301,7 +301,7 @@ class MessageAccumulator:
         return growing
 
     def _first(self) -> str:
-        """The id of the first message, made on first need."""
+        """The id of the first message, created on first use."""
         if not self._first_id:
             self._first_id = new_id()
         return self._first_id
@@ -311,7 +311,7 @@ class MessageAccumulator:
             self._choices, self._start, self._usage = {}, NOT_STARTED, None
             self._first_id = ""
             self.errors, self.opaque = [], []
-        # A second start (some servers repeat it in each chunk) fills gaps, it does not reset.
+        # A second start (some servers repeat it in each chunk) fills gaps; it does not reset.
         self._start = self._start.filled(event)
 
     def _part_start(self, event: PartStart) -> None:
@@ -322,7 +322,7 @@ class MessageAccumulator:
     def _part_delta(self, event: PartDelta) -> None:
         growing = self._growing(event.choice)
         slot = growing.by_index.get(event.index)
-        if slot is None:  # a server that forgot to announce it: text is the likeliest
+        if slot is None:  # the server never sent a part start: assume text
             slot = growing.start(event.index, Text(""))
         slot.grow(event)
 
@@ -342,7 +342,7 @@ class MessageAccumulator:
         growing = self._growing(event.choice)
         slot = _slot_of(growing, event)
         if slot is None:
-            # Ids are left out, empty, or used twice (I5): such calls get one of their own.
+            # Ids may be missing, empty or duplicated (I5): such calls get a derived one.
             is_free = bool(event.id) and event.id not in growing.by_id
             call = make_call(
                 event.id if event.id and is_free else self._derived_id(growing, event),
@@ -367,7 +367,7 @@ class MessageAccumulator:
         start = self._start
         identity = response_identity(start.id, start.created_at, start.model)
         place = (delta.choice, len(growing.calls) + 1)
-        said = (delta.name or "", None)  # the arguments are still to come
+        said = (delta.name or "", None)  # the arguments have not arrived yet
         return derived_call_id(identity, place, said, growing.by_id.__contains__)
 
     def _usage_update(self, event: UsageUpdate) -> None:
@@ -403,12 +403,12 @@ class MessageAccumulator:
 
 
 def _slot_of(growing: _Growing, delta: ToolCallDelta) -> GrowingPart | None:
-    """The call that a delta continues; None where it begins a new one."""
+    """The call that a delta continues, or `None` if it starts a new one."""
     calls = growing.calls
     if not calls:
         return None
     if delta.id and (known := growing.by_id.get(delta.id)) is not None:
-        return None if _comes_after(known, delta) else known
+        return None if _starts_new_call(known, delta) else known
     place = growing.at(delta.index)
     return _named(calls, place, delta) if delta.name else _nameless(calls, place, delta)
 
@@ -417,11 +417,11 @@ def _nameless(
     calls: list[GrowingPart], slot: GrowingPart | None, delta: ToolCallDelta
 ) -> GrowingPart | None:
     if not delta.id:
-        return slot or calls[-1]  # arguments alone can't begin a call, whatever the index says
+        return slot or calls[-1]  # arguments alone never start a call, whatever the index
     if slot is None and delta.index is not None:
-        return None  # a new id in a new place, its name still to come
+        return None  # a new id at a new index; the name follows later
     slot = slot or calls[-1]
-    # An id that comes late, or changes while the arguments are still coming, begins nothing.
+    # An id that arrives late, or changes before the arguments are complete, starts no new call.
     return None if slot.progress.is_complete and _call(slot).wire_id is UNSET else slot
 
 
@@ -434,22 +434,23 @@ def _named(
     if slot is None or slot.progress.is_complete:
         return None
     if delta.id and _call(slot).wire_id is UNSET:
-        return None  # another id and another name in the same place: another call
+        return None  # a different id and name at the same index: a different call
     if _call(slot).name == delta.name or not slot.progress.is_started:
-        return slot  # the name again, or another piece of it
+        return slot  # the name repeated, or its next piece
     return None
 
 
-def _comes_after(slot: GrowingPart, delta: ToolCallDelta) -> bool:
-    """Whether a delta is a whole call's namesake: it has arguments again, so it is another one.
+def _starts_new_call(slot: GrowingPart, delta: ToolCallDelta) -> bool:
+    """Whether a delta with a known id starts a new call.
 
-    Servers that repeat id and name in every delta do so in an empty last one too.
+    True if the known call is complete and the delta has a name and arguments again. Servers that
+    repeat id and name in every delta also do so in a final delta without arguments.
     """
     return bool(delta.name and delta.arguments_delta) and slot.progress.is_complete
 
 
 def _completed(slot: GrowingPart, delta: ToolCallDelta) -> ToolCall:
-    """The call with what a later delta adds to its head: a late id, a piece of the name."""
+    """The call with what a later delta adds: an id, a piece of the name, a signature, extras."""
     call = _call(slot)
     changes: dict[str, Any] = {}
     if delta.id and call.wire_id is None:

@@ -1,4 +1,4 @@
-"""Tool calls in the shapes: nested under `function` or `custom`, or flat."""
+"""Reads and writes tool calls as dicts, nested under `function` or `custom`, or flat."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SHARED = frozenset({"id", "type", "signature"})
 
 
 def read_call(call: Any, identity: Identity, number: int) -> ToolCall:
-    """A tool call from a dict: nested under `function` or `custom`, or flat.
+    """Reads a tool call from a dict: nested under `function` or `custom`, or flat.
 
-    One without a name is kept if it has an id: stored conversations may hold it. An id
-    that is missing is derived from the message's identity and the number of the call in it.
+    A call without a name is accepted if it has an id, because stored conversations may contain
+    one. A missing id is derived from the message's identity and the index of the call.
     """
     if isinstance(call, ToolCall):
         return call
@@ -46,7 +46,7 @@ def read_call(call: Any, identity: Identity, number: int) -> ToolCall:
 
 
 def _read_extras(call: Mapping[str, Any], kind: str, inner: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a tool call holds that nobody knows, such as a signature some server put there."""
+    """The unknown fields of a tool call, such as a vendor-specific signature."""
     known = {*_SHARED, kind}
     if inner is call:
         known |= _FIELDS
@@ -58,7 +58,7 @@ def _read_extras(call: Mapping[str, Any], kind: str, inner: Mapping[str, Any]) -
 
 
 def write_call(call: ToolCall, *, flat: bool) -> dict[str, Any]:
-    """A tool call as a dict; in the flat shape, arguments that are an object are one."""
+    """Writes a tool call as a dict; in the flat shape, valid arguments are an object, not text."""
     unknown = thaw(own_extras(call.extras))
     shared = {"id": call.id, "type": call.kind}
     if call.signature is not None:

@@ -1,4 +1,4 @@
-"""What providers say besides conversations: models they have, tokens they count, embeddings."""
+"""Results of endpoints other than chat: model lists, token counts and embeddings."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from dragoman.model.value import (
 
 
 class ModelInfo(Value, frozen=True):
-    """A model that a provider has, as far as it tells."""
+    """A model that a provider offers, as described by its model list."""
 
     id: str
-    """What to name in a request."""
+    """The name to use in a request."""
     name: str | None = None
-    """What to call it before people."""
+    """The display name."""
     context_window: int | None = None
-    """The tokens it takes; None where the provider does not say."""
+    """Maximum number of tokens; `None` if the provider does not report it."""
     created: float | None = None
-    """In seconds since 1970."""
+    """Unix time, in seconds."""
     extras: Mapping[str, Any] = EMPTY
-    """By dialect: what else the provider says."""
+    """Further fields of the provider, keyed by dialect."""
 
     def __post_init__(self) -> None:
         expect(self.id, str, "ModelInfo.id")
@@ -39,7 +39,7 @@ class ModelInfo(Value, frozen=True):
         expect_number(self.created, "ModelInfo.created")
         own_mapping(self, "extras")
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.id, self.name, self.context_window, self.created)
 
     def _sizes(self) -> Iterator[str]:
@@ -49,11 +49,11 @@ class ModelInfo(Value, frozen=True):
 
 
 class TokenCount(Value, frozen=True):
-    """The tokens of a prompt."""
+    """The number of tokens in a prompt."""
 
     tokens: int
     is_estimate: bool = False
-    """Whether we guessed; else the provider counted."""
+    """Whether this is our estimate rather than the provider's count."""
 
     def __post_init__(self) -> None:
         expect(self.tokens, int, "TokenCount.tokens")
@@ -69,12 +69,12 @@ class TokenCount(Value, frozen=True):
 
 
 class Embeddings(Value, frozen=True):
-    """The places of several texts in a model's space, in the order of the texts."""
+    """The embeddings of several texts, in the order of the texts."""
 
     items: tuple[Embedding, ...] = ()
     model: str | None = None
     usage: Usage | None = None
-    """Of all of them together; None where the provider did not say."""
+    """Usage of the whole request; `None` if the provider did not report it."""
 
     def __post_init__(self) -> None:
         own_tuple(self, "items", Embedding)
@@ -82,7 +82,7 @@ class Embeddings(Value, frozen=True):
 
     @property
     def vectors(self) -> tuple[tuple[float, ...], ...]:
-        """The numbers alone."""
+        """The embedding vectors, as tuples of floats."""
         return tuple(item.vector for item in self.items)
 
     def __len__(self) -> int:
@@ -99,11 +99,11 @@ class Embeddings(Value, frozen=True):
         if isinstance(index, slice):
             return self.replace(items=self.items[index])
         if not -len(self.items) <= index < len(self.items):
-            msg = f"there are {len(self.items)} embeddings, and none of that number"
+            msg = f"embedding index out of range; there are {len(self.items)}"
             raise IndexError(msg)
         return self.items[index]
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.items,)
 
     def _sizes(self) -> Iterator[str]:

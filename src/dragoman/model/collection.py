@@ -1,7 +1,7 @@
-"""A conversation as a value: an immutable sequence of messages.
+"""`Messages`: an immutable sequence of messages.
 
-Appending is cheap: a sequence and the ones made from it by appending share one list, of which
-each sees its own beginning. Only the longest of them can grow in place; the others copy.
+Appending is cheap: a sequence and those derived from it by appending share one list, of which each
+sees a prefix. Only the longest of them can grow in place; appending to the others copies.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _ABSENT: Any = object()
 
 @runtime_checkable
 class ProvidesMessages(Protocol):
-    """Anything that can stand for a conversation."""
+    """An object that can be converted to `Messages`."""
 
     def to_messages(self) -> Messages:
-        """The messages."""
+        """Returns the messages."""
         ...
 
 
@@ -57,31 +57,32 @@ class Messages(Sequence[Message]):
         self._shared = list(messages)
         self._length = len(messages)
 
-    # --- making one
+    # --- constructors
 
     @classmethod
     def of(cls, messages: Iterable[Message]) -> Self:
-        """From any iterable of messages."""
+        """Creates a sequence from any iterable of messages."""
         return cls(*messages)
 
     @classmethod
     def empty(cls) -> Self:
-        """No messages."""
+        """An empty sequence."""
         return cls()
 
     @classmethod
     def from_text(cls, text: str, role: Role | str = Role.USER) -> Self:
-        """One message with that text."""
+        """Creates a sequence of one message with this text."""
         expect(text, str, "the text of a message")
         return cls(Message.from_any(text, role))
 
     @classmethod
     def from_any(cls, value: Any) -> Self:
-        """A conversation from whatever people have at hand.
+        """Converts common input types to `Messages`.
 
-        One of what `Message.from_any` takes, or several in a list, in any mixture: dicts of one
-        dialect are read together, so that results find their calls. An object with
-        `to_messages()`, a `Request`, a request's body, and JSON bytes. Anything else raises.
+        Accepts a single value of any type that `Message.from_any` accepts, or a list of such values
+        in any mixture. Dicts in the same dialect are read together, so that tool results find their
+        calls. Also accepts an object with `to_messages()`, a `Request`, a request body, and JSON
+        bytes. Any other type raises `InvalidInputError`.
         """
         kind = type(value)
         if issubclass(kind, Messages):
@@ -98,7 +99,7 @@ class Messages(Sequence[Message]):
 
     @classmethod
     def from_input(cls, value: Any) -> Self:
-        """As `from_any` for messages and conversations; all else is one message, by its text."""
+        """Like `from_any` for messages and conversations; anything else becomes a text message."""
         is_known = isinstance(value, (Messages, Message)) or any(
             callable(getattr(type(value), name, None)) for name in ("to_messages", "to_message")
         )
@@ -108,7 +109,7 @@ class Messages(Sequence[Message]):
 
     @classmethod
     def from_json(cls, raw: JsonText) -> Self:
-        """The conversation in a document of ours, or in JSON of any shape that `from_any` takes."""
+        """Reads the output of `to_json`, or any JSON that `from_any` accepts."""
         try:
             read: Messages = document.read(raw, "Messages")
         except InvalidInputError as error:
@@ -119,7 +120,7 @@ class Messages(Sequence[Message]):
 
     @classmethod
     def wrapping(cls, messages: Iterable[Message]) -> Self:
-        """Around what is known to be messages, without looking at each."""
+        """Wraps messages without checking the type of each."""
         return cls._view(list(messages))
 
     @classmethod
@@ -129,72 +130,72 @@ class Messages(Sequence[Message]):
         made._length = len(shared) if length is None else length
         return made
 
-    # --- asking about raw input
+    # --- inspecting raw input
 
     @staticmethod
     def is_messages(value: Any) -> bool:
-        """Whether raw input is a list of dicts that each describe a message."""
+        """Whether the value is a list of dicts that each describe a message."""
         return isinstance(value, (list, tuple)) and all(map(Message.is_message, value))
 
     @staticmethod
     def becomes_empty(value: Any) -> bool:
-        """Whether `from_any` of this input would say nothing."""
+        """Whether `from_any` of this value would be empty (see `is_empty`)."""
         return value is None or Messages.from_any(value).is_empty
 
     @staticmethod
     def becomes_composite(value: Any) -> bool:
-        """Whether `from_any` of this input would hold more than plain texts."""
+        """Whether `from_any` of this value would contain more than plain text."""
         return value is not None and Messages.from_any(value).has_composites
 
-    # --- looking at it
+    # --- inspection
 
     @property
     def first(self) -> Message | None:
-        """The first message."""
+        """The first message, or `None`."""
         return self._shared[0] if self._length else None
 
     @property
     def last(self) -> Message | None:
-        """The last message."""
+        """The last message, or `None`."""
         return self._shared[self._length - 1] if self._length else None
 
     def at(self, index: int) -> Message | None:
-        """The message at an index; None if there is none."""
+        """The message at an index, or `None` if the index is out of range."""
         return self[index] if -self._length <= index < self._length else None
 
     @property
     def head(self) -> Self:
-        """The first message alone."""
+        """A sequence of only the first message."""
         return self[:1]
 
     @property
     def tail(self) -> Self:
-        """The last message alone."""
+        """A sequence of only the last message."""
         return self[-1:]
 
     @property
     def first_role(self) -> Role | None:
-        """Who speaks first."""
+        """The role of the first message, or `None`."""
         return self.first.role if self.first else None
 
     @property
     def last_role(self) -> Role | None:
-        """Who spoke last."""
+        """The role of the last message, or `None`."""
         return self.last.role if self.last else None
 
     @property
     def is_empty(self) -> bool:
-        """Whether no message says anything."""
+        """Whether every message is empty."""
         return all(message.is_empty for message in self)
 
     @property
     def not_empty(self) -> bool:
-        """Whether some message says something."""
+        """Whether any message has content."""
         return not self.is_empty
 
     @property
     def has_composites(self) -> bool:
-        """Whether some message is more than a plain text."""
+        """Whether any message is more than a single plain text."""
         return any(message.is_composite for message in self)
 
     @property
@@ -202,44 +203,44 @@ class Messages(Sequence[Message]):
         """The parts of all messages, in order."""
         return tuple(part for message in self for part in message.parts)
 
-    # --- going through it
+    # --- functional operations
 
     def map(self, function: Callable[[Message], T]) -> list[T]:
-        """What a function makes of each message."""
+        """The results of calling a function with each message."""
         return [function(message) for message in self]
 
     def filter(self, predicate: Callable[[Message], bool]) -> Self:
-        """The messages for which the predicate holds, empty ones among them."""
+        """The messages for which the predicate holds, empty messages included."""
         return self.wrapping(message for message in self if predicate(message))
 
     def reduce(self, function: Callable[[T, Message], T], initial: T) -> T:
-        """One value from all messages, beginning with `initial`."""
+        """Folds all messages into one value, starting with `initial`."""
         return reduce(function, self, initial)
 
     # --- by role
 
     def for_roles(self, roles: Roles) -> Self:
-        """The messages of these roles."""
+        """The messages with any of these roles."""
         wanted = Role.normalize(roles)
         return self.filter(lambda message: message.role in wanted)
 
     def except_roles(self, roles: Roles) -> Self:
-        """The messages of all other roles."""
+        """The messages with none of these roles."""
         unwanted = Role.normalize(roles)
         return self.filter(lambda message: message.role not in unwanted)
 
     def head_with_roles(self, roles: Roles) -> Self:
-        """The messages before the first that is of another role."""
+        """The leading messages that have any of these roles."""
         wanted = Role.normalize(roles)
         return self.wrapping(takewhile(lambda message: message.role in wanted, self))
 
     def tail_after_roles(self, roles: Roles) -> Self:
-        """The messages from the first that is of another role."""
+        """All messages from the first one that has none of these roles."""
         wanted = Role.normalize(roles)
         return self.wrapping(dropwhile(lambda message: message.role in wanted, self))
 
     def remap_roles(self, mapping: Mapping[Any, Role | str]) -> Self:
-        """With other roles: `{"developer": "system"}`; those not named stay."""
+        """Replaces roles, such as `{"developer": "system"}`; other roles stay."""
         roles = {Role.parse(old): Role.parse(new) for old, new in mapping.items()}
         return self.wrapping(
             message.with_role(roles[message.role]) if message.role in roles else message
@@ -249,103 +250,103 @@ class Messages(Sequence[Message]):
     # --- changed copies
 
     def append(self, message: Any) -> Self:
-        """With one more message; n of these cost as much as n, not n times n."""
+        """Returns a copy with a message added at the end, in amortised constant time."""
         added = Message.from_any(message)
-        with _growing:  # two threads may append to the same sequence: one of them must copy
+        with _growing:  # if two threads append to the same sequence, one of them must copy
             if len(self._shared) == self._length:
                 self._shared.append(added)
                 return self._view(self._shared)
         return self._view([*self, added])
 
     def extend(self, messages: Any) -> Self:
-        """With more messages at the end."""
+        """Returns a copy with messages added at the end."""
         longer = self
         for message in self.from_any(messages):
             longer = longer.append(message)
         return longer
 
     def prepend(self, messages: Any) -> Self:
-        """With more messages at the beginning."""
+        """Returns a copy with messages added at the beginning."""
         return self.wrapping((*self.from_any(messages), *self))
 
     def replace_last(self, message: Any) -> Self:
-        """With another last message; the only one where there was none."""
+        """Returns a copy with the last message replaced; if empty, the message is added."""
         return self[:-1].append(message)
 
     def without_first(self) -> Self:
-        """Without the first message."""
+        """Returns a copy without the first message."""
         return self[1:]
 
     def without_last(self) -> Self:
-        """Without the last message."""
+        """Returns a copy without the last message."""
         return self[:-1]
 
     def without_empty(self) -> Self:
-        """Without the messages that say nothing."""
+        """Returns a copy without empty messages."""
         return self.filter(lambda message: not message.is_empty)
 
     def reversed(self) -> Self:
-        """In reverse order."""
+        """Returns a copy in reverse order."""
         return self[::-1]
 
     def with_field(self, key: str, value: Any) -> Self:
-        """With a field set on the last part of the last message."""
+        """Returns a copy with a field set on the last part of the last message."""
         if self.last is None:
-            msg = "there is no message to set a field on"
+            msg = "can't set a field: there are no messages"
             raise InvalidInputError(msg)
         return self.replace_last(self.last.with_field(key, value))
 
     def append_field(self, key: str, value: Any) -> Self:
-        """As `with_field`, under its older name."""
+        """An alias of `with_field`."""
         return self.with_field(key, value)
 
     def merged_per_role(self, separator: str = "\n\n") -> Self:
-        """With neighbours of one role merged into one message; see `merging`."""
+        """Merges consecutive messages of the same role into one message each."""
         return self.wrapping(merging.merged_per_role(self, separator))
 
     def consolidated(self) -> Self:
-        """With the results of each round of tool calls in one message."""
+        """Combines the results of each round of tool calls into one message."""
         return self.wrapping(merging.consolidated(self))
 
     def split_results(self) -> Self:
-        """With every tool result in a message of its own."""
+        """Splits messages so that each holds a single tool result."""
         return self.wrapping(merging.split_results(self))
 
-    # --- by key
+    # --- lookup by field
 
     def find(self, key: str, value: Any) -> int | None:
-        """The place of the first message whose field `key` is `value`.
+        """The index of the first message whose field `key` equals `value`, or `None`.
 
-        The fields are those of `Message.field`; one that is not there is equal to nothing.
+        The fields are those of `Message.field`. A missing field never matches.
         """
         places = enumerate(self)
         return next((i for i, each in places if each.field(key, _ABSENT) == value), None)
 
     def get(self, key: str, value: Any) -> Message | None:
-        """The first message whose field `key` is `value`."""
+        """The first message whose field `key` equals `value`, or `None`."""
         index = self.find(key, value)
         return None if index is None else self[index]
 
     def has(self, key: str, value: Any) -> bool:
-        """Whether there is a message whose field `key` is `value`."""
+        """Whether any message has a field `key` that equals `value`."""
         return self.find(key, value) is not None
 
     def set(self, key: str, value: Any, message: Any) -> Self:
-        """With that message in place of the first whose field `key` is `value`, or at the end."""
+        """Replaces the first message whose field `key` equals `value`, or appends the message."""
         index = self.find(key, value)
         if index is None:
             return self.append(message)
         return self.wrapping((*self[:index], Message.from_any(message), *self[index + 1 :]))
 
     def remove(self, key: str, value: Any) -> Self:
-        """Without the first message whose field `key` is `value`."""
+        """Returns a copy without the first message whose field `key` equals `value`."""
         index = self.find(key, value)
         return self if index is None else self.wrapping((*self[:index], *self[index + 1 :]))
 
-    # --- writing it down
+    # --- serialisation
 
     def to_json(self) -> bytes:
-        """The conversation as a versioned document; see `dragoman.model.document`."""
+        """Serialises the conversation to versioned JSON, which `from_json` reads."""
         items = tuple(self)
         settle_all(items)
         return document.write("Messages", items)
@@ -355,8 +356,8 @@ class Messages(Sequence[Message]):
     ) -> list[dict[str, Any]]:
         """The messages as dicts, in one of the shapes of `Message.to_dict`.
 
-        Every message has a place in every shape: where one holds a single tool result, the
-        results of a round become several entries (`split_results`).
+        In shapes where a message holds a single tool result, a message with several results
+        becomes several dicts (see `split_results`).
         """
         kept = (message for message in self if not (skip_empty and message.is_empty))
         each = kept if shape == "canonical" else merging.split_results(kept)
@@ -365,17 +366,17 @@ class Messages(Sequence[Message]):
     def to_text(
         self, separator: str = "\n", renderer: Callable[[Message], str] | None = None
     ) -> str:
-        """All texts, joined; raises where a message is more than text and no renderer is given."""
+        """Joins all texts; raises if a message is more than plain text and no renderer is given."""
         if renderer is None and self.has_composites:
-            msg = "some messages are more than text; use to_list, or give a renderer"
+            msg = "some messages are more than plain text; use to_list, or pass a renderer"
             raise InvalidInputError(msg)
         return separator.join((renderer or str)(message) for message in self.without_empty())
 
     def to_messages(self) -> Self:
-        """Itself."""
+        """Returns itself."""
         return self
 
-    # --- as a sequence
+    # --- sequence protocol
 
     @overload
     def __getitem__(self, index: int) -> Message: ...
@@ -384,13 +385,13 @@ class Messages(Sequence[Message]):
     def __getitem__(self, index: int | slice) -> Message | Self:
         if isinstance(index, slice):
             start, stop, step = index.indices(self._length)
-            if start == 0 and step == 1:  # a beginning: nothing to copy
+            if start == 0 and step == 1:  # a prefix: nothing to copy
                 return self._view(self._shared, stop)
-            if step > 0:  # without a copy of all that is before it
+            if step > 0:  # avoids copying everything before it
                 return self._view(self._shared[start:stop:step])
             return self._view(self._shared[: self._length][index])
         if not -self._length <= index < self._length:
-            msg = "there is no message in that place"
+            msg = "message index out of range"
             raise IndexError(msg)
         return self._shared[index if index >= 0 else index + self._length]
 
@@ -416,9 +417,9 @@ class Messages(Sequence[Message]):
         return hash(tuple(self))
 
     def equal_ignoring_call_ids(self, other: object) -> bool:
-        """As `==`, for conversations that crossed providers: the ids of tool calls may differ.
+        """Compares like `==`, but lets tool call ids differ, as they do across providers.
 
-        They must correspond one to one: a result that answers another call is a difference.
+        The ids must correspond one to one: a result for a different call is a difference.
 
         >>> answered = Messages(Message.tool("call_1", "noon"))
         >>> renamed = Messages(Message.tool("toolu_1", "noon"))
@@ -428,7 +429,7 @@ class Messages(Sequence[Message]):
         return isinstance(other, Messages) and comparison.equal_ignoring_call_ids(self, other)
 
     def _repr_markdown_(self) -> str:
-        """What was said, for notebooks."""
+        """The conversation as Markdown, for notebooks."""
         from dragoman.model.markdown import markdown
 
         return markdown(self)
@@ -440,17 +441,17 @@ class Messages(Sequence[Message]):
         return type(self), tuple(self)
 
     def __copy__(self) -> Self:
-        return self  # nothing in it can change
+        return self  # immutable
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
         return self
 
 
 def _are_plain(items: list[Any] | tuple[Any, ...]) -> bool:
-    """Whether these are all texts, messages, or dicts of a role and a text."""
+    """Whether all items are texts, messages, or dicts of a role and a text."""
     kinds = set(map(type, items))
     if kinds == {str}:
-        # Two texts in a tuple may be a role and what it says: `("human", "Hi")`.
+        # Two texts in a tuple may be a role and its text: `("human", "Hi")`.
         return type(items) is list or len(items) != 2  # noqa: PLR2004 - a pair
     if not all(kind in (str, dict) or issubclass(kind, Message) for kind in kinds):
         return False

@@ -1,4 +1,4 @@
-"""Conversations compared without the ids of their tool calls, which change between providers."""
+"""Compares conversations without their tool call ids, which change between providers."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def equal_ignoring_call_ids(mine: Iterable[Message], theirs: Iterable[Message]) -> bool:
-    """Whether the same was said, up to a one-to-one renaming of call ids.
+    """Whether two conversations are equal up to a one-to-one renaming of call ids.
 
-    Ids are numbered in the order of their first appearance; who answers whom still counts.
+    Ids are numbered by first appearance, so which result belongs to which call still counts.
     """
     return _numbered(mine) == _numbered(theirs)
 
 
 def _numbered(messages: Iterable[Message]) -> list[tuple[Any, ...]]:
-    """What each message says, with numbers for call ids."""
+    """The compared fields of each message, with call ids replaced by numbers."""
     numbers: dict[str, str] = {}
     return [
         (type(each), each.role, each.name, tuple([_part(part, numbers) for part in each.parts]),

@@ -1,11 +1,11 @@
-"""Reading and writing content as people and the seeds' systems shape it.
+"""Converts content between parts and dicts.
 
-In: a text, a part, a list of either, OpenAI's content parts (`image_url`, `input_audio`, `file`,
-with their payload nested, or flat as older code has it; where both are there, nested wins), and
-the canonical form. Out: the nested shape, or the canonical form for what that shape can't say.
-Unknown fields of a part are kept as its extras under `canonical`, and written again. Unknown kinds
-of content are refused here, as they are typing errors mostly: one of your own is of the type
-`custom`, or made with `Opaque.custom`.
+Reading accepts text, a part, a list of either, OpenAI's content parts (`image_url`, `input_audio`,
+`file`; the payload nested or, as in older code, flat; nested wins where both are present), and the
+canonical form. Writing produces the nested shape, or the canonical form for content that the nested
+shape can't express. Unknown fields of a part are kept in its extras under `canonical` and written
+back. Unknown content types are rejected, because they are usually typos; for a custom type use
+`"type": "custom"` or `Opaque.custom`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ AnyPart = (
     | ServerToolResult
     | Opaque
 )
-"""Everything that a message may hold."""
+"""Any part that a message may hold."""
 
 
 def is_message(value: Mapping[str, Any]) -> bool:
@@ -56,7 +56,7 @@ def is_message(value: Mapping[str, Any]) -> bool:
 
 
 def is_content(value: Any) -> bool:
-    """Whether a value is content as it stands: a text, a part, a dict, or a list of those."""
+    """Whether a value is valid content as is: a text, a part, a dict, or a list of those."""
     if isinstance(value, (str, Part, Mapping)):
         return True
     return isinstance(value, (list, tuple)) and all(
@@ -65,12 +65,12 @@ def is_content(value: Any) -> bool:
 
 
 def text_of(value: Any) -> str:
-    """Any object by its text: its JSON where it has one, else `str`."""
+    """Any object as text: its JSON if it can be serialised, otherwise `str`."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         msg = f"{type(value).__name__} is not text; use an Image, Audio, Video or File"
         raise InvalidInputError(msg)
     if isinstance(value, type):
-        return str(value)  # it has the methods and fields of its instances
+        return str(value)  # a class has the methods and fields of its instances
     as_json = getattr(value, "model_dump_json", None)
     if callable(as_json):
         try:
@@ -84,7 +84,7 @@ def text_of(value: Any) -> str:
 
 
 def parts_from(content: Any) -> tuple[AnyPart, ...]:
-    """Parts from whatever content people write: None is no parts, a keyed dict is one part."""
+    """Converts content to parts: `None` gives no parts, a dict gives one part."""
     if content is None:
         return ()
     if isinstance(content, (str, Part, Mapping)):
@@ -95,14 +95,14 @@ def parts_from(content: Any) -> tuple[AnyPart, ...]:
 
 
 def part_from(item: Any) -> AnyPart:
-    """One part from a text, a part, a content-part dict, or an object that knows how to be one."""
+    """Converts a text, a part or a content-part dict to a part."""
     if isinstance(item, str):
         return Text(str.__str__(item))
     if isinstance(item, Part):
         return cast("AnyPart", item)
     if isinstance(item, Mapping):
         return _part_from_mapping(item)
-    msg = f"content can't be made from a {type(item).__name__}; use text, parts or media"
+    msg = f"content can't be made from {type(item).__name__}; use text, parts or media"
     raise InvalidInputError(msg)
 
 
@@ -118,19 +118,19 @@ def _part_from_mapping(item: Mapping[str, Any]) -> AnyPart:
     fields = _CANONICAL.get(kind) if isinstance(kind, str) else None
     dialect = None if fields is not None and item.keys() <= fields else _dialect_of(item)
     if dialect is not None:
-        msg = f"content as {dialect} has it: dragoman.dialect({dialect!r}).decode_request reads it"
+        msg = f"the content part is not canonical; dialect({dialect!r}).decode_request can read it"
         raise InvalidInputError(msg)
     if fields is not None:
         return _canonical(item)
     msg = (
-        "unknown type of content part; text, image_url, input_audio and file are known, and custom"
-        " for one of your own"
+        "unknown content part type; use text, image_url, input_audio or file, or custom for a"
+        " custom part"
     )
     raise InvalidInputError(msg)
 
 
 def _dialect_of(item: Mapping[str, Any]) -> str | None:
-    """The dialect that a part is in, by the reader of `model.inputs`, which needs this module."""
+    """The dialect of a part, from the input reader (looked up lazily: it imports this module)."""
     found: str | None = import_module("dragoman").INPUT_READER.dialect_of_part(item)
     return found
 
@@ -151,7 +151,7 @@ def _refusal(item: Mapping[str, Any]) -> AnyPart:
 
 
 class _Fields:
-    """The fields of a part, flat or nested under `key`; nested ones win, empty ones don't count."""
+    """The fields of a part, flat or nested under `key`; nested wins, empty values are ignored."""
 
     def __init__(self, item: Mapping[str, Any], key: str, bare: str) -> None:
         nested = item.get(key)
@@ -162,12 +162,12 @@ class _Fields:
         self._nested = dict(nested)
 
     def take(self, *names: str) -> Any:
-        """The first of these that is filled; all of them are known from now on."""
+        """Removes these fields and returns the first non-empty value."""
         found = [fields.pop(name, None) for fields in (self._nested, self._flat) for name in names]
         return next((value for value in found if value not in (None, "", [])), None)
 
     def kept_by(self, part: AnyPart) -> AnyPart:
-        """The part with what has not been taken, where it stood."""
+        """The part with the remaining fields as extras, where they were."""
         nested = {self._key: self._nested} if self._nested else {}
         return _keeping(part, {**self._flat, **nested})
 
@@ -217,7 +217,7 @@ def _custom(item: Mapping[str, Any]) -> AnyPart:
 
 
 def _read_file(item: Mapping[str, Any]) -> AnyPart:
-    # The canonical form of a file has the same type name; its fields are flat and called otherwise.
+    # The canonical form of a file has the same type name, with flat fields of different names.
     is_canonical = item.keys() <= {*File.__struct_fields__, "type"}
     return _canonical(item) if is_canonical else _file(item)
 
@@ -243,13 +243,13 @@ _CANONICAL: dict[str, frozenset[str]] = {
         ("server_tool_call", ServerToolCall), ("server_tool_result", ServerToolResult),
     )
 }  # fmt: skip
-"""The fields of parts in the canonical form, by type."""
+"""The fields of each canonical part type."""
 
 
 def part_to_dict(part: Part) -> dict[str, Any]:
-    """A part in the seeds' nested shape; in the canonical form where that shape can't say it.
+    """A part as a dict in the nested shape, or in the canonical form if it has no nested shape.
 
-    Of its extra fields, those that are empty and those with a leading underscore stay private.
+    Extra fields that are empty or start with an underscore are not written.
     """
     written = _written(part)
     if written is None:
@@ -257,7 +257,7 @@ def part_to_dict(part: Part) -> dict[str, Any]:
     for name, value in thaw(own_extras(part.extras)).items():
         if name.startswith("_") or value in (None, "", [], {}):
             continue
-        # What nobody knew goes back to where it stood, in the part or in its payload.
+        # Unknown fields go back to where they were, in the part or in its payload.
         inner = written.get(name)
         if isinstance(inner, dict) and isinstance(value, dict):
             written[name] = {**value, **inner}
@@ -300,7 +300,7 @@ def _written_media(part: Media) -> dict[str, Any] | None:
 
 
 def _is_custom(part: Opaque) -> bool:
-    """Whether it is as `_custom` makes it: of no dialect, and with nothing beside its payload."""
+    """Whether a part is as `_custom` creates it: no dialect, and nothing but its payload."""
     payload = part.payload if part.dialect == "canonical" and not part.extras else None
     return isinstance(payload, Mapping) and payload.get("type") == "custom"
 

@@ -1,4 +1,4 @@
-"""Content without a message, as one value."""
+"""`Content`: the content of a message as a value of its own."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from dragoman.model.tools import ToolResult
 
 
 class Content(tuple[AnyPart, ...]):
-    """The parts of what is said: a tuple of them, made from whatever people write as content.
+    """Message content: a tuple of parts, created from text, parts or dicts.
 
     >>> content = Content("See:", {"type": "image_url", "image_url": {"url": "https://x/y.png"}})
     >>> content, content.add("And?").to_text(" ")
     (Content(Text(4 chars), Image(url)), 'See: And?')
 
-    It may stand wherever content is taken: `Message.user(content)`, `Message.from_any(content)`.
+    It is accepted wherever content is: `Message.user(content)`, `Message.from_any(content)`.
     """
 
     __slots__ = ()
 
     def __new__(cls, *content: Any) -> Self:
-        """Texts, parts, dicts of parts, and lists of those."""
+        """Takes texts, parts, dicts of parts, and lists of those."""
         parts = tuple(part for item in content for part in parts_from(item))
         for part in parts:
             part.check()
@@ -35,32 +35,32 @@ class Content(tuple[AnyPart, ...]):
 
     @classmethod
     def empty(cls) -> Self:
-        """No parts."""
+        """Content without parts."""
         return cls()
 
     @classmethod
     def from_any(cls, value: Any) -> Self:
-        """Content from a text, parts, dicts, a message or its dict; None is no content."""
+        """Creates content from text, parts, dicts, a message or its dict; `None` gives no parts."""
         if isinstance(value, Mapping) and is_message(value):
             value = Message.from_dict(value)
         if isinstance(value, Message):
             value = value.content_parts
         return value if isinstance(value, cls) else cls(value)
 
-    # --- looking at it
+    # --- inspection
 
     @property
     def first(self) -> AnyPart | None:
-        """The first part."""
+        """The first part, or `None`."""
         return self.at(0)
 
     @property
     def last(self) -> AnyPart | None:
-        """The last part."""
+        """The last part, or `None`."""
         return self.at(-1)
 
     def at(self, index: int) -> AnyPart | None:
-        """The part at a place, or None where there is no such place."""
+        """The part at an index, or `None` if the index is out of range."""
         return self[index] if -len(self) <= index < len(self) else None
 
     @property
@@ -70,61 +70,61 @@ class Content(tuple[AnyPart, ...]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says nothing."""
+        """Whether every part is empty."""
         return all(part.is_empty for part in self)
 
     @property
     def is_simple(self) -> bool:
-        """Whether it is one plain text and nothing else."""
+        """Whether it is a single plain text."""
         return len(self) == 1 and _is_plain(self[0])
 
     @property
     def is_composite(self) -> bool:
-        """Whether it is more than one plain text."""
+        """Whether it is more than a single plain text."""
         return not (self.is_null or self.is_simple)
 
     # --- changed copies
 
     def add(self, *content: Any) -> Self:
-        """With more at the end."""
+        """Returns a copy with more content at the end."""
         return type(self)(self, *content)
 
     def replace_last(self, part: Any) -> Self:
-        """With another last part; the only one where there was none."""
+        """Returns a copy with the last part replaced; if empty, the part is added."""
         return type(self)(self[:-1], part)
 
     def without_empty(self) -> Self:
-        """Without the parts that say nothing."""
+        """Returns a copy without empty parts."""
         return type(self)([part for part in self if not part.is_empty])
 
     def with_field(self, key: str, value: Any) -> Self:
-        """With a field set on the last part; see `Part.with_field`."""
+        """Returns a copy with a field set on the last part; see `Part.with_field`."""
         if not self:
-            msg = "the content has no part to set a field on"
+            msg = "can't set a field: the content has no parts"
             raise InvalidInputError(msg)
         return self.replace_last(self[-1].with_field(key, value))
 
-    # --- writing it down
+    # --- serialisation
 
     def to_list(self) -> list[dict[str, Any]]:
-        """The parts as dicts, in OpenAI's nested shape where that has a form for them."""
+        """The parts as dicts, in OpenAI's nested shape where it can express them."""
         return [part_to_dict(part) for part in self]
 
     def normalized(self) -> str | list[dict[str, Any]]:
-        """`""` for none, a text where that is all, or the dicts of the parts."""
+        """`""` if there are no parts, a string for a single plain text, otherwise dicts."""
         return str(self) if self.is_null or self.is_simple else self.to_list()
 
     def to_text(self, separator: str = "\n") -> str:
-        """The texts, joined."""
+        """Joins the texts."""
         spoken = [part.text for part in self if isinstance(part, (Text, Refusal, ToolResult))]
         return separator.join(spoken)
 
     def to_message(self, role: Role | str = Role.USER) -> Message:
-        """A message that says this."""
+        """A message with this content."""
         return make_message(Role.parse(role), tuple(self))
 
     def to_messages(self) -> Messages:
-        """One user message that says this."""
+        """A sequence of one user message with this content."""
         return Messages(self.to_message())
 
     def __str__(self) -> str:

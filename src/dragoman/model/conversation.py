@@ -1,4 +1,4 @@
-"""A conversation that grows: thread-safe, and under `Policy.STRICT` always in valid order."""
+"""A growing, thread-safe conversation; under `Policy.STRICT` always in a valid order."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ C = TypeVar("C", bound="ConversationHistory")
 
 
 class Policy(StrEnum):
-    """How particular a conversation is about the order of its messages."""
+    """How strictly a conversation checks the order of its messages."""
 
     STRICT = "strict"
-    """System first and once; user and assistant alternate; results only for calls that wait, and
-    no call id twice."""
+    """One system message, at the start; user and assistant alternate; tool results only for
+    pending calls; no call id is used twice."""
     LENIENT = "lenient"
-    """Any order: what is sent is put right when it is sent."""
+    """Any order. Invalid sequences are repaired when a request is encoded."""
 
     @classmethod
     def _missing_(cls, value: object) -> Never:
-        msg = f"unknown policy, given as {type(value).__name__}; expected strict or lenient"
+        msg = f"unknown policy of type {type(value).__name__}; expected strict or lenient"
         raise InvalidInputError(msg)
 
 
 class _Order:
-    """The rules of `Policy.STRICT`, and where a conversation stands: each step in O(1)."""
+    """The rules of `Policy.STRICT` and the current state of a conversation; each step is O(1)."""
 
     __slots__ = ("is_instructed", "last_spoken", "last_was_tool", "pending", "system_first", "used")
 
@@ -52,10 +52,9 @@ class _Order:
             self.step(message)
 
     def problem(self, message: Message, *, is_stored: bool = False) -> str | None:
-        """Why a message may not come next; None where it may.
+        """Why a message is not allowed next, or `None` if it is.
 
-        Ids that were used before are allowed in what is stored: documents of earlier versions
-        may hold them.
+        A stored conversation may reuse call ids: documents of earlier versions contain such cases.
         """
         problem = self._misplaced(message)
         if problem is None and message.tool_calls:
@@ -65,19 +64,19 @@ class _Order:
     def _misplaced(self, message: Message) -> str | None:
         role = message.role
         if message.tool_calls and role is not Role.ASSISTANT:
-            return "only an assistant message may hold tool_calls"
+            return "only assistant messages may have tool_calls"
         if message.tool_results and role is not Role.TOOL:
             return "tool results belong in a tool message; see Messages.split_results"
         if role.is_system and self.is_instructed:
-            return "there is a system message already"
-        if role is Role.TOOL and not self.pending:  # wherever it stands, the first one too
+            return "there is already a system message"
+        if role is Role.TOOL and not self.pending:  # at any position, also as the first message
             return "a tool message must follow an assistant message with tool_calls"
         if self._is_before_system(role):
             return "the system message must come first"
         return self._tool_problem(message) if role is Role.TOOL else self._spoken_problem(message)
 
     def _is_before_system(self, role: Role) -> bool:
-        """Whether somebody speaks before the system message, or it comes too late."""
+        """Whether the system message is still missing, or comes too late."""
         if self.is_instructed:
             return False
         return self.last_spoken is not None if role.is_system else self.system_first
@@ -86,8 +85,8 @@ class _Order:
         role = message.role
         if self.pending:
             count = len(self.pending)
-            return f"{count} tool_calls still wait for their results; add the tool messages first"
-        # After tools the assistant answers, or the user goes on.
+            return f"{count} tool_calls have no result yet; add the tool messages first"
+        # After tool results, either the assistant answers or the user continues.
         if role is self.last_spoken and not (role is Role.ASSISTANT and self.last_was_tool):
             return "user and assistant messages must alternate"
         return None
@@ -97,19 +96,19 @@ class _Order:
         if len(ids) != len(set(ids)):
             return "two tool_calls of the message have the same id"
         if not is_stored and not self.used.isdisjoint(ids):
-            return "the id of a tool call was used by an earlier call"
+            return "a tool call reuses the id of an earlier call"
         return None
 
     def _tool_problem(self, message: Message) -> str | None:
         ids = [result.call_id for result in message.tool_results]
         if not ids or len(ids) != len(message.parts):
-            return "a tool message holds tool results only"
+            return "a tool message may hold tool results only"
         if len(ids) != len(set(ids)) or not self.pending.keys() >= set(ids):
-            return "a tool_call_id does not match any of the tool_calls that wait for a result"
+            return "a tool_call_id does not match any pending tool call"
         return None
 
     def step(self, message: Message) -> None:
-        """Take the message as said, whether the rules like it or not."""
+        """Updates the state, whether the rules allow the message or not."""
         role = message.role
         if role.is_system:
             self.is_instructed = True
@@ -125,7 +124,7 @@ class _Order:
 
 
 class ConversationHistory:
-    """Messages in order, added one at a time, from any thread.
+    """An ordered, thread-safe list of messages that can enforce the order of a conversation.
 
     >>> history = ConversationHistory(policy=Policy.STRICT)
     >>> history.add(Message.system("You are a guide."))
@@ -133,9 +132,9 @@ class ConversationHistory:
     >>> len(history), history.last.role.value
     (2, 'user')
 
-    A strict conversation begins with a system message. `system_first=False` leaves that open, for
-    those whose instructions are given elsewhere. An agent's are: one that is handed an empty
-    conversation begins it with the user's message.
+    A strict conversation starts with a system message. `system_first=False` makes it optional, for
+    when instructions are passed separately. An agent does that: given an empty conversation, it
+    starts with the user's message.
     """
 
     def __init__(
@@ -154,7 +153,7 @@ class ConversationHistory:
         self.add_all(messages)
 
     def add(self, message: Any) -> None:
-        """Add a message; raises `OrderError` where the policy does not allow it there."""
+        """Adds a message; raises `OrderError` if the policy does not allow it next."""
         self._add(Message.from_any(message))
 
     def _add(self, added: Message, *, is_stored: bool = False) -> None:
@@ -168,32 +167,32 @@ class ConversationHistory:
             self._messages = self._messages.append(added)
 
     def add_all(self, messages: Any) -> None:
-        """Add several messages; all or none."""
+        """Adds several messages, or none of them if one is not allowed."""
         with self._lock:
             before, system_first = self._messages, self._order.system_first
             try:
                 for message in Messages.from_any(messages):
                     self.add(message)
-            except BaseException:  # whatever it is, an interrupt too: all or none
+            except BaseException:  # also on KeyboardInterrupt: all or none
                 self._messages = before
                 self._order = _Order(system_first=system_first, messages=before)
                 raise
 
     def waive_system(self) -> None:
-        """Let the conversation begin without a system message, where it has not begun yet.
+        """Makes the system message optional, if there are no messages yet.
 
-        For whoever gives the instructions with each request, as an agent does. After `clear` it
-        is as it was made again.
+        For callers that pass instructions with each request, as an agent does. `clear` restores the
+        original setting.
         """
         with self._lock:
             if not self._messages:
                 self._order.system_first = False
 
     def replace(self, id: str, message: Any) -> None:
-        """Put another message in the place of the one with that id, under its id.
+        """Replaces the message with this id; the new message takes over the id.
 
-        Raises `NotFound` where there is none, and `OrderError` where the policy does not allow
-        it there; nothing has changed then.
+        Raises `NotFound` if there is no such message, and `OrderError` if the policy does not allow
+        the new one. Nothing changes in either case.
         """
         new = Message.from_any(message).with_id(id)
         with self._lock:
@@ -210,35 +209,35 @@ class ConversationHistory:
             self._messages, self._order = changed._messages, changed._order
 
     def clear(self) -> None:
-        """Remove all messages."""
+        """Removes all messages."""
         with self._lock:
             self._messages = Messages()
             self._order = _Order(system_first=self._system_first)
 
     @property
     def policy(self) -> Policy:
-        """Which orders it allows."""
+        """The policy that new messages are checked against."""
         return self._policy
 
     @property
     def messages(self) -> Messages:
-        """All messages now: a value that later additions don't change."""
+        """A snapshot of all messages; later additions don't change it."""
         with self._lock:
             return self._messages
 
     @property
     def last(self) -> Message | None:
-        """The last message."""
+        """The last message, or `None`."""
         return self.messages.last
 
     @property
     def pending_tool_calls(self) -> tuple[ToolCall, ...]:
-        """The calls that have no result yet, in order."""
+        """The tool calls without a result, in order."""
         with self._lock:
             return tuple(self._order.pending.values())
 
     def validate(self, policy: Policy | str = Policy.STRICT) -> None:
-        """Raise `OrderError` unless the whole conversation follows the policy, calls answered."""
+        """Raises `OrderError` unless all messages follow the policy and every call has a result."""
         if Policy(policy) is Policy.LENIENT:
             return
         with self._lock:
@@ -254,7 +253,7 @@ class ConversationHistory:
             raise OrderError(msg)
 
     def to_json(self) -> bytes:
-        """The conversation and its policy as a versioned document."""
+        """Serialises messages and policy to versioned JSON."""
         with self._lock:
             messages, system_first = tuple(self._messages), self._order.system_first
         settle_all(messages)
@@ -263,20 +262,20 @@ class ConversationHistory:
 
     @classmethod
     def from_json(cls, raw: JsonText) -> Self:
-        """The conversation in a document; its order is checked if its policy is strict."""
+        """Reads the output of `to_json`; if the policy is strict, the order is checked."""
         stored: StoredConversation = document.read(raw, "ConversationHistory")
         return cls.restored(stored.messages, policy=stored.policy, system_first=stored.system_first)
 
     @classmethod
     def restored(cls, messages: Iterable[Message], *, policy: Policy, system_first: bool) -> Self:
-        """A conversation that was stored; call ids that are used twice in it are allowed."""
+        """Rebuilds a stored conversation; unlike `add`, it accepts duplicate call ids."""
         made = cls(policy=policy, system_first=system_first)
         for message in messages:
             made._add(message, is_stored=True)
         return made
 
     def to_messages(self) -> Messages:
-        """All messages now."""
+        """A snapshot of all messages."""
         return self.messages
 
     def __len__(self) -> int:
@@ -302,7 +301,7 @@ class ConversationHistory:
             )  # fmt: skip
 
     def _repr_markdown_(self) -> str:
-        """What was said, for notebooks."""
+        """The conversation as Markdown, for notebooks."""
         from dragoman.model.markdown import markdown
 
         return markdown(self.messages)
@@ -315,13 +314,13 @@ def _restored(
     kind: type[C],
     messages: Iterable[Message],
     policy: Policy,
-    system_first: bool = True,  # noqa: FBT001, FBT002 - pickled, by place
+    system_first: bool = True,  # noqa: FBT001, FBT002 - positional in pickles
 ) -> C:
     return kind.restored(messages, policy=policy, system_first=system_first)
 
 
 class StoredConversation(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A conversation in a document."""
+    """The serialised form of a conversation."""
 
     policy: Policy
     messages: tuple[Message, ...]

@@ -1,10 +1,10 @@
-"""Ids for tool calls that came without one, derived from where they stand.
+"""Deterministic ids for tool calls that arrive without one.
 
-Calls and results are compared with their ids, so two decodes of one body have to give the same ids:
-they are derived, not drawn. A call of a request is known by its place in the conversation, its name
-and its arguments; the ids of the common beginning stay when a conversation grows. A call of a
-response is known by the response's identity and its place in it, so that two answers never share
-an id, and a streamed answer has the ids of its plain form.
+Ids take part in the comparison of calls and results, so decoding a body twice must give the same
+ids: they are hashes, not random. In a request, the hash covers the call's position, name and
+arguments, so ids of a common prefix stay the same as a conversation grows. In a response, it covers
+the response's identity and the call's position, so two responses never share an id, and a streamed
+response has the same ids as its unstreamed form.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-_DIGEST_SIZE = 12  # bytes: no two derived ids are alike by chance
+_DIGEST_SIZE = 12  # bytes; enough to rule out collisions
 _dump_sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 class Identity(NamedTuple):
-    """What tells the calls of one body from those of another."""
+    """What distinguishes the calls of one body from those of another."""
 
     kind: str
     id: str | None = None
@@ -28,13 +28,13 @@ class Identity(NamedTuple):
 
 
 REQUEST = Identity("request")
-"""That of every request: the calls in it are known by their places."""
+"""The identity of every request: calls in it are identified by position."""
 UNKNOWN_RESPONSE = Identity("response")
-"""That of a response of which nothing is known yet."""
+"""The identity of a response about which nothing is known yet."""
 
 
 def response_identity(id: str | None, created_at: float | None, model: str | None) -> Identity:
-    """The identity of a response; answers without ids are told apart by their time (Ollama)."""
+    """The identity of a response; without an id, the creation time distinguishes it (Ollama)."""
     return Identity("response", id or None, created_at, model)
 
 
@@ -44,10 +44,10 @@ def derived_call_id(
     said: tuple[str, Any],
     is_taken: Callable[[str], bool] = frozenset[str]().__contains__,
 ) -> str:
-    """The id of the call at a place: message (or choice) and number of the call in it.
+    """The id for the call at a place: index of the message (or choice) and of the call in it.
 
-    `said` is the call's name and arguments, which count where the body has no id: some servers
-    tell no time either, or always the same one.
+    `said` is the call's name and arguments. They are hashed only where the response has no id,
+    because some servers send no timestamp either, or always the same one.
     """
     facts = (*identity, *place) if identity.id else (*identity, *place, *said)
     written = _written(facts)
@@ -60,16 +60,16 @@ def derived_call_id(
 
 
 def _written(facts: tuple[Any, ...]) -> bytes:
-    """Facts as text, the same whatever the order of keys in arguments."""
+    """Serialises the facts, independently of the key order of arguments."""
     try:
         return _dump_sorted(facts)
     except (TypeError, ValueError, OverflowError, RecursionError):
-        # Half a character, or a number without end: arguments are left out, the place has to do.
+        # A lone surrogate or a non-finite number: hash without the arguments.
         plain = [fact for fact in facts if isinstance(fact, str | int | float | None)]
         return repr(plain).encode("utf-8", "backslashreplace")
 
 
 def _hashed(written: bytes) -> str:
-    from hashlib import blake2b  # here: most programs that make messages never need it
+    from hashlib import blake2b  # imported here: most programs never need it
 
     return f"call_{blake2b(written, digest_size=_DIGEST_SIZE).hexdigest()}"

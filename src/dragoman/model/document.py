@@ -1,13 +1,12 @@
-"""The canonical form as text: versioned JSON documents that every version from now on can read.
+"""Versioned JSON documents, which every later version can read.
 
 ```json
 {"dragoman": 2, "kind": "Message",
  "value": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
 ```
 
-Fields that hold their default are left out. A field or a version that this library does not know
-is an error, never a silent loss. Documents of version 1 are read as they were: version 2 only adds
-fields to it.
+Fields that hold their default are omitted. An unknown field or version is an error, never silently
+dropped. Version 2 only adds fields to version 1.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from dragoman.model.frozen import frozen_hook
 from dragoman.model.jsontext import JsonText, check_readable, dumps, loads_as
 
 OLDEST, VERSION = 1, 2
-"""What is read goes from the one to the other; what is written is of the latter."""
+"""The oldest version that is read, and the version that is written."""
 
 
 class _Kind(NamedTuple):
-    """How one kind of value is read: as which msgspec type, and what is made of that."""
+    """How a kind of value is read: its msgspec type, and a function that converts the result."""
 
     stored_as: Any
     make: Callable[[Any], Any]
@@ -46,17 +45,17 @@ _kinds: dict[str, _Kind] = {}
 
 
 def register(name: str, stored_as: Any, make: Callable[[Any], Any] | None = None) -> None:
-    """Let values of this kind be read from documents."""
+    """Registers a kind of value that documents may hold."""
     _kinds[name] = _Kind(stored_as, make or _same)
 
 
 def write(kind: str, value: Any) -> bytes:
-    """A document of that kind."""
+    """Writes a document of this kind."""
     return dumps(_Document(VERSION, kind, value))
 
 
 def write_checked(kind: str, value: Any) -> bytes:
-    """As `write`, for values whose fields may be of the wrong type: they are not written."""
+    """Like `write`, but raises if a field has the wrong type and could not be read back."""
     _expect_known(kind)
     raw = write(kind, value)
     check_readable(raw, _decoder(kind))
@@ -65,43 +64,43 @@ def write_checked(kind: str, value: Any) -> bytes:
 
 def _expect_known(kind: object) -> None:
     if not isinstance(kind, str) or kind not in _kinds:
-        msg = "the document is of a kind that this version of dragoman does not know"
+        msg = "the document's kind is unknown to this version of dragoman"
         raise InvalidInputError(msg)
 
 
 def read(raw: JsonText, kind: str | None = None) -> Any:
-    """The value in a document; of that kind, or of whichever kind it says."""
+    """Reads the value of a document, of the given kind or of any registered one."""
     if kind is None:
         kind = loads_as(raw, _head_decoder()).kind
     _expect_known(kind)
     try:
         document = loads_as(raw, _decoder(kind))
     except InvalidInputError as error:
-        # The version or the kind, if it is that, is the better explanation.
-        problem: str | None = _misfit_of(raw, kind) or str(error)
+        # A wrong version or kind is the better explanation.
+        problem: str | None = _header_problem_in(raw, kind) or str(error)
     else:
-        problem = _misfit(document, kind)
+        problem = _header_problem(document, kind)
         if problem is None:
             return _kinds[kind].make(document.value)
     raise InvalidInputError(problem)
 
 
-def _misfit_of(raw: JsonText, kind: str) -> str | None:
+def _header_problem_in(raw: JsonText, kind: str) -> str | None:
     try:
         head = loads_as(raw, _head_decoder())
     except InvalidInputError:
         return None
-    return _misfit(head, kind)
+    return _header_problem(head, kind)
 
 
-def _misfit(head: Any, kind: str) -> str | None:
+def _header_problem(head: Any, kind: str) -> str | None:
     if not OLDEST <= head.dragoman <= VERSION:
         return (
-            f"the document has format version {head.dragoman}, this dragoman reads versions"
-            f" {OLDEST} to {VERSION}; a newer one may be needed"
+            f"the document has format version {head.dragoman}; this version of dragoman reads"
+            f" versions {OLDEST} to {VERSION}. A newer dragoman may be needed"
         )
     if head.kind != kind:
-        return f"the document holds another kind of value than {kind}"
+        return f"the document does not hold a value of kind {kind}"
     return None
 
 
@@ -120,12 +119,12 @@ def _decoder(kind: str) -> msgspec.json.Decoder[Any]:
 
 
 def is_of_kind(raw: bytes, kind: str) -> bool:
-    """Whether this begins as a document that we wrote of that kind, in any version we read."""
-    return raw.startswith(_beginnings(kind))
+    """Whether bytes start like a document of this kind, in any supported version."""
+    return raw.startswith(_prefixes(kind))
 
 
 @lru_cache
-def _beginnings(kind: str) -> tuple[bytes, ...]:
+def _prefixes(kind: str) -> tuple[bytes, ...]:
     name = kind.encode(errors="surrogatepass")
     versions = range(OLDEST, VERSION + 1)
     return tuple(b'{"dragoman":%d,"kind":"%s",' % (version, name) for version in versions)

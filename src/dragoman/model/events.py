@@ -1,7 +1,7 @@
-"""What a stream says, one event at a time; `MessageAccumulator` folds them into a `Response`.
+"""The events of a streamed response; `MessageAccumulator` assembles them into a `Response`.
 
-A response starts, its parts start, grow and stop, usage and the reason for the end arrive when
-they do. `choice` tells which answer, `index` which part of it.
+A response starts; its parts start, grow and stop; usage and finish reasons arrive at any point.
+`choice` is the index of the choice, `index` the index of the part within it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Event(Value, frozen=True, tag_field="type"):
 
 
 class ResponseStart(_Event, frozen=True, tag="response_start", kw_only=True):
-    """The provider has begun to answer."""
+    """The response has started."""
 
     id: str | None = None
     model: str | None = None
@@ -30,18 +30,18 @@ class ResponseStart(_Event, frozen=True, tag="response_start", kw_only=True):
     origin: Origin | None = None
     extras: Mapping[str, Any] = EMPTY
     restarts: bool = False
-    """Whether what came before is void: another model answers instead of one that broke off."""
+    """Whether to discard everything so far: a fallback model took over after a failure."""
 
     def __post_init__(self) -> None:
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
 
     def filled(self, later: ResponseStart) -> ResponseStart:
-        """With what a later one adds: gaps are filled, nothing is reset, its origin counts."""
+        """Merges a later start: fills gaps and adds extras; only the origin is overwritten."""
         known, more = self.extras, later.extras
         if not (self.id or self.model or self.created_at or self.origin or known or later.restarts):
             return later
-        if known and more:  # both are frozen: so is what they make together
+        if known and more:  # both are frozen already: a shallow merge is enough
             more = FrozenDict({**known, **more})
         return ResponseStart(
             id=self.id or later.id,
@@ -53,11 +53,11 @@ class ResponseStart(_Event, frozen=True, tag="response_start", kw_only=True):
 
 
 NOT_STARTED = ResponseStart()
-"""What is known of a response before anything is."""
+"""The state before any event has arrived."""
 
 
 class PartStart(_Event, frozen=True, tag="part_start"):
-    """A part begins, with what is known of it."""
+    """A part has started, with the fields known so far."""
 
     index: int
     part: AnyPart
@@ -71,10 +71,10 @@ class PartStart(_Event, frozen=True, tag="part_start"):
 
 
 class PartDelta(_Event, frozen=True, tag="part_delta"):
-    """A part grows.
+    """A part has grown.
 
-    `text` is more of a text, of a tool call's arguments or of a sound's transcript, `data` more
-    sealed data or base64; `extras` are fields of the wire that come after the part's start.
+    `text` continues a text, a tool call's arguments or an audio transcript. `data` continues
+    sealed data or base64. `extras` are wire fields that arrive after the part's start.
     """
 
     index: int
@@ -96,9 +96,9 @@ class PartDelta(_Event, frozen=True, tag="part_delta"):
 
 
 class PartStop(_Event, frozen=True, tag="part_stop"):
-    """A part is complete; `part`, where the wire repeats it, is the final word on it (W26).
+    """A part is complete; `part`, if the wire repeats it, is its final value (W26).
 
-    Said again, it replaces what was said before: some wires tell all of it once more at the end.
+    A repeated stop replaces an earlier one: some wires send all parts again at the end.
     """
 
     index: int
@@ -107,7 +107,7 @@ class PartStop(_Event, frozen=True, tag="part_stop"):
 
 
 class UsageUpdate(_Event, frozen=True, tag="usage"):
-    """What it has cost so far: always the whole, never an increment (W69)."""
+    """Usage so far: always the total, never an increment (W69)."""
 
     usage: Usage
 
@@ -119,7 +119,7 @@ class UsageUpdate(_Event, frozen=True, tag="usage"):
 
 
 class ChoiceFinish(_Event, frozen=True, tag="finish"):
-    """Why a choice ended. A second one for the same choice replaces the first: it knows more."""
+    """Why a choice ended. A second finish for the same choice replaces the first."""
 
     finish: FinishReason
     finish_raw: str | None = None
@@ -127,7 +127,7 @@ class ChoiceFinish(_Event, frozen=True, tag="finish"):
     logprobs: Any = None
     extras: Mapping[str, Any] = EMPTY
     message_extras: Mapping[str, Any] = EMPTY
-    """What the wire said of the message beyond its parts."""
+    """Wire fields of the message that its parts don't cover, keyed by dialect."""
 
     def __post_init__(self) -> None:
         if self.logprobs is not None:
@@ -139,7 +139,7 @@ class ChoiceFinish(_Event, frozen=True, tag="finish"):
 
 
 class StreamError(_Event, frozen=True, tag="error"):
-    """The provider reported an error in mid-stream."""
+    """The provider reported an error in the middle of the stream."""
 
     message: str
     code: str | None = None
@@ -151,19 +151,19 @@ class StreamError(_Event, frozen=True, tag="error"):
 
 
 class OpaqueEvent(_Event, frozen=True, tag="opaque_event"):
-    """Something of a dialect that says nothing here, carried whole."""
+    """A dialect-specific event without a canonical equivalent, carried unchanged."""
 
     dialect: str
     payload: Any = None
     is_progress: bool = False
-    """Whether it is a piece of what is told as a whole later: who leaves it out loses nothing."""
+    """Whether its content is repeated in a later event, so that dropping it loses nothing."""
 
     def __post_init__(self) -> None:
         own(self, "payload")
 
 
 class ResponseEnd(_Event, frozen=True, tag="response_end"):
-    """The provider said that it is done; a stream without this was cut off."""
+    """The provider has finished; a stream without this event was cut off."""
 
 
 Event = (
@@ -178,4 +178,4 @@ Event = (
     | OpaqueEvent
     | ResponseEnd
 )
-"""All that a stream can say."""
+"""Any event of a stream."""

@@ -1,8 +1,8 @@
-"""JSON values that can't be changed: what `metadata`, `extras`, arguments and payloads are made of.
+"""Immutable JSON values, used for `metadata`, `extras`, arguments and payloads.
 
-They are a `dict` and a `list` that refuse to be modified, so they compare, print, unpack and
-serialise as the ordinary ones do. `freeze` copies a caller's value into them and, on the way,
-refuses what JSON can't carry: everything in a message can be stored.
+They are a `dict` and a `list` that reject modification, so they compare, print, unpack and
+serialise like the built-in types. `freeze` makes a deep copy and raises for anything that is not
+JSON, so everything in a message can be stored.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from typing import TYPE_CHECKING, Any, Never
 from dragoman.errors import InvalidInputError
 
 MAX_DEPTH = 100
-"""How deep JSON values may nest: far more than providers send, far less than Python's stack."""
+"""Maximum nesting of JSON values: far above what providers send, far below Python's stack limit."""
 
 MAX_INTEGER_BITS = 4096
-"""How large an integer may be: far more than anybody means, far less than Python writes as text."""
+"""Maximum size of an integer: far above any real use, far below Python's limit for conversion."""
 
 _PLAIN = frozenset({str, bool, type(None)})
-_USUAL = 2**63  # integers within need no second look
+_INT_LIMIT = 2**63  # smaller integers need no further check
 
 
-def _refuse(self: object, *_args: object, **_kwargs: object) -> Never:
-    msg = f"{type(self).__name__} can't be changed; make a changed copy instead"
+def _reject_change(self: object, *_args: object, **_kwargs: object) -> Never:
+    msg = f"{type(self).__name__} is immutable; create a modified copy instead"
     raise TypeError(msg)
 
 
 class FrozenDict(dict[str, Any]):
-    """A `dict` that can't be changed and whose values can't either. Hashable."""
+    """An immutable, hashable `dict`, whose values are immutable too."""
 
     __slots__ = ("height",)
     height: int
 
-    __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
+    __setitem__ = __delitem__ = __ior__ = _reject_change
+    clear = pop = popitem = setdefault = update = _reject_change
 
     def with_item(self, key: str, value: Any) -> FrozenDict:
-        """With one more entry, or another value for it."""
+        """Returns a copy with an entry set."""
         return freeze_mapping({**self, key: value})
 
     def without(self, key: str) -> FrozenDict:
-        """Without that entry; itself where there is none."""
+        """Returns a copy without an entry; itself if there is no such entry."""
         if key not in self:
             return self
         return freeze_mapping({name: value for name, value in self.items() if name != key})
 
     def __hash__(self) -> int:  # type: ignore[override]  # dict says None: not hashable
-        # Keys are enough for a hash, and cheap; equality looks at the values.
+        # The keys are enough for a hash, and cheap; equality compares the values.
         return hash(frozenset(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -62,13 +62,13 @@ class FrozenDict(dict[str, Any]):
 
 
 class FrozenList(list[Any]):
-    """A `list` that can't be changed and whose items can't either. Hashable."""
+    """An immutable, hashable `list`, whose items are immutable too."""
 
     __slots__ = ("height",)
     height: int
 
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
-    append = clear = extend = insert = pop = remove = reverse = sort = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _reject_change
+    append = clear = extend = insert = pop = remove = reverse = sort = _reject_change
 
     def __hash__(self) -> int:  # type: ignore[override]  # list says None: not hashable
         return hash((FrozenList, len(self)))
@@ -85,7 +85,7 @@ class FrozenList(list[Any]):
 
 _FROZEN = frozenset({FrozenDict, FrozenList})
 EMPTY = FrozenDict()
-"""The one empty mapping: fields default to it, and a field that is it is not written down."""
+"""The empty mapping: the default of mapping fields, and omitted when written."""
 
 
 def _empty() -> FrozenDict:
@@ -96,27 +96,27 @@ if TYPE_CHECKING:
     JsonObject = Mapping[str, Any]
 else:
     JsonObject = FrozenDict
-"""The type of fields that hold a JSON object. Readers freeze it (`frozen_hook`); for people and
-type checkers it is any mapping."""
+"""The type of fields that hold a JSON object. Decoders freeze it (`frozen_hook`); type checkers
+see any mapping."""
 
 
 def frozen_hook(kind: type, value: Any) -> Any:
-    """Msgspec's `dec_hook`: what a `JsonObject` field becomes when it is read."""
+    """The `dec_hook` for msgspec: freezes `JsonObject` fields."""
     if kind is FrozenDict:
         return freeze_mapping(value)
-    raise NotImplementedError  # msgspec's way of being told that the type is not ours
+    raise NotImplementedError  # tells msgspec that the type is not supported here
 
 
 def freeze(value: Any, what: str = "value", depth: int = 0) -> Any:
-    """A deep, unchangeable copy of a JSON value; raises where JSON can't carry it.
+    """A deep, immutable copy of a JSON value; raises `InvalidInputError` if it is not JSON.
 
-    `what` names the value in the error. The value itself is never quoted.
+    `what` names the value in the error message. The value itself is never quoted.
     """
     kind = type(value)
-    if kind in _PLAIN or (kind is int and depth <= MAX_DEPTH and -_USUAL < value < _USUAL):
+    if kind in _PLAIN or (kind is int and depth <= MAX_DEPTH and -_INT_LIMIT < value < _INT_LIMIT):
         return value
     if kind is FrozenDict or kind is FrozenList:
-        # What is frozen already may end up deeper than it was.
+        # A frozen value may be nested deeper here than where it was frozen.
         if depth and depth + _height_of(value) > MAX_DEPTH + 1:
             raise InvalidInputError(_too_deep(what))
         return value
@@ -129,17 +129,17 @@ def freeze(value: Any, what: str = "value", depth: int = 0) -> Any:
         return FrozenList(
             [item if type(item) in _PLAIN else freeze(item, what, inner) for item in value]
         )
-    if kind is not float and isinstance(value, Mapping):  # asking costs six times as much as `is`
+    if kind is not float and isinstance(value, Mapping):  # six times as slow as an `is` check
         return _freeze_mapping(value, what, depth)
     return _freeze_scalar(value, what)
 
 
 def _too_deep(what: str) -> str:
-    return f"{what} nests deeper than {MAX_DEPTH} levels"
+    return f"{what} is nested deeper than {MAX_DEPTH} levels"
 
 
 def _height_of(value: FrozenDict | FrozenList) -> int:
-    """How many levels of containers a frozen value has; looked at once, then remembered."""
+    """The number of container levels in a frozen value; computed once and cached on it."""
     try:
         return value.height
     except AttributeError:
@@ -150,12 +150,12 @@ def _height_of(value: FrozenDict | FrozenList) -> int:
 
 
 def freeze_mapping(value: Any, what: str = "value") -> FrozenDict:
-    """`freeze` for what has to be a mapping; None is empty."""
+    """Like `freeze`, for values that must be mappings; `None` gives an empty one."""
     if value is None:
         return EMPTY
     kind = type(value)
     if kind is FrozenDict:
-        return value  # type: ignore[no-any-return]  # its type was just looked at
+        return value  # type: ignore[no-any-return]  # its type was just checked
     if kind is dict or isinstance(value, Mapping):
         return _freeze_mapping(value, what, 0)
     msg = f"{what} must be a mapping, not {type(value).__name__}"
@@ -168,8 +168,10 @@ def _freeze_mapping(value: Mapping[Any, Any], what: str, depth: int) -> FrozenDi
         if type(key) is not str:
             key = _freeze_key(key, what)  # noqa: PLW2901 - a str subclass becomes a plain str
         kind = type(item)
-        if kind in _PLAIN or (kind is int and depth < MAX_DEPTH and -_USUAL < item < _USUAL):
-            frozen[key] = item  # as `freeze` has it, without the call: most are these
+        if kind in _PLAIN or (
+            kind is int and depth < MAX_DEPTH and -_INT_LIMIT < item < _INT_LIMIT
+        ):
+            frozen[key] = item  # as in `freeze`, without the call: the most frequent case
         else:
             frozen[key] = freeze(item, what, depth + 1)
     return FrozenDict(frozen) if frozen else EMPTY
@@ -186,21 +188,21 @@ def _freeze_scalar(value: Any, what: str) -> Any:
     if isinstance(value, float):
         if isfinite(value):
             return float(value)
-        msg = f"{what} holds NaN or an infinity, which JSON can't carry"
+        msg = f"{what} contains NaN or infinity, which JSON does not support"
         raise InvalidInputError(msg)
     if isinstance(value, str):  # an enum or another subclass
         return str.__str__(value)
     if isinstance(value, int):
         if value.bit_length() > MAX_INTEGER_BITS:
-            msg = f"{what} holds an integer of more than {MAX_INTEGER_BITS} bits"
+            msg = f"{what} contains an integer of more than {MAX_INTEGER_BITS} bits"
             raise InvalidInputError(msg)
         return int(value)
-    msg = f"{what} holds a {type(value).__name__}; only JSON values can be stored"
+    msg = f"{what} contains a {type(value).__name__}; only JSON values are supported"
     raise InvalidInputError(msg)
 
 
 def thaw(value: Any) -> Any:
-    """An ordinary, changeable copy of a frozen value; tuples become lists."""
+    """A mutable copy of a frozen value; tuples become lists."""
     if isinstance(value, dict):
         return {key: thaw(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

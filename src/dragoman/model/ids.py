@@ -1,4 +1,4 @@
-"""Identifiers: unique, sortable by time, cheap, and different on both sides of a fork."""
+"""Message ids: unique, sortable by time, cheap to create, and safe across a fork."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _suffix = ""
 
 
 def _reseed() -> None:
-    global _suffix, _lock  # noqa: PLW0603 - process-wide state is the point
+    global _suffix, _lock  # noqa: PLW0603 - process-wide state is intended
     _suffix = os.urandom(5).hex()
-    _lock = Lock()  # a fork may have copied it locked
+    _lock = Lock()  # a fork may have copied it in the locked state
 
 
 _reseed()
@@ -23,10 +23,10 @@ if hasattr(os, "register_at_fork"):
 
 
 def new_id(prefix: str = "msg_") -> str:
-    """A fresh identifier: the prefix, 16 hexadecimal digits of time, 10 of this process."""
+    """Creates an id: the prefix, 16 hex digits of time, and 10 hex digits for this process."""
     global _last  # noqa: PLW0603 - see above
     now = time_ns()
     with _lock:
-        # Two calls within one tick of the clock, or a clock set back, still count upwards.
+        # Strictly increasing, even within one clock tick or when the clock is set back.
         _last = now = now if now > _last else _last + 1
     return f"{prefix}{now:016x}{_suffix}"

@@ -1,8 +1,8 @@
-"""What people hand in as messages: what is read here, and who reads the rest.
+"""Classifies message input, and delegates what the model can't read itself.
 
-Texts, parts, messages and our own shapes are read by the model itself. The dicts of other
-dialects and the objects of other libraries are read by `dragoman.wire.inputs`, which this layer
-does not import: the package's public face knows it by name, and loads it when it is needed.
+Texts, parts, messages and the canonical dict shapes are read by the model. Dicts of other dialects
+and objects of other libraries are read by `dragoman.wire.inputs`. This layer must not import it, so
+the reader is looked up by name in the top-level package and loaded on first use.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     M = TypeVar("M", bound=Message)
 
 _ROLES = frozenset(role.value for role in Role)
-_PLAIN = 2  # a role and a content
+_PLAIN = 2  # keys of a plain message: role and content
 _DOCUMENT = frozenset({"dragoman", "value"})
 _PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
 _OF_MODELS = (ToolCall, Thinking, Refusal, ServerToolCall)
 
 
 class InputReader(Protocol):
-    """Reads what the model alone can't."""
+    """Reads input in foreign formats: other dialects' dicts and other libraries' objects."""
 
     def message(self, value: object) -> Message:
-        """The one message that a value stands for; raises where it is none, or several."""
+        """Reads a single message; raises if the value is not exactly one message."""
         ...
 
     def messages(self, value: object) -> Messages:
-        """The conversation that a value stands for."""
+        """Reads a conversation."""
         ...
 
     def from_json(self, raw: JsonText) -> Messages:
-        """The conversation in JSON that is no document of ours."""
+        """Reads a conversation from JSON that is not a dragoman document."""
         ...
 
     def is_message(self, value: Mapping[str, Any]) -> bool:
@@ -53,18 +53,18 @@ class InputReader(Protocol):
         ...
 
     def dialect_of_part(self, value: Mapping[str, Any]) -> str | None:
-        """The dialect that a part of a message is in; None where it may be our own."""
+        """The dialect of a content part; `None` if it may be canonical."""
         ...
 
 
 def reader() -> InputReader:
-    """The reader, as the package's public face knows it."""
+    """The input reader, looked up in the top-level package."""
     found: InputReader = import_module("dragoman").INPUT_READER
     return found
 
 
 def from_json(raw: JsonText, problem: str) -> Messages:
-    """The conversation in JSON that could not be read as a document, for the reason given."""
+    """Reads JSON that is not a document; raises `problem` if it is not a conversation either."""
     wire = None
     with suppress(InvalidInputError):
         wire = loads(raw)
@@ -75,7 +75,7 @@ def from_json(raw: JsonText, problem: str) -> Messages:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether this is a dict of a role and a text, which all dialects read alike."""
+    """Whether this is a dict of a role and a text, which all dialects read the same way."""
     return (
         type(value) is dict
         and len(value) == _PLAIN
@@ -87,7 +87,7 @@ def is_plain(value: Any) -> bool:
 
 
 def is_foreign(data: Mapping[str, Any]) -> bool:
-    """Whether a message dict may be of a dialect, rather than of one of our own shapes."""
+    """Whether a message dict may be in another dialect rather than in a canonical shape."""
     if "type" in data:
         return True
     if "parts" in data:
@@ -112,7 +112,7 @@ def _is_foreign_call(call: Any) -> bool:
 
 
 def own_message(data: Mapping[str, Any], kind: type[M]) -> M:
-    """The message in a dict of the canonical form or of one of our own shapes."""
+    """Reads a message from a dict in a canonical shape."""
     if "parts" not in data:
         return unchecked(kind)(**shapes.read(data))
     known = {key: data[key] for key in data if key in kind.__struct_fields__}
@@ -125,7 +125,7 @@ def own_message(data: Mapping[str, Any], kind: type[M]) -> M:
 
 
 def role_of(parts: tuple[Part, ...]) -> Role:
-    """Who says this, where nobody has said so: the user, unless only a model or a tool can."""
+    """The default role for parts: tool or assistant if only they can say this, otherwise user."""
     if parts and all(isinstance(part, ToolResult) for part in parts):
         return Role.TOOL
     is_models = any(isinstance(part, _OF_MODELS) for part in parts)

@@ -1,4 +1,4 @@
-"""How far a JSON text has come that arrives in pieces."""
+"""Tracks the progress of a JSON text that arrives in pieces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _STRUCTURE = re.compile(r'["\\{}\[\]]')
 
 
 class JsonProgress:
-    """How far a JSON text has come, from its pieces, without keeping or parsing them."""
+    """Tracks whether streamed JSON has started and is complete, without parsing or storing it."""
 
     __slots__ = ("_depth", "_escaped", "_in_string", "_is_started", "pending")
 
@@ -16,22 +16,22 @@ class JsonProgress:
         self._depth = 0
         self._in_string = self._escaped = self._is_started = False
         self.pending: list[str] = []
-        """Pieces that nobody has asked about yet."""
+        """Pieces that have not been scanned yet."""
 
     @property
     def is_started(self) -> bool:
-        """Whether an object or a list has begun."""
+        """Whether an object or a list has started."""
         if self.pending:
             self._count()
         return self._is_started
 
     @property
     def is_complete(self) -> bool:
-        """Whether all that was opened is closed."""
+        """Whether every bracket and string is closed."""
         return self.is_started and self._depth == 0 and not self._in_string
 
     def feed(self, text: str) -> None:
-        """The next piece."""
+        """Adds the next piece."""
         self.pending.append(text)
 
     def _count(self) -> None:

@@ -1,7 +1,7 @@
-"""Messages as Markdown, for notebooks, which show what a cell ends with.
+"""Renders messages as Markdown, for notebooks.
 
-Texts are quoted, so that nothing in them is taken for our own marks; a notebook shows no HTML that
-they might hold.
+Texts are rendered as block quotes with HTML escaped, so that their content can't be mistaken for
+our markup or be rendered as HTML.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 _MARKUP = re.compile(r"[<&]")
 _FENCE = re.compile(r"`{3,}")
-_LONGEST = 20_000
+_MAX_CHARS = 20_000
 
 
 def markdown(messages: Iterable[Message]) -> str:
-    """Who said what, a block for each message."""
+    """The messages as Markdown, one block each."""
     return "\n\n".join(_block(message) for message in messages)
 
 
@@ -48,7 +48,7 @@ def _pieces(part: Part) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    clipped = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
+    clipped = text if len(text) <= _MAX_CHARS else f"{text[:_MAX_CHARS]}… ({len(text)} characters)"
     safe = _MARKUP.sub(lambda found: "&lt;" if found[0] == "<" else "&amp;", clipped)
     return "\n".join(f"> {line}" for line in safe.splitlines() or [""])
 
@@ -56,7 +56,7 @@ def _quoted(text: str) -> str:
 def _fenced(text: str) -> str:
     longest = max((len(found) for found in _FENCE.findall(text)), default=2)
     fence = "`" * (longest + 1)
-    return f"{fence}\n{text[:_LONGEST]}\n{fence}"
+    return f"{fence}\n{text[:_MAX_CHARS]}\n{fence}"
 
 
 def _code(name: str) -> str:

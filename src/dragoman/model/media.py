@@ -1,6 +1,6 @@
-"""Images, audio, video and files: inline as base64, by address, or by an uploaded file's id.
+"""Images, audio, video and files: inline as base64, by URL, or by the id of an uploaded file.
 
-Nothing here fetches an address, and only `from_path` reads a file.
+Nothing here fetches a URL; only `from_path` reads a file.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from dragoman.model.parts import Part
 from dragoman.model.value import expect, expect_fields, own_mapping
 
 MAX_FILE_BYTES = 512 * 1024 * 1024
-"""What `from_path` reads at the most: more than any provider takes inline."""
+"""Maximum size of a file for `from_path`: more than any provider accepts inline."""
 
 _SNIFF_BYTES = 32
 _SNIFF_CHARS = 44  # base64 of at least that many bytes
 
-# Format, mime type and the leading bytes that tell; None stands for a length field.
+# MIME type, magic bytes and their offset.
 _MAGIC: tuple[tuple[str, bytes, int], ...] = (
     ("image/png", b"\x89PNG\r\n\x1a\n", 0),
     ("image/jpeg", b"\xff\xd8\xff", 0),
@@ -53,11 +53,11 @@ _MAGIC: tuple[tuple[str, bytes, int], ...] = (
     ("application/gzip", b"\x1f\x8b", 0),
 )
 
-# RIFF carries pictures, sound and film: the tag at 8 counts only inside one. Many a text begins
-# with BM: a bitmap has four zeros at 6 as well.
+# RIFF contains images, audio and video: the tag at offset 8 counts only inside it. Many texts start
+# with BM: a bitmap also has four zero bytes at offset 6.
 _LEADS = {8: b"RIFF", 6: b"BM"}
 
-# What `mimetypes` would say, without the system's own tables deciding: the same on every machine.
+# Replaces `mimetypes`, which depends on the system's tables: this is the same on every machine.
 _BY_SUFFIX = {
     ".png": "image/png",
     ".jpg": "image/jpeg",
@@ -102,7 +102,7 @@ _BY_SUFFIX = {
     ".epub": "application/epub+zip",
 }
 
-# Documents that are archives: there the name says more than the bytes.
+# Documents that are zip archives: the file name says more than the bytes.
 _ARCHIVE = "application/zip"
 _ARCHIVES = frozenset(
     _BY_SUFFIX[suffix]
@@ -131,7 +131,7 @@ _FORMAT_OF = {mime: name for name, mime in _AUDIO_FORMATS.items()} | {
 
 
 def sniff(head: bytes) -> str | None:
-    """The mime type that the first bytes of a file betray, if they do."""
+    """Detects the MIME type from the first bytes of a file, or returns `None`."""
     for mime, magic, offset in _MAGIC:
         found = head[offset : offset + len(magic)] == magic
         if found and head.startswith(_LEADS.get(offset, b"")):
@@ -140,7 +140,7 @@ def sniff(head: bytes) -> str | None:
 
 
 def opening_of(mime: str | None) -> bytes | None:
-    """The fewest first bytes that betray a type; None where none do.
+    """The shortest prefix that `sniff` detects as this type, or `None`.
 
     >>> sniff(opening_of("image/webp") or b"")
     'image/webp'
@@ -152,7 +152,7 @@ def opening_of(mime: str | None) -> bytes | None:
 
 
 def mime_of(head: bytes, name: str) -> str | None:
-    r"""The mime type of a file: what its first bytes betray, or else its name.
+    r"""The MIME type of a file, from its first bytes, or otherwise from its name.
 
     >>> mime_of(b"PK\x03\x04", "letter.odt")
     'application/vnd.oasis.opendocument.text'
@@ -163,7 +163,7 @@ def mime_of(head: bytes, name: str) -> str | None:
 
 
 def sniff_base64(data: str) -> str | None:
-    """As `sniff`, looking at no more than the first few characters."""
+    """Like `sniff`, for base64; decodes only the first few characters."""
     head = data[:_SNIFF_CHARS]
     try:
         return sniff(b64decode(head[: len(head) // 4 * 4]))
@@ -172,15 +172,20 @@ def sniff_base64(data: str) -> str | None:
 
 
 class Media(Part, frozen=True):
-    """What the four media share. Exactly one of `data`, `url` and `file_id` is set."""
+    """Common base of the media types. Exactly one of `data`, `url` and `file_id` is set."""
 
     data: str | None = None
     """Base64, without a `data:` prefix."""
     url: str | None = None
+    """A URL that the provider fetches."""
     file_id: str | None = None
+    """The id of a file uploaded to the provider."""
     mime: str | None = None
+    """The MIME type."""
     name: str | None = None
+    """The file name."""
     detail: str | None = None
+    """The resolution for image input: `auto`, `low` or `high`."""
 
     _fallback_mime = "application/octet-stream"
 
@@ -195,14 +200,14 @@ class Media(Part, frozen=True):
 
     @classmethod
     def from_bytes(cls, content: bytes, mime: str | None = None, **fields: Any) -> Self:
-        """From a file's content; the mime type is read off its first bytes when not given."""
+        """Creates the part from bytes; the MIME type is detected from them if not given."""
         expect(content, (bytes, bytearray, memoryview), f"{cls.__name__} content")
         mime = mime or sniff(bytes(content[:_SNIFF_BYTES])) or cls._fallback_mime
         return cls(data=b64encode(content).decode("ascii"), mime=mime, **fields)
 
     @classmethod
     def from_base64(cls, data: str, mime: str | None = None, **fields: Any) -> Self:
-        """From base64 text, which is checked and kept as it is; a data URL is welcome too."""
+        """Creates the part from base64, which is validated and kept as is, or from a data URL."""
         expect(data, str, f"{cls.__name__} data")
         if data.startswith("data:"):
             return cls.from_data_url(data, mime, **fields)
@@ -213,17 +218,17 @@ class Media(Part, frozen=True):
 
     @classmethod
     def from_data_url(cls, url: str, mime: str | None = None, **fields: Any) -> Self:
-        """From `data:image/png;base64,…`; other encodings become base64."""
+        """Creates the part from `data:image/png;base64,…`; other encodings become base64."""
         expect(url, str, f"{cls.__name__} data URL")
         declared, data = split_data_url(url)
         if data is None or not _is_base64(data):
-            msg = f"{cls.__name__} was given a malformed data URL"
+            msg = f"{cls.__name__} got a malformed data URL"
             raise InvalidInputError(msg)
         return cls(data=data, mime=mime or declared or sniff_base64(data), **fields)
 
     @classmethod
     def from_url(cls, url: str, mime: str | None = None, **fields: Any) -> Self:
-        """From an address that the provider will fetch; this library never does."""
+        """Creates the part from a URL that the provider fetches; this library never does."""
         expect(url, str, f"{cls.__name__} url")
         if url.startswith("data:"):
             return cls.from_data_url(url, mime, **fields)
@@ -235,7 +240,7 @@ class Media(Part, frozen=True):
 
     @classmethod
     def from_file_id(cls, file_id: str, mime: str | None = None, **fields: Any) -> Self:
-        """From the id of a file uploaded to the provider before."""
+        """Creates the part from the id of a file uploaded to the provider."""
         expect(file_id, str, f"{cls.__name__} file id")
         if not file_id:
             msg = f"{cls.__name__} file id is empty"
@@ -244,7 +249,7 @@ class Media(Part, frozen=True):
 
     @classmethod
     def from_path(cls, path: str | PathLike[str], mime: str | None = None, **fields: Any) -> Self:
-        """Read a file now. Its name goes along unless `name` says otherwise."""
+        """Reads a file immediately. The file name is kept unless `name` is given."""
         reason = None
         content = b""
         expect(path, (str, PathLike), f"{cls.__name__} path")
@@ -256,7 +261,7 @@ class Media(Part, frozen=True):
             reason = getattr(error, "strerror", None) or "the path is not valid"
         if reason is None and len(content) > MAX_FILE_BYTES:
             reason = f"it is larger than {MAX_FILE_BYTES} bytes"
-        if reason is not None:  # outside the handler, so that no context quotes the path
+        if reason is not None:  # outside the handler, so that no exception context quotes the path
             msg = f"{cls.__name__}.from_path can't read the file: {reason}"
             raise InvalidInputError(msg)
         fields.setdefault("name", file.name)
@@ -264,7 +269,7 @@ class Media(Part, frozen=True):
 
     @property
     def content(self) -> bytes:
-        """The inline bytes; raises for an address or an uploaded file, which are not here."""
+        """The decoded inline data; raises `InvalidInputError` for a URL or an uploaded file."""
         if self.data is None:
             msg = f"this {type(self).__name__} has no inline data"
             raise InvalidInputError(msg)
@@ -276,15 +281,15 @@ class Media(Part, frozen=True):
 
     @property
     def data_url(self) -> str:
-        """`data:…;base64,…` for inline media, else the address."""
+        """`data:…;base64,…` for inline media, otherwise the URL."""
         if self.data is not None:
             return f"data:{self.mime or self._fallback_mime};base64,{self.data}"
         if self.url is not None:
             return self.url
-        msg = f"this {type(self).__name__} is an uploaded file and has no address"
+        msg = f"this {type(self).__name__} is an uploaded file and has no URL"
         raise InvalidInputError(msg)
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.data, self.url, self.file_id, self.mime, self.name, self.detail)
 
     def _sizes(self) -> Iterator[str]:
@@ -297,13 +302,13 @@ class Media(Part, frozen=True):
 
 
 class Image(Media, frozen=True, tag="image"):
-    """A picture. `detail` is how closely to look: auto, low or high."""
+    """An image."""
 
     _fallback_mime = "image/png"
 
 
 class Audio(Media, frozen=True, tag="audio"):
-    """Sound, with its words where the model spoke them."""
+    """Audio, with a transcript if the model produced it."""
 
     transcript: str | None = None
 
@@ -311,45 +316,45 @@ class Audio(Media, frozen=True, tag="audio"):
 
     @classmethod
     def from_format(cls, data: str, audio_format: str, **fields: Any) -> Audio:
-        """From base64 and a format name as OpenAI has them, such as wav or mp3."""
+        """Creates the part from base64 and one of OpenAI's format names, such as `wav` or `mp3`."""
         return cls.from_base64(data, audio_mime(audio_format), **fields)
 
     @property
     def format(self) -> str:
-        """The format's short name, such as wav or mp3."""
+        """The short format name, such as `wav` or `mp3`."""
         mime = self.mime or self._fallback_mime
         return _FORMAT_OF.get(mime) or mime.removeprefix("audio/")
 
     def check(self) -> None:
-        """As every part; the transcript must be a text."""
+        """Raises if a field has the wrong type."""
         expect_fields(self, transcript=str)
         Media.check(self)
 
-    def _said(self) -> tuple[Any, ...]:
-        return (*Media._said(self), self.transcript)
+    def _compared_fields(self) -> tuple[Any, ...]:
+        return (*Media._compared_fields(self), self.transcript)
 
 
 class Video(Media, frozen=True, tag="video"):
-    """Moving pictures."""
+    """A video."""
 
     _fallback_mime = "video/mp4"
 
 
 class File(Media, frozen=True, tag="file"):
-    """A document: PDF, text, spreadsheet and the like."""
+    """A document, such as a PDF, text or spreadsheet."""
 
 
 _KNOWN_MIMES = frozenset(mime for mime, _, _ in _MAGIC) | frozenset(_BY_SUFFIX.values())
 
 
 def audio_mime(audio_format: str) -> str:
-    """The mime type of an audio format's short name."""
+    """The MIME type of a short audio format name."""
     expect(audio_format, str, "the format of audio")
     return _AUDIO_FORMATS.get(audio_format) or f"audio/{audio_format}"
 
 
 def split_data_url(url: str) -> tuple[str | None, str | None]:
-    """Mime type and base64 of a data URL; (None, None) if it is not one."""
+    """The MIME type and base64 of a data URL, or `(None, None)` if it is not one."""
     header, comma, data = url.partition(",")
     if not comma or not header.startswith("data:"):
         return None, None

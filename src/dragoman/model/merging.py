@@ -1,4 +1,4 @@
-"""Joining and splitting messages: neighbours of one role, and the results of a round of calls."""
+"""Merges consecutive messages of a role, and combines or splits tool results."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dragoman.model.tools import ToolCall, ToolResult
 
 
 def merged_per_role(messages: Iterable[Message], separator: str) -> Iterator[Message]:
-    """Messages with neighbours of one role and name merged.
+    """Merges consecutive messages that have the same role and name.
 
-    Texts are joined by the separator and tool calls follow them. Messages with anything else in
-    them (media, several texts, tool results) stay as they are: joining would change what is said.
-    The first id stays, later metadata wins.
+    Texts are joined by the separator and followed by the tool calls. Messages with other content
+    (media, several texts, tool results) are not merged, because that would change their meaning.
+    The first message's id is kept; later metadata wins.
     """
     pending: Message | None = None
     for message in messages:
@@ -42,13 +42,13 @@ def _are_mergeable(one: Message, other: Message) -> bool:
 
 
 def _is_plain(message: Message) -> bool:
-    """Whether a message is one text at the most, with or without tool calls."""
+    """Whether a message has at most one text, and nothing else but tool calls."""
     texts = [part for part in message.parts if isinstance(part, Text) and not _has_more(part)]
     return len(texts) <= 1 and len(texts) + len(message.tool_calls) == len(message.parts)
 
 
 def _has_more(text: Text) -> bool:
-    """Whether a text carries what would not be true of a longer one, or would be lost in it."""
+    """Whether a text has citations, a signature or extras that would be wrong or lost if merged."""
     return bool(text.citations or text.signature or text.cache or "canonical" in text.extras)
 
 
@@ -73,7 +73,7 @@ def _merged(one: Message, other: Message, separator: str) -> Message:
 
 
 def _own_extras(*messages: Message) -> dict[str, Any]:
-    """The extras that no dialect gave, later ones win; a dialect's are of the old messages."""
+    """The canonical extras, later ones win; dialect extras describe the original messages only."""
     fields = {
         key: value for message in messages for key, value in own_extras(message.extras).items()
     }
@@ -81,7 +81,7 @@ def _own_extras(*messages: Message) -> dict[str, Any]:
 
 
 def consolidated(messages: Iterable[Message]) -> Iterator[Message]:
-    """Messages with neighbouring tool messages joined: one message a round of calls."""
+    """Combines consecutive tool messages: one message per round of calls."""
     pending: Message | None = None
     for message in messages:
         if pending is not None and pending.role is message.role is Role.TOOL:
@@ -99,10 +99,10 @@ def consolidated(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 def split_results(messages: Iterable[Message]) -> Iterator[Message]:
-    """Messages with each tool result in a tool message of its own.
+    """Splits messages so that each tool result is in a tool message of its own.
 
-    What else a message held (a user's text beside results, as Anthropic has it) follows in a
-    message of the old role. The first of them keeps the id, the metadata and all else.
+    Other content (such as a user's text next to results, as in Anthropic) follows in a message of
+    the original role. The first message keeps the id, metadata and other fields.
     """
     for message in messages:
         results = message.tool_results

@@ -1,6 +1,6 @@
-"""What a message is made of: text, thinking, refusals, server-side tools, and the unknown.
+"""The parts of a message: text, thinking, refusals, provider-run tools, and opaque content.
 
-Media are in `media`, tool calls and results in `tools`.
+Media are in `media`, tool calls and results in `tool_calls`.
 """
 
 from __future__ import annotations
@@ -22,25 +22,29 @@ from dragoman.model.value import (
 
 
 def own_extras(extras: Mapping[str, Any], dialect: str = "canonical") -> Mapping[str, Any]:
-    """The extras of one dialect; `canonical` are those of none: fields of our own shapes."""
+    """The extras of one dialect; `canonical` holds unknown fields of the canonical shapes."""
     found = extras.get(dialect)
-    return found if isinstance(found, Mapping) else EMPTY  # a stored document may hold anything
+    return found if isinstance(found, Mapping) else EMPTY  # stored documents may hold anything
 
 
 class Origin(Value, frozen=True, kw_only=True):
-    """Where something came from: needed to decide whether its opaque state may be replayed (I1)."""
+    """Where a part or message came from; decides whether its opaque state may be replayed (I1)."""
 
     dialect: str
+    """The dialect it was decoded from."""
     provider: str | None = None
+    """The provider's name."""
     model: str | None = None
+    """The model's name."""
     response_id: str | None = None
+    """The provider's id of the response."""
 
     @property
     def is_of_a_request(self) -> bool:
-        """Whether no answer brought it: of such, no more is known than the dialect.
+        """Whether it came from a request rather than from a response.
 
-        Where a request was given to another model since, that it was meant for is known, too; the
-        empty id says that there was no answer.
+        Then only the dialect is known. After a request was passed on to another model, `model` may
+        be set too; the empty `response_id` marks that there was no response.
         """
         is_bare = self.model is None and self.response_id is None
         return self.provider is None and (is_bare or self.response_id == "")
@@ -53,27 +57,32 @@ class Origin(Value, frozen=True, kw_only=True):
 
 
 class CacheHint(Value, frozen=True):
-    """Ask the provider to keep the prompt up to here; `ttl` such as "5m" or "1h"."""
+    """Asks the provider to cache the prompt up to this part."""
 
     ttl: str | None = None
+    """The time to live, such as `5m` or `1h`."""
 
 
 class Citation(Value, frozen=True, kw_only=True):
-    """A source that a text leans on: an address, a passage of a document, a search result."""
+    """A source of a text: a URL, a passage of a document, or a search result."""
 
     kind: str
+    """The kind of source, in the terms of its dialect."""
     url: str | None = None
     title: str | None = None
     quote: str | None = None
+    """The cited passage."""
     start: int | None = None
+    """Where it applies in the text or document, as the provider counts."""
     end: int | None = None
+    """The end of that range."""
     extras: Mapping[str, Any] = EMPTY
 
     def __post_init__(self) -> None:
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.kind, self.url, self.title, self.quote, self.start, self.end)
 
 
@@ -81,27 +90,28 @@ _UNSAID = (None, None, None, None)
 
 
 class Part(Value, frozen=True, kw_only=True, tag_field="type"):
-    """What every part carries besides its content."""
+    """Base class of all parts, with the fields they share."""
 
     schema_excludes: ClassVar[frozenset[str]] = frozenset(
         {"item_id", "origin", "cache", "signature", "extras"}
     )
 
     item_id: str | None = None
-    """The wire's own id of this item (Responses `msg_…`); what pairs a call is `ToolCall.id`."""
+    """The item id on the wire (Responses `msg_…`). Calls and results match by `ToolCall.id`."""
     origin: Origin | None = None
-    """Where this part came from, if that is not its message's origin or must not be lost."""
+    """Where this part came from, if that differs from its message or must be kept."""
     cache: CacheHint | None = None
+    """A prompt-cache breakpoint after this part."""
     signature: str | None = None
-    """The provider's proof that it made this part; replayed verbatim, and only to its origin."""
+    """The provider's signature of this part; replayed verbatim, and only to its origin."""
     extras: JsonObject = EMPTY
-    """By dialect: what the wire object held that the other fields don't say."""
+    """Wire fields that no other field covers, keyed by dialect."""
 
     def check(self) -> None:
-        """Raise where a field is of the wrong type. Called for parts that enter a message by hand.
+        """Raises if a field has the wrong type. Called for parts added to a message by hand.
 
-        Parts that readers make are right by construction, and a `__post_init__` on the plain
-        ones would cost a seventh of the time it takes to load a conversation.
+        Decoded parts are valid by construction, and a `__post_init__` on the simple ones would add
+        a seventh to the time it takes to load a conversation.
         """
         if self.extras is not EMPTY:
             own_mapping(self, "extras")
@@ -109,31 +119,31 @@ class Part(Value, frozen=True, kw_only=True, tag_field="type"):
             expect_fields(self, item_id=str, signature=str, origin=Origin, cache=CacheHint)
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with these fields changed and all others as they are; checked."""
+        """Returns a copy with these fields changed; the result is validated."""
         made = super().replace(**changes)
         made.check()
         return made
 
     @property
     def is_empty(self) -> bool:
-        """Whether the part says nothing."""
+        """Whether the part has no content."""
         return False
 
-    # --- fields by name: the part's own, and extras of the canonical form for all others
+    # --- fields by name: struct fields, and canonical extras for all other names
 
     def field(self, key: str, default: Any = None) -> Any:
-        """The field of that name, or the default where there is none or it is not set."""
+        """A field by name, or the default if it is missing or `None`."""
         if key in self.__struct_fields__:
             value = getattr(self, key)
             return default if value is None else value
         return own_extras(self.extras).get(key, default)
 
     def has_field(self, key: str) -> bool:
-        """Whether the field of that name is there and set."""
+        """Whether a field is present and not `None`."""
         return self.field(key) is not None
 
     def with_field(self, key: str, value: Any) -> Self:
-        """With that field set; a name that the part does not know becomes an extra."""
+        """Returns a copy with a field set; an unknown name becomes an extra."""
         if key in self.__struct_fields__:
             changed = self.replace(**{key: value})
         else:
@@ -150,7 +160,7 @@ class Text(Part, frozen=True, tag="text"):
     citations: tuple[Citation, ...] = ()
 
     def check(self) -> None:
-        """As every part; the text must be a text."""
+        """Raises if a field has the wrong type."""
         if self.text.__class__ is not str:
             expect(self.text, str, "Text.text")
         if self.citations != ():
@@ -159,17 +169,17 @@ class Text(Part, frozen=True, tag="text"):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no text."""
+        """Whether the text is empty."""
         return not self.text
 
     def with_text(self, text: str) -> Text:
-        """Other words in the same place; what was true of the old words only is dropped."""
+        """Returns a copy with another text; citations, signature and extras are dropped."""
         return Text(text, origin=self.origin, cache=self.cache)
 
     def __str__(self) -> str:
         return self.text
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.text, self.citations)
 
     def _sizes(self) -> Iterator[str]:
@@ -182,15 +192,17 @@ _FORMS = ("full", "summary", "redacted")
 
 
 class Thinking(Part, frozen=True, tag="thinking"):
-    """The model's reasoning: readable, summarised, or sealed (`data`)."""
+    """The model's reasoning: in full, as a summary, or sealed (`data`)."""
 
     text: str = ""
+    """The readable reasoning or its summary."""
     data: str | None = None
-    """Sealed reasoning that only its provider can read: redacted or encrypted content."""
+    """Redacted or encrypted reasoning, which only its provider can read."""
     form: Literal["full", "summary", "redacted"] = "full"
+    """Whether `text` is the full reasoning, a summary, or redacted."""
 
     def check(self) -> None:
-        """As every part; the text must be a text and the form a known one."""
+        """Raises if a field has the wrong type or the form is unknown."""
         expect(self.text, str, "Thinking.text")
         expect_fields(self, data=str)
         if self.form not in _FORMS:
@@ -203,7 +215,7 @@ class Thinking(Part, frozen=True, tag="thinking"):
         """Whether there is nothing to read and nothing to replay."""
         return not (self.text or self.data or self.signature or self.item_id)
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.text, self.form, self.data, self.signature)
 
     def _sizes(self) -> Iterator[str]:
@@ -216,19 +228,19 @@ class Thinking(Part, frozen=True, tag="thinking"):
 
 
 class Refusal(Part, frozen=True, tag="refusal"):
-    """The model declined, in its own words."""
+    """The model's refusal, in its own words."""
 
     text: str
 
     def check(self) -> None:
-        """As every part; the text must be a text."""
+        """Raises if a field has the wrong type."""
         expect(self.text, str, "Refusal.text")
         Part.check(self)
 
     def __str__(self) -> str:
         return self.text
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.text,)
 
     def _sizes(self) -> Iterator[str]:
@@ -236,14 +248,16 @@ class Refusal(Part, frozen=True, tag="refusal"):
 
 
 class ServerToolCall(Part, frozen=True, tag="server_tool_call"):
-    """A tool that the provider runs itself (web search, code execution, …) was called."""
+    """A call to a tool that runs on the provider's side (web search, code execution, …)."""
 
     name: str
+    """The name of the tool."""
     call_id: str | None = None
+    """Links the call to its result."""
     input: Any = None
-    """The call's arguments as JSON: an object mostly, code or a query where the wire has text."""
+    """The arguments as JSON: usually an object; text if the wire has code or a query as text."""
     server: str | None = None
-    """The MCP server that the tool is of, where the provider speaks to one."""
+    """The MCP server that provides the tool, if the provider connects to one."""
 
     def __post_init__(self) -> None:
         expect(self.name, str, "ServerToolCall.name")
@@ -251,7 +265,7 @@ class ServerToolCall(Part, frozen=True, tag="server_tool_call"):
         own(self, "input")
         own_mapping(self, "extras")
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.call_id, self.name, self.input, self.server)
 
     def _sizes(self) -> Iterator[str]:
@@ -260,12 +274,15 @@ class ServerToolCall(Part, frozen=True, tag="server_tool_call"):
 
 
 class ServerToolResult(Part, frozen=True, tag="server_tool_result"):
-    """What a provider's own tool returned, whole: its sealed fields must come back intact (W71)."""
+    """The result of a provider-run tool; its sealed fields must be sent back unchanged (W71)."""
 
     name: str
+    """The name of the tool."""
     call_id: str | None = None
     content: Any = None
+    """The result as JSON, in the provider's format."""
     is_error: bool | None = None
+    """Whether the call failed; `None` if unknown."""
 
     def __post_init__(self) -> None:
         expect(self.name, str, "ServerToolResult.name")
@@ -273,7 +290,7 @@ class ServerToolResult(Part, frozen=True, tag="server_tool_result"):
         own(self, "content")
         own_mapping(self, "extras")
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.call_id, self.name, self.content, self.is_error)
 
     def _sizes(self) -> Iterator[str]:
@@ -282,10 +299,12 @@ class ServerToolResult(Part, frozen=True, tag="server_tool_result"):
 
 
 class Opaque(Part, frozen=True, tag="opaque"):
-    """Something of a dialect that has no place here, carried whole and sent back only there."""
+    """Dialect-specific content without a canonical equivalent; sent back only in that dialect."""
 
     dialect: str
+    """The dialect that the content belongs to."""
     payload: Any = None
+    """The content as JSON."""
 
     def __post_init__(self) -> None:
         expect(self.dialect, str, "Opaque.dialect")
@@ -294,21 +313,21 @@ class Opaque(Part, frozen=True, tag="opaque"):
 
     @classmethod
     def custom(cls, kind: str, fields: Mapping[str, Any] = EMPTY) -> Self:
-        """A content part of a type of your own.
+        """Creates a content part of a custom type.
 
         >>> Opaque.custom("custom", {"widget": "map"}).payload
         {'type': 'custom', 'widget': 'map'}
 
-        It is stored and written in every shape. No dialect knows it: each reports it as a `Loss`.
+        It is stored and written in every shape. No dialect supports it: each reports a `Loss`.
         """
         expect(kind, str, "the type of a custom part")
         expect(fields, Mapping, "the fields of a custom part")
         if not kind:
-            msg = "the type of a custom part is empty"
+            msg = "the type of a custom part must not be empty"
             raise InvalidInputError(msg)
         return cls("canonical", {"type": kind, **{k: fields[k] for k in fields if k != "type"}})
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.dialect, self.payload)
 
     def _sizes(self) -> Iterator[str]:

@@ -1,10 +1,10 @@
-"""Async code called from blocking code: scripts, notebooks, and inside a running loop.
+"""Runs async code from blocking code: in scripts, in notebooks, and inside a running event loop.
 
-One event loop per process runs on a thread of its own, started on first need; what waits there
-never blocks the caller's own loop's tasks from being made, only the caller.
+One event loop per process runs on a background thread, started on first use. A blocking call
+blocks only its caller, not the work on the background loop.
 
-What users wrote and we call (hooks, strategies) may call us again. It runs aside: on a loop that
-nobody who waits for it is running on, one further for each call within a call.
+User callbacks (hooks, strategies) may make blocking calls themselves. They run "aside": on a
+separate loop, one more for each level of nesting, so that no loop waits for itself.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from dragoman.errors import InvalidInputError
 
 T = TypeVar("T")
 
-_DEEPEST = 100
-_PATIENCE = 2.0  # seconds
-_ROUNDS = 40
+_MAX_NESTING = 100
+_CLEANUP_TIMEOUT = 2.0  # seconds
+_CLEANUP_POLLS = 40
 
 
 class _Portal(NamedTuple):
@@ -39,7 +39,7 @@ class _Exit(NamedTuple):
 
 _lock = Lock()
 _portals: dict[int, _Portal] = {}
-# How many calls of users' code there are around this one. Contexts go along from thread to thread.
+# The number of user callbacks around this call. Context variables are passed on between threads.
 _level: ContextVar[int] = ContextVar("dragoman_portal_level", default=0)
 
 
@@ -48,21 +48,21 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T: ...
 @overload
 def run_sync(work: AsyncIterator[T]) -> Iterator[T]: ...
 def run_sync(work: Coroutine[Any, Any, T] | AsyncIterator[T]) -> T | Iterator[T]:
-    """Anything async, in a program that is not: its result, or what it yields, one by one.
+    """Runs a coroutine and returns its result, or iterates over an async iterator, blocking.
 
     ```python
     problems = run_sync(storage.verify())
     for line in run_sync(export(storage)): ...
     ```
 
-    Where something has a twin of its own (`send_sync`, `open_sync`), that is quicker.
+    Where a blocking method exists (`send_sync`, `open_sync`), use that: it is faster.
     """
     if isinstance(work, AsyncIterator):
         return _each(work)
     given: object = work
     if not isinstance(given, Coroutine):
         kind = type(given).__name__
-        msg = f"run_sync takes a coroutine or an async iterator, as storage.verify() is; not {kind}"
+        msg = f"run_sync takes a coroutine or an async iterator, not {kind}"
         raise InvalidInputError(msg)
     return run(work)
 
@@ -83,73 +83,73 @@ def _each(items: AsyncIterator[T]) -> Iterator[T]:
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The coroutine's result, from the background loop; an interrupt cancels it there."""
+    """Returns the coroutine's result, run on the background loop; an interrupt cancels it."""
     portal = _portal(0)
     if current_thread() is portal.thread:
         coroutine.close()
-        msg = "a blocking call was made on the loop that would have to run it; use its async twin"
+        msg = "a blocking call was made on the event loop that has to run it; use the async method"
         raise InvalidInputError(msg)
     return _result(_Running(coroutine, portal.loop, _level.get()))
 
 
 def run_aside(coroutine: Coroutine[Any, Any, T]) -> T:
-    """As `run`, for what users wrote: it may make blocking calls itself."""
+    """Like `run`, for user callbacks, which may make blocking calls themselves."""
     return _result(_aside(coroutine))
 
 
 async def await_aside(coroutine: Coroutine[Any, Any, T]) -> T:
-    """As `run_aside`, waited for by what runs on the background loop."""
-    return _opened(await asyncio.wrap_future(_aside(coroutine).start()))
+    """Like `run_aside`, awaitable from the background loop."""
+    return _unwrapped(await asyncio.wrap_future(_aside(coroutine).start()))
 
 
 async def call_aside(function: Callable[..., T], *arguments: Any) -> T:
-    """What a function returns, called on a thread of its own: it may make blocking calls."""
+    """Calls a function on a thread of its own, where it may make blocking calls."""
     return await asyncio.wrap_future(start_aside(function, *arguments))
 
 
 def start_aside(function: Callable[..., T], *arguments: Any) -> Future[T]:
-    """As `call_aside`, for who does more than wait for it."""
-    level = _one_further()
+    """Like `call_aside`, but returns the future without waiting."""
+    level = _next_level()
     future: Future[T] = Future()
 
     def call() -> None:
         _level.set(level)
         try:
             result = function(*arguments)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the caller is told
+        except BaseException as error:  # noqa: BLE001 - passed on to the caller
             _settle(future, error=error)
         else:
             _settle(future, result)
 
-    # Not from a pool: calls within calls would use it up, and wait for each other for ever.
+    # Not from a pool: nested calls would exhaust it and deadlock.
     Thread(target=copy_context().run, args=(call,), name="dragoman-aside", daemon=True).start()
     return future
 
 
 def run_inline(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that never waits; one that does is an error."""
+    """Returns the result of a coroutine that never suspends; raises if it does."""
     try:
         coroutine.send(None)
     except StopIteration as done:
         result: T = done.value
         return result
     coroutine.close()
-    msg = "a blocking call met something that waits for an event loop"
+    msg = "a blocking call reached code that needs an event loop"
     raise InvalidInputError(msg)
 
 
 def _result(running: _Running[T]) -> T:
     try:
-        return _opened(running.start().result())
-    except BaseException:  # ctrl-C lands here, and must not leave the work going on
+        return _unwrapped(running.start().result())
+    except BaseException:  # also KeyboardInterrupt: don't leave the work running
         running.stop()
         raise
 
 
 def _settle(future: Future[Any], result: Any = None, error: BaseException | None = None) -> None:
     if not future.set_running_or_notify_cancel():
-        return  # whoever waited was interrupted
-    if isinstance(error, StopIteration):  # no future takes it, no coroutine may raise it
+        return  # the waiting caller was interrupted
+    if isinstance(error, StopIteration):  # neither futures nor coroutines may raise it
         error = RuntimeError("a hook raised StopIteration")
     if error is None:
         future.set_result(result)
@@ -157,17 +157,17 @@ def _settle(future: Future[Any], result: Any = None, error: BaseException | None
         future.set_exception(error)
 
 
-def _one_further() -> int:
+def _next_level() -> int:
     level = _level.get() + 1
-    if level > _DEEPEST:
-        msg = f"hooks called blocking methods within each other {_DEEPEST} times"
+    if level > _MAX_NESTING:
+        msg = f"hooks made nested blocking calls more than {_MAX_NESTING} levels deep"
         raise RecursionError(msg)
     return level
 
 
 def _aside(coroutine: Coroutine[Any, Any, T]) -> _Running[T]:
     try:
-        level = _one_further()
+        level = _next_level()
     except RecursionError:
         coroutine.close()
         raise
@@ -175,7 +175,7 @@ def _aside(coroutine: Coroutine[Any, Any, T]) -> _Running[T]:
 
 
 class _Running(Generic[T]):
-    """A coroutine on a loop of ours."""
+    """A coroutine on one of our event loops."""
 
     def __init__(
         self, coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, level: int
@@ -188,11 +188,11 @@ class _Running(Generic[T]):
         self._has_ended = Event()
 
     def start(self) -> Future[T | _Exit]:
-        """Begin; the future has what comes of it."""
+        """Schedules the coroutine and returns its future."""
         return asyncio.run_coroutine_threadsafe(self._run(), self._loop)
 
     async def _run(self) -> T | _Exit:
-        """What the coroutine returns. What would end the loop is told to the caller instead."""
+        """Awaits the coroutine; returns, not raises, exceptions that would stop the loop."""
         self._task = asyncio.current_task()
         _level.set(self._level)
         try:
@@ -205,26 +205,27 @@ class _Running(Generic[T]):
             self._has_ended.set()
 
     def stop(self) -> None:
-        """Cancel it, and wait until it has cleaned up after itself; not for ever.
+        """Cancels the coroutine and waits, with a timeout, until it has cleaned up.
 
-        By its task, not by its future: an interrupt may come before the caller has that.
+        Cancels the task rather than the future, because an interrupt may arrive before the caller
+        has the future.
         """
         if self._has_ended.is_set():
             return
         self._is_stopped = True
         self._loop.call_soon_threadsafe(self._cancel)
-        for _ in range(_ROUNDS):
-            if self._has_ended.wait(_PATIENCE / _ROUNDS) or self._task is None:
+        for _ in range(_CLEANUP_POLLS):
+            if self._has_ended.wait(_CLEANUP_TIMEOUT / _CLEANUP_POLLS) or self._task is None:
                 break
         if self._task is None:
-            self._coroutine.close()  # it never began, and now never will
+            self._coroutine.close()  # it never started
 
     def _cancel(self) -> None:
         if self._task is not None:
             self._task.cancel()
 
 
-def _opened(outcome: T | _Exit) -> T:
+def _unwrapped(outcome: T | _Exit) -> T:
     if isinstance(outcome, _Exit):
         raise outcome.error
     return outcome
@@ -242,16 +243,16 @@ def _portal(level: int) -> _Portal:
 
 
 def _shut_down() -> None:
-    """End what still waits on the loops: a program may end without closing what it opened.
+    """Cancels the tasks left on the loops, in case a program ends without closing its resources.
 
-    Otherwise asyncio complains about tasks that nobody waited for, such as a pool's.
+    Otherwise asyncio warns about pending tasks, such as those of a connection pool.
     """
     for portal in list(_portals.values()):
         ending = asyncio.run_coroutine_threadsafe(_ended_tasks(), portal.loop)
-        with suppress(Exception):  # what is stuck ends with the process
-            ending.result(_PATIENCE)
+        with suppress(Exception):  # whatever is stuck ends with the process
+            ending.result(_CLEANUP_TIMEOUT)
         portal.loop.call_soon_threadsafe(portal.loop.stop)
-        portal.thread.join(_PATIENCE)
+        portal.thread.join(_CLEANUP_TIMEOUT)
 
 
 async def _ended_tasks() -> None:
@@ -264,10 +265,10 @@ async def _ended_tasks() -> None:
 atexit.register(_shut_down)
 
 
-def _forget() -> None:
+def _reset_after_fork() -> None:
     global _lock, _portals
-    _lock, _portals = Lock(), {}  # the threads stayed behind in the parent
+    _lock, _portals = Lock(), {}  # the threads exist only in the parent process
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -1,14 +1,14 @@
-"""Tools that providers bring along, with the options that they share: web search and the like.
+"""Built-in tools of providers, such as web search, with the options that they share.
 
 >>> WebSearch(allowed_domains=["python.org"], max_uses=3).kind
 'web_search'
 
-Each class is one kind. A dialect that has the kind writes it in its own words; what only one
-provider has of it stays in the extras. A provider's tool that is none of these is a `ServerTool`.
+Each class is one kind of tool. Every dialect that supports the kind encodes it in its own format;
+options of a single provider go into the extras. Any other provider tool is a `ServerTool`.
 
-Some run at the provider (web search, code execution), others are known to the model and run by the
-caller (a shell, a text editor): those come back as ordinary tool calls, which a function can
-answer that was made by `@tool(implements=Shell())`.
+Some run on the provider's side (web search, code execution). Others are known to the model but run
+by the caller (shell, text editor): their calls arrive as ordinary tool calls, which a function
+declared with `@tool(implements=Shell())` can handle.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ from dragoman.model.value import Value, expect, expect_fields, own, own_mapping,
 
 
 class Location(Value, frozen=True, kw_only=True):
-    """Where the person who asks is, roughly."""
+    """The approximate location of the user."""
 
     city: str | None = None
     region: str | None = None
     country: str | None = None
-    """Two letters: `CH`."""
+    """Two-letter country code, such as `CH`."""
     timezone: str | None = None
-    """As the IANA database names it: `Europe/Zurich`."""
+    """IANA time zone, such as `Europe/Zurich`."""
 
     def __post_init__(self) -> None:
         expect_fields(self, city=str, region=str, country=str, timezone=str)
 
 
 KNOWN = "dragoman"
-"""The `dialect` of these: they are nobody's own."""
+"""The `dialect` of these tools, which belong to no single provider."""
 
 
 class ProviderTool(ServerTool, frozen=True, kw_only=True, tag="provider_tool"):
-    """What all of them have."""
+    """Base class of the built-in provider tools."""
 
     is_run_by_caller: ClassVar[bool] = False
-    """Whether the model only knows it, and the caller has to run it."""
+    """Whether the caller has to run the tool."""
     kept_by_provider: ClassVar[frozenset[str]] = frozenset()
-    """Options that name what one provider keeps: files, stores, sandboxes."""
+    """Options that refer to a provider's own resources, such as files, stores or sandboxes."""
     call_names: ClassVar[tuple[str, ...]] = ()
-    """What providers call it in calls, where the caller runs it."""
+    """The names that providers use for it in calls, if the caller runs it."""
 
     name: str = ""
     dialect: str = KNOWN
     defer_loading: bool | None = None
-    """Whether the model sees it only after a search for tools has found it."""
+    """Whether the model sees the tool only after a tool search has found it."""
     allowed_callers: tuple[str, ...] = ()
     """Who may call it: the model itself (`direct`), or code that the provider runs."""
     extras: Mapping[str, Any] = EMPTY
-    """What only one provider knows of it, by dialect."""
+    """Provider-specific options, keyed by dialect."""
     function: ToolDefinition | None = None
-    """What models are told instead whose provider has no such tool."""
+    """The function tool to offer instead to providers that have no such tool."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,19 +69,19 @@ class ProviderTool(ServerTool, frozen=True, kw_only=True, tag="provider_tool"):
         expect_fields(self, defer_loading=bool, cache=CacheHint, function=ToolDefinition)
 
     def arguments_for(self, given: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-        """The arguments of a call, for a function with parameters of these names.
+        """The arguments of a call, limited to a function's parameter names.
 
-        Providers' calls say more or less of the same; what the function has no parameter for, and
-        what is null, is left out.
+        Providers send different arguments for the same tool; those without a parameter, and
+        nulls, are left out.
         """
         return {key: value for key, value in given.items() if key in names and value is not None}
 
     @property
     def kind(self) -> str:
-        """Which kind of tool it is; the same in every dialect."""
+        """The kind of tool; the same in every dialect."""
         return str(self.__struct_config__.tag)
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self.__struct_fields__ if name != "extras")
 
 
@@ -90,13 +90,13 @@ class WebSearch(ProviderTool, frozen=True, kw_only=True, tag="web_search"):
 
     name: str = "web_search"
     allowed_domains: tuple[str, ...] = ()
-    """Results from elsewhere are left out; empty: from everywhere."""
+    """Return results from these domains only; empty means no restriction."""
     blocked_domains: tuple[str, ...] = ()
     max_uses: int | None = None
-    """How many times in one answer."""
+    """Maximum number of searches per response."""
     location: Location | None = None
     context_size: str | None = None
-    """How much of the results the model gets to see: low, medium, high."""
+    """How much of the results the model sees: `low`, `medium` or `high`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,16 +106,16 @@ class WebSearch(ProviderTool, frozen=True, kw_only=True, tag="web_search"):
 
 
 class WebFetch(ProviderTool, frozen=True, kw_only=True, tag="web_fetch"):
-    """Reads pages whose addresses are in the conversation."""
+    """Fetches pages whose URLs are in the conversation."""
 
     name: str = "web_fetch"
     allowed_domains: tuple[str, ...] = ()
     blocked_domains: tuple[str, ...] = ()
     max_uses: int | None = None
     max_content_tokens: int | None = None
-    """How much of a page the model gets to see."""
+    """Maximum number of tokens of a page that the model sees."""
     citations: bool | None = None
-    """Whether the answer says which passages it relies on."""
+    """Whether the response cites the passages it relies on."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,15 +125,15 @@ class WebFetch(ProviderTool, frozen=True, kw_only=True, tag="web_fetch"):
 
 
 class CodeExecution(ProviderTool, frozen=True, kw_only=True, tag="code_execution"):
-    """Runs code that the model writes, in a sandbox of the provider's."""
+    """Runs code written by the model, in a sandbox of the provider."""
 
     kept_by_provider: ClassVar[frozenset[str]] = frozenset({"container", "file_ids"})
 
     name: str = "code_execution"
     container: str | None = None
-    """A sandbox that is there already, by its id; None: a new one."""
+    """The id of an existing sandbox; `None` creates a new one."""
     file_ids: tuple[str, ...] = ()
-    """Uploaded files that the code can read."""
+    """Uploaded files that the code may read."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -142,16 +142,16 @@ class CodeExecution(ProviderTool, frozen=True, kw_only=True, tag="code_execution
 
 
 class FileSearch(ProviderTool, frozen=True, kw_only=True, tag="file_search"):
-    """Searches files that were uploaded before."""
+    """Searches uploaded files."""
 
     kept_by_provider: ClassVar[frozenset[str]] = frozenset({"stores", "filters"})
 
     name: str = "file_search"
     stores: tuple[str, ...] = ()
-    """Where to look: the ids of vector stores, the names of file search stores."""
+    """The ids of vector stores, or the names of file search stores."""
     max_results: int | None = None
     filters: Any = None
-    """Which files, in the provider's own terms."""
+    """Which files to search, in the provider's format."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -161,15 +161,15 @@ class FileSearch(ProviderTool, frozen=True, kw_only=True, tag="file_search"):
 
 
 class ImageGeneration(ProviderTool, frozen=True, kw_only=True, tag="image_generation"):
-    """Draws pictures."""
+    """Generates images."""
 
     name: str = "image_generation"
     model: str | None = None
     size: str | None = None
-    """Width and height: `1024x1024`."""
+    """Width and height, such as `1024x1024`."""
     quality: str | None = None
     format: str | None = None
-    """png, webp, jpeg."""
+    """`png`, `webp` or `jpeg`."""
     background: str | None = None
 
     def __post_init__(self) -> None:
@@ -178,21 +178,21 @@ class ImageGeneration(ProviderTool, frozen=True, kw_only=True, tag="image_genera
 
 
 class McpServer(ProviderTool, frozen=True, kw_only=True, tag="mcp"):
-    """The tools of an MCP server, which the provider calls."""
+    """The tools of an MCP server, called by the provider."""
 
     name: str = "mcp"
     label: str
-    """What the server is called in calls."""
+    """The server's name in calls."""
     url: str | None = None
     authorization: str | None = None
-    """A token for the server; never printed."""
+    """A token for the server; never shown in a repr."""
     headers: Mapping[str, Any] = EMPTY
-    """Sent to the server; never printed."""
+    """Headers sent to the server; never shown in a repr."""
     description: str | None = None
     allowed_tools: tuple[str, ...] | None = None
-    """None: all of them."""
+    """The tools that may be called; `None` means all."""
     approval: str | None = None
-    """Whether the caller has to agree to each call: always, never."""
+    """Whether the caller has to approve each call: `always` or `never`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -204,13 +204,13 @@ class McpServer(ProviderTool, frozen=True, kw_only=True, tag="mcp"):
 
 
 class ToolSearch(ProviderTool, frozen=True, kw_only=True, tag="tool_search"):
-    """Finds tools among those whose loading is deferred."""
+    """Searches the tools that have `defer_loading` set."""
 
     name: str = "tool_search"
     method: str | None = None
-    """How it searches, where there is a choice: regex, bm25."""
+    """The search method, where there is a choice: `regex` or `bm25`."""
     execution: str | None = None
-    """Who searches: server, client."""
+    """Who runs the search: `server` or `client`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -218,7 +218,7 @@ class ToolSearch(ProviderTool, frozen=True, kw_only=True, tag="tool_search"):
 
 
 class ComputerUse(ProviderTool, frozen=True, kw_only=True, tag="computer_use"):
-    """A screen, a mouse and a keyboard, which the caller operates as the model says."""
+    """Controls a screen, mouse and keyboard; the caller performs the actions."""
 
     is_run_by_caller: ClassVar[bool] = True
     call_names: ClassVar[tuple[str, ...]] = ("computer",)
@@ -227,7 +227,7 @@ class ComputerUse(ProviderTool, frozen=True, kw_only=True, tag="computer_use"):
     display_width: int | None = None
     display_height: int | None = None
     environment: str | None = None
-    """What is on the screen: browser, linux, mac, windows."""
+    """The environment: `browser`, `linux`, `mac` or `windows`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -235,7 +235,7 @@ class ComputerUse(ProviderTool, frozen=True, kw_only=True, tag="computer_use"):
 
 
 class Shell(ProviderTool, frozen=True, kw_only=True, tag="shell"):
-    """Commands for a shell, run by the caller."""
+    """Shell commands, run by the caller."""
 
     is_run_by_caller: ClassVar[bool] = True
     call_names: ClassVar[tuple[str, ...]] = ("shell", "bash", "local_shell")
@@ -243,7 +243,7 @@ class Shell(ProviderTool, frozen=True, kw_only=True, tag="shell"):
     name: str = "shell"
 
     def arguments_for(self, given: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
-        """As for all; a `command` is one text, and `commands` are several, whoever asks.
+        """Converts between `command` (one string) and `commands` (a list), as the function needs.
 
         >>> Shell().arguments_for({"command": ["ls", "a file"]}, {"command"})
         {'command': "ls 'a file'"}
@@ -260,7 +260,7 @@ class Shell(ProviderTool, frozen=True, kw_only=True, tag="shell"):
 
 
 class TextEditor(ProviderTool, frozen=True, kw_only=True, tag="text_editor"):
-    """Edits of files, one at a time, made by the caller."""
+    """Edits files one at a time; the caller applies the edits."""
 
     is_run_by_caller: ClassVar[bool] = True
     call_names: ClassVar[tuple[str, ...]] = ("str_replace_based_edit_tool", "str_replace_editor")
@@ -269,7 +269,7 @@ class TextEditor(ProviderTool, frozen=True, kw_only=True, tag="text_editor"):
 
 
 class ApplyPatch(ProviderTool, frozen=True, kw_only=True, tag="apply_patch"):
-    """Patches to files, applied by the caller."""
+    """Patches files; the caller applies the patches."""
 
     is_run_by_caller: ClassVar[bool] = True
     call_names: ClassVar[tuple[str, ...]] = ("apply_patch",)
@@ -278,7 +278,7 @@ class ApplyPatch(ProviderTool, frozen=True, kw_only=True, tag="apply_patch"):
 
 
 class Memory(ProviderTool, frozen=True, kw_only=True, tag="memory"):
-    """Files that the model keeps from one conversation to the next, held by the caller."""
+    """Files that the model keeps across conversations; the caller stores them."""
 
     is_run_by_caller: ClassVar[bool] = True
     call_names: ClassVar[tuple[str, ...]] = ("memory",)
@@ -290,4 +290,4 @@ KnownTool = (
     WebSearch | WebFetch | CodeExecution | FileSearch | ImageGeneration | McpServer | ToolSearch
     | ComputerUse | Shell | TextEditor | ApplyPatch | Memory
 )  # fmt: skip
-"""Any of the kinds."""
+"""Any of the built-in provider tools."""

@@ -1,7 +1,8 @@
-"""Thinking in the shapes: `reasoning_content`, and `reasoning_details` where that is not all.
+"""Reads and writes thinking in message dicts: `reasoning_content` and `reasoning_details`.
 
-The first is a text, as DeepSeek has it. The second is OpenRouter's: an entry for each part, with
-its signature and sealed data. The `format` of an entry says who wrote it; ours say so.
+`reasoning_content` is a string, as in DeepSeek. `reasoning_details`, as in OpenRouter, has an entry
+for each part with its signature and sealed data; it is written only where the string is not enough.
+The `format` of an entry names its writer; ours have `dragoman`.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ _FORMS: dict[str, tuple[_Form, str]] = {
     "reasoning.summary": ("summary", "summary"),
     "reasoning.encrypted": ("redacted", "text"),
 }
-"""By type of entry: the form of the thinking, and the field that holds its text."""
+"""The form of the thinking and the name of its text field, by type of entry."""
 _TYPES = {form: (kind, field) for kind, (form, field) in _FORMS.items()}
 
 
 def read_thinking(fields: dict[str, Any]) -> list[Thinking]:
-    """The thinking in a message's fields; entries that are read are taken out of them."""
+    """Reads the thinking in a message's fields, and removes the entries it has read."""
     text = fields.get(TEXT)
     details = _read_details(fields.get(DETAILS))
     if details and text in (None, "", *_joined(details)):
@@ -43,7 +44,7 @@ def _joined(details: Sequence[Thinking]) -> tuple[str, str]:
 
 
 def _read_details(entries: Any) -> list[Thinking]:
-    """The parts that entries describe; none where one of them is anything else."""
+    """Reads all entries as parts; returns none if any of them has another format."""
     if not isinstance(entries, (list, tuple)):
         return []
     read = [_read_detail(entry) for entry in entries]
@@ -70,7 +71,7 @@ def _read_detail(entry: Any) -> Thinking | None:
 
 
 def write_thinking(parts: Sequence[Thinking]) -> dict[str, Any]:
-    """The fields that hold these parts."""
+    """The message fields for these parts."""
     if not parts:
         return {}
     text = "\n".join(part.text for part in parts if part.text)
@@ -93,7 +94,7 @@ def _detail(part: Thinking) -> dict[str, Any]:
 
 
 def has_own_details(entries: Any) -> bool:
-    """Whether these entries were written here, and not by a server."""
+    """Whether any of these entries was written by this library rather than a server."""
     return isinstance(entries, (list, tuple)) and any(
         isinstance(entry, Mapping) and entry.get("format") == FORMAT for entry in entries
     )

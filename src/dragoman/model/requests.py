@@ -1,4 +1,4 @@
-"""What is asked of a model."""
+"""`Request`: what is sent to a model, and its settings."""
 
 from __future__ import annotations
 
@@ -31,26 +31,30 @@ AnyTool = ToolDefinition | ServerTool | KnownTool
 
 
 class Sampling(Value, frozen=True, kw_only=True):
-    """How the answer is drawn. None: as the provider likes."""
+    """Sampling parameters. `None` means the provider's default."""
 
     max_tokens: int | None = None
-    """The cap on what the model may write, thinking included where the provider counts it so."""
+    """Maximum number of output tokens, thinking included where the provider counts it."""
     temperature: int | float | None = None
     top_p: int | float | None = None
     top_k: int | None = None
     stop: tuple[str, ...] = ()
+    """Sequences at which the model stops."""
     seed: int | None = None
+    """For reproducible sampling, where supported."""
     presence_penalty: int | float | None = None
     frequency_penalty: int | float | None = None
     choices: int | None = None
-    """How many answers; None: one."""
+    """The number of choices to generate; `None` means one."""
     logprobs: bool | None = None
+    """Whether to return log probabilities."""
     top_logprobs: int | None = None
+    """The number of alternatives per token in the log probabilities."""
     verbosity: str | None = None
-    """How much to say: low, medium, high."""
+    """How verbose the response should be: `low`, `medium` or `high`."""
 
     def __post_init__(self) -> None:
-        # Runs for every request that is read: most of them set one or two of all these.
+        # Runs for every decoded request: most of them set only one or two of these.
         if self.stop.__class__ is not tuple or self.stop:
             own_tuple(self, "stop", str)
         for name in _REALS:
@@ -64,33 +68,35 @@ class Sampling(Value, frozen=True, kw_only=True):
             expect_fields(self, logprobs=bool, verbosity=str)
 
     def _whole(self, name: str, number: object) -> None:
-        if isinstance(number, float) and number.is_integer():  # JSON knows no difference
+        if isinstance(number, float) and number.is_integer():  # JSON does not distinguish 1 and 1.0
             force_setattr(self, name, int(number))
         else:
             expect(number, int, f"Sampling.{name}")
 
 
 class Output(Value, frozen=True, kw_only=True):
-    """The form of the answer: free text, any JSON, or JSON of a schema."""
+    """The format of the response: text, any JSON, or JSON that matches a schema."""
 
     format: Literal["text", "json", "schema"] = "text"
     schema: Mapping[str, Any] | None = None
+    """The JSON Schema, for the format `schema`."""
     name: str | None = None
     description: str | None = None
     strict: bool | None = None
+    """Whether the provider must enforce the schema."""
     extras: Mapping[str, Any] = EMPTY
     origin: Origin | None = None
-    """Where the schema was spelled as it is; it goes back there untouched."""
+    """Where the schema came from; it is sent back there unchanged."""
 
     def __post_init__(self) -> None:
-        if self.format not in ("text", "json", "schema"):  # a tuple: it may be unhashable
+        if self.format not in ("text", "json", "schema"):  # a tuple, as the value may be unhashable
             msg = "Output.format must be text, json or schema"
             raise InvalidInputError(msg)
         if self.schema is not None:
             own_mapping(self, "schema")
         own_mapping(self, "extras")
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.format, self.schema, self.name, self.description, self.strict)
 
     def _sizes(self) -> Iterator[str]:
@@ -98,56 +104,56 @@ class Output(Value, frozen=True, kw_only=True):
 
 
 class ThinkingConfig(Value, frozen=True, kw_only=True):
-    """Whether and how hard the model should think first. None: as the provider likes."""
+    """Whether and how much the model should think. `None` means the provider's default."""
 
     enabled: bool | None = None
     effort: str | None = None
-    """none, minimal, low, medium, high, … as the provider names them."""
+    """`none`, `minimal`, `low`, `medium`, `high`, … as the provider names them."""
     budget: int | None = None
-    """The most tokens to think with."""
+    """Maximum number of thinking tokens."""
     visible: bool | None = None
-    """Whether the thinking, or a summary of it, should come along."""
+    """Whether the response should include the thinking or a summary of it."""
     summary: str | None = None
     extras: Mapping[str, Any] = EMPTY
 
     def __post_init__(self) -> None:
         own_mapping(self, "extras")
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.enabled, self.effort, self.budget, self.visible, self.summary)
 
 
 class State(Value, frozen=True, kw_only=True):
-    """What the provider holds of the conversation besides what the request shows, by its name.
+    """References to conversation state that the provider holds in addition to the request.
 
-    Calls, results and instructions may be among it.
+    It may contain calls, results and instructions.
     """
 
     previous_response_id: str | None = None
-    """The answer that is gone on from (OpenAI Responses)."""
+    """The response to continue from (OpenAI Responses)."""
     conversation: str | None = None
-    """A conversation that the provider keeps (OpenAI Responses)."""
+    """The id of a conversation stored by the provider (OpenAI Responses)."""
     prompt: str | None = None
-    """A stored prompt (OpenAI Responses)."""
+    """The id of a stored prompt (OpenAI Responses)."""
     thread: str | None = None
-    """The answer up to which the provider keeps a thread (Anthropic)."""
+    """The response up to which the provider keeps a thread (Anthropic)."""
     cached_content: str | None = None
-    """Contents that were cached before (Gemini)."""
+    """The name of previously cached content (Gemini)."""
     continuation_token: str | None = None
-    """Where an earlier request left off (Gemini)."""
+    """Where an earlier request stopped (Gemini)."""
     store: bool | None = None
-    """Whether the answer is to be kept."""
+    """Whether the provider should store the response."""
 
 
 class MediaOutput(Value, frozen=True, kw_only=True):
-    """What the answer may be made of besides text. None: as the provider likes."""
+    """Output media besides text. `None` means the provider's default."""
 
     modalities: tuple[str, ...] = ()
-    """text, audio, image."""
+    """`text`, `audio` or `image`."""
     voice: str | None = None
-    """Who speaks, as the provider names them."""
+    """The voice, as the provider names it."""
     audio_format: str | None = None
-    """wav, mp3, pcm16, …"""
+    """`wav`, `mp3`, `pcm16`, …"""
 
     def __post_init__(self) -> None:
         own_tuple(self, "modalities", str)
@@ -155,26 +161,26 @@ class MediaOutput(Value, frozen=True, kw_only=True):
 
 
 class Service(Value, frozen=True, kw_only=True):
-    """How the provider is to treat the request, apart from the answer. None: as it likes."""
+    """How the provider processes the request. `None` means the provider's default."""
 
     user: str | None = None
-    """Who asks: a stable name for the person behind the request, without saying who it is."""
+    """A stable, pseudonymous identifier of the end user."""
     safety_identifier: str | None = None
-    """The same, where the provider keeps one for finding abuse apart from the name."""
+    """The identifier for abuse detection, where the provider has one apart from `user`."""
     tier: str | None = None
-    """auto, standard, flex, priority, … as the provider names them."""
+    """The service tier: `auto`, `standard`, `flex`, `priority`, … as the provider names them."""
     labels: Mapping[str, Any] = EMPTY
-    """Kept by the provider beside the request: what OpenAI calls `metadata`, Google `labels`."""
+    """Labels stored with the request: `metadata` in OpenAI, `labels` in Google."""
     cache_key: str | None = None
-    """Requests that share it are likely to find each other's prompts in the cache."""
+    """Requests with the same key are more likely to share cached prompts."""
     cache_retention: str | None = None
-    """How long prompts are cached: `in_memory`, `24h`."""
+    """How long prompts are cached: `in_memory` or `24h`."""
     cache_options: Mapping[str, Any] | None = None
-    """How prompts are cached, as OpenAI says it (`prompt_cache_options`): `mode`, `ttl`."""
+    """OpenAI's `prompt_cache_options`: `mode` and `ttl`."""
     moderation: Mapping[str, Any] | None = None
-    """What to look for in what is said, in the provider's own terms."""
+    """Moderation settings, in the provider's format."""
     obfuscation: bool | None = None
-    """Whether streams are padded, so that their sizes say nothing."""
+    """Whether streams are padded, so that chunk sizes reveal nothing."""
 
     def __post_init__(self) -> None:
         own_mapping(self, "labels")
@@ -187,12 +193,12 @@ class Service(Value, frozen=True, kw_only=True):
 
 
 class ContextManagement(Value, frozen=True, kw_only=True):
-    """What the provider is to do when the conversation grows too long. None: as it likes."""
+    """What the provider does when the conversation gets too long. `None` means its default."""
 
     compact_at: int | None = None
-    """From so many tokens on, it replaces the beginning by a summary."""
+    """The number of tokens from which the provider replaces the beginning with a summary."""
     truncate: bool | None = None
-    """Whether it may leave out messages that don't fit, instead of refusing the request."""
+    """Whether the provider may drop messages that don't fit, instead of returning an error."""
 
     def __post_init__(self) -> None:
         expect_fields(self, compact_at=int, truncate=bool)
@@ -206,32 +212,43 @@ def _meant_for(message: Message, model: str) -> Message:
 
 
 class Request(Value, frozen=True, kw_only=True):
-    """One call to a model: the conversation so far, and how it should go on."""
+    """One call to a model: messages, tools and settings."""
 
     model: str | None = None
+    """The model's name."""
     system: tuple[AnyPart, ...] = ()
-    """Instructions that the wire keeps outside the list of messages."""
+    """Instructions that the wire has outside the list of messages."""
     messages: tuple[Message, ...] = ()
+    """The conversation so far."""
     tools: tuple[AnyTool, ...] = ()
+    """The tools that the model may call."""
     tool_choice: ToolChoice | None = None
+    """Whether the model must call tools, and which."""
     sampling: Sampling = Sampling()
+    """Temperature, token limit and the like."""
     output: Output | None = None
+    """The format of the response."""
     thinking: ThinkingConfig | None = None
+    """Whether and how much to think."""
     state: State | None = None
+    """Conversation state held by the provider."""
     media: MediaOutput | None = None
+    """Output media besides text."""
     service: Service | None = None
+    """Service tier, caching, user and labels."""
     context_management: ContextManagement | None = None
+    """What to do when the conversation gets too long."""
     stream: bool | None = None
+    """Whether to stream the response; `None` if not specified."""
     metadata: Mapping[str, Any] = EMPTY
-    """The developer's own; never sent. What a provider calls metadata is `service.labels`."""
+    """Application data; never sent. A provider's metadata is `service.labels`."""
     extras: Mapping[str, Any] = EMPTY
+    """Wire fields that no other field covers, keyed by dialect."""
 
     def __post_init__(self) -> None:
         own_tuple(self, "system", Part)
         own_tuple(self, "messages", Message)
-        if isinstance(
-            self.tools, (list, tuple)
-        ):  # a function made a tool stands for its definition
+        if isinstance(self.tools, (list, tuple)):  # a decorated function stands for its definition
             tools = tuple(getattr(tool, "definition", tool) for tool in self.tools)
             force_setattr(self, "tools", tools)
         own_tuple(self, "tools", (ToolDefinition, ServerTool))
@@ -244,7 +261,7 @@ class Request(Value, frozen=True, kw_only=True):
         own_mapping(self, "extras")
 
     def _take_groups(self) -> None:
-        """Check the groups of settings; one in which nothing is set says nothing."""
+        """Checks the groups of settings; one in which nothing is set becomes `None`."""
         expect_fields(self, media=MediaOutput, service=Service,
                       context_management=ContextManagement)  # fmt: skip
         for name in ("media", "service", "context_management"):
@@ -253,9 +270,9 @@ class Request(Value, frozen=True, kw_only=True):
                 force_setattr(self, name, None)
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with these fields changed and all others as they are.
+        """Returns a copy with these fields changed.
 
-        With another model, messages that came in a wire's body remember for which it was meant.
+        If the model changes, messages decoded from a request remember the model it was meant for.
         """
         made = super().replace(**changes)
         if self.model is None or made.model == self.model:
@@ -264,17 +281,17 @@ class Request(Value, frozen=True, kw_only=True):
         return made.replace_unchecked(messages=meant)
 
     def with_settings(self, **settings: Any) -> Self:
-        """With these fields; those of `Sampling` may stand among them: `max_tokens=500`."""
+        """Returns a copy with these fields changed, also those of `sampling`: `max_tokens=500`."""
         drawn = {key: settings[key] for key in settings if key in Sampling.__struct_fields__}
         others = {key: settings[key] for key in settings if key not in drawn}
         changed = self.replace(**others) if others else self
         return changed.replace(sampling=changed.sampling.replace(**drawn)) if drawn else changed
 
     def settle(self) -> None:
-        """Assign the ids of messages that have none yet."""
+        """Assigns the ids of messages that have none yet."""
         settle_all(self.messages)
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         names = ("model", "system", "messages", "tools", "tool_choice", "sampling", "output",
                  "thinking", "state", "media", "service", "context_management", "stream",
                  "metadata")  # fmt: skip
@@ -287,6 +304,6 @@ class Request(Value, frozen=True, kw_only=True):
 
 
 BLANK = Request()
-"""A request that asks for nothing: decoders make theirs of it, by `replace_trusted`."""
+"""An empty request, from which decoders build theirs with `replace_trusted`."""
 UNSAID = Sampling()
-"""What a decoder reads where a body says nothing of it; stored as `{}`, unlike a default."""
+"""The sampling of a request that sets none; stored as `{}`, unlike an omitted default."""

@@ -1,4 +1,4 @@
-"""What a model answers."""
+"""`Response`: what a model returned."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ from dragoman.model.value import (
 
 
 class Choice(Value, frozen=True):
-    """One of the answers, and why it ended."""
+    """One of the alternatives in a response."""
 
     index: int
+    """Its position among the choices."""
     message: Message
+    """The message."""
     finish: FinishReason | None = None
+    """Why the model stopped."""
     finish_raw: str | None = None
-    """The provider's own word for why it ended."""
+    """The provider's own finish reason."""
     logprobs: Any = None
     extras: Mapping[str, Any] = EMPTY
 
     def __post_init__(self) -> None:
-        # Runs for every answer: what most hold is passed by quickly.
+        # Runs for every response: the most frequent values pass quickly.
         if type(self.index) is not int or type(self.message) is not Message:
             expect(self.index, int, "Choice.index")
             expect(self.message, Message, "Choice.message")
@@ -47,10 +50,10 @@ class Choice(Value, frozen=True):
             own_mapping(self, "extras")
 
     def settle(self) -> None:
-        """Assign the message's id."""
+        """Assigns the message's id."""
         self.message.settle()
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.index, self.message, self.finish, self.logprobs)
 
     def _sizes(self) -> Iterator[str]:
@@ -60,14 +63,20 @@ class Choice(Value, frozen=True):
 
 
 class Response(Value, frozen=True, kw_only=True):
-    """A model's answer: one choice mostly, with what it cost."""
+    """A model's response: usually one choice, and its usage."""
 
     choices: tuple[Choice, ...] = ()
+    """The generated alternatives."""
     usage: Usage | None = None
+    """The tokens used; `None` if the provider did not report them."""
     model: str | None = None
+    """The model that responded, as the provider names it."""
     id: str | None = None
+    """The provider's id of the response."""
     created_at: float | None = None
+    """Unix time, in seconds."""
     extras: Mapping[str, Any] = EMPTY
+    """Wire fields that no other field covers, keyed by dialect."""
 
     def __post_init__(self) -> None:
         own_tuple(self, "choices", Choice)
@@ -80,20 +89,20 @@ class Response(Value, frozen=True, kw_only=True):
 
     @property
     def message(self) -> Message:
-        """The first choice's message; raises where the provider gave none."""
+        """The message of the first choice; raises if there are no choices."""
         if not self.choices:
-            msg = "the response has no choices, so there is no message"
+            msg = "the response has no choices, so it has no message"
             raise InvalidInputError(msg)
         return self.choices[0].message
 
     @property
     def text(self) -> str:
-        """The first message's text; empty where there is none."""
+        """The text of the first choice, or `""`."""
         return self.choices[0].message.text if self.choices else ""
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The first message's tool calls."""
+        """The tool calls of the first choice."""
         return self.choices[0].message.tool_calls if self.choices else ()
 
     @property
@@ -102,11 +111,11 @@ class Response(Value, frozen=True, kw_only=True):
         return self.choices[0].finish if self.choices else None
 
     def settle(self) -> None:
-        """Assign the messages' ids."""
+        """Assigns the messages' ids."""
         for choice in self.choices:
             choice.message.settle()
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.choices,)
 
     def _sizes(self) -> Iterator[str]:
@@ -116,7 +125,7 @@ class Response(Value, frozen=True, kw_only=True):
 
 
 class Embedding(Value, frozen=True):
-    """A text's place in a model's space."""
+    """The embedding vector of a text."""
 
     vector: tuple[float, ...]
     index: int = 0
@@ -127,15 +136,15 @@ class Embedding(Value, frozen=True):
     def __post_init__(self) -> None:
         own_tuple(self, "vector", (int, float))
         try:
-            is_finite = all(map(isfinite, self.vector))  # thousands of them: one check each
+            is_finite = all(map(isfinite, self.vector))  # thousands of numbers: a single pass
         except OverflowError:
             is_finite = False
         if not is_finite:
-            msg = "each number of Embedding.vector must be a finite number"
+            msg = "Embedding.vector must contain finite numbers only"
             raise InvalidInputError(msg)
         own_mapping(self, "extras")
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.vector, self.index)
 
     def _sizes(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`reveal`: the switch that shows what is hidden by default."""
+"""`reveal`: shows content that is hidden by default."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from dragoman.model.value import expect
 
 
 class reveal:  # noqa: N801 - used as a function, and in `with`
-    """Show content in reprs, and the provider's own words in errors: for debugging.
+    """Shows content in reprs, and the provider's error text in exceptions, for debugging.
 
     ```python
-    with dragoman.reveal():        # in this block, this thread and its tasks only
+    with dragoman.reveal():        # in this block only, including tasks started in it
         print(repr(message))
-    dragoman.reveal()              # from here on, everywhere in this process
-    dragoman.reveal(False)         # and off again
+    dragoman.reveal()              # from now on, in the whole process
+    dragoman.reveal(False)         # off again
     ```
 
-    The variable `DRAGOMAN_REVEAL=1` has the same effect for a whole process.
+    The environment variable `DRAGOMAN_REVEAL=1` turns it on for the whole process.
     """
 
     def __init__(self, shown: bool = True) -> None:  # noqa: FBT001, FBT002 - reveal(False) reads well
-        expect(shown, bool, "what reveal is given")  # a mistake must not show secrets
+        expect(shown, bool, "the argument of reveal")  # a mistake must not reveal content
         self._shown = shown
         self._before = everywhere[0]
         self._token: Token[bool | None] | None = None
         everywhere[0] = shown
 
     def __enter__(self) -> Self:
-        everywhere[0] = self._before  # a block is no switch
+        everywhere[0] = self._before  # used in `with`: undo the process-wide setting
         self._token = here.set(self._shown)
         return self
 

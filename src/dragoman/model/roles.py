@@ -1,4 +1,4 @@
-"""Who speaks."""
+"""`Role`: who sent a message."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.errors import InvalidInputError
 
 
 class Role(StrEnum):
-    """The five roles. The value is what goes over the wire, in lower case."""
+    """The role of a message. The value is the lowercase wire name."""
 
     SYSTEM = "system"
     USER = "user"
@@ -18,7 +18,7 @@ class Role(StrEnum):
     TOOL = "tool"
     DEVELOPER = "developer"
 
-    # An enum's own is written in Python and hashes the name; a role equals its value, so hashes so.
+    # Enum's own __hash__ is slow Python code; a role equals its value, so it must hash like it.
     __hash__ = str.__hash__
 
     @property
@@ -31,7 +31,7 @@ class Role(StrEnum):
 
     @property
     def is_system(self) -> bool:
-        """True for system and developer: both instruct the model."""
+        """Whether it is `system` or `developer`, which both hold instructions."""
         return self is Role.SYSTEM or self is Role.DEVELOPER
 
     def one_of(self, *roles: Role | str) -> bool:
@@ -40,16 +40,16 @@ class Role(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Never:
-        # The text may be anything a caller mixed up with a role: it is not quoted.
+        # The value may be any text a caller mistook for a role, so it is not quoted.
         msg = (
-            f"unknown role, given as {type(value).__name__};"
+            f"unknown role of type {type(value).__name__};"
             " expected system, developer, user, assistant or tool"
         )
         raise InvalidInputError(msg)
 
     @classmethod
     def parse(cls, value: Role | str) -> Role:
-        """The role of that name in any case; `model`, `ai`, `human`, `function` are known too.
+        """The role of a name, case-insensitive; also accepts `model`, `ai`, `human`, `function`.
 
         >>> Role.parse("Model")
         <Role.ASSISTANT: 'assistant'>
@@ -62,7 +62,7 @@ class Role(StrEnum):
 
     @classmethod
     def normalize(cls, roles: Role | str | Iterable[Role | str]) -> tuple[Role, ...]:
-        """`roles` as a tuple of `Role`, from one or many names or members."""
+        """Converts one or several names or members to a tuple of roles."""
         if isinstance(roles, str):
             return (cls.parse(roles),)
         return tuple(cls.parse(role) for role in roles)

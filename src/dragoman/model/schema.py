@@ -1,7 +1,7 @@
 """The JSON Schema of the canonical form.
 
-`canonical.schema.json`, beside this file, is what `document_schema()` returns: for those who read
-our documents without us. After a change of the model, write it anew:
+`canonical.schema.json`, next to this file, is the output of `document_schema()`, for programs that
+read our documents without this library. Regenerate it after changes to the model:
 
     python -m dragoman.model.schema > src/dragoman/model/canonical.schema.json
 """
@@ -60,22 +60,22 @@ _ROOTS: dict[str, Any] = {
 def _hook(kind: type) -> dict[str, Any]:
     if kind is FrozenDict:
         return {"type": "object"}
-    raise NotImplementedError  # msgspec's way of being told that the type is not ours
+    raise NotImplementedError  # tells msgspec that the type is not supported here
 
 
 def schema_of(
     value_type: type, /, *, exclude: Collection[str] | None = None, kind: Kind | None = None
 ) -> dict[str, Any]:
-    """The JSON Schema of a type's canonical form: what one has to write to make such a value.
+    """The JSON Schema of a type's canonical form, for creating such values.
 
-    Fields that the type itself declares as `schema_excludes` (ids, extras, usage and the like) are
-    left out, in nested values too. `exclude` names those to leave out instead; with `()` the
-    schema is that of everything that is stored.
+    Fields that a type lists in `schema_excludes` (ids, extras, usage and the like) are omitted,
+    in nested values too. `exclude` overrides which fields are omitted; with `()` the schema
+    covers everything that is stored.
 
     >>> sorted(schema_of(Message)["$defs"]["Message"]["properties"])
     ['name', 'parts', 'role']
 
-    With `kind`, one kind of message without its role, as `Message.from_dict` takes it:
+    With `kind`, the schema of one kind of message without its role, for `Message.from_dict`:
 
     >>> schema_of(Message, kind="tool_result")["required"]
     ['content', 'tool_call_id']
@@ -88,7 +88,7 @@ def schema_of(
     except TypeError:
         schema = None
     if schema is None:
-        msg = f"there is no JSON Schema for {getattr(value_type, '__name__', 'this type')}"
+        msg = f"{getattr(value_type, '__name__', 'this type')} has no JSON Schema"
         raise InvalidInputError(msg)
     definitions = schema.get("$defs", {})
     if exclude is None:
@@ -100,14 +100,14 @@ def schema_of(
 
 
 def _exclude_declared(definitions: dict[str, Any], root: type | None = None) -> None:
-    """Leave out of each definition what its type declares; `root` may be anybody's type."""
+    """Removes from each definition the fields that its type excludes."""
     known = {kind.__name__: kind for kind in (*_KINDS, *(() if root is None else (root,)))}
     for name, definition in definitions.items():
         _exclude(definition, getattr(known.get(name), "schema_excludes", ()))
 
 
 def _without_unused(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema without the definitions that nothing refers to any more."""
+    """Removes definitions that are no longer referenced."""
     definitions = schema.get("$defs", {})
     used: set[str] = set()
     pending = [_references({key: value for key, value in schema.items() if key != "$defs"})]
@@ -162,7 +162,7 @@ _CALL = {
 
 def _of_message_kind(value_type: type, kind: str) -> dict[str, Any]:
     if value_type is not Message or kind not in get_args(Kind):
-        msg = f"the kind is one of Message's: {', '.join(get_args(Kind))}"
+        msg = f"kind requires Message, and must be one of {', '.join(get_args(Kind))}"
         raise InvalidInputError(msg)
     if kind == "tool_call":
         calls = {"type": "array", "items": _CALL, "minItems": 1,
@@ -190,7 +190,7 @@ def _object(properties: dict[str, Any]) -> dict[str, Any]:
 
 
 def document_schema() -> dict[str, Any]:
-    """The JSON Schema of all documents that this version reads."""
+    """The JSON Schema of all documents that this version can read."""
     names = list(_ROOTS)
     roots, components = msgspec.json.schema_components(
         list(_ROOTS.values()), schema_hook=_hook, ref_template="#/$defs/{name}"
@@ -208,7 +208,7 @@ def document_schema() -> dict[str, Any]:
         "title": f"Dragoman document, versions {OLDEST} to {VERSION}",
         "type": "object",
         "oneOf": documents,
-        "$defs": loads(dumps(components)),  # as a reader of the file has it: no tuples
+        "$defs": loads(dumps(components)),  # lists instead of tuples, as in the file
     }
 
 

@@ -1,18 +1,18 @@
-"""Message dicts in the shapes people have: OpenAI's, the seeds', and the canonical form.
+"""Reads and writes message dicts in several shapes: OpenAI's, simpler ones, and the canonical form.
 
-Reading takes them all at once, as they differ in spelling only: tool calls nested under
-`function` or flat, snake_case or camelCase, `metadata` or `_metadata`. Fields that nobody knows
-are kept as extras. Writing makes one of three:
+Reading accepts all shapes at once, because they differ only in spelling: tool calls nested under
+`function` or flat, snake_case or camelCase, `metadata` or `_metadata`. Unknown fields are kept as
+extras. Writing produces one of three:
 
 - `openai`: `{id, role, content, tool_calls: [{id, type, function: {name, arguments}}], …}`
-- `content`: `{role, name, content, _metadata}`, content as plain text where it is that
+- `content`: `{role, name, content, _metadata}`, with content as a string if it is plain text
 - `flat`: `{role, content, tool_calls: [{id, name, arguments: {…}}], tool_call_id}`
 
-All of them hold what an agent produces: thinking is in `reasoning_content`, a result's JSON in
-`data`, and parts that the shape has no form for are in their canonical one. A message that is
-neither (a tool message without a result) is written as the canonical dict.
+All shapes can hold what an agent produces: thinking goes into `reasoning_content`, a result's JSON
+into `data`, and parts without a form in the shape are written in their canonical form. A tool
+message without a result is written as the canonical dict.
 
-`extras` are the message's own fields, flat. Those of dialects are in `dialect_extras`.
+`extras` holds the message's canonical extras, flat. Those of dialects are in `dialect_extras`.
 """
 
 from __future__ import annotations
@@ -55,15 +55,15 @@ _DIALECTS = "dialect_extras"
 
 
 def read(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of the message that a dict of any shape but the canonical describes."""
+    """Reads the fields of a message from a dict in any shape but the canonical."""
     fields: dict[str, Any] = {}
     for key, value in data.items():
-        # The proper spelling wins over the other, whichever comes first.
+        # The snake_case spelling wins over the other, whichever comes first.
         if key in _SNAKE and _SNAKE[key] in data:
             continue
         fields[_SNAKE.get(key, key)] = value
     role = Role.parse(fields.get("role") or Role.USER)
-    # These two take out of the fields what is read in two places, so that it is no extra.
+    # Both functions remove fields that they have read in full, so that these don't become extras.
     parts = _tool_parts(fields) if role is Role.TOOL else _spoken_parts(fields)
     return {
         "role": role,
@@ -87,7 +87,7 @@ def _optional(fields: dict[str, Any], key: str, kind: Any) -> dict[str, Any]:
 def _read_extras(fields: dict[str, Any]) -> Mapping[str, Any]:
     given = fields.get("extras") or EMPTY  # PHP writes an empty object as an empty list
     expect(given, Mapping, "the extras of a message")
-    # Flat; those with an entry `canonical` are by dialect.
+    # Flat, unless there is an entry `canonical`: then they are keyed by dialect.
     kept = _keyed(given) if isinstance(given.get(_CANONICAL), Mapping) else {_CANONICAL: given}
     unknown = {key: value for key, value in fields.items() if key not in _KNOWN}
     if _is_by_dialect(unknown.get(_DIALECTS)):
@@ -98,7 +98,7 @@ def _read_extras(fields: dict[str, Any]) -> Mapping[str, Any]:
 
 
 def _keyed(extras: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Extras by dialect; an entry that is no object is a field of no dialect."""
+    """Extras keyed by dialect; entries that are not objects become canonical extras."""
     loose = {key: value for key, value in extras.items() if not isinstance(value, Mapping)}
     if not loose:
         return extras
@@ -132,21 +132,21 @@ def _spoken_parts(fields: dict[str, Any]) -> tuple[AnyPart, ...]:
 def _tool_parts(fields: dict[str, Any]) -> tuple[AnyPart, ...]:
     content = fields.get("content")
     if isinstance(content, (list, tuple)) and content and all(_is_result(item) for item in content):
-        return tuple(parts_from(content))  # results already: the canonical parts
+        return tuple(parts_from(content))  # already results in canonical form
     call_id, name = fields.get("tool_call_id"), fields.get("tool_name")
     if isinstance(content, Mapping) and "tool_call_id" in content:
-        # LarAgent's stored form: the content is an object that knows its call.
+        # LarAgent's stored form: the content is an object that includes the call id.
         call_id, name = call_id or content["tool_call_id"], name or content.get("tool_name")
         content = content.get("content")
     expect(call_id, str, "the tool_call_id of a tool message")
     if not call_id:
-        msg = "a tool message needs the tool_call_id of the call it answers"
+        msg = "a tool message needs a tool_call_id"
         raise InvalidInputError(msg)
     if content is None:
-        msg = "a tool message needs content; the empty text will do"
+        msg = "a tool message needs content; an empty string is allowed"
         raise InvalidInputError(msg)
     body = content if isinstance(content, str) else parts_from(content)
-    # `function` messages of old have the tool's name where others have the speaker's.
+    # Legacy `function` messages have the tool's name in `name`.
     name = name or fields.pop("name", None)
     data = UNSET
     if "data" in fields and body == _json_text(fields["data"]):
@@ -160,7 +160,7 @@ def _json_text(data: Any) -> str | None:
     try:
         return dumps(data).decode("utf-8")
     except InvalidInputError:
-        return None  # not JSON: whatever it is, it is not ours
+        return None  # not JSON, so not written by us
 
 
 def _is_result(item: Any) -> bool:
@@ -173,13 +173,13 @@ def _is_result(item: Any) -> bool:
 
 
 def write(message: Any, shape: Shape) -> dict[str, Any] | None:
-    """A message in one of the shapes, without metadata; None where only the canonical form has it.
+    """Writes a message in a shape, without metadata; returns `None` if only canonical can hold it.
 
-    Raises where it is several messages in that shape.
+    Raises if the message needs several messages in that shape.
     """
     is_tool = message.role is Role.TOOL
     if message.tool_results and len(message.parts) > is_tool:
-        msg = "this shape holds one tool result a message: use Messages.to_list, or split_results"
+        msg = "this shape allows one tool result per message; use Messages.to_list or split_results"
         raise InvalidInputError(msg)
     if is_tool and not _is_answer(message):
         return None
@@ -190,7 +190,7 @@ def write(message: Any, shape: Shape) -> dict[str, Any] | None:
         written = {"id": message.id, **written}
     if message.name:
         written["name"] = message.name
-    # OpenAI's content is optional beside calls; ours has none then.
+    # OpenAI's content is optional next to calls; omit it if there is none.
     if fields["content"] is None and (shape == "flat" or (calls and shape == "openai")):
         del fields["content"]
     written |= fields
@@ -229,7 +229,7 @@ def _has_more(part: Text) -> bool:
 
 
 def _is_answer(message: Any) -> bool:
-    """Whether a tool message reads as a result; its `name` would be taken for the tool's."""
+    """Whether a tool message has a result, and no `name` that could be mistaken for the tool's."""
     return bool(message.tool_call_id) and not message.name
 
 

@@ -1,4 +1,4 @@
-"""Names as people write them: what counts as the same name, and what a misspelled one meant."""
+"""Compares names leniently, and suggests corrections for misspelled ones."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import re
 from collections.abc import Iterable
 
 _PUNCTUATION = re.compile(r"[^a-z0-9]+")
-_LONGEST = 100  # comparing longer ones takes long, and they are no names
+_MAX_LENGTH = 100  # longer strings are slow to compare, and not names
 
 
 def normalised(name: str) -> str:
-    """A name without case, spaces and punctuation: `LM Studio` and `lm-studio` are `lmstudio`."""
+    """A name without case, spaces and punctuation: `LM Studio` and `lm-studio` give `lmstudio`."""
     return _PUNCTUATION.sub("", name.lower())
 
 
 def closest(name: object, names: Iterable[str]) -> str | None:
-    """The one of the names that is nearest to what was written; None where none is near.
+    """The most similar of the names, or `None` if none is similar.
 
     >>> closest("antropic", ["openai", "anthropic"])
     'anthropic'
     """
     if not isinstance(name, str) or not name:
         return None
-    from difflib import get_close_matches  # only where something is wrong already
+    from difflib import get_close_matches  # imported only when something is wrong
 
     known = {each.lower(): each for each in names}
-    found = get_close_matches(name[:_LONGEST].lower(), list(known), n=1)
+    found = get_close_matches(name[:_MAX_LENGTH].lower(), list(known), n=1)
     return known[found[0]] if found else None
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:
-    """` (did you mean x?)`, to be put behind a complaint; nothing where no name is near."""
+    """` (did you mean x?)`, to append to an error message; empty if no name is similar."""
     near = closest(name, names)
     return "" if near is None else f" (did you mean {near}?)"

@@ -1,11 +1,11 @@
-r"""Messages in named sections, with parameters beside them: prompts put together from pieces.
+r"""`MessageStore`: messages in named sections, with parameters, for composing prompts.
 
 >>> store = MessageStore.from_messages("You are a guide.", "system")
 >>> store = store.section("prompt").append_messages("Where is the Old Bridge?")
 >>> store.select(["prompt", "system"]).to_text()
 'Where is the Old Bridge?\nYou are a guide.'
 
-Everything here is immutable: the operators (`section(...)`, `parameters`) return changed stores.
+Everything is immutable: `section(...)` and `parameters` give operators that return changed copies.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ DEFAULT_SECTION = "messages"
 
 
 class Section:
-    """Messages under a name."""
+    """A named, immutable sequence of messages."""
 
     __slots__ = ("_messages", "_name")
 
     def __init__(self, name: str, messages: Any = ()) -> None:
         expect(name, str, "the name of a section")
         if not name:
-            msg = "the name of a section is empty"
+            msg = "the name of a section must not be empty"
             raise InvalidInputError(msg)
         self._name = name
         self._messages = Messages.from_any(messages)
@@ -46,41 +46,41 @@ class Section:
 
     @property
     def name(self) -> str:
-        """What the section is called."""
+        """The section's name."""
         return self._name
 
     @property
     def messages(self) -> Messages:
-        """What is in it."""
+        """The messages of the section."""
         return self._messages
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing in it says anything."""
+        """Whether every message is empty."""
         return self._messages.is_empty
 
     def with_messages(self, messages: Any) -> Self:
-        """With these messages instead."""
+        """Returns a copy with other messages."""
         return type(self)(self._name, messages)
 
     def append_messages(self, messages: Any) -> Self:
-        """With more messages at the end."""
+        """Returns a copy with messages added at the end."""
         return self.with_messages(self._messages.extend(messages))
 
     def append_field(self, key: str, value: Any) -> Self:
-        """With a field set on the last part of the last message."""
+        """Returns a copy with a field set on the last part of the last message."""
         return self.with_messages(self._messages.with_field(key, value))
 
     def merged_per_role(self, separator: str = "\n\n") -> Self:
-        """With neighbours of one role merged."""
+        """Returns a copy with consecutive messages of the same role merged."""
         return self.with_messages(self._messages.merged_per_role(separator))
 
     def without_empty(self) -> Self:
-        """Without the messages that say nothing."""
+        """Returns a copy without empty messages."""
         return self.with_messages(self._messages.without_empty())
 
     def to_messages(self) -> Messages:
-        """What is in it."""
+        """The messages of the section."""
         return self._messages
 
     def __len__(self) -> int:
@@ -102,7 +102,7 @@ class Section:
 
 
 class Sections:
-    """Sections in order, each name once."""
+    """An ordered collection of sections with unique names."""
 
     __slots__ = ("_by_name",)
 
@@ -111,29 +111,29 @@ class Sections:
         for section in sections:
             expect(section, Section, "an item of Sections")
             if section.name in self._by_name:
-                msg = "two sections have the same name; merge them first (from_dict does)"
+                msg = "two sections have the same name; merge them, or use from_dict"
                 raise InvalidInputError(msg)
             self._by_name[section.name] = section
 
     def add(self, *sections: Section) -> Self:
-        """With more sections at the end; a name that is there already is refused."""
+        """Returns a copy with sections added at the end; raises if a name is already in use."""
         return type(self)(*self, *sections)
 
     def put(self, section: Section) -> Self:
-        """With that section in the place of the one of its name, or at the end."""
+        """Returns a copy with a section replaced, or added if its name is new."""
         changed = {**self._by_name, section.name: section}
         return type(self)(*changed.values())
 
     def without(self, name: str) -> Self:
-        """Without the section of that name."""
+        """Returns a copy without the section of this name."""
         return self.filter(lambda section: section.name != name)
 
     def has(self, name: str) -> bool:
-        """Whether there is a section of that name."""
+        """Whether there is a section of this name."""
         return name in self._by_name
 
     def get(self, name: str) -> Section | None:
-        """The section of that name."""
+        """The section of this name, or `None`."""
         return self._by_name.get(name)
 
     def filter(self, predicate: Callable[[Section], bool]) -> Self:
@@ -141,7 +141,7 @@ class Sections:
         return type(self)(*(section for section in self if predicate(section)))
 
     def merge(self, others: Iterable[Section]) -> Self:
-        """With other sections: those of a known name are appended to it, others added."""
+        """Merges other sections: appends to sections of the same name, and adds the others."""
         merged = self
         for section in others:
             known = merged.get(section.name)
@@ -179,7 +179,7 @@ class Sections:
 
 
 class MessageStore:
-    """Sections and parameters."""
+    """Messages in named sections, plus parameters. Immutable."""
 
     __slots__ = ("_parameters", "_sections")
 
@@ -189,21 +189,21 @@ class MessageStore:
         self._sections = sections if isinstance(sections, Sections) else Sections(*sections)
         self._parameters = freeze_mapping(parameters, "the parameters of a message store")
 
-    # --- making one
+    # --- constructors
 
     @classmethod
     def from_sections(cls, *sections: Section) -> Self:
-        """From sections; two of one name are refused."""
+        """Creates a store from sections; raises if two have the same name."""
         return cls(Sections(*sections))
 
     @classmethod
     def from_messages(cls, messages: Any, section: str = DEFAULT_SECTION) -> Self:
-        """From messages, as one section."""
+        """Creates a store of one section with these messages."""
         return cls(Sections(Section(section, messages)))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """From `{sections: [{name, messages}], parameters}`; sections of one name are merged."""
+        """Reads `{sections: [{name, messages}], parameters}`; merges sections of the same name."""
         expect(data, Mapping, "a message store dict")
         sections = data.get("sections") or ()
         expect(sections, (list, tuple), "the sections of a message store dict")
@@ -216,14 +216,14 @@ class MessageStore:
 
     @classmethod
     def from_json(cls, raw: JsonText) -> Self:
-        """The store in a document."""
+        """Reads the output of `to_json`."""
         stored: StoredStore = document.read(raw, "MessageStore")
         sections = Sections(
             *(Section(s.name, Messages.wrapping(s.messages)) for s in stored.sections)
         )
         return cls(sections, stored.parameters)
 
-    # --- looking at it
+    # --- inspection
 
     @property
     def sections(self) -> Sections:
@@ -231,18 +231,18 @@ class MessageStore:
         return self._sections
 
     def section(self, name: str) -> SectionOperator:
-        """Look at a section, there or not yet there, and change it."""
+        """An operator to read and change a section, which need not exist yet."""
         return SectionOperator(self, name)
 
     @property
     def parameters(self) -> ParameterOperator:
-        """Look at the parameters, and change them."""
+        """An operator to read and change the parameters."""
         return ParameterOperator(self)
 
-    # --- changed copies
+    # --- modified copies
 
     def with_section(self, name: str) -> Self:
-        """With a section of that name, empty if it was not there."""
+        """Returns a copy that has a section of this name, added empty if missing."""
         return (
             self
             if self._sections.has(name)
@@ -250,15 +250,15 @@ class MessageStore:
         )
 
     def with_sections(self, sections: Sections) -> Self:
-        """With these sections instead."""
+        """Returns a copy with other sections."""
         return type(self)(sections, self._parameters)
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> Self:
-        """With these parameters instead."""
+        """Returns a copy with other parameters."""
         return type(self)(self._sections, parameters)
 
     def select(self, sections: str | Iterable[str] = ()) -> Self:
-        """Only these sections, in this order, each once; `[]` is all of them, `""` none."""
+        """Returns a copy with only these sections, in this order; `[]` keeps all, `""` none."""
         names = (sections,) if isinstance(sections, str) else tuple(dict.fromkeys(sections))
         if names == ():
             return self
@@ -266,27 +266,27 @@ class MessageStore:
         return self.with_sections(Sections(*(section for section in found if section is not None)))
 
     def merge(self, other: MessageStore) -> Self:
-        """With another store's sections appended to those of the same name, and its parameters."""
+        """Appends another store's sections to those of the same name, and merges the parameters."""
         expect(other, MessageStore, "the other message store")
         merged = self._sections.merge(other.sections)
         return type(self)(merged, {**self._parameters, **other._parameters})
 
-    # --- writing it down
+    # --- serialisation
 
     def to_messages(self) -> Messages:
         """The messages of all sections, in order."""
         return self._sections.to_messages()
 
     def to_flat(self, *, shape: shapes.Shape = "openai") -> list[dict[str, Any]]:
-        """The messages of all sections as dicts, empty ones left out."""
+        """The messages of all sections as dicts, without empty ones."""
         return self.to_messages().to_list(shape=shape)
 
     def to_text(self, separator: str = "\n") -> str:
-        """The texts of all sections; raises where a message is more than text."""
+        """The texts of all sections, joined; raises if a message is more than plain text."""
         return self.to_messages().to_text(separator)
 
     def to_dict(self, *, shape: shapes.Shape = "canonical") -> dict[str, Any]:
-        """Everything as plain data; `from_dict` reads it."""
+        """The store as plain data, which `from_dict` reads."""
         sections = [
             {"name": s.name, "messages": s.messages.to_list(shape=shape, skip_empty=False)}
             for s in self._sections
@@ -294,7 +294,7 @@ class MessageStore:
         return {"sections": sections, "parameters": thaw(self._parameters)}
 
     def to_json(self) -> bytes:
-        """The store as a versioned document."""
+        """Serialises the store to versioned JSON."""
         settle_all(self.to_messages())
         sections = tuple(StoredSection(s.name, tuple(s.messages)) for s in self._sections)
         return document.write("MessageStore", StoredStore(sections, self._parameters))
@@ -312,7 +312,7 @@ class MessageStore:
 
 
 class SectionOperator:
-    """One section of a store, there or not: ask about it, or get a store in which it is changed."""
+    """Reads a section of a store, or returns a copy of the store in which it is changed."""
 
     __slots__ = ("_name", "_store")
 
@@ -322,37 +322,37 @@ class SectionOperator:
 
     @property
     def exists(self) -> bool:
-        """Whether the store has it."""
+        """Whether the store has this section."""
         return self._store.sections.has(self._name)
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is not there, or nothing in it says anything."""
+        """Whether the section is missing, or all its messages are empty."""
         return self.get().is_empty
 
     def get(self) -> Section:
-        """The section; an empty one where there is none."""
+        """The section, or an empty one if it is missing."""
         return self._store.sections.get(self._name) or Section(self._name)
 
     @property
     def messages(self) -> Messages:
-        """What is in it."""
+        """The messages of the section."""
         return self.get().messages
 
     def append_messages(self, messages: Any) -> MessageStore:
-        """With more messages at its end."""
+        """Returns a store with messages added to the section."""
         return self._put(self.get().append_messages(messages))
 
     def set_messages(self, messages: Any) -> MessageStore:
-        """With these messages in it instead."""
+        """Returns a store with the section's messages replaced."""
         return self._put(self.get().with_messages(messages))
 
     def clear(self) -> MessageStore:
-        """With nothing in it."""
+        """Returns a store in which the section is empty."""
         return self.set_messages(())
 
     def remove(self) -> MessageStore:
-        """Without it."""
+        """Returns a store without the section."""
         return self._store.with_sections(self._store.sections.without(self._name))
 
     def _put(self, section: Section) -> MessageStore:
@@ -360,7 +360,7 @@ class SectionOperator:
 
 
 class ParameterOperator:
-    """The parameters of a store: look at them, or get a store in which they are changed."""
+    """Reads the parameters of a store, or returns a copy of the store in which they are changed."""
 
     __slots__ = ("_store",)
 
@@ -368,35 +368,35 @@ class ParameterOperator:
         self._store = store
 
     def get(self) -> FrozenDict:
-        """All of them."""
-        return self._store._parameters  # pyright: ignore[reportPrivateUsage] # its other half
+        """All parameters."""
+        return self._store._parameters  # pyright: ignore[reportPrivateUsage] # same module
 
     def set_parameter(self, key: str, value: Any) -> MessageStore:
-        """With one more, or another."""
+        """Returns a store with a parameter set."""
         return self._store.with_parameters({**self.get(), key: value})
 
     def unset_parameter(self, key: str) -> MessageStore:
-        """Without that one."""
+        """Returns a store without a parameter."""
         return self._store.with_parameters({k: v for k, v in self.get().items() if k != key})
 
     def merge_parameters(self, parameters: Mapping[str, Any]) -> MessageStore:
-        """With these on top."""
+        """Returns a store with these parameters merged in."""
         return self._store.with_parameters({**self.get(), **freeze_mapping(parameters)})
 
     def with_params(self, parameters: Mapping[str, Any]) -> MessageStore:
-        """With these instead."""
+        """Returns a store with other parameters."""
         return self._store.with_parameters(parameters)
 
 
 class StoredSection(msgspec.Struct, forbid_unknown_fields=True):
-    """A section in a document."""
+    """The serialised form of a section."""
 
     name: str
     messages: tuple[Message, ...]
 
 
 class StoredStore(msgspec.Struct, forbid_unknown_fields=True):
-    """A store in a document."""
+    """The serialised form of a store."""
 
     sections: tuple[StoredSection, ...]
     parameters: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Tool calls, whole and in pieces, and their results."""
+"""Tool calls, deltas of streamed tool calls, and tool results."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ _is_name = re.compile(r"[A-Za-z0-9_]{1,64}", re.ASCII).fullmatch
 _KINDS = ("function", "custom")
 
 ResultPart = Text | Image | Audio | Video | File | Refusal | Opaque
-"""What a tool result's content may be made of."""
+"""The parts that a tool result's content may consist of."""
 _RESULT_PARTS = (Text, Image, Audio, Video, File, Refusal, Opaque)
 
 
 def check_tool_name(name: object, what: str) -> None:
-    """The rule for names that people make: letters, digits and underscores, 1 to 64 of them."""
+    """Raises unless a name has 1 to 64 letters, digits and underscores."""
     if type(name) is str and _is_name(name):
         return
     expect(name, str, what)
     if not name:
-        msg = f"{what} is empty"
+        msg = f"{what} must not be empty"
         raise InvalidInputError(msg)
     if not _is_name(str(name)):
-        msg = f"{what} may have letters, digits and underscores only, 64 at the most"
+        msg = f"{what} may only contain letters, digits and underscores, up to 64"
         raise InvalidInputError(msg)
 
 
 _ARGUMENTS = frozenset({"raw", "input", "kind"})
-_BOTH = "a tool call takes its arguments as a text or as a mapping, not as both"
+_BOTH = "a tool call takes its arguments as text or as a mapping, not both"
 _CALL_OF_RESULT = "the call id of a tool result"
 
 
@@ -63,30 +63,34 @@ def _check_call_id(id: object, what: str) -> None:
         return
     expect(id, str, what)
     if not id:
-        msg = f"{what} is empty; it pairs the call with its result"
+        msg = f"{what} must not be empty; it links a call to its result"
         raise InvalidInputError(msg)
 
 
 class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass=Checked):
-    """The model asks for a tool to be run.
+    """A call of a tool by the model.
 
-    Either `raw` (the model's own text, kept byte for byte) or `input` (where a wire has an object)
-    is set; `raw_arguments` and `arguments` give both forms, each made at most once. What people
-    make is checked; what decoders make is kept as it came.
+    Either `raw` (the model's text, kept byte for byte) or `input` (where the wire has an object) is
+    set; `raw_arguments` and `arguments` convert between the two and cache the result. Calls made by
+    hand are validated; decoded ones are kept unchanged.
     """
 
     schema_excludes: ClassVar[frozenset[str]] = Part.schema_excludes | {"wire_id"}
 
     id: str
-    """Pairs the call with its result; unique within a conversation."""
+    """Links the call to its result; unique within a conversation."""
     name: str
+    """The name of the tool."""
     raw: str | None = None
+    """The arguments as text, if the wire had text. The constructor also takes a mapping."""
     input: Mapping[str, Any] | None = None
+    """The arguments as an object, if the wire had an object."""
     kind: Literal["function", "custom"] = "function"
+    """A `function` takes a JSON object, a `custom` tool takes any text."""
     wire_id: str | UnsetType | None = UNSET
-    """The id that the wire had, where that is not `id`; None where it had none."""
+    """The id on the wire, if it differs from `id`; `None` if the wire had none."""
 
-    if TYPE_CHECKING:  # the constructor takes more than the fields hold
+    if TYPE_CHECKING:  # the constructor accepts more types than the fields hold
 
         def __init__(  # noqa: PLR0913 - the fields in their order
             self,
@@ -118,7 +122,7 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
             own_mapping(self, "extras")
 
     def _take_mapping(self) -> None:
-        """Arguments given as a mapping in the place of their text are the `input`."""
+        """Moves arguments given as a mapping from `raw` to `input`."""
         given: object = self.raw
         expect(given, (str, Mapping), "the arguments of a tool call")
         if self.input is not None:
@@ -127,7 +131,7 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
         force_setattr(self, "raw", None)
 
     def check_made(self) -> None:
-        """Raise where people could not have meant this: a call without id, name or arguments."""
+        """Raises if a call made by hand has an invalid id, name or arguments."""
         _check_call_id(self.id, "the id of a tool call")
         check_tool_name(self.name, "the name of a tool call")
         self.check()
@@ -139,12 +143,12 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
             return
         if self.input is not None:
             raise InvalidInputError(_BOTH)
-        self.arguments  # noqa: B018 - raises if the text is not an object
+        self.arguments  # noqa: B018 - raises if the text is not a JSON object
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with these fields changed; they alone are checked."""
+        """Returns a copy with these fields changed; only these are validated."""
         if "raw" in changes and "input" not in changes:
-            changes["input"] = None  # the other form of the same arguments
+            changes["input"] = None  # the other form of the arguments
         elif "input" in changes and "raw" not in changes:
             changes["raw"] = None
         made = super().replace(**changes)
@@ -157,7 +161,7 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
         return made
 
     def check(self) -> None:
-        """As every part; the kind must be a known one, and a custom call has a text."""
+        """Raises if a field has the wrong type, or a custom call has no text."""
         if self.kind not in _KINDS:
             msg = "ToolCall.kind must be function or custom"
             raise InvalidInputError(msg)
@@ -176,18 +180,18 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
         *,
         kind: Literal["function", "custom"] = "function",
     ) -> ToolCall:
-        """A call made by hand, checked: name, id, and arguments that are a JSON object.
+        """Creates a call with validated id, name and arguments.
 
         >>> ToolCall.create("call_1", "weather", {"city": "Basel"}).raw_arguments
         '{"city":"Basel"}'
 
-        Without an id one is made. A `custom` tool takes any text.
+        Without an id, one is generated. The arguments of a `custom` tool may be any text.
         """
         if id is None:
             id = new_id("call_")
         if kind != "function" or arguments.__class__ is str:
             return cls(id, name, arguments, None, kind)
-        # The same checks without the detour: most calls that people make are this.
+        # The same checks on a faster path, for the most frequent case.
         _check_call_id(id, "the id of a tool call")
         check_tool_name(name, "the name of a tool call")
         make = make_call if cls is ToolCall else unchecked(cls)
@@ -195,11 +199,11 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
 
     @cached_property
     def _parsed(self) -> FrozenDict | None:
-        """The arguments, or None where the text is not a JSON object."""
+        """The arguments, or `None` if the text is not a JSON object."""
         if self.input is not None:
             return freeze_mapping(self.input)
         if self.raw is None or not self.raw.strip():
-            return EMPTY  # a tool without parameters: I6
+            return EMPTY  # a tool without parameters (I6)
         try:
             parsed = loads(self.raw)
             return freeze_mapping(parsed) if isinstance(parsed, dict) else None
@@ -207,10 +211,10 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
             return None
 
     def object_arguments(self) -> Mapping[str, Any] | None:
-        """The arguments of a function call for a wire that has an object; None where they are none.
+        """The arguments as an object, for encoders; `None` if they are not a JSON object.
 
-        As `arguments`, but nothing is kept: a writer asks once, and freezing costs as much as
-        parsing.
+        Unlike `arguments`, the result is neither frozen nor cached: an encoder needs it once, and
+        freezing costs as much as parsing.
         """
         raw = self.raw
         if raw is None or self.kind == "custom":
@@ -218,7 +222,7 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
         if not raw or raw.isspace():
             return EMPTY
         if len(raw) > MAX_DEPTH and raw.count("{") + raw.count("[") > MAX_DEPTH:
-            return self._parsed  # it may be nested too deeply
+            return self._parsed  # may be nested too deeply
         try:
             parsed = loads(raw)
         except InvalidInputError:
@@ -227,12 +231,12 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
 
     @property
     def has_valid_arguments(self) -> bool:
-        """Whether the arguments are an object, or the tool is custom and takes any text."""
+        """Whether the arguments are a JSON object, or the tool is custom and takes any text."""
         return self.kind == "custom" or self._parsed is not None
 
     @property
     def arguments(self) -> Mapping[str, Any]:
-        """The arguments as a mapping, parsed once; raises where the text is not an object."""
+        """The arguments as a mapping; raises if the text is not a JSON object."""
         if self._parsed is None or self.kind == "custom":
             msg = "the arguments of this tool call are not a JSON object; see raw_arguments"
             raise InvalidInputError(msg)
@@ -240,7 +244,7 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
 
     @cached_property
     def raw_arguments(self) -> str:
-        """The arguments as text: what the model wrote, or the object as compact JSON."""
+        """The arguments as text: as the model wrote them, or the object as compact JSON."""
         return self.raw if self.raw is not None else dumps(self.input).decode("utf-8")
 
     @overload
@@ -250,7 +254,7 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
     @overload
     def argument(self, name: str, kind: type[T], default: D) -> T | D: ...
     def argument(self, name: str, kind: Any = Any, default: Any = None) -> Any:
-        """One argument as that type, or the default where it is absent.
+        """One argument converted to a type, or the default if it is missing.
 
         >>> call = ToolCall.create("call_1", "weather", {"city": "Basel", "days": 3})
         >>> call.argument("days", int), call.argument("unit", str, "C")
@@ -263,15 +267,15 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
         return value if kind is Any else convert(value, kind)
 
     def arguments_as(self, kind: type[T]) -> T:
-        """All arguments as a type: a dataclass, TypedDict, NamedTuple, Struct or pydantic model."""
+        """Converts the arguments to a dataclass, TypedDict, NamedTuple, Struct or pydantic type."""
         from dragoman.model.functions.reading import read_as
 
         read: T = read_as(kind, self.arguments, "the tool call's arguments")
         return read
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         if self.kind == "custom" or self._parsed is None:
-            # Free text: each of its characters counts.
+            # Free text is compared verbatim.
             return (self.id, self.name, self.kind, self.raw)
         return (self.id, self.name, self.kind, self._parsed)
 
@@ -283,17 +287,20 @@ class ToolCall(Part, frozen=True, tag="tool_call", gc=True, dict=True, metaclass
 
 
 class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
-    """What a tool returned: text, or parts where there are media, or data where a wire has JSON."""
+    """The result of a tool call: text, parts (for media), or JSON data."""
 
     call_id: str
+    """The id of the call."""
     content: str | tuple[ResultPart, ...] = ""
+    """The result as text or parts."""
     data: Any = UNSET
-    """The result as JSON, where it came as JSON and not as text (Gemini); unset otherwise."""
+    """The result as JSON, if the wire had JSON rather than text (Gemini); otherwise unset."""
     tool_name: str | None = None
+    """The name of the tool, where the wire needs it."""
     is_error: bool | None = None
-    """None where the wire does not say; False unless given where people make the result."""
+    """Whether the call failed; `None` if the wire does not tell. Defaults to `False` by hand."""
     kind: Literal["function", "custom"] = "function"
-    """The kind of tool that was called; it counts where the call itself is with the provider."""
+    """The kind of tool; needed where the call itself is stored by the provider."""
 
     def __post_init__(self) -> None:
         if self.call_id.__class__ is not str:
@@ -306,27 +313,27 @@ class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
             own_mapping(self, "extras")
 
     def check_made(self) -> None:
-        """Raise unless it names its call; a result that does not say otherwise is no error."""
+        """Raises without a call id; sets `is_error` to `False` if it is not given."""
         _check_call_id(self.call_id, _CALL_OF_RESULT)
         self.check()
         if self.is_error is None:
             force_setattr(self, "is_error", False)  # noqa: FBT003 - the field's value
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with these fields changed; they alone are checked."""
+        """Returns a copy with these fields changed; only these are validated."""
         if changes.get("content") and "data" not in changes:
-            changes["data"] = UNSET  # the other form of what the tool returned
+            changes["data"] = UNSET  # the other form of the result
         elif "data" in changes and "content" not in changes:
             content = self.content
             rest = "" if isinstance(content, str) else [p for p in content if type(p) is not Text]
-            changes["content"] = rest  # the words for the old data
+            changes["content"] = rest  # drop the text form of the old data
         made = super().replace(**changes)
         if "call_id" in changes:
             _check_call_id(made.call_id, _CALL_OF_RESULT)
         return made
 
     def check(self) -> None:
-        """As every part; the kind must be a known one, and the parts of the content are checked."""
+        """Raises if a field or a part of the content has the wrong type."""
         if self.tool_name is not None or self.is_error.__class__ is not bool:
             expect_fields(self, tool_name=str, is_error=bool)
         if self.kind not in _KINDS:
@@ -341,12 +348,12 @@ class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
     def success(
         cls, call_id: str, result: str | Iterable[ResultPart], *, tool_name: str | None = None
     ) -> ToolResult:
-        """The result of a call that worked; the empty text is a result."""
+        """Creates the result of a successful call; an empty string is allowed."""
         return cls._made(call_id, result, tool_name, is_error=False)
 
     @classmethod
     def error(cls, call_id: str, message: str, *, tool_name: str | None = None) -> ToolResult:
-        """The result of a call that failed, with what the model should know about it."""
+        """Creates the result of a failed call, with an error message for the model."""
         return cls._made(call_id, message, tool_name, is_error=True)
 
     @classmethod
@@ -358,14 +365,14 @@ class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
         *,
         is_error: bool,
     ) -> ToolResult:
-        if content.__class__ is not str:  # an ABC costs a microsecond to ask
+        if content.__class__ is not str:  # isinstance with an ABC takes a microsecond
             expect(content, (str, Iterable), "the content of a tool result (or the empty text)")
         parts = content if isinstance(content, str) else tuple(content)
         return cls(call_id, parts, UNSET, tool_name, is_error)
 
     @property
     def text(self) -> str:
-        """The result as text: its text parts joined, or its data as JSON."""
+        """The result as text: the text parts joined, or the data as JSON."""
         if isinstance(self.content, str):
             if not self.content and self.data is not UNSET:
                 return dumps(self.data).decode("utf-8")
@@ -374,16 +381,16 @@ class ToolResult(Part, frozen=True, tag="tool_result", metaclass=Checked):
 
     @property
     def parts(self) -> tuple[ResultPart, ...]:
-        """The content as parts, whichever way it is held."""
+        """The content as parts, even if it is a string."""
         return (Text(self.content),) if isinstance(self.content, str) else self.content
 
     def __str__(self) -> str:
         return self.text
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         content = self.content
         if type(content) is tuple and len(content) == 1 and type(content[0]) is Text:
-            content = content[0].text  # one text part and a plain text say the same
+            content = content[0].text  # a single text part equals a plain string
         return (self.call_id, content, self.data, self.tool_name, bool(self.is_error))
 
     def _sizes(self) -> Iterator[str]:
@@ -401,10 +408,10 @@ _NO_HEADS = (None, None, None)
 
 
 class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call_delta"):
-    """A piece of a tool call out of a stream.
+    """A fragment of a streamed tool call.
 
-    Servers differ in what they send (W7, W8): the index may be missing, always 0, or drift; id
-    and name mostly come with the first piece only. `MessageAccumulator` makes sense of them.
+    Servers differ in what they send (W7, W8): the index may be missing, always 0, or change; id and
+    name usually come with the first fragment only. `MessageAccumulator` handles all variants.
     """
 
     index: int | None = None
@@ -434,4 +441,4 @@ class ToolCallDelta(Value, frozen=True, tag_field="type", tag="tool_call_delta")
 
 
 make_call, make_result = unchecked(ToolCall), unchecked(ToolResult)
-"""What decoders, fitting and stores make, as it came; see `unchecked`."""
+"""Constructors without validation, for decoders, fitting and stores; see `unchecked`."""

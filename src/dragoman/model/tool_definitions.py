@@ -1,4 +1,4 @@
-"""What a model is told of tools: their definitions, and which of them it is to call."""
+"""Tool definitions and tool choice: what a request tells the model about its tools."""
 
 from __future__ import annotations
 
@@ -34,28 +34,30 @@ _MODES = ("auto", "none", "required", "named", "allowed")
 class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass=Checked):
     """A tool that the model may call.
 
-    What people make is checked, whichever way they make it; what came off a
-    wire keeps its name and its gaps, and is aliased for targets that would refuse them.
+    Definitions made by hand are validated. Decoded ones keep their names and gaps; names that a
+    target rejects are replaced by aliases in the request.
     """
 
     name: str
+    """Letters, digits and underscores, up to 64."""
     description: str | None = None
+    """What the tool does; the model chooses tools by it."""
     parameters: Mapping[str, Any] | None = None
-    """JSON Schema of the arguments; None where the wire had none, or for a custom tool."""
+    """JSON Schema of the arguments; `None` for a custom tool, or if the wire had none."""
     strict: bool | UnsetType | None = UNSET
-    """Whether the provider must hold the model to the schema; None: as the provider likes."""
+    """Whether the provider must enforce the schema; `None` means the provider's default."""
     kind: Literal["function", "custom"] = "function"
     format: Mapping[str, Any] | None = None
-    """The grammar of a custom tool's text."""
+    """The grammar of a custom tool's input."""
     cache: CacheHint | None = None
     origin: Origin | None = None
     extras: Mapping[str, Any] = EMPTY
     defer_loading: bool | None = None
-    """Whether the model sees it only after a search for tools has found it."""
+    """Whether the model sees the tool only after a tool search has found it."""
     allowed_callers: tuple[str, ...] = ()
     """Who may call it: the model itself (`direct`), or code that the provider runs."""
     output_schema: Mapping[str, Any] | None = None
-    """JSON Schema of what it returns."""
+    """JSON Schema of the result."""
 
     def __post_init__(self) -> None:
         if self.name.__class__ is not str:
@@ -77,7 +79,7 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
             force_setattr(self, "strict", True if self.origin is None else None)
 
     def check_made(self) -> None:
-        """Raise where its name, description or schema is not allowed; a strict schema is closed."""
+        """Raises if name, description or schema is invalid; closes the schema of a strict tool."""
         check_tool_name(self.name, "the name of a tool")
         self._check_description()
         self._check_parameters()
@@ -90,16 +92,16 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         if self.description.__class__ is not str:
             expect(self.description, str, "the description of a tool")
         if not self.description:
-            msg = "the description of a tool is empty; the model chooses by it"
+            msg = "the description of a tool must not be empty; the model chooses tools by it"
             raise InvalidInputError(msg)
         if len(self.description) > _LONG:
             _warn_of_length(len(self.description))
 
     def _check_parameters(self) -> None:
-        """Raise unless the parameters are a JSON Schema of an object; close those of a strict tool.
+        """Raises unless the parameters are the JSON Schema of an object; closes a strict tool's.
 
-        Where the schema leaves it open whether there may be more arguments, a strict tool takes
-        none; where it says that there may, the two contradict each other.
+        A strict tool gets `additionalProperties: false` if the schema does not set it; a schema
+        that allows additional properties contradicts `strict`.
         """
         if self.kind == "custom":
             return
@@ -112,8 +114,8 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
             return
         if "additionalProperties" in schema:
             msg = (
-                "the parameters of a strict tool allow additionalProperties; leave that out,"
-                " or make the tool with strict=False"
+                "the parameters of a strict tool must not allow additionalProperties; remove that,"
+                " or pass strict=False"
             )
             raise InvalidInputError(msg)
         if _OPENERS.isdisjoint(schema):
@@ -128,17 +130,17 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         *,
         strict: bool = True,
     ) -> ToolDefinition:
-        """A tool made by hand. Without parameters it takes none.
+        """Creates a tool; without parameters, it takes no arguments.
 
         >>> ToolDefinition.create("now", "The current time.").parameters
         {'type': 'object', 'properties': {}, 'additionalProperties': False}
 
-        A strict tool takes no arguments that its schema does not list.
+        A strict tool accepts no arguments that its schema does not list.
         """
         return cls(name, description, _NO_PARAMETERS if parameters is None else parameters, strict)
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with these fields changed; they alone are checked."""
+        """Returns a copy with these fields changed; only these are validated."""
         made = super().replace(**changes)
         if "name" in changes:
             check_tool_name(made.name, "the name of a tool")
@@ -157,11 +159,11 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         *,
         strict: bool | None = None,
     ) -> ToolDefinition:
-        """A tool whose arguments are the fields of a type.
+        """Creates a tool whose arguments are the fields of a type.
 
-        A dataclass, TypedDict, NamedTuple, msgspec Struct or pydantic model. Name and description
-        are the type's own unless they are given. The tool is strict, unless the type itself takes
-        fields that it does not list (pydantic's `extra="allow"`).
+        The type may be a dataclass, TypedDict, NamedTuple, msgspec Struct or pydantic model. Name
+        and description default to those of the type. The tool is strict unless the type allows
+        additional fields (pydantic's `extra="allow"`).
         """
         from dragoman.model.functions.schema import schema_for
 
@@ -181,10 +183,10 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         *,
         strict: bool = True,
     ) -> ToolDefinition:
-        """A tool whose arguments are the parameters of a function.
+        """Creates a tool whose arguments are the parameters of a function.
 
-        Their types come from its annotations, their descriptions from its docstring (Google,
-        NumPy or Sphinx style) or from `Annotated[int, "How many."]`. See also `@tool`.
+        Types come from the annotations, descriptions from the docstring (Google, NumPy or Sphinx
+        style) or from `Annotated[int, "How many."]`. See also `@tool`.
         """
         from dragoman.model.functions.signatures import signature_of
 
@@ -195,7 +197,7 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         return cls.create(name, own, signature.schema(closed=strict), strict=strict)
 
     def problems(self, call: ToolCall) -> list[Problem]:
-        """What is wrong with a call of this tool; empty where its arguments fit the parameters.
+        """Validates a call of this tool; returns an empty list if the arguments match the schema.
 
         >>> schema = {"type": "object", "properties": {"days": {"type": "integer"}}}
         >>> forecast = ToolDefinition.create("forecast", "The weather.", schema)
@@ -207,23 +209,23 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
         if self.kind == "custom":
             return []
         if call.kind == "custom" or not call.has_valid_arguments:
-            return [Problem("$", "a JSON object", "text that is none", "type")]
+            return [Problem("$", "a JSON object", "text that is not an object", "type")]
         return problems(self.parameters, call.arguments)
 
     def check_arguments(self, arguments: Mapping[str, Any]) -> None:
-        """Raise where the arguments do not fit the parameters, in words that a model can act on.
+        """Raises if the arguments don't match the schema; the message is suitable for a model.
 
-        They tell the path, what is expected there, and the type that came; never the value.
+        It names the path, the expected type and the actual type, never the value.
         """
         from dragoman.model.validation.problems import in_sentences, problems
 
         expect(arguments, Mapping, f"the arguments of `{self.name}`")
         found = problems(self.parameters, arguments)
         if found:
-            msg = f"the arguments do not fit `{self.name}`: {in_sentences(found)}"
+            msg = f"the arguments don't match `{self.name}`: {in_sentences(found)}"
             raise InvalidInputError(msg)
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.name, self.description, self.parameters, self.strict, self.kind, self.format,
                 self.defer_loading, self.allowed_callers, self.output_schema)  # fmt: skip
 
@@ -234,19 +236,18 @@ class ToolDefinition(Value, frozen=True, tag_field="type", tag="tool", metaclass
 
 
 class LongDescriptionWarning(UserWarning):
-    """A tool's description is longer than some providers take."""
+    """A tool's description is longer than some providers accept."""
 
 
 _LONG = 1_024
 _NO_PARAMETERS = freeze_mapping({"type": "object", "properties": {}})
-# Where one of these is present, the schema says in parts what there may be, and closing it would
-# forbid what those parts list.
+# With one of these, parts of the schema define further properties, which closing it would forbid.
 _OPENERS = frozenset({"allOf", "anyOf", "oneOf", "$ref", "if"})
 
 
 @cache
 def _schema_check() -> Callable[[Any, str], None]:
-    """Loaded when the first tool is made: most programs that read messages make none."""
+    """Imported with the first definition: most programs that read messages create none."""
     from dragoman.model.validation.metaschema import check_schema
 
     return check_schema
@@ -258,30 +259,30 @@ def _warn_of_length(length: int) -> None:
 
     depth, frame = 1, inspect.currentframe()
     while frame and str(frame.f_globals.get("__name__")).startswith("dragoman."):
-        depth, frame = depth + 1, frame.f_back  # the line that is to blame is not ours
-    msg = f"the description of a tool has {length} characters; some providers take {_LONG}"
+        depth, frame = depth + 1, frame.f_back  # skip our own frames
+    msg = f"the description of a tool has {length} characters; some providers accept only {_LONG}"
     warnings.warn(msg, LongDescriptionWarning, stacklevel=depth)
 
 
 def _described(description: str | None, name: str, what: str) -> str:
     if description:
         return description
-    msg = f"the tool `{name}` has no description: give {what} a docstring, or pass one"
+    msg = f"the tool `{name}` has no description; add a docstring to {what}, or pass description="
     raise InvalidInputError(msg)
 
 
 make_definition = unchecked(ToolDefinition)
-"""What decoders, fitting and stores make, as it came; see `unchecked`."""
+"""A constructor without validation, for decoders, fitting and stores; see `unchecked`."""
 
 
 class ServerTool(Value, frozen=True, tag_field="type", tag="server_tool"):
-    """A provider's own tool that only it knows, as its wire has it; see `provider_tools`."""
+    """A provider-specific tool in its wire form; see `dragoman.tools` for the common ones."""
 
     name: str
-    """The wire's type of tool, such as `web_search_20250305`."""
+    """The tool's type on the wire, such as `web_search_20250305`."""
     dialect: str
     payload: Mapping[str, Any] = EMPTY
-    """Its settings as the wire has them."""
+    """Its settings in wire form."""
     cache: CacheHint | None = None
 
     def __post_init__(self) -> None:
@@ -291,16 +292,16 @@ class ServerTool(Value, frozen=True, tag_field="type", tag="server_tool"):
 
 
 class ToolChoice(Value, frozen=True):
-    """Whether and which tools the model must call."""
+    """Whether the model must call tools, and which."""
 
     mode: Literal["auto", "none", "required", "named", "allowed"] = "auto"
     names: tuple[str, ...] = ()
-    """The tool for `named`, the permitted ones for `allowed`."""
+    """The tool for `named`, or the permitted tools for `allowed`."""
     parallel: bool | None = None
-    """Whether several calls may come in one turn; None: as the provider likes."""
+    """Whether the model may make several calls in one turn; `None` means the provider's default."""
     extras: Mapping[str, Any] = EMPTY
     is_required: bool = False
-    """For `allowed`: whether one of them must be called."""
+    """For `allowed`: whether one of the tools must be called."""
 
     def __post_init__(self) -> None:
         own_tuple(self, "names", str)
@@ -312,7 +313,7 @@ class ToolChoice(Value, frozen=True):
             msg = "ToolChoice('named') needs exactly one tool name"
             raise InvalidInputError(msg)
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (self.mode, self.names, self.parallel, self.is_required)
 
     def _sizes(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Tool calls, their results, and the definitions of tools: all of it, under one name."""
+"""Re-exports tool calls, tool results and tool definitions."""
 
 from __future__ import annotations
 

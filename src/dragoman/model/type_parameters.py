@@ -1,7 +1,7 @@
-"""Type parameters with defaults (PEP 696), which `typing` has from Python 3.13 on only.
+"""Type parameters with defaults (PEP 696), which `typing` supports only from Python 3.13 on.
 
-To type checkers `TypeVar` and `TypeForm` are those of `typing_extensions`, which they bring along
-themselves; nothing of it is imported when the program runs.
+Type checkers see `TypeVar` and `TypeForm` of `typing_extensions`, which they bundle; it is never
+imported at run time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 else:
 
     def TypeVar(name: str, *, default: Any, **options: Any) -> Any:  # noqa: ARG001, N802 - a class elsewhere; `filled` knows the default
-        """As `typing.TypeVar`; the default is for type checkers."""
+        """Like `typing.TypeVar`; the default is for type checkers only."""
         return typing.TypeVar(name, **options)
 
     TypeForm = type
@@ -23,7 +23,7 @@ __all__ = ["TypeForm", "TypeVar", "filled"]
 
 
 def filled(parameters: tuple[Any, ...], arguments: Any, *defaults: Any) -> tuple[Any, ...]:
-    """What stands between the brackets of `Agent[Database]`, completed with the last defaults."""
+    """Completes the type arguments of, say, `Agent[Database]` with the trailing defaults."""
     given = arguments if isinstance(arguments, tuple) else (arguments,)
     missing = max(0, min(len(parameters) - len(given), len(defaults)))
     return (*given, *defaults[len(defaults) - missing :])

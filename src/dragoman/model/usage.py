@@ -1,4 +1,4 @@
-"""How many tokens a turn took, and why it ended."""
+"""Token usage and finish reasons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.model.value import Value, expect_fields, own_mapping
 
 
 class FinishReason(StrEnum):
-    """Why the model stopped. The provider's own word is kept beside it (`Choice.finish_raw`)."""
+    """Why the model stopped. The provider's own value is in `Choice.finish_raw`."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -28,12 +28,12 @@ class FinishReason(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Never:
-        msg = f"unknown finish reason, given as {type(value).__name__}"  # the default quotes it
+        msg = f"unknown finish reason of type {type(value).__name__}"  # enum's own quotes it
         raise InvalidInputError(msg)
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether the turn ended before the model was done: its calls must not be run (I7)."""
+        """Whether the response was cut off: its tool calls must not be run (I7)."""
         return self in {FinishReason.LENGTH, FinishReason.CONTEXT_FULL, FinishReason.MALFORMED_CALL}
 
 
@@ -42,25 +42,28 @@ _NUMBERS = {bool, int, float}
 
 
 class Usage(Value, frozen=True):
-    """Token counts in buckets that do not overlap, so that they can be added up.
+    """Token counts in buckets that don't overlap, so that they can be added up.
 
-    Providers count differently: OpenAI's and Gemini's prompt tokens include the cached ones,
-    Anthropic's do not (W19, W68, W98). Here every token is in one bucket.
+    Providers count differently: prompt tokens include cached tokens in OpenAI and Gemini, but not
+    in Anthropic (W19, W68, W98). Here every token is in exactly one bucket.
     """
 
     input: int = 0
     """Prompt tokens neither read from nor written to a cache."""
     output: int = 0
-    """Answer tokens, thinking not included."""
+    """Output tokens, without thinking."""
     cache_read: int = 0
+    """Prompt tokens read from the provider's cache."""
     cache_write: int = 0
+    """Prompt tokens written to the provider's cache."""
     thinking: int = 0
+    """Thinking tokens."""
     reported_total: int | None = None
-    """The provider's own total, where it gave one."""
+    """The total reported by the provider, or `None`."""
     extras: Mapping[str, Any] = EMPTY
     details: Mapping[str, int] = EMPTY
-    """What some of the tokens in the buckets were, where the provider says: `input_audio`,
-    `output_image`, `cache_write_1h`, `accepted_prediction`, `tool_input`, …"""
+    """A breakdown of the buckets, where the provider reports it: `input_audio`, `output_image`,
+    `cache_write_1h`, `accepted_prediction`, `tool_input`, …"""
 
     def __post_init__(self) -> None:
         counts = (self.input, self.output, self.cache_read, self.cache_write, self.thinking)
@@ -76,12 +79,12 @@ class Usage(Value, frozen=True):
         if self.details is not EMPTY:
             own_mapping(self, "details")
             if not _WHOLE.issuperset(map(type, self.details.values())):
-                msg = "each of Usage.details must be an integer"
+                msg = "the values of Usage.details must be integers"
                 raise InvalidInputError(msg)
 
     @property
     def counts(self) -> Usage:
-        """The counts alone, the provider's own among them: what a message keeps of it."""
+        """The usage with only the numbers of its extras: what a message keeps."""
         if not self.extras:
             return self
         kept = (self.input, self.output, self.cache_read, self.cache_write, self.thinking)
@@ -94,18 +97,18 @@ class Usage(Value, frozen=True):
 
     @property
     def total_output(self) -> int:
-        """All answer tokens, thinking included, as OpenAI and Anthropic count them."""
+        """All output tokens, thinking included, as OpenAI and Anthropic count them."""
         return self.output + self.thinking
 
     @property
     def total(self) -> int:
-        """The provider's total where it gave one, else the sum of the buckets."""
+        """The total reported by the provider, or otherwise the sum of the buckets."""
         if self.reported_total is not None:
             return self.reported_total
         return self.total_input + self.total_output
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum of two turns. What a provider says beyond counts is left behind."""
+        """Adds up two usages. Extras are dropped."""
         if not isinstance(other, Usage):
             return NotImplemented
         reported = None
@@ -121,7 +124,7 @@ class Usage(Value, frozen=True):
             details=_sum(self.details, other.details),
         )
 
-    def _said(self) -> tuple[Any, ...]:
+    def _compared_fields(self) -> tuple[Any, ...]:
         return (
             self.input,
             self.output,
@@ -143,7 +146,7 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
 
 
 def _numbers(extras: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What of a provider's details are numbers: counts, what it charged, and for what."""
+    """The numbers in a provider's extras: counts and costs."""
     found: dict[str, Any] = {}
     for dialect, fields in extras.items():
         if isinstance(fields, Mapping):
@@ -154,7 +157,7 @@ def _numbers(extras: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _number(value: Any) -> Any:
-    """A number that is not zero, or an object's numbers."""
+    """A number, or the non-zero numbers of an object."""
     if isinstance(value, Mapping):
         return {key: each for key, each in value.items() if type(each) in _NUMBERS and each}
     return value if type(value) in _NUMBERS else None

@@ -1,4 +1,4 @@
-"""What all values of the model have in common."""
+"""`Value`: the base class of all model types."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from dragoman.model.jsontext import JsonText
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_LONGEST_SHOWN = 2000
+_MAX_REPR_CHARS = 2000
 _is_shown = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII).fullmatch
 _construct: Any = msgspec.StructMeta.__call__
-_STRUCT: Any = msgspec.Struct  # it has more than its stub says
+_STRUCT: Any = msgspec.Struct  # it has more methods than its stub declares
 shallow_copy: Callable[[Any], Any] = _STRUCT.__copy__
-"""Another value with the same fields, which nothing has looked at: for `force_setattr`."""
+"""Copies a value without any checks, for use with `force_setattr`."""
 
 
 def unchecked(kind: Callable[P, T]) -> Callable[P, T]:
-    """The constructor of a `Checked` class without its checks: for decoders, stores and fitting.
+    """The constructor of a `Checked` class without validation: for decoders, stores and fitting.
 
-    What a provider sent is kept as it came, even where nobody could make it by hand. The result is
-    a C function: a reader pays nothing for the checks that people get.
+    It keeps whatever a provider sent, even if it would be invalid by hand. The result is a C
+    function, so decoding pays nothing for the validation of hand-made values.
     """
     return _construct.__get__(kind)  # type: ignore[no-any-return]  # the class's own constructor
 
 
 class Checked(msgspec.StructMeta):
-    """The metaclass of values that check what people hand to their constructor.
+    """The metaclass of values that validate the arguments of their constructor.
 
-    msgspec runs `__post_init__` for decoded values as well, so the rules for what people make can't
-    live there: they live in `check_made`, which only a call of the class runs.
+    msgspec also runs `__post_init__` for decoded values, so the rules for hand-made values can't go
+    there. They are in `check_made`, which runs only when the class is called.
     """
 
-    if not TYPE_CHECKING:  # a type checker is to see the class's own signature
+    if not TYPE_CHECKING:  # type checkers must see the class's own signature
 
         def __call__(self, *args: Any, **fields: Any) -> Any:
-            """Make a value and check it."""
+            """Creates a value and validates it."""
             made = _construct(self, *args, **fields)
             made.check_made()
             return made
@@ -61,19 +61,19 @@ class Value(
     eq=False,
     gc=False,
 ):
-    """An immutable value that shows its shape, never its content, when printed.
+    """An immutable value whose `repr` shows its shape, never its content.
 
-    `==` compares what was said (`_said`), `identical` compares every field.
+    `==` compares the fields of `_compared_fields`; `identical` compares every field.
 
-    `gc=False`: values form trees, never cycles, so the collector need not visit them; a
-    conversation of 100,000 messages then costs no collection pauses.
+    `gc=False`: values form trees, never cycles, so the garbage collector need not track them. This
+    avoids collection pauses with conversations of 100,000 messages.
     """
 
     schema_excludes: ClassVar[frozenset[str]] = frozenset({"extras"})
-    """The fields that `schema_of` leaves out: what is kept for us, not for people to write."""
+    """The fields that `schema_of` omits, because people don't write them."""
 
-    def _said(self) -> tuple[Any, ...]:
-        """The fields that make two values equal; all of them unless a class says otherwise."""
+    def _compared_fields(self) -> tuple[Any, ...]:
+        """The fields compared by `==`; all of them by default."""
         return tuple(getattr(self, name) for name in self.__struct_fields__)
 
     def __eq__(self, other: object) -> bool:
@@ -81,18 +81,18 @@ class Value(
             return True
         if not isinstance(other, Value) or type(self) is not type(other):
             return NotImplemented
-        return bool(self._said() == other._said())
+        return bool(self._compared_fields() == other._compared_fields())
 
     def __ne__(self, other: object) -> bool:
-        # Struct has one of its own, which with `eq=False` compares addresses.
+        # Struct's own implementation compares addresses when `eq=False`.
         equal = self.__eq__(other)
         return equal if equal is NotImplemented else not equal
 
     def __hash__(self) -> int:
-        return hash(self._said())
+        return hash(self._compared_fields())
 
     def identical(self, other: object) -> bool:
-        """Whether every field is the same, ids, times, origins and extras included."""
+        """Whether every field is equal, including ids, times, origins and extras."""
         return isinstance(other, Value) and _same(self, other)
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -100,32 +100,32 @@ class Value(
         document.register(cls.__name__, cls)
 
     def to_json(self) -> bytes:
-        """The value as a versioned document; see `dragoman.model.document`."""
+        """Serialises the value to versioned JSON, which `from_json` reads."""
         self.settle()
         return document.write_checked(type(self).__name__, self)
 
     @classmethod
     def from_json(cls, raw: JsonText) -> Self:
-        """The value in a document; raises where it is broken, of another kind or version."""
+        """Reads the output of `to_json`; raises if it is malformed, of another kind or version."""
         value = document.read(raw, cls.__name__)
         expect(value, cls, "the value of the document")
-        return value  # type: ignore[no-any-return]  # expect has seen to it
+        return value  # type: ignore[no-any-return]  # checked by expect
 
     def settle(self) -> None:
-        """Assign what is assigned on first need (a message's id), before it is written down."""
+        """Assigns lazy fields (a message's id) before the value is serialised."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         self.settle()
         return _restored, (type(self), msgspec.structs.asdict(self))
 
     def __copy__(self) -> Self:
-        return self  # nothing in it can change
+        return self  # immutable
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> Self:
         return self
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with these fields changed and all others as they are."""
+        """Returns a copy with these fields changed."""
         if any(name not in self.__struct_fields__ for name in changes):
             fields = ", ".join(self.__struct_fields__)
             msg = f"{type(self).__name__} has no such field; its fields are {fields}"
@@ -133,33 +133,33 @@ class Value(
         return msgspec.structs.replace(self, **changes)
 
     def replace_unchecked(self, **changes: Any) -> Self:
-        """As `replace`, without the checks of what people make: for readers, fitting and stores."""
+        """Like `replace`, without the validation of hand-made values: for decoders and stores."""
         return msgspec.structs.replace(self, **changes)
 
     def replace_trusted(self, **changes: Any) -> Self:
-        """As `replace_unchecked`, with values as the class keeps them: nothing looks at them.
+        """Like `replace_unchecked`, but the new values are not even converted.
 
-        A request of 20 messages takes 0.5 µs instead of 17.
+        For a request of 20 messages, this takes 0.5 µs instead of 17.
         """
         made = shallow_copy(self)
         for name, value in changes.items():
             force_setattr(made, name, value)
-        return made  # type: ignore[no-any-return]  # a copy is of the same class
+        return made  # type: ignore[no-any-return]  # a copy has the same class
 
     def _sizes(self) -> Iterator[str]:
-        """What `repr` says between its brackets: kinds and sizes only."""
+        """What `repr` shows in its parentheses: kinds and sizes only."""
         return iter(())
 
     def _shown(self) -> list[str]:
         if is_revealed():
-            return [f"{name}={clipped(value)}" for name, value in self._told()]
+            return [f"{name}={clipped(value)}" for name, value in self._non_default_fields()]
         try:
             return list(map(str, self._sizes()))
-        except Exception:  # noqa: BLE001 - a field of the wrong type must not hide itself in a log
+        except Exception:  # noqa: BLE001 - a field of the wrong type must not break logging
             return ["malformed"]
 
-    def _told(self) -> Iterator[tuple[str, Any]]:
-        """The fields that have another value than the usual one, by name."""
+    def _non_default_fields(self) -> Iterator[tuple[str, Any]]:
+        """The names and values of fields that differ from their default."""
         fields, usual = self.__struct_fields__, self.__struct_defaults__
         without = len(fields) - len(usual)
         for place, name in enumerate(fields):
@@ -171,33 +171,33 @@ class Value(
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self._shown())})"
 
-    def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich takes any iterable
-        # msgspec's own would print every field, and rich uses it for tracebacks with locals.
+    def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich accepts any iterable
+        # msgspec's own prints every field, and rich uses it for tracebacks with locals.
         return iter(self._shown())
 
 
 def clipped(value: Any) -> str:
-    """A field's value as `reveal` shows it; long ones (pictures, sealed data) by their start."""
+    """A field's value under `reveal`; long values (images, sealed data) are truncated."""
     text = repr(value)
-    is_long = isinstance(value, (str, bytes)) and len(text) > _LONGEST_SHOWN
-    return f"{text[:_LONGEST_SHOWN]}… {len(value)} in all" if is_long else text
+    is_long = isinstance(value, (str, bytes)) and len(text) > _MAX_REPR_CHARS
+    return f"{text[:_MAX_REPR_CHARS]}… {len(value)} in all" if is_long else text
 
 
 def name_shown(name: object) -> tuple[str, ...]:
-    """A name or an id, for a repr; nothing where it may be a sentence: it may come off a wire."""
+    """A name or id for a repr; nothing if it might be a sentence, as names may come off a wire."""
     return (name,) if isinstance(name, str) and _is_shown(name) else ()
 
 
 def _restored(kind: type[T], fields: dict[str, Any]) -> T:
-    """A value out of a pickle: it may be one that came off a wire."""
+    """Unpickles a value, without validation, because it may have been decoded from a wire."""
     return unchecked(kind)(**fields)
 
 
-def _same(left: Any, right: Any) -> bool:  # noqa: PLR0911 - one for each kind, for speed
-    """Equality of every field, and of data that tells `True` from `1`, as Python does not."""
+def _same(left: Any, right: Any) -> bool:  # noqa: PLR0911 - one return per type, for speed
+    """Compares every field; unlike `==`, tells `True` from `1`."""
     if left is right:
         return True
-    if type(left) is str:  # most of what there is
+    if type(left) is str:  # the most frequent type
         return bool(left == right)
     if isinstance(left, Value):
         if type(left) is not type(right):
@@ -217,23 +217,23 @@ def _same(left: Any, right: Any) -> bool:  # noqa: PLR0911 - one for each kind, 
 
 
 def own(value: Value, name: str) -> None:
-    """Turn the field `name` of a value under construction into frozen JSON."""
+    """Converts the field `name` of a value under construction to frozen JSON."""
     given = getattr(value, name)
     if type(given) is not FrozenDict and given is not EMPTY:
         force_setattr(value, name, freeze(given, f"{type(value).__name__}.{name}"))
 
 
 def own_mapping(value: Value, name: str) -> None:
-    """As `own`, for a field that has to be a mapping; None becomes an empty one."""
+    """Like `own`, for a field that must be a mapping; `None` becomes an empty one."""
     given = getattr(value, name)
     if not given and given is not EMPTY and isinstance(given, (Mapping, type(None))):
-        force_setattr(value, name, EMPTY)  # the one that `omit_defaults` knows
+        force_setattr(value, name, EMPTY)  # the instance that `omit_defaults` recognises
     elif type(given) is not FrozenDict:
         force_setattr(value, name, freeze_mapping(given, f"{type(value).__name__}.{name}"))
 
 
 def own_tuple(value: Value, name: str, kinds: type | tuple[type, ...]) -> None:
-    """Make the field `name` a tuple, and see that its items are of these kinds."""
+    """Converts the field `name` to a tuple, and checks the types of its items."""
     given = getattr(value, name)
     where = f"{type(value).__name__}.{name}"
     if type(given) is not tuple:
@@ -249,7 +249,7 @@ def own_tuple(value: Value, name: str, kinds: type | tuple[type, ...]) -> None:
 
 
 def expect(value: object, kinds: type | tuple[type, ...], what: str) -> None:
-    """Raise unless `value` is of one of these kinds; says its type, never its content."""
+    """Raises unless `value` has one of these types; the message never shows the value."""
     if not isinstance(value, kinds):
         names = " or ".join(k.__name__ for k in (kinds if isinstance(kinds, tuple) else (kinds,)))
         msg = f"{what} must be {names}, not {type(value).__name__}"
@@ -257,7 +257,7 @@ def expect(value: object, kinds: type | tuple[type, ...], what: str) -> None:
 
 
 def expect_fields(value: Value, **kinds: type | tuple[type, ...]) -> None:
-    """As `expect`, for fields of a value; those that are None are fine."""
+    """Like `expect`, for fields of a value; `None` is allowed."""
     for name, kind in kinds.items():
         field = getattr(value, name)
         if field is not None and not isinstance(field, kind):
@@ -265,7 +265,7 @@ def expect_fields(value: Value, **kinds: type | tuple[type, ...]) -> None:
 
 
 def expect_number(value: object, what: str) -> None:
-    """Raise unless `value` is None or a number that JSON and a double can hold."""
+    """Raises unless `value` is `None` or a finite number."""
     if value is None:
         return
     expect(value, (int, float), what)

@@ -1,4 +1,4 @@
-"""What is said, as the conventions write it into spans; only where content may be captured."""
+"""Message content as span attributes, if content capture is enabled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MODALITIES = frozenset({"image", "audio", "video"})
 
 
 def request_content(request: Request) -> dict[str, str]:
-    """The attributes that have the instructions, the messages and the tools of a request."""
+    """The attributes for the system prompt, messages and tools of a request."""
     found = {"gen_ai.input.messages": _json([_message(each) for each in request.messages])}
     if request.system:
         found["gen_ai.system_instructions"] = _json([_part(each) for each in request.system])
@@ -34,7 +34,7 @@ def request_content(request: Request) -> dict[str, str]:
 
 
 def response_content(response: Response) -> dict[str, str]:
-    """The attribute that has the answers."""
+    """The attribute for the answers."""
     answers = [
         {**_message(choice.message), "finish_reason": choice.finish or "stop"}
         for choice in response.choices
@@ -43,12 +43,12 @@ def response_content(response: Response) -> dict[str, str]:
 
 
 def conversation_content(messages: Iterable[Message]) -> str:
-    """A conversation, as one attribute has it."""
+    """A conversation as a span attribute."""
     return _json([_message(each) for each in messages])
 
 
 def result_content(result: ToolResult) -> str:
-    """What a tool gave."""
+    """The result of a tool."""
     return _json(_response(result))
 
 
@@ -81,7 +81,7 @@ def _response(result: ToolResult) -> Any:
 
 
 def _media(part: Media) -> dict[str, Any]:
-    """Where it is and what it is; its bytes are not for a trace."""
+    """The type and location of media; its bytes don't belong in a trace."""
     kind = type(part).__name__.lower()
     found: dict[str, Any] = {"modality": kind} if kind in _MODALITIES else {}
     if part.mime:
@@ -94,7 +94,7 @@ def _media(part: Media) -> dict[str, Any]:
 def _json(value: Any) -> str:
     try:
         return msgspec.json.encode(value, enc_hook=_plain).decode()
-    except (UnicodeError, msgspec.MsgspecError, RecursionError):  # half a character, for one
+    except (UnicodeError, msgspec.MsgspecError, RecursionError):  # such as a lone surrogate
         return json.dumps(value, default=_plain)
 
 

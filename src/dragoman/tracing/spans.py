@@ -1,8 +1,8 @@
-"""Spans of what Dragoman does: asking a model, running an agent, a tool, keeping a history.
+"""Spans for model calls, agent runs, tool runs and history access.
 
-Names and attributes are those of OpenTelemetry's conventions for generative AI. Where nobody
-listens (`switch`), none of this is made. Tracing never breaks what it watches: what a processor
-of the program's own raises, and an attribute that can't be written, is left out.
+Names and attributes follow OpenTelemetry's conventions for generative AI. Without tracing
+(`switch`), none of this is created. Tracing never breaks the traced code: exceptions of a custom
+processor are suppressed, and attributes that can't be serialised are left out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PROVIDERS = {
     "vertex": "gcp.vertex_ai",
     "xai": "x_ai",
 }
-"""What the conventions call our providers, where they have another name for them."""
+"""The conventions' names for our providers, where they differ."""
 Cost = Callable[[Response], Decimal | None]
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -53,7 +53,7 @@ _SECONDS = [0.01 * 2**power for power in range(14)]
 
 
 class ModelCall:
-    """One call of a model, from the request to the end of its answer."""
+    """One call of a model, from the request to the end of the response."""
 
     def __init__(self, operation: str, provider: str, model: str | None, url: str | None) -> None:
         self._began = perf_counter()
@@ -64,7 +64,7 @@ class ModelCall:
 
     @classmethod
     def of(cls, request: Request, provider: str, url: str | None = None) -> ModelCall | None:
-        """A chat that begins; None where nobody listens."""
+        """Start a chat span; None without tracing."""
         if not is_traced():
             return None
         call = cls("chat", provider, request.model, url)
@@ -73,7 +73,7 @@ class ModelCall:
         return call
 
     def start(self, attributes: Mapping[str, Any]) -> None:
-        """Begin the span."""
+        """Start the span."""
         making = tracer()
         if making is None:
             return
@@ -81,14 +81,14 @@ class ModelCall:
 
         common = self._common
         name = f"{common['gen_ai.operation.name']} {common.get('gen_ai.request.model', '')}".strip()
-        system = {"gen_ai.system": common["gen_ai.provider.name"]}  # as it was called before
+        system = {"gen_ai.system": common["gen_ai.provider.name"]}  # its earlier name
         self._span = making.start_span(
             name, kind=SpanKind.CLIENT, attributes={**common, **system, **attributes}
         )
 
     @contextmanager
     def active(self) -> Generator[None, None, None]:
-        """What happens within the block belongs to the span: requests tell the server of it."""
+        """Make the span current within the block, so that requests propagate it."""
         if self._span is None:
             yield
             return
@@ -98,7 +98,7 @@ class ModelCall:
             yield
 
     async def watched(self, work: Awaitable[Response], cost: Cost | None = None) -> Response:
-        """The answer that is waited for; whatever comes of it is told."""
+        """Await the response, and record its outcome."""
         try:
             with self.active():
                 response = await work
@@ -109,12 +109,12 @@ class ModelCall:
         return response
 
     def begun(self) -> None:
-        """The first piece of the answer is here."""
+        """The first part of the response has arrived."""
         if self._first is None:
             self._first = perf_counter() - self._began
 
     def answered(self, response: Response, cost: Cost | None = None) -> None:
-        """The answer is here, as far as there is one."""
+        """The response has ended, complete or not."""
         if not self._is_open:
             return
         attributes = _response(response)
@@ -128,11 +128,11 @@ class ModelCall:
         self._end(attributes, response.usage)
 
     def used(self, usage: Usage | None) -> None:
-        """It is over, and has used this much."""
+        """The call has ended, with this usage."""
         self._end(_usage(usage), usage)
 
     def failed(self, error: BaseException, partial: Response | None = None) -> None:
-        """It has failed; the error's own words may quote what was said, and are left out."""
+        """The call has failed; the error's text may quote content, and is left out."""
         attributes = {} if partial is None else _response(partial)
         self._end(attributes, None if partial is None else partial.usage, error)
 
@@ -162,7 +162,7 @@ class ModelCall:
 def embedding_call(
     provider: str, model: str, url: str | None
 ) -> Generator[Callable[[Usage | None], None], None, None]:
-    """Embeddings that are asked for; what is given is told what they took."""
+    """A span for an embedding call; yields a function that records the usage."""
     call = ModelCall("embeddings", provider, model, url)
     with suppress(Exception):
         call.start({})
@@ -178,7 +178,7 @@ def embedding_call(
 def agent_run(
     name: str, model: str, session: str | None
 ) -> Generator[Callable[..., None], None, None]:
-    """A run of an agent; what is given is told what came of it, as attributes."""
+    """A span for an agent run; yields a function that records the outcome."""
     making = tracer()
     if making is None:
         yield _nothing
@@ -205,7 +205,7 @@ def agent_run(
 def tool_run(
     call: ToolCall, definition: ToolDefinition
 ) -> Generator[Callable[[ToolResult], None], None, None]:
-    """A tool at work; what is given is told its result."""
+    """A span for a tool run; yields a function that records the result."""
     making = tracer()
     if making is None:
         yield _nothing
@@ -234,7 +234,7 @@ def tool_run(
 
 
 class _Kept(Protocol):
-    """What keeps a session in a store."""
+    """An object that stores a session."""
 
     @property
     def identity(self) -> Any: ...
@@ -250,7 +250,7 @@ def history_step(
 ) -> Callable[
     [Callable[Concatenate[_K, P], Awaitable[T]]], Callable[Concatenate[_K, P], Awaitable[T]]
 ]:
-    """A method that reads or writes a session in its store, as a span."""
+    """Decorator: a span for a method that reads or writes a session in its store."""
 
     def traced(
         method: Callable[Concatenate[_K, P], Awaitable[T]],
@@ -274,7 +274,7 @@ async def _stepped(step: str, keeper: _Kept, done: Awaitable[T]) -> T:
         return await done
 
 
-# --- spans that are current while they last
+# --- current spans
 
 
 @contextmanager
@@ -318,7 +318,7 @@ def _set(span: Any, attributes: Mapping[str, Any]) -> None:
 
 
 def _nothing(*_: object) -> None:
-    """Nobody listens."""
+    """Does nothing: tracing is off."""
 
 
 # --- attributes
@@ -376,7 +376,7 @@ def _usage(usage: Usage | None) -> dict[str, Any]:
 
 @lru_cache(maxsize=128)
 def _place(operation: str, provider: str, model: str | None, url: str | None) -> Mapping[str, Any]:
-    """What all calls of a model there have in common."""
+    """The common attributes of all calls to a model."""
     return {
         "gen_ai.operation.name": operation,
         "gen_ai.provider.name": PROVIDERS.get(provider, provider),
@@ -399,7 +399,7 @@ def _server(url: str | None) -> dict[str, Any]:
 
 
 def _kind(error: BaseException) -> str:
-    """What kind of error it is, as `error.type` has it: the provider's status, or our class."""
+    """The `error.type` of an error: the provider's status, or our class name."""
     if isinstance(error, ProviderError) and error.status is not None:
         return str(error.status)
     return type(error).__qualname__
@@ -409,7 +409,7 @@ def _kind(error: BaseException) -> str:
 
 
 class _Instruments:
-    """Those of the provider of metrics that there is."""
+    """The instruments of the current meter provider."""
 
     meter: Any = None
     duration: Any = None

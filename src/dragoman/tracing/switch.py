@@ -1,7 +1,7 @@
-"""Whether anybody listens: OpenTelemetry's API is installed, and a program has set it up.
+"""Whether tracing is on: OpenTelemetry's API is installed and configured.
 
-Without the package, or without a provider of spans and metrics, nothing is loaded and nothing is
-made: asking costs a tenth of a microsecond.
+Without the package, or without a tracer or meter provider, nothing is imported and nothing is
+created: the check costs a tenth of a microsecond.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SCOPE = "dragoman"
 
 
 class _Listening:
-    """What was found when last looked; providers are set once, as a rule when a program starts."""
+    """The result of the last check; providers are normally set once, at program start."""
 
     provider: Any = None
     tracer: Any = None
@@ -27,9 +27,10 @@ class _Listening:
 
 
 def tracer() -> Any:
-    """What makes spans; None: nobody wants any.
+    """The tracer; None if tracing is off.
 
-    Who sets tracing up has imported `opentelemetry.trace`: where nobody has, nobody did.
+    A program that configures tracing has imported `opentelemetry.trace`: without that import, it is
+    off.
     """
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
@@ -43,7 +44,7 @@ def tracer() -> Any:
 
 
 def meter() -> Any:
-    """What makes metrics; None: nobody wants any."""
+    """The meter; None if metrics are off."""
     metrics = sys.modules.get("opentelemetry.metrics")
     if metrics is None:
         return None
@@ -56,21 +57,21 @@ def meter() -> Any:
 
 
 def is_traced() -> bool:
-    """Whether anybody listens."""
+    """Whether spans or metrics are on."""
     return tracer() is not None or meter() is not None
 
 
 def captures_content() -> bool:
-    """Whether what is said may be written into spans: only if the standard variable says so."""
+    """Whether message content may be captured: only if the standard variable is set."""
     return os.environ.get(_CONTENT, "").strip().lower() in _ON_SPANS
 
 
 def propagate(headers: MutableMapping[str, str]) -> None:
-    """Tell whoever gets these headers which span they belong to."""
+    """Add the headers that propagate the current span."""
     if tracer() is not None:
         from opentelemetry.propagate import inject
 
-        with suppress(Exception):  # a propagator of the program's own may fail
+        with suppress(Exception):  # a custom propagator may fail
             inject(headers)
 
 

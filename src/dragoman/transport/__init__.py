@@ -1,4 +1,4 @@
-"""The only network I/O there is: clients of models, retries, fallbacks, and replayed traffic."""
+"""All network I/O: clients of models, retries, fallbacks, and replayed traffic."""
 
 from __future__ import annotations
 

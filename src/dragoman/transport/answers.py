@@ -1,4 +1,4 @@
-"""Whole bodies under 200: answers mostly, but also errors, web pages and streams."""
+"""Decodes whole bodies with status 200: responses, but also errors, web pages and streams."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from dragoman.wire.dialect import Dialect
 def read_answer(
     dialect: Dialect, body: bytes, context: Context, headers: Mapping[str, str]
 ) -> Response:
-    """The response in a body; raises what else it says, or that it says nothing."""
+    """Decode the response in a body; raises the error it contains, or that it is not a response."""
     problem: DragomanError
     try:
         return dialect.decode_response(body, context)
     except ProviderError:
-        problem = dialect.decode_error(None, body, headers)  # what the headers say included
+        problem = dialect.decode_error(None, body, headers)  # including what the headers tell
     except WireError as error:
         problem = error
     found = _otherwise(dialect, body, context, problem)
@@ -40,17 +40,17 @@ def read_answer(
 def _otherwise(
     dialect: Dialect, body: bytes, context: Context, problem: DragomanError
 ) -> Response | DragomanError:
-    """What a body is that has no response in it."""
+    """The response or error in a body that is not a plain response."""
     if isinstance(problem, ProviderError):
         return problem
     if body.lstrip()[:1] == b"<":
-        msg = "the server answered with a web page; check the base_url"
+        msg = "the server returned a web page; check the base_url"
         return WireError(msg, dialect=dialect.name)
     return _streamed(dialect, body, context) or problem
 
 
 def _streamed(dialect: Dialect, body: bytes, context: Context) -> Response | None:
-    """The response in a stream that nobody asked for."""
+    """The response in an unrequested stream; None if it isn't one."""
     decoder = dialect.stream_decoder(context)
     try:
         decoder.feed(body)

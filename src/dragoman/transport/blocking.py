@@ -1,4 +1,4 @@
-"""Models without `await`: the twins of `send`, `stream` and `close`, in scripts and threads."""
+"""Blocking variants of `send`, `stream` and `close`, for scripts and threads."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from dragoman.model.responses import Response
 
 
 class Batched(Protocol):
-    """A stream that gives events as many at a time as there are."""
+    """A stream that returns all available events at a time."""
 
     @property
     def response(self) -> Response:
-        """What has arrived so far."""
+        """The response so far."""
         ...
 
     @property
     def is_complete(self) -> bool:
-        """Whether the provider said that it is done."""
+        """Whether the provider has marked the response as complete."""
         ...
 
     @property
     def has_started(self) -> bool:
-        """Whether a request was made."""
+        """Whether a request was sent."""
         ...
 
     @property
@@ -40,31 +40,31 @@ class Batched(Protocol):
         ...
 
     async def batch(self) -> list[Event]:
-        """The next event, and those that came with it; none when all have been."""
+        """The next event and those that came with it; empty at the end."""
         ...
 
     async def close(self) -> None:
-        """Stop listening."""
+        """Stop reading."""
         ...
 
 
 class BlockingTwins(ABC):
-    """What a model has besides `send`, `stream` and `close`: `async with`, and all without `await`.
+    """Adds `async with` and blocking variants to a model's `send`, `stream` and `close`.
 
-    The twin of `x` is `x_sync`; it runs on a loop in the background.
+    The blocking variant of `x` is `x_sync`; it runs on an event loop in the background.
     """
 
     @abstractmethod
     async def send(self, request: Request | Any) -> Response:
-        """The model's answer. Takes a `Request`, or whatever `Messages.from_any` takes."""
+        """The model's response. Takes a `Request`, or whatever `Messages.from_any` takes."""
 
     @abstractmethod
     def stream(self, request: Request | Any) -> Batched:
-        """The model's answer as it comes; to be gone through once."""
+        """The model's response as a stream, usable once."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of connections. Calling it again does nothing."""
+        """Close connections. Calling it again has no effect."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -80,11 +80,11 @@ class BlockingTwins(ABC):
         return portal.run(self.send(request))
 
     def stream_sync(self, request: Request | Any) -> BlockingStream:
-        """See `stream`; `for` and `with` go where `async for` and `async with` would."""
+        """See `stream`; use `for` and `with` instead of `async for` and `async with`."""
         return BlockingStream(self.stream(request))
 
     def close_sync(self) -> None:
-        """See `close`, for connections that the blocking methods made."""
+        """See `close`, for connections of the blocking methods."""
         portal.run(self.close())
 
     def __enter__(self) -> Self:
@@ -98,7 +98,7 @@ class BlockingTwins(ABC):
 
 
 class BlockingStream:
-    """A `ResponseStream` without `await`, for scripts, notebooks and threads.
+    """A blocking `ResponseStream`, for scripts, notebooks and threads.
 
     ```python
     with client.stream_sync("Tell me more.") as stream:
@@ -107,7 +107,7 @@ class BlockingStream:
     response = stream.response
     ```
 
-    It runs on a loop in the background. An interrupt (ctrl-C) closes the connection.
+    It runs on an event loop in the background. An interrupt (Ctrl-C) closes the connection.
     """
 
     def __init__(self, stream: Batched) -> None:
@@ -117,12 +117,12 @@ class BlockingStream:
 
     @property
     def response(self) -> Response:
-        """What has arrived so far."""
+        """The response so far."""
         return self._stream.response
 
     @property
     def is_complete(self) -> bool:
-        """Whether the provider said that it is done."""
+        """Whether the provider has marked the response as complete."""
         return self._stream.is_complete
 
     def __enter__(self) -> Self:
@@ -135,14 +135,14 @@ class BlockingStream:
         self.close()
 
     def close(self) -> None:
-        """Stop listening; the connection is closed. Calling it again does nothing."""
+        """Stop reading; the connection is closed. Calling it again has no effect."""
         self._is_taken = True
         self._ready.clear()
         portal.run(self._stream.close())
 
     def collect(self) -> Response:
-        """The whole response, when it is there."""
-        iter(self)  # whoever goes through it already is not disturbed
+        """Read to the end, and return the whole response."""
+        iter(self)  # raises if it is already being iterated
         with self:
             while portal.run(self._batch()):
                 pass
@@ -150,13 +150,13 @@ class BlockingStream:
 
     def __iter__(self) -> Self:
         if self._is_taken:
-            msg = "a stream can be gone through once; `response` has what arrived"
+            msg = "a stream can be iterated only once; `response` has what arrived"
             raise InvalidInputError(msg)
         self._is_taken = True
         return self
 
     def __next__(self) -> Event:
-        # All that is there at once: a change of threads costs more than an event.
+        # All available events at once: switching threads costs more than an event.
         if not self._ready:
             self._ready.extend(portal.run(self._batch()))
         if not self._ready:
@@ -170,10 +170,10 @@ class BlockingStream:
 
 
 def _dropped(stream: Batched, loop: asyncio.AbstractEventLoop) -> None:
-    """Close a stream that somebody left half way, on the loop where it is."""
+    """Close a stream that was dropped before its end, on its own loop."""
     if not stream.is_over and loop.is_running():
         closing = stream.close()
         try:
             asyncio.run_coroutine_threadsafe(closing, loop)
-        except RuntimeError:  # the loop ended this moment
+        except RuntimeError:  # the loop ended at this moment
             closing.close()

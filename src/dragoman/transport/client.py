@@ -1,4 +1,4 @@
-"""A model on the other side of a network."""
+"""`Client`: a model at a provider."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.inputs.reader import read_request
 from dragoman.wire.target import Target
 
-_MOST = 256 * 1024 * 1024
-_ATTEMPT = "the most that one attempt may take"
+_MAX_BYTES = 256 * 1024 * 1024
+_ATTEMPT_LIMIT = "the limit for one attempt"
 
 
 class Client(OtherEndpoints, BlockingTwins):
-    """A model at a provider: `send` a request, or `stream` its answer.
+    """A model at a provider: `send` a request, or `stream` the response.
 
     ```python
     async with Client("anthropic:claude-sonnet-4-5") as client:
         response = await client.send("Where is the Old Bridge?")
     ```
 
-    Keys come from the usual environment variables when they are needed. One client serves any
-    number of requests at once, on any number of event loops.
+    API keys are read from the usual environment variables when they are needed. One client serves
+    any number of concurrent requests, on any number of event loops.
     """
 
     def __init__(  # noqa: PLR0913 - all but the model by keyword, and optional
@@ -65,7 +65,7 @@ class Client(OtherEndpoints, BlockingTwins):
         limits: Limits | None = None,
         strict: bool = False,
         transport: Transport | None = None,
-        max_bytes: int = _MOST,
+        max_bytes: int = _MAX_BYTES,
     ) -> None:
         self._deployment = Deployment(
             model,
@@ -92,27 +92,27 @@ class Client(OtherEndpoints, BlockingTwins):
 
     @property
     def provider(self) -> Provider:
-        """The place it is at."""
+        """The provider."""
         return self._deployment.provider
 
     @property
     def target(self) -> Target:
-        """The facts about the model."""
+        """The target: facts about the deployment and the model."""
         return self._deployment.target(self._deployment.name.chat)
 
     def __repr__(self) -> str:
         return f"Client({self.name})"
 
     async def close(self) -> None:
-        """Close the connections, unless the transport was handed in. Again, it does nothing."""
+        """Close the connections, unless the transport was passed in. Can be repeated."""
         self._is_closed = True
         if self._owns_transport:
             await self._transport.close()
 
-    # --- asking
+    # --- requests
 
     async def send(self, request: Request | Any) -> Response:
-        """The model's answer. Takes a `Request`, or whatever `Messages.from_any` takes."""
+        """The model's response. Takes a `Request`, or whatever `Messages.from_any` takes."""
         asked = self._asked(request, stream=False)
         call = self._call(asked)
         if call is None:
@@ -120,7 +120,7 @@ class Client(OtherEndpoints, BlockingTwins):
         return await call.watched(self._whole(asked), self._cost)
 
     def _call(self, request: Request) -> ModelCall | None:
-        """The span of a request; None where nobody traces."""
+        """The span of a request; None without tracing."""
         if not is_traced():
             return None
         return ModelCall.of(request, self.provider.name, self._deployment.url)
@@ -157,7 +157,7 @@ class Client(OtherEndpoints, BlockingTwins):
         return await repeated(attempt, self._retries, self._sleep)
 
     def stream(self, request: Request | Any) -> ResponseStream:
-        """The model's answer as it comes: an async iterator of events, to be gone through once.
+        """The model's response as a stream: an async iterator of events, usable once.
 
         ```python
         async with client.stream("Tell me more.") as stream:
@@ -196,9 +196,9 @@ class Client(OtherEndpoints, BlockingTwins):
         return dialect(target.dialect).asking_for_usage(named, target)
 
     def encode(self, request: Request | Any) -> Encoded:
-        """What `send` would send, with what of the request the provider can't be told (`losses`).
+        """What `send` would send, with the parts that the provider doesn't support (`losses`).
 
-        A client that is `strict` raises `LossError` in place of losing anything.
+        A `strict` client raises `LossError` instead of losing anything.
         """
         asked = self._asked(request, stream=False)
         return self._encoded(self._deployment.reaching(asked.model), asked)
@@ -212,7 +212,7 @@ class Client(OtherEndpoints, BlockingTwins):
         return Line(self._deployment, self._exchanged)
 
     async def _exchanged(self, place: Deployment, message: HttpRequest) -> Answer:
-        """A whole answer, by as many attempts as it takes and are allowed."""
+        """A whole response, with as many attempts as needed and allowed."""
         asking = repeated(lambda: self._fetched(place, message), self._retries, self._sleep)
         try:
             return await within(self._timeouts.answer_total, asking)
@@ -221,8 +221,8 @@ class Client(OtherEndpoints, BlockingTwins):
             raise
 
     async def _fetched(self, place: Deployment, message: HttpRequest) -> Answer:
-        """A whole answer, by one attempt; raises what the provider says instead."""
-        return await within(self._timeouts.attempt, self._read(place, message), _ATTEMPT)
+        """A whole response, with one attempt; raises the provider's error."""
+        return await within(self._timeouts.attempt, self._read(place, message), _ATTEMPT_LIMIT)
 
     async def _read(self, place: Deployment, message: HttpRequest) -> Answer:
         reply = await self._opened(place, message)
@@ -232,7 +232,7 @@ class Client(OtherEndpoints, BlockingTwins):
             await reply.close()
 
     async def _opened(self, place: Deployment, message: HttpRequest) -> Reply:
-        """A reply that says yes, past the limits; raises what the provider says otherwise."""
+        """A successful reply, after waiting for the rate limits; raises the provider's error."""
         if self._is_closed:
             msg = "the client is closed"
             raise InvalidInputError(msg)
@@ -255,7 +255,7 @@ def _message(place: Deployment, endpoint: str, request: Request, encoded: Encode
 
 
 def _propagated(message: HttpRequest) -> HttpRequest:
-    """With the headers that say which span it belongs to, where somebody traces."""
+    """The request with tracing headers, if tracing is on."""
     if not is_traced():
         return message
     headers = dict(message.headers)
@@ -264,6 +264,6 @@ def _propagated(message: HttpRequest) -> HttpRequest:
 
 
 def _network() -> Transport:
-    from dragoman.transport.http import HttpTransport  # aiohttp takes its time
+    from dragoman.transport.http import HttpTransport  # aiohttp is slow to import
 
     return HttpTransport()

@@ -1,4 +1,4 @@
-"""The connections of each event loop, and what they end with."""
+"""The connections of each event loop, and how they are closed."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from dragoman.transport.protocol import Timeouts
 from dragoman.transport.proxies import proxy_for
 
 _AUTHORITIES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-_LINE = 64 * 1024  # of a header: some gateways put whole traces there
+_LINE = 64 * 1024  # bytes per header line: some gateways put whole traces there
 
 
 class Closable(Protocol):
-    """What is open on a session."""
+    """Something open on a session."""
 
     async def close(self) -> None:
-        """End it."""
+        """Close it."""
         ...
 
 
 class Way(NamedTuple):
-    """How a request goes out."""
+    """How a request is sent."""
 
     session: aiohttp.ClientSession
     replies: WeakSet[Closable]
-    """What is under way: `aiohttp` would let its readers wait for ever."""
+    """Open replies: `aiohttp` would let their readers wait forever."""
     proxy: str | None
     limits: aiohttp.ClientTimeout
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Connections that are closed at once, if they are to be closed.
+    """A connector that closes connections immediately.
 
-    aiohttp's own would first wait until everything is sent: a server that does not read holds the
-    socket of a request that was cancelled for ever.
+    aiohttp's own would first wait until everything is sent: a server that doesn't read would hold
+    the socket of a cancelled request forever.
     """
 
     def _release(self, key: Any, protocol: Any, **options: Any) -> None:
@@ -51,12 +51,12 @@ class _Connector(aiohttp.TCPConnector):
         super()._release(key, protocol, **options)
 
     def drop(self) -> None:
-        """Close all connections now, and wait for nothing."""
+        """Close all connections now, without waiting."""
         self._close(abort_ssl=True)
 
 
 class _Session:
-    """One loop's connections, and what is known of the ways out."""
+    """One loop's connections, and cached proxies."""
 
     def __init__(self, connections: int) -> None:
         self.loop = asyncio.get_running_loop()
@@ -72,7 +72,7 @@ class _Session:
         self.limits: dict[Timeouts, aiohttp.ClientTimeout] = {}
         self._keeper = _until_the_loop_ends(self)
         with suppress(StopIteration):
-            anext(self._keeper).send(None)  # the loop knows of it from here on
+            anext(self._keeper).send(None)  # registers it with the loop
         _held.add(self)
 
     async def close(self) -> None:
@@ -80,7 +80,7 @@ class _Session:
 
 
 async def _until_the_loop_ends(own: _Session) -> AsyncGenerator[None]:
-    """Closes a session that nobody closed: `asyncio.run` ends all generators before the loop."""
+    """Closes an unclosed session: `asyncio.run` finalises all generators before the loop ends."""
     try:
         yield
     finally:
@@ -90,7 +90,7 @@ async def _until_the_loop_ends(own: _Session) -> AsyncGenerator[None]:
         _held.discard(own)
 
 
-# A keeper that is collected while its loop ends would be ended by a task that nobody awaits.
+# Keeps them alive: one collected while its loop ends would be finalised by an unawaited task.
 _held: set[_Session] = set()
 
 
@@ -100,7 +100,7 @@ def _forget_ended() -> None:
 
 
 class Sessions:
-    """A session for each loop that asks for one."""
+    """One session per event loop."""
 
     def __init__(self, connections: int) -> None:
         self._connections = connections
@@ -108,7 +108,7 @@ class Sessions:
         finalize(self, _drop, self._by_loop)
 
     def way(self, url: str, timeouts: Timeouts) -> Way:
-        """How to go to an address from the running loop."""
+        """How to reach an address from the running loop."""
         loop = asyncio.get_running_loop()
         own = self._by_loop.get(loop)
         if own is None or own.session.closed:
@@ -134,26 +134,26 @@ class Sessions:
             await own.close()
 
     def _forget_ended_loops(self) -> None:
-        # A session knows its loop, and so would keep it for ever.
+        # A session refers to its loop, and would keep it alive forever.
         for loop in [loop for loop in list(self._by_loop) if loop.is_closed()]:
             self._by_loop.pop(loop, None)
 
 
 def _drop(by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, _Session]) -> None:
-    """Close what nobody closed, on loops that still run; called at the latest when Python ends."""
+    """Close what nobody closed, on loops that still run; called at the latest when Python exits."""
     for loop, own in list(by_loop.items()):
         if loop.is_running() and not own.session.closed:
-            with suppress(RuntimeError):  # it ended this moment
+            with suppress(RuntimeError):  # it ended at this moment
                 loop.call_soon_threadsafe(own.connector.drop)
 
 
 def trusted_authorities() -> ssl.SSLContext | bool:
-    """Whom to trust: who the environment says, else whom the system does."""
+    """The trusted certificate authorities: from the environment, or the system's."""
     for variable in _AUTHORITIES:
         if path := os.environ.get(variable):
             try:
                 return ssl.create_default_context(cafile=path)
             except (OSError, ssl.SSLError):
-                problem = f"{variable} does not name a readable file of certificates"
+                problem = f"{variable} must name a readable file of certificates"
             raise ConfigError(problem)
     return True

@@ -1,4 +1,4 @@
-"""How many tokens a prompt has: the provider's own count where it has one, else an estimate."""
+"""Counts the tokens of a prompt: by the provider if supported, else estimated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dragoman.wire.services import services
 Estimator = Callable[[Request], int]
 
 _ABSENT = frozenset({404, 405, 501})
-_BYTES_PER_TOKEN = 3.5  # too many tokens cost a little room, too few break the next call
+_BYTES_PER_TOKEN = 3.5  # too high wastes some space, too low breaks the next request
 _PER_MESSAGE = 4
 _PER_MEDIUM = 1_000
 
@@ -30,9 +30,9 @@ async def count_tokens(
 ) -> TokenCount:
     """The tokens of a request's prompt.
 
-    A provider that counts in another of its dialects only (OpenAI does, in Responses) is asked in
-    that one, if it has the model there. Where nobody counts, `estimate` does; a server that turned
-    out to have no counter is not asked again.
+    If the provider only counts in another of its dialects (OpenAI does, in Responses), that one is
+    used if it has the model. Without any counter, `estimate` is used; a server that turned out to
+    have none is not asked again.
     """
     line = line.reaching(request.model)
     for name in _dialects(line):
@@ -47,9 +47,9 @@ async def count_tokens(
 
 
 def _dialects(line: Line) -> Iterator[str]:
-    """The dialects in which the provider counts, the one that is spoken first."""
+    """The dialects in which the provider counts tokens, the current one first."""
     provider = line.deployment.provider
-    # Where the model's name says which dialect it speaks, it speaks no other.
+    # If the model name determines the dialect, the model supports no other.
     others = () if provider.routes else provider.dialects
     for name in dict.fromkeys((line.dialect, *others)):
         is_lacking = (name, "count") in line.deployment.lacking
@@ -63,7 +63,7 @@ def _endpoints(line: Line, name: str) -> Endpoints:
 
 
 def _is_absent(error: ProviderError) -> bool:
-    """Whether the server turns out to have no counter; a model it lacks is another matter."""
+    """Whether the server has no token counter; an unknown model is a different error."""
     return error.status in _ABSENT and not isinstance(error, ModelNotFound)
 
 
@@ -79,11 +79,11 @@ async def _counted(line: Line, request: Request) -> int:
     return found.decode(opened(answer.body, line.dialect))
 
 
-# --- a guess
+# --- the estimate
 
 
 def estimated(request: Request) -> int:
-    """About the tokens of a prompt, crudely: by its bytes, and so much for each medium."""
+    """A rough estimate of a prompt's tokens: by its bytes, and a fixed amount per media part."""
     parts = [*request.system, *(part for message in request.messages for part in message.parts)]
     size = sum(map(_size, parts)) + sum(map(_tool_size, request.tools))
     framing = _PER_MESSAGE * len(request.messages)

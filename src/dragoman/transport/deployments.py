@@ -1,4 +1,4 @@
-"""A provider's model as it is reached: address, key and headers, looked up when they are used."""
+"""How a provider's model is reached: address, key and headers, resolved on use."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class Deployment:
-    """Where a model is, and what to show at the door.
+    """The address, key and headers of a model.
 
-    The key is looked up when a request is made, never before: providers that are not used need
-    none. Headers that the user gives win over ours.
+    The key is looked up when a request is made, not before, so that unused providers need none. The
+    user's headers take precedence over ours.
     """
 
     def __init__(
@@ -61,16 +61,16 @@ class Deployment:
         self._headers = _checked(headers)
         self._parameters = dict(parameters)
         self._targets: dict[str | None, Target] = {}
-        self.lacking: set[tuple[str, str]] = set()  # dialects and endpoints; copies share it
+        self.lacking: set[tuple[str, str]] = set()  # (dialect, endpoint) pairs; shared by copies
 
     def reaching(self, model: str | None) -> Deployment:
-        """The same place in the dialect that a model speaks there, unless one was chosen."""
+        """The same deployment in the dialect that a model requires, unless one was chosen."""
         if self._is_chosen or model is None or not self.provider.routes:
             return self
         return self.speaking(self.provider.dialect_of(model))
 
     def speaking(self, name: str) -> Deployment:
-        """The same place, spoken to in another of its dialects."""
+        """The same deployment in another of the provider's dialects."""
         if name == self.dialect.name:
             return self
         other = copy(self)
@@ -78,7 +78,7 @@ class Deployment:
         return other
 
     def target(self, model: str | None) -> Target:
-        """The facts about a model."""
+        """The target of a model."""
         found = self._targets.get(model)
         if found is None:
             found = self._targets[model] = self.provider.target(model, self.dialect.name)
@@ -102,16 +102,16 @@ class Deployment:
             parameters=self._filled(),
         )
         if not url.startswith(("https://", "http://")):
-            msg = f"the address of {self.provider.name} must begin with https:// or http://"
+            msg = f"the base_url of {self.provider.name} must start with https:// or http://"
             raise ConfigError(msg)
         ours = {**_OURS, **self.provider.headers, **self._shown_key(), **headers}
         return HttpRequest(url=url, method=method, headers=_merged(ours, self._headers), body=body)
 
     def locate(self, error: DragomanError, model: str | None = None) -> None:
-        """Tell an error who was asked, and mask our keys in what the provider said."""
+        """Add provider, host and model to an error, and mask our keys in the provider's text."""
         if not isinstance(error, (TransportError, ProviderError)):
             return
-        error.asking(provider=self.provider.name, host=self._host(), model=model)
+        error.add_request_info(provider=self.provider.name, host=self._host(), model=model)
         if isinstance(error, ModelNotFound) and model is not None:
             error.args = (f"{error.reason}{did_you_mean(model, self._models())}",)
         if isinstance(error, ProviderError) and error.provider_message:
@@ -130,20 +130,20 @@ class Deployment:
 
     @property
     def url(self) -> str | None:
-        """Where it is; None where nobody has said so."""
+        """The base URL; None if it is not configured."""
         try:
             return self._base_url or self.provider.url("models", parameters=self._filled())
         except ConfigError:
             return None
 
     def _secrets(self) -> Iterator[str]:
-        """What of our headers must not be seen, with and without the word before it."""
+        """The secrets in our headers, with and without their scheme prefix."""
         with suppress(ConfigError):
             for value in (*self._shown_key().values(), *self._headers.values()):
                 yield from (value, value.rpartition(" ")[2])
 
     def _filled(self) -> dict[str, str]:
-        """What has to stand in the address: given, or in the environment."""
+        """The parameters of the address: given, or from the environment."""
         found = dict(self._parameters)
         for name, variables in self.provider.parameters.items():
             if name not in found:
@@ -153,8 +153,8 @@ class Deployment:
         return found
 
     def _shown_key(self) -> dict[str, str]:
-        auth = self.provider.auth or BEARER  # servers of one's own may be told to want a key
-        # A token in place of a key is a way in everywhere, whatever the header for keys is.
+        auth = self.provider.auth or BEARER  # self-hosted servers may require a key
+        # A token instead of a key is accepted everywhere, whatever the header for keys is.
         if any(name.lower() in {auth.header.lower(), "authorization"} for name in self._headers):
             return {}
         key = (self._key or self._key_around() or "").strip()
@@ -163,7 +163,7 @@ class Deployment:
         if self.provider.auth is None or self._base_url is not None or not self.provider.keys:
             return {}
         names = " or ".join(self.provider.keys)
-        msg = f"{self.provider.name} needs an API key: set {names}, or give `Client` a key="
+        msg = f"{self.provider.name} needs an API key: set {names}, or pass key= to `Client`"
         raise ConfigError(msg)
 
     def _key_around(self) -> str | None:
@@ -174,13 +174,13 @@ class Deployment:
 
 
 def _named(name: ModelName) -> Provider:
-    """The provider of a model string; whoever leaves it out has named a model."""
+    """The provider of a model string; without a colon, it was probably meant as a model."""
     try:
         return provider(name.provider)
     except ConfigError as error:
         problem = str(error)
     has_model = name.chat is not None or name.embeddings is not None
-    form = "" if has_model else ". A model is named provider:model, as in openai:gpt-5"
+    form = "" if has_model else ". Name a model as provider:model, such as openai:gpt-5"
     msg = f"{problem}{form}"
     raise ConfigError(msg)
 
@@ -191,12 +191,12 @@ def _checked(headers: Mapping[str, str]) -> dict[str, str]:
         expect(name, str, "the name of a header")
         expect(value, str, "the value of a header")
         if not _NAME.fullmatch(name) or _CONTROL.search(value):
-            msg = "the name of a header is no word, or its value holds a line break or the like"
+            msg = "a header has an invalid name, or a control character in its value"
             raise InvalidInputError(msg)
     return dict(headers)
 
 
 def _merged(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, Any]:
-    """All headers; where both have one, whatever its case, the user's."""
+    """All headers; the user's take precedence, whatever their case."""
     taken = {name.lower() for name in theirs}
     return {**{name: ours[name] for name in ours if name.lower() not in taken}, **theirs}

@@ -1,4 +1,4 @@
-"""A model that repeats what it is told: for trying things out, without a key or a network."""
+"""`EchoModel`: repeats its input, for trying things out without a key or a network."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ _CALL = re.compile(r"/tool[ \t]+(\S+)[ \t]*(.*)")
 
 
 class EchoModel(BlockingTwins):
-    """Repeats the last thing it was told: the user's text, or what the tools answered.
+    """Repeats the last message: the user's text, or the tool results.
 
     ```python
     async with EchoModel() as model:
         response = await model.send("Hello!")      # "Hello!"
     ```
 
-    A line `/tool weather {"city": "Basel"}` is a call of that tool; broken arguments are kept as
-    they are, as models write such too. `Sampling.max_tokens` counts words: an answer that is
-    longer is cut off. Streams come word by word, `pause` seconds apart. Usage is an estimate, and
-    says so in its extras. It is no model: nothing is understood.
+    A line `/tool weather {"city": "Basel"}` becomes a call to that tool; invalid arguments are kept
+    as they are, since models write those too. `Sampling.max_tokens` counts words: a longer answer
+    is cut off. Streams come word by word, `pause` seconds apart. Usage is an estimate, and marked
+    as such in its extras.
     """
 
     def __init__(self, variant: str = "", *, pause: float = 0.0) -> None:
@@ -105,7 +105,7 @@ class EchoModel(BlockingTwins):
 
 
 def _heard(request: Request) -> tuple[str, list[ToolCall]]:
-    """What to say, and which tools to call."""
+    """The text to repeat, and the tools to call."""
     if request.messages and (results := request.messages[-1].tool_results):
         return "\n".join(result.text for result in results), []
     users = [message for message in request.messages if message.role is Role.USER]
@@ -116,7 +116,7 @@ def _heard(request: Request) -> tuple[str, list[ToolCall]]:
 
 
 def _cut(text: str, most: int | None) -> tuple[str, bool]:
-    """The text as far as it may go, and whether something is missing."""
+    """The text, truncated to `most` words, and whether it was truncated."""
     pieces = words(text)
     if most is None or len(text.split()) <= most:
         return text, False

@@ -1,4 +1,4 @@
-"""Embeddings: any number of texts, in as many requests as it takes."""
+"""Embeddings of any number of texts, in as many requests as needed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dragoman.wire.embeddings import Embedded, EmbeddingFormat, ToEmbed
 from dragoman.wire.json_values import opened
 from dragoman.wire.services import services
 
-_TOO_MUCH = frozenset({"max_tokens_per_request"})  # OpenAI: of all texts together
+_TOO_LONG_CODES = frozenset({"max_tokens_per_request"})  # OpenAI: for all texts together
 
 
 async def embed(
@@ -37,11 +37,11 @@ async def embed(
     batch: int | None = None,
     extra: Mapping[str, Any] = EMPTY,
 ) -> Embeddings:
-    """The embeddings of texts, in their order.
+    """The embeddings of texts, in order.
 
-    One request holds `batch` texts at the most: what the dialect's vendor takes, if not given.
-    One that is too long for the provider is halved. `extra` are further fields of the request, as
-    the provider names them.
+    Each request contains at most `batch` texts, by default the maximum of the dialect's vendor. A
+    request that is too long for the provider is split in half. `extra` are additional request
+    fields, as the provider names them.
     """
     asked = ToEmbed(_model(line, model), _checked(texts), dimensions, extra)
     embedded = await embed_inputs(line, asked, batch=batch)
@@ -53,7 +53,7 @@ async def embed(
 
 
 async def embed_inputs(line: Line, asked: ToEmbed, *, batch: int | None = None) -> Embedded:
-    """The same for all that can be asked: token ids, media, tasks and titles, and what is lost."""
+    """The same for all kinds of input: token ids, media, tasks and titles; reports losses."""
     found = line.needs(services(line.dialect).embeddings, "embeddings")
     size = _size(batch, found.most, len(asked.inputs))
     if not is_traced():
@@ -76,7 +76,7 @@ def _model(line: Line, named: str | None) -> str:
     name = line.deployment.name
     found = named or name.embeddings or name.chat
     if found is None:
-        msg = "no embedding model is named: give model=, or provider?embeddings=model"
+        msg = "no embedding model given: pass model=, or name it as provider?embeddings=model"
         raise ConfigError(msg)
     return found
 
@@ -91,13 +91,13 @@ def _checked(texts: Iterable[str]) -> Sequence[str]:
 
 def _size(asked: int | None, most: int | None, texts: int) -> int:
     if asked is not None and asked < 1:
-        msg = "batch is a number of texts, one at least"
+        msg = "batch must be a positive integer"
         raise InvalidInputError(msg)
     return asked or most or max(texts, 1)
 
 
 async def _embedded(line: Line, found: EmbeddingFormat, asked: ToEmbed) -> list[Embedded]:
-    """The answers to a request, or to its halves where it is too long for the provider."""
+    """The responses to a request, or to its halves if it is too long for the provider."""
     try:
         return [await _answer(line, found, asked)]
     except ProviderError as error:
@@ -109,7 +109,7 @@ async def _embedded(line: Line, found: EmbeddingFormat, asked: ToEmbed) -> list[
 
 
 def _is_too_long(error: ProviderError) -> bool:
-    return isinstance(error, ContextTooLong) or error.code in _TOO_MUCH
+    return isinstance(error, ContextTooLong) or error.code in _TOO_LONG_CODES
 
 
 async def _answer(line: Line, found: EmbeddingFormat, asked: ToEmbed) -> Embedded:
@@ -117,7 +117,7 @@ async def _answer(line: Line, found: EmbeddingFormat, asked: ToEmbed) -> Embedde
     message = line.deployment.request("embed", encoded.to_bytes(), model=asked.model)
     answer = found.decode(opened((await line.exchange(message)).body, line.dialect))
     if len(answer.vectors) != len(asked.inputs):
-        msg = f"asked for {len(asked.inputs)} embeddings, the server sent {len(answer.vectors)}"
+        msg = f"the server sent {len(answer.vectors)} embeddings for {len(asked.inputs)} inputs"
         raise WireError(msg, dialect=line.dialect, path="$")
     return answer._replace(losses=tuple(encoded.losses))
 

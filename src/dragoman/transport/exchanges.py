@@ -1,4 +1,4 @@
-"""One request and its whole answer: what the endpoints besides conversations need."""
+"""Single requests with whole responses, for the endpoints other than conversations."""
 
 from __future__ import annotations
 
@@ -16,47 +16,47 @@ T = TypeVar("T")
 
 
 class Answer(NamedTuple):
-    """An answer that has come in whole."""
+    """A complete response."""
 
     headers: Mapping[str, str]
     body: bytes
 
 
 class Line(NamedTuple):
-    """A way to a provider, and back."""
+    """A way to send requests to a provider."""
 
     deployment: Deployment
     ask: Callable[[Deployment, HttpRequest], Awaitable[Answer]]
-    """Sends a request to a place; retries, limits and errors are its business."""
+    """Sends a request; handles retries, limits and errors."""
 
     async def exchange(self, message: HttpRequest) -> Answer:
-        """The answer to a request."""
+        """The response to a request."""
         return await self.ask(self.deployment, message)
 
     @property
     def dialect(self) -> str:
-        """The dialect spoken on it."""
+        """The name of its dialect."""
         return self.deployment.dialect.name
 
     def reaching(self, model: str | None) -> Line:
-        """The same, in the dialect that a model speaks."""
+        """The same in the dialect that a model requires."""
         return Line(self.deployment.reaching(model), self.ask)
 
     def speaking(self, name: str) -> Line:
-        """The same, in another of the provider's dialects."""
+        """The same in another of the provider's dialects."""
         return Line(self.deployment.speaking(name), self.ask)
 
     def needs(self, service: T | None, what: str) -> T:
-        """A service that the dialect must have."""
+        """The service; raises if the dialect doesn't have it."""
         if service is None:
             name = self.deployment.provider.name
-            msg = f"{name} has no {what} in the dialect {self.dialect}"
+            msg = f"{name} has no {what} in dialect {self.dialect}"
             raise ConfigError(msg)
         return service
 
 
 def with_query(message: HttpRequest, query: Mapping[str, str]) -> HttpRequest:
-    """A request with more in its query."""
+    """The request with additional query parameters."""
     if not query:
         return message
     mark = "&" if "?" in message.url else "?"

@@ -1,4 +1,4 @@
-"""Several models for one: where the first can't answer, the next is asked."""
+"""`FallbackModel`: tries several models in order until one responds."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from dragoman.transport.model import Model, open_model
 from dragoman.transport.retries import Retries
 from dragoman.wire.inputs.reader import read_request
 
-_NOT_THERE = frozenset({404, 405})  # a wrong address, or a server that lacks the endpoint
+_NOT_THERE = frozenset({404, 405})  # a wrong address, or a missing endpoint
 _ONCE = Retries(attempts=1)
 
 
 def another_may_answer(error: DragomanError) -> bool:
-    """Whether the failure may be this model's alone.
+    """Whether another model may succeed where this one failed.
 
-    Networks, keys, quotas, overload, unknown models and windows that are too small are. What
-    callers got wrong is not; nor is a refusal, which is an answer.
+    True for errors of networks, keys, quotas, overload, unknown models and small context windows.
+    False for errors of the caller, and for a refusal, which is an answer.
     """
     if isinstance(error, InvalidRequest):
         return error.retryable or error.status in _NOT_THERE
@@ -51,14 +51,14 @@ class FallbackModel(BlockingTwins):
     response = await model.send("Where is the Old Bridge?")
     ```
 
-    Models are given by name, as providers, or open. The request is encoded anew for each of them.
-    What failed for a reason of the caller's own is raised at once (`when` decides); where all of
-    them fail, `AllFailed` has every cause.
+    Models are given by name, as providers, or as open models. The request is encoded separately for
+    each. Errors of the caller are raised at once (`when` decides); if all models fail, `AllFailed`
+    has every cause.
 
-    Those given by name are asked once each: one that is silent may have acted on the request, and
-    gets it no second time. `retries` asks for more; open models have retries of their own. A stream
-    goes on to the next model until its first event; with `interrupted` later, too, and then its
-    events begin again from the start.
+    Models given by name are tried once each: one that times out may have acted on the request, so
+    it is not sent there again. `retries` allows more attempts; open models have their own retries.
+    A stream falls back to the next model before its first event; with `interrupted` also later, and
+    then its events start again from the beginning.
     """
 
     def __init__(
@@ -79,24 +79,24 @@ class FallbackModel(BlockingTwins):
 
     @property
     def name(self) -> str:
-        """The models' names, in their order."""
+        """The names of the models, in order."""
         return "|".join(model.name for model in self._models)
 
     @property
     def models(self) -> tuple[Model, ...]:
-        """The models, in their order."""
+        """The models, in order."""
         return self._models
 
     def __repr__(self) -> str:
         return f"FallbackModel({', '.join(model.name for model in self._models)})"
 
     async def close(self) -> None:
-        """Close the models that were given by name. Calling it again does nothing."""
+        """Close the models that were given by name. Calling it again has no effect."""
         for model in self._own:
             await model.close()
 
     async def send(self, request: Request | Any) -> Response:
-        """The answer of the first model that gives one."""
+        """The response of the first model that succeeds."""
         asked = read_request(request)
         causes: list[DragomanError] = []
         for model in self._models:
@@ -109,7 +109,7 @@ class FallbackModel(BlockingTwins):
         raise all_failed(self._models, causes)
 
     def stream(self, request: Request | Any) -> FallbackStream:
-        """The answer of the first model that begins one, as it comes; to be gone through once."""
+        """The stream of the first model that starts one; usable once."""
         asked, goes_on = read_request(request), self._when
         return FallbackStream(self._models, asked, goes_on, interrupted=self._interrupted)
 
@@ -117,5 +117,5 @@ class FallbackModel(BlockingTwins):
 def _opened(model: str | Provider | Model, retries: Retries) -> Model:
     opened = open_model(model)
     if isinstance(opened, Client) and not isinstance(model, Model):
-        return Client(model, retries=retries)  # the other kinds ask nobody twice
+        return Client(model, retries=retries)  # the other kinds have no retries
     return opened

@@ -1,4 +1,4 @@
-"""A streamed answer, from the first of several models that begins one."""
+"""A stream from the first of several models that starts one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dragoman.transport.model import Model, ModelStream
 
 
 class FallbackStream:
-    """An answer that is coming in, from one of several models. Go through it once."""
+    """A response stream from one of several models, usable once."""
 
     def __init__(
         self,
@@ -40,22 +40,22 @@ class FallbackStream:
 
     @property
     def name(self) -> str:
-        """The name of the model that is answering."""
+        """The name of the current model."""
         return self._models[min(len(self._causes), len(self._models) - 1)].name
 
     @property
     def response(self) -> Response:
-        """What has arrived so far, of the model that is answering."""
+        """The response so far, of the current model."""
         return Response() if self._stream is None else self._stream.response
 
     @property
     def is_complete(self) -> bool:
-        """Whether the model said that it is done."""
+        """Whether the model has marked the response as complete."""
         return self._stream is not None and self._stream.is_complete
 
     @property
     def has_started(self) -> bool:
-        """Whether a model was asked."""
+        """Whether a request was sent."""
         return self._stream is not None
 
     @property
@@ -70,7 +70,7 @@ class FallbackStream:
         await self.close()
 
     async def close(self) -> None:
-        """Stop listening; the connection is closed. Calling it again does nothing."""
+        """Stop reading; the connection is closed. Calling it again has no effect."""
         self._is_taken = self._is_over = True
         if self._stream is not None:
             await self._stream.close()
@@ -78,7 +78,7 @@ class FallbackStream:
     aclose = close  # for `contextlib.aclosing`
 
     async def collect(self) -> Response:
-        """The whole response, when it is there."""
+        """Read to the end, and return the whole response."""
         async with self:
             async for _ in self:
                 pass
@@ -86,7 +86,7 @@ class FallbackStream:
 
     def __aiter__(self) -> Self:
         if self._is_taken:
-            msg = "a stream can be gone through once; `response` has what arrived"
+            msg = "a stream can be iterated only once; `response` has what arrived"
             raise InvalidInputError(msg)
         self._is_taken = True
         return self
@@ -112,7 +112,7 @@ class FallbackStream:
         raise StopAsyncIteration
 
     def _told(self, event: Event) -> Event:
-        """An event for the caller; the first one after a model broke off says so."""
+        """The event for the caller; the first one after a fallback is marked as a restart."""
         self._has_begun = True
         if self._is_again:
             self._is_again = self._has_answered = False
@@ -125,14 +125,14 @@ class FallbackStream:
         return event
 
     async def batch(self) -> list[Event]:
-        """The next event; none when all have been."""
+        """The next event; empty at the end."""
         try:
             return [await self.__anext__()]
         except StopAsyncIteration:
             return []
 
     def _coming(self) -> AsyncIterator[Event]:
-        """The events of the model whose turn it is."""
+        """The events of the current model."""
         if self._events is None:
             model = self._models[len(self._causes)]
             self._stream = model.stream(request_for(model, self._request))
@@ -140,7 +140,7 @@ class FallbackStream:
         return self._events
 
     async def _leave(self, error: DragomanError) -> None:
-        """Go on to the next model; raises where there is none, or no reason to."""
+        """Fall back to the next model; raises if there is none, or if it wouldn't help."""
         if self._stream is not None:
             await self._stream.close()
         self._events = None
@@ -156,15 +156,15 @@ class FallbackStream:
 
 
 def all_failed(models: Sequence[Model], causes: Sequence[DragomanError]) -> AllFailed:
-    """What to raise where none of these models answered."""
+    """The error if no model responded."""
     for model, cause in zip(models, causes, strict=True):
         if isinstance(cause, (TransportError, ProviderError)):
             provider, _, name = model.name.partition(":")
-            cause.asking(provider=provider, host=None, model=name or None)
-    return AllFailed(f"none of {len(causes)} models answered", causes=causes)
+            cause.add_request_info(provider=provider, host=None, model=name or None)
+    return AllFailed(f"all {len(causes)} models failed", causes=causes)
 
 
 def request_for(model: Model, request: Request) -> Request:
-    """The request for one of the models; the name in it is not for those that have their own."""
+    """The request for one of the models, without its model name if the model has its own."""
     has_own = bool(model.name.partition(":")[2])
     return request.replace(model=None) if has_own and request.model is not None else request

@@ -1,7 +1,7 @@
-"""The network: aiohttp, and its errors in our words.
+"""The HTTP transport, on aiohttp, with its errors translated to ours.
 
-A session belongs to the event loop it was made on: a transport makes one for each loop that uses
-it, so that one client object serves scripts, threads and servers alike.
+An aiohttp session belongs to one event loop: a transport has one for each loop that uses it, so
+that one client object serves scripts, threads and servers alike.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from dragoman.errors import (
 from dragoman.transport.connections import Sessions
 from dragoman.transport.protocol import HttpRequest, Timeouts
 
-_PIECE = 512 * 1024
+_CHUNK_BYTES = 512 * 1024
 
 
 class HttpTransport:
-    """Requests over the network.
+    """Sends requests over the network.
 
-    Proxies are taken from the environment (`HTTPS_PROXY`, `NO_PROXY` …), and so is a file of
-    certificate authorities (`SSL_CERT_FILE`, `REQUESTS_CA_BUNDLE`). Redirects are not followed: a
-    key would go where nobody meant it to.
+    Proxies are read from the environment (`HTTPS_PROXY`, `NO_PROXY` …), and so is a file of
+    certificate authorities (`SSL_CERT_FILE`, `REQUESTS_CA_BUNDLE`). Redirects are not followed,
+    because they could send a key elsewhere.
     """
 
     def __init__(self, *, connections: int = 1000) -> None:
         self._sessions = Sessions(connections)
 
     async def open(self, request: HttpRequest, timeouts: Timeouts) -> HttpReply:
-        """Send a request; returns when the head of the reply is there."""
+        """Send a request; returns when the status and headers have arrived."""
         way = self._sessions.way(request.url, timeouts)
-        # aiohttp's limit is for each piece: a head may come byte by byte, for ever.
-        # Who sends a body in pieces sees to its time; the reply's is the session's limit.
+        # aiohttp's limit is per read: headers could arrive byte by byte, forever. Callers that send
+        # a body in pieces limit its time themselves; the session limits the reply's.
         limit = None if request.pieces is not None else timeouts.head(len(request.body or b""))
         deadline = Deadline(limit)
         try:
@@ -73,12 +73,12 @@ class HttpTransport:
         raise raised
 
     async def close(self) -> None:
-        """Close the connections of this loop; those of others end with their loops."""
+        """Close the connections of this loop; those of other loops end with their loops."""
         await self._sessions.close()
 
 
 class Deadline:
-    """Cancels the running task after so many seconds: `asyncio.timeout` at a third of its cost."""
+    """Cancels the current task after a time, at a third of the cost of `asyncio.timeout`."""
 
     __slots__ = ("_before", "_handle", "_is_over", "_task")
 
@@ -95,20 +95,19 @@ class Deadline:
             self._task.cancel()
 
     def took_over(self) -> bool:
-        """Whether a cancellation was this one's alone; then the task goes on."""
+        """Whether the cancellation was only ours; then the task goes on."""
         return self._is_over and self._task is not None and self._task.uncancel() <= self._before
 
     def cancel(self) -> None:
-        """It was in time."""
+        """Stop the timer."""
         if self._handle is not None:
             self._handle.cancel()
 
 
 class HttpReply:
-    """A reply of aiohttp's, and the iterator of its body.
+    """An aiohttp response, and the iterator over its body.
 
-    A class and not a generator: one that is dropped half way leaves nothing to be finished by a
-    task of the loop's.
+    A class rather than a generator, so that dropping it leaves nothing for the loop to finalise.
     """
 
     __slots__ = ("__weakref__", "_between", "_content", "_loop", "_response", "_since", "_timer")
@@ -133,7 +132,7 @@ class HttpReply:
         return self._response.headers
 
     def chunks(self) -> Self:
-        """The body as it comes."""
+        """The body as it arrives."""
         return self
 
     def __aiter__(self) -> Self:
@@ -158,20 +157,20 @@ class HttpReply:
         raise raised
 
     async def close(self) -> None:
-        """Let go of it; a body that has not ended takes its connection with it, at once."""
+        """Close it; if the body has not ended, its connection is closed at once."""
         self._stop()
         self._response.close()
 
     def __del__(self) -> None:
-        # Somebody left a stream half way, without `async with`.
+        # A stream was dropped before its end, without `async with`.
         self._stop()
         response = self._response
         if not response.closed:
-            with suppress(RuntimeError, AttributeError):  # the loop is closed, or Python ends
+            with suppress(RuntimeError, AttributeError):  # the loop is closed, or Python exits
                 self._loop.call_soon_threadsafe(response.close)
 
     def look(self) -> None:
-        """See whether it took too long."""
+        """Check whether it took too long."""
         most = self._between or 0.0
         left = most if self._since is None else self._since + most - monotonic()
         if left > 0:
@@ -190,10 +189,10 @@ class HttpReply:
 
 
 def _look(reply: ref[Any]) -> None:
-    """See whether a body stalls.
+    """Check whether a body stalls.
 
-    One timer, however many pieces come: it looks at the clock. Only waiting counts; a consumer may
-    take as long as it likes. A reply that was dropped is not kept by its timer.
+    One timer serves any number of chunks: it compares times. Only waiting counts; the consumer may
+    take any time. The timer doesn't keep a dropped reply alive.
     """
     found = reply()
     if found is not None:
@@ -201,12 +200,12 @@ def _look(reply: ref[Any]) -> None:
 
 
 def _piecewise(body: bytes | None) -> bytes | BytesIO | None:
-    """A body as aiohttp likes it: big ones in pieces, so that others get their turn in between."""
-    return body if body is None or len(body) <= _PIECE else BytesIO(body)
+    """A body for aiohttp: large ones in pieces, so that other tasks get their turn."""
+    return body if body is None or len(body) <= _CHUNK_BYTES else BytesIO(body)
 
 
 def _stop_read_timeout(response: aiohttp.ClientResponse) -> None:
-    """The head has come: from here on the pauses are watched by the reply."""
+    """The headers have arrived: from here on, the reply itself watches for stalls."""
     connection = response.connection
     if connection is not None and connection.protocol is not None:
         connection.protocol.read_timeout = None
@@ -216,35 +215,35 @@ def _stop_read_timeout(response: aiohttp.ClientResponse) -> None:
 def _explained(  # noqa: PLR0911 - a table, in the form of a match
     error: Exception,
 ) -> TransportError | ConfigError:
-    """Why no reply came; theirs may quote addresses and headers."""
+    """Our error for an aiohttp error, whose own text may quote addresses and headers."""
     match error:
         case aiohttp.ConnectionTimeoutError():
-            return TimeoutError("no connection was made in time", sent=False)
+            return TimeoutError("the connection timed out", sent=False)
         case builtins.TimeoutError():
-            return TimeoutError("the server did not answer in time", sent=True)
+            return TimeoutError("the server did not respond in time", sent=True)
         case aiohttp.ClientConnectorCertificateError():
-            msg = "the server's certificate is not trusted"
+            msg = "the server's TLS certificate is not trusted"
             return ConnectError(msg, sent=False, retryable=False)
         case aiohttp.ClientSSLError():
-            return ConnectError("the server does not speak TLS as it should", sent=False)
+            return ConnectError("the TLS handshake failed", sent=False)
         case aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
-            return ConnectError("the proxy could not be reached, or refused", sent=False)
+            return ConnectError("the proxy is unreachable, or refused to connect", sent=False)
         case aiohttp.ClientConnectorDNSError():
-            return ConnectError("the server's name is not known", sent=False)
+            return ConnectError("the host name could not be resolved", sent=False)
         case aiohttp.ClientConnectorError():
-            return ConnectError("no connection to the server could be made", sent=False)
+            return ConnectError("could not connect to the server", sent=False)
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError() | ValueError():
-            return ConfigError("the address or a header is malformed")
-        case aiohttp.ClientResponseError():  # another attempt would not read better
-            return TransportError("the server did not answer in HTTP, or at length", sent=True)
+            return ConfigError("the URL or a header is invalid")
+        case aiohttp.ClientResponseError():  # another attempt would not help
+            return TransportError("the reply is not HTTP, or its headers are too large", sent=True)
         case _:
-            text = f"the connection broke before an answer came ({type(error).__name__})"
+            text = f"the connection was lost before a response arrived ({type(error).__name__})"
             return ConnectError(text, sent=True)
 
 
 def _broken_off(error: Exception) -> TransportError:
     if isinstance(error, builtins.TimeoutError):
-        return TimeoutError("the server stopped sending in the middle of its answer", sent=True)
+        return TimeoutError("the server stopped sending in mid-response", sent=True)
     if isinstance(error, aiohttp.ClientPayloadError):
-        return StreamInterrupted("the connection ended before the answer did")
-    return StreamInterrupted(f"the connection broke off ({type(error).__name__})")
+        return StreamInterrupted("the connection ended before the response was complete")
+    return StreamInterrupted(f"the connection was lost ({type(error).__name__})")

@@ -1,4 +1,4 @@
-"""Whether two requests are the same, and where they are not."""
+"""Compares requests, and finds where they differ."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from dragoman.errors import InvalidInputError
 from dragoman.model.jsontext import loads
 
 _STEP = re.compile(r"\[(\*|\d+)\]|\.?([^.\[\]]+)")
-_SHOWN = re.compile(r"[A-Za-z_$][\w$-]{0,39}", re.ASCII)
-_MOST = 200  # differences that are counted: more is simply another request
+_SAFE_KEY = re.compile(r"[A-Za-z_$][\w$-]{0,39}", re.ASCII)
+_MAX_DIFFERENCES = 200  # maximum differences counted: more is simply another request
 
 Steps = tuple[str, ...]
 
 
 class Asked(NamedTuple):
-    """A request, as far as it is compared."""
+    """A request, reduced to what is compared."""
 
     method: str
     place: str
     body: Any
-    """The JSON value, where it is one; else the bytes."""
+    """The JSON value, or the bytes if it isn't JSON."""
 
     @property
     def key(self) -> tuple[str, str, bytes]:
-        """The same for requests that are the same, whatever the order of their fields."""
+        """Equal for equal requests, whatever the order of their fields."""
         return (self.method, self.place, _canonical(self.body))
 
 
 def asked(method: str, place: str, body: bytes | None, ignored: Sequence[Steps] = ()) -> Asked:
-    """A request to compare, without what is ignored in its body."""
+    """A request to compare, without the ignored parts of its body."""
     value = _value(body)
     for steps in ignored:
         value = _without(value, steps)
@@ -51,7 +51,7 @@ def steps_of(path: str) -> Steps:
     rest = path.removeprefix("$")
     steps = tuple(found[1] or found[2] for found in _STEP.finditer(rest))
     if not steps or "".join(found[0] for found in _STEP.finditer(rest)) != rest:
-        msg = "a path to be ignored is such as metadata.user_id or messages[*].id"
+        msg = "an ignored path must look like metadata.user_id or messages[*].id"
         raise InvalidInputError(msg)
     return steps
 
@@ -85,7 +85,7 @@ def _canonical(value: Any) -> bytes:
         return value or b""
     try:
         return msgspec.json.encode(value, order="sorted")
-    except (UnicodeEncodeError, ValueError):  # half a character
+    except (UnicodeEncodeError, ValueError):  # a lone surrogate
         return json.dumps(value, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
@@ -93,8 +93,8 @@ def _canonical(value: Any) -> bytes:
 
 
 def differences(one: Asked, other: Asked) -> list[str]:
-    """The paths at which two requests differ; never what is there."""
-    return list(islice(_differences(one, other), _MOST))
+    """The paths at which two requests differ, without their values."""
+    return list(islice(_differences(one, other), _MAX_DIFFERENCES))
 
 
 def _differences(one: Asked, other: Asked) -> Iterator[str]:
@@ -109,16 +109,16 @@ def _differences(one: Asked, other: Asked) -> Iterator[str]:
 
 
 def _at_steps(one: list[str], other: list[str]) -> Iterator[str]:
-    """The steps of the address that differ; a wrong address outweighs anything in the body."""
+    """The URL path segments that differ; a wrong URL outweighs anything in the body."""
     if one == other:
         return
     if len(one) != len(other):
-        yield "the path of the address"
+        yield "the URL path"
     else:
         places = [
             place for place, pair in enumerate(zip(one, other, strict=True)) if len({*pair}) > 1
         ]
-        yield from (f"step {place} of the path of the address" for place in places)
+        yield from (f"segment {place} of the URL path" for place in places)
 
 
 def _at(one: Any, other: Any, path: str) -> Iterator[str]:
@@ -139,5 +139,5 @@ def _at(one: Any, other: Any, path: str) -> Iterator[str]:
 
 
 def _shown(key: str) -> str:
-    """A field's name; one that may be somebody's words is not told."""
-    return key if _SHOWN.fullmatch(key) else "*"
+    """A field name; hidden if it may be user content."""
+    return key if _SAFE_KEY.fullmatch(key) else "*"

@@ -1,4 +1,4 @@
-"""What every model can do, wherever it runs; and a model from its name."""
+"""The `Model` protocol, and opening models by name."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _OWN = re.compile(r"(local|echo|scripted)(?:[:/](.*))?", re.DOTALL)
 
 
 class ModelStream(Protocol):
-    """An answer that is coming in: an async iterable of events, to be gone through once."""
+    """A response stream: an async iterable of events, usable once."""
 
     @property
     def response(self) -> Response:
-        """What has arrived so far."""
+        """The response so far."""
         ...
 
     @property
     def is_complete(self) -> bool:
-        """Whether the model said that it is done."""
+        """Whether the model has marked the response as complete."""
         ...
 
     async def close(self) -> None:
-        """Stop listening. Calling it again does nothing."""
+        """Stop reading. Calling it again has no effect."""
         ...
 
     def __aiter__(self) -> AsyncIterator[Event]: ...
@@ -41,7 +41,7 @@ class ModelStream(Protocol):
 
 @runtime_checkable
 class Model(Protocol):
-    """Whatever answers requests: a `Client`, a `LocalModel`, an `EchoModel`, one of your own."""
+    """Anything that answers requests: a `Client`, a `LocalModel`, an `EchoModel`, or your own."""
 
     @property
     def name(self) -> str:
@@ -49,23 +49,23 @@ class Model(Protocol):
         ...
 
     async def send(self, request: Request | Any, /) -> Response:
-        """The model's answer. Takes a `Request`, or whatever `Messages.from_any` takes."""
+        """The model's response. Takes a `Request`, or whatever `Messages.from_any` takes."""
         ...
 
     def stream(self, request: Request | Any, /) -> ModelStream:
-        """The model's answer as it comes."""
+        """The model's response as a stream."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections. Calling it again does nothing."""
+        """Close connections. Calling it again has no effect."""
         ...
 
 
 class OpenedStream(ModelStream, Protocol):
-    """The stream of a model that was opened by name: `async with` closes it."""
+    """The stream of a model opened by name: `async with` closes it."""
 
     async def collect(self) -> Response:
-        """The whole response, when it is there."""
+        """Read to the end, and return the whole response."""
         ...
 
     async def __aenter__(self) -> Self: ...
@@ -77,10 +77,10 @@ class OpenedStream(ModelStream, Protocol):
 
 
 class OpenedModel(Model, Protocol):
-    """A model that was opened by name: `async with` closes it. The twin of `x` is `x_sync`."""
+    """A model opened by name: `async with` closes it. The blocking variant of `x` is `x_sync`."""
 
     def stream(self, request: Request | Any, /) -> OpenedStream:
-        """The model's answer as it comes."""
+        """The model's response as a stream."""
         ...
 
     async def __aenter__(self) -> Self: ...
@@ -95,7 +95,7 @@ class OpenedModel(Model, Protocol):
         ...
 
     def stream_sync(self, request: Request | Any, /) -> BlockingStream:
-        """See `stream`; `for` and `with` go where `async for` and `async with` would."""
+        """See `stream`; use `for` and `with` instead of `async for` and `async with`."""
         ...
 
     def close_sync(self) -> None:
@@ -121,14 +121,14 @@ def open_model(model: str | Provider, **settings: Any) -> OpenedModel: ...
 @overload
 def open_model(model: M, **settings: Any) -> M: ...
 def open_model(model: str | Provider | Model, **settings: Any) -> Model:
-    """The model of that name; one that is open already is returned as it is.
+    """Open a model by name; a model that is already open is returned unchanged.
 
     - `provider:model`: a `Client`.
     - `local:smollm2`, `local:~/models/x.gguf`: a `LocalModel`, on this machine.
-    - `echo:`: an `EchoModel`, which repeats what it is told; for trying things out.
-    - `scripted:`: a `ScriptedModel`; its `script` is given, or in a file (`scripted:play.json`).
+    - `echo:`: an `EchoModel`, which repeats its input; for trying things out.
+    - `scripted:`: a `ScriptedModel`; pass its `script`, or name a file (`scripted:play.json`).
 
-    Settings are those of the class. Nothing is connected, fetched or started before it is used.
+    Settings are those of the class. Nothing is connected, downloaded or started before first use.
 
     >>> open_model("echo:").name
     'echo:'
@@ -140,58 +140,58 @@ def open_model(model: str | Provider | Model, **settings: Any) -> Model:
         return _client(model, settings)
     _expect_model(model)
     if settings:
-        msg = "a model that is open already takes no settings"
+        msg = "settings can't be applied to a model that is already open"
         raise InvalidInputError(msg)
     return model
 
 
 def _expect_model(model: object) -> None:
-    if isinstance(model, type):  # which has the methods of its instances
-        msg = f"a model is an object, not the class {model.__name__}: write {model.__name__}(…)"
+    if isinstance(model, type):  # a class has the methods of its instances
+        msg = f"a model must be an instance, not a class: write {model.__name__}(…)"
         raise InvalidInputError(msg)
     kind, missing = type(model).__name__, _missing(model, _MEMBERS)
     if missing == _MEMBERS:
         msg = (
-            f"a model is a name, as in `provider:model`, a Provider, or an object that has"
+            f"a model must be a name, such as `provider:model`, a Provider, or an object with"
             f" {', '.join(_MEMBERS)}; not {kind}, which has none of these"
         )
         raise InvalidInputError(msg)
     if missing:
-        msg = f"a model has {', '.join(_MEMBERS)}; {kind} has no {', '.join(missing)}"
+        msg = f"a model must have {', '.join(_MEMBERS)}; {kind} has no {', '.join(missing)}"
         raise InvalidInputError(msg)
     expect(model.name, str, f"the name of the model {kind}")  # type: ignore[attr-defined]  # it is there
 
 
 def expect_stream(stream: object, model: Model) -> None:
-    """Raise unless what a model's `stream` returned is a `ModelStream`; says what is missing."""
+    """Raise unless a model's `stream` returned a `ModelStream`; names what is missing."""
     missing = _missing(stream, _MEMBERS_OF_STREAMS)
     if not missing:
         return
     if iscoroutine(stream):
         stream.close()  # nobody will await it
     msg = (
-        f"what {type(model).__name__}.stream returns has no {', '.join(missing)}; a ModelStream"
-        f" has {', '.join(_MEMBERS_OF_STREAMS)}, and stream is not async"
+        f"the return value of {type(model).__name__}.stream has no {', '.join(missing)}; it must"
+        f" have {', '.join(_MEMBERS_OF_STREAMS)}, and stream must not be async"
     )
     raise InvalidInputError(msg)
 
 
 def expect_awaitable(answer: object, model: Model) -> None:
-    """Raise unless it can be awaited, as what a model's `send` returns."""
+    """Raise unless the return value of a model's `send` is awaitable."""
     if not isawaitable(answer):
         msg = f"{type(model).__name__}.send must be async: `async def send(self, request)`"
         raise InvalidInputError(msg)
 
 
 def _missing(value: object, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The members that it has not, methods that are none included."""
+    """The missing members, including methods that are not callable."""
     return tuple([name for name in names if not _has(value, name)])
 
 
 def _has(value: object, name: str) -> bool:
     if name in _METHODS:
         return callable(getattr(value, name, None))
-    return hasattr(type(value), name) or hasattr(value, name)  # the first asks no property
+    return hasattr(type(value), name) or hasattr(value, name)  # the first runs no property
 
 
 def _client(model: str | Provider, settings: dict[str, Any]) -> OpenedModel:

@@ -13,7 +13,7 @@ _KINDS = {"chat": "chat", "embeddings": "embeddings", "embedding": "embeddings"}
 
 
 class ModelName(msgspec.Struct, frozen=True):
-    """What a model string says."""
+    """A parsed model string."""
 
     provider: str
     chat: str | None = None
@@ -24,18 +24,12 @@ class ModelName(msgspec.Struct, frozen=True):
 
 
 def parse_model(text: str) -> ModelName:
-    """The parts of a model string.
-
-    >>> parse_model("openai?chat=gpt-5&embeddings=text-embedding-3-small").embeddings
-    'text-embedding-3-small'
-    >>> parse_model("openrouter:meta-llama/llama-4").chat
-    'meta-llama/llama-4'
-    """
+    """Parse a model string."""
     expect(text, str, "the name of a model")
     head, question, query = text.partition("?")
     if question and ":" not in head and "/" not in head:
         return _from_query(head, query)
-    # Whichever comes first: a model's own name may hold the other.
+    # Whichever comes first: a model's own name may contain the other.
     colon, slash = head.find(":"), text.find("/")
     ends = [place for place in (colon, slash) if place >= 0]
     if not ends:
@@ -63,6 +57,6 @@ def _provider(name: str) -> str:
 
 
 _FORMS = (
-    "a model is named provider:model, provider/model, provider, or"
+    "name a model as provider:model, provider/model, provider, or"
     " provider?chat=model&embeddings=model"
 )

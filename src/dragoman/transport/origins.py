@@ -1,4 +1,4 @@
-"""Where an answer was made: its dialect says which model, the client which provider."""
+"""Adds the provider to the origin of responses; the dialect only knows the model."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from dragoman.model.responses import Response
 
 
 def made_at(provider: str, response: Response) -> Response:
-    """A response, read just now, whose messages name the provider.
+    """A newly decoded response, with the provider added to its messages' origins.
 
-    Seals are good only where they were made, and several places speak one dialect.
+    Sealed state is only valid where it was made, and several providers share a dialect.
     """
     for choice in response.choices:
-        # Nobody else has it yet: a copy of all of its fields would say the same.
+        # Nobody else has it yet, so it can be changed in place.
         force_setattr(choice.message, "origin", origin_at(provider, choice.message.origin))
     return response
 
 
 def origin_at(provider: str, origin: Origin | None) -> Origin | None:
-    """An origin with the provider in it."""
+    """The origin with the provider."""
     if origin is None or origin.provider is not None:
         return origin
     return Origin(

@@ -1,4 +1,4 @@
-"""What a client can ask a provider besides answers."""
+"""The other endpoints of a client: embeddings, models, token counts and uploads."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from dragoman.wire.embeddings import Embedded, ToEmbed
 
 
 class OtherEndpoints(ABC):
-    """Embeddings, the list of models, counts and uploads, for a client that says how to ask."""
+    """Embeddings, model list, token counts and uploads, for a client that sends the requests."""
 
     _sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     @property
     @abstractmethod
     def _line(self) -> Line:
-        """Where requests go, and how."""
+        """How requests are sent."""
 
     @abstractmethod
     def _asked(self, request: Any, *, stream: bool) -> Request:
-        """The request that is meant."""
+        """The request for the given input."""
 
     @overload
     async def embed(  # type: ignore[overload-overlap]  # one text is no list of its characters
@@ -48,11 +48,11 @@ class OtherEndpoints(ABC):
         self, texts: str | Iterable[str], *, model: str | None = None,
         dimensions: int | None = None, batch: int | None = None, extra: Mapping[str, Any] = EMPTY,
     ) -> Embedding | Embeddings:  # fmt: skip
-        """The embedding of a text; or those of several, in their order.
+        """The embedding of a text; or those of several texts, in order.
 
-        `model` is the client's (`openai?embeddings=text-embedding-3-small`) unless named. A request
-        holds `batch` texts at the most: what the provider takes, unless said. `extra` are further
-        fields, as the provider names them.
+        `model` defaults to the client's (`openai?embeddings=text-embedding-3-small`). Each request
+        contains at most `batch` texts, by default the provider's maximum. `extra` are additional
+        request fields, as the provider names them.
         """
         given = [texts] if isinstance(texts, str) else texts
         found = await embed(
@@ -63,7 +63,7 @@ class OtherEndpoints(ABC):
         return found
 
     async def embed_inputs(self, asked: ToEmbed) -> Embedded:
-        """The embeddings of all that can be asked: token ids, media, tasks; with what is lost."""
+        """The embeddings of any input: token ids, media, tasks; reports losses."""
         return await embed_inputs(self._line.reaching(asked.model), asked)
 
     async def models(self) -> tuple[ModelInfo, ...]:
@@ -73,16 +73,16 @@ class OtherEndpoints(ABC):
     async def count_tokens(
         self, request: Request | Any, *, estimate: Estimator | None = None
     ) -> TokenCount:
-        """The tokens of a prompt: the provider's count, or `estimate`'s where it has none."""
+        """The tokens of a prompt: as counted by the provider, or by `estimate` if it can't."""
         return await count_tokens(self._line, self._asked(request, stream=False), estimate)
 
     async def upload(
         self, source: Source, *, mime: str | None = None, name: str | None = None
     ) -> AnyMedia:
-        """A part that names a file now uploaded: content, a path, or a medium with inline data."""
+        """Upload content, a file path, or media with inline data; returns a part naming it."""
         return await upload(self._line, source, mime=mime, name=name, sleep=self._sleep)
 
-    # --- the same without `await`: in scripts, in notebooks, in threads
+    # --- blocking variants: for scripts, notebooks and threads
 
     @overload
     def embed_sync(  # type: ignore[overload-overlap]  # as above

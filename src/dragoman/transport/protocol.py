@@ -1,4 +1,4 @@
-"""What a transport does: carry a request there and the reply back, byte by byte."""
+"""The transport protocol: sends a request, and returns the reply as bytes."""
 
 from __future__ import annotations
 
@@ -19,68 +19,68 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.value import expect_number
 
 T = TypeVar("T")
-_TOTAL = 1800.0
-SLOWEST_UPLOAD = 50_000
-"""Bytes per second of the slowest upload that timeouts allow for."""
+_DEFAULT_TOTAL = 1800.0
+MIN_UPLOAD_RATE = 50_000
+"""Bytes per second of the slowest upload to expect."""
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """How long to wait, in seconds; None: for ever."""
+    """Timeouts in seconds; None: unlimited."""
 
     connect: float | None = 10.0
-    """For a connection."""
+    """For establishing a connection."""
     first_byte: float | None = 300.0
-    """For the head of the reply, from when the request is on its way."""
+    """For the status and headers of the reply, after the request was sent."""
     between: float | None = 120.0
-    """For the next bytes of a body that has begun."""
+    """Between chunks of a body."""
     attempt: float | None = 900.0
-    """For one attempt at a whole answer. Streams have none: `between` ends those that stall."""
+    """For one attempt at a whole response; not for streams, which `between` limits."""
     total: float | UnsetType | None = UNSET
-    """For everything together, further attempts and the waits between them included; unless it is
-    given, half an hour for whole answers, and none for streams."""
+    """For the whole operation, including retries and the waits between them; by default half an
+    hour for whole responses, and unlimited for streams."""
 
     def __post_init__(self) -> None:
         total = None if self.total is UNSET else self.total
         for seconds in (self.connect, self.first_byte, self.between, self.attempt, total):
             expect_number(seconds, "a timeout")
             if seconds is not None and not seconds > 0:
-                msg = "a timeout is a number of seconds above zero, or None"
+                msg = "a timeout must be a positive number of seconds or None"
                 raise InvalidInputError(msg)
 
     @property
     def answer_total(self) -> float | None:
-        """For everything that it takes to have a whole answer."""
-        return _TOTAL if isinstance(self.total, UnsetType) else self.total
+        """The total for a whole response."""
+        return _DEFAULT_TOTAL if isinstance(self.total, UnsetType) else self.total
 
     @property
     def stream_total(self) -> float | None:
-        """For all of a stream."""
+        """The total for a stream."""
         return None if isinstance(self.total, UnsetType) else self.total
 
     def head(self, body: int) -> float | None:
-        """For a connection, sending a body of that many bytes, and the head of the reply."""
+        """For connecting, sending a body of that many bytes, and receiving status and headers."""
         if self.first_byte is None or self.connect is None:
             return None
-        return self.connect + self.first_byte + body / SLOWEST_UPLOAD
+        return self.connect + self.first_byte + body / MIN_UPLOAD_RATE
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request as it goes over the network."""
+    """An HTTP request."""
 
     url: str
     method: str = "POST"
     headers: Mapping[str, str] = EMPTY
     body: bytes | None = None
     pieces: AsyncIterator[bytes] | None = None
-    """A body that comes in pieces, in place of `body`: it can be sent once."""
+    """A body sent in pieces, instead of `body`: it can be sent only once."""
 
     def __repr__(self) -> str:
         size = 0 if self.body is None else len(self.body)
-        return f"HttpRequest({self.method}, {size} bytes)"  # headers hold keys, bodies content
+        return f"HttpRequest({self.method}, {size} bytes)"  # headers contain keys, bodies content
 
 
 class Reply(Protocol):
-    """A reply that has begun: its head is here, its body comes."""
+    """A reply whose status and headers have arrived, and whose body is arriving."""
 
     @property
     def status(self) -> int:
@@ -89,35 +89,35 @@ class Reply(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers; names are looked up whatever their case."""
+        """The headers; lookup is case-insensitive."""
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes.
+        """The body as it arrives.
 
-        Raises `StreamInterrupted` where it breaks off, and `TimeoutError` where it stalls.
+        Raises `StreamInterrupted` if it breaks off, and `TimeoutError` if it stalls.
         """
         ...
 
     async def close(self) -> None:
-        """Let go of it; if the body has not ended, its connection is closed."""
+        """Close it; if the body has not ended, its connection is closed."""
         ...
 
 
 class Transport(Protocol):
-    """Carries requests. Raises `ConnectError`, `TimeoutError` and `StreamInterrupted`."""
+    """Sends requests. Raises `ConnectError`, `TimeoutError` and `StreamInterrupted`."""
 
     async def open(self, request: HttpRequest, timeouts: Timeouts) -> Reply:
-        """Send a request; returns when the head of the reply is there."""
+        """Send a request; returns when the status and headers have arrived."""
         ...
 
     async def close(self) -> None:
-        """Close all connections. Calling it again does nothing."""
+        """Close all connections. Calling it again has no effect."""
         ...
 
 
 async def read_body(reply: Reply, most: int) -> bytes:
-    """A whole body, of no more than that many bytes."""
+    """Read a whole body of at most that many bytes."""
     pieces: list[bytes] = []
     size = 0
     async for piece in reply.chunks():
@@ -129,15 +129,15 @@ async def read_body(reply: Reply, most: int) -> bytes:
 
 
 def too_much(most: int) -> TransportError:
-    """The error for a server that sends too much."""
-    msg = f"the server sent more than {most:,} bytes; raise the client's max_bytes to allow it"
+    """The error for a body that is too large."""
+    msg = f"the response exceeds {most:,} bytes; raise max_bytes of the client to allow it"
     return TransportError(msg, sent=True)
 
 
 async def within(
-    seconds: float | None, work: Coroutine[Any, Any, T], why: str = "the total that is allowed"
+    seconds: float | None, work: Coroutine[Any, Any, T], why: str = "the total limit"
 ) -> T:
-    """What the work returns, if it takes no longer than that."""
+    """The result of the work, if it doesn't take longer than that."""
     if seconds is None:
         return await work
     timer = asyncio.timeout(seconds)
@@ -145,7 +145,7 @@ async def within(
         async with timer:
             return await work
     except builtins.TimeoutError:
-        if not timer.expired():  # the work's own
+        if not timer.expired():  # the work's own timeout
             raise
-    msg = f"the answer was not complete after {seconds:g} seconds, {why}"
+    msg = f"the response was not complete after {seconds:g} seconds, {why}"
     raise TimeoutError(msg)

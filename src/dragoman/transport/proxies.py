@@ -1,4 +1,4 @@
-"""Which proxy an address goes through, by the environment, as other programs have it."""
+"""Finds the proxy for a URL from the environment, as other programs do."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dragoman.errors import ConfigError
 
 
 def proxy_for(url: str) -> str | None:
-    """The proxy for an address (`HTTPS_PROXY`, `ALL_PROXY` …); None: straight there.
+    """The proxy for a URL (`HTTPS_PROXY`, `ALL_PROXY` …); None: a direct connection.
 
-    This machine itself is never asked for through a proxy, as in Go and browsers: models that run
-    here would not be found.
+    Addresses on this machine never use a proxy, as in Go and browsers: the proxy could not reach
+    models that run here.
     """
     proxies = getproxies()
     if not proxies:
@@ -40,6 +40,6 @@ def _usable(proxy: str) -> str:
     if not named:
         return f"http://{proxy}"
     if scheme.lower() not in {"http", "https"}:
-        msg = "the environment names a proxy that is neither http:// nor https://"
+        msg = "the proxy in the environment must start with http:// or https://"
         raise ConfigError(msg)
     return proxy

@@ -1,4 +1,4 @@
-"""How many requests go to a provider at once, and in a minute."""
+"""Client-side rate limits: concurrent requests, and requests per minute."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _MINUTE = 60.0
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider is spared. None: nothing."""
+    """Rate limits for a provider. None: unlimited."""
 
     concurrent: int | None = None
-    """Requests under way at once."""
+    """Maximum concurrent requests."""
     per_minute: int | None = None
-    """Requests begun within any minute."""
+    """Maximum requests started within any minute."""
 
     def __post_init__(self) -> None:
         for number in (self.concurrent, self.per_minute):
             if number is not None and (type(number) is not int or number < 1):
-                msg = "a limit is a number of requests, one at least"
+                msg = "a limit must be a positive integer"
                 raise InvalidInputError(msg)
 
 
@@ -35,7 +35,7 @@ NO_LIMITS = Limits()
 
 
 class Gate:
-    """One provider's limits, on one event loop."""
+    """Enforces one provider's limits on one event loop."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Gate:
         self._clock, self._sleep = clock, sleep
 
     async def enter(self) -> None:
-        """Wait until one more request may be made; whoever is cancelled here takes no place."""
+        """Wait until another request may be sent; a cancelled waiter takes no slot."""
         if self._places is not None:
             await self._places.acquire()
         try:
@@ -62,7 +62,7 @@ class Gate:
             raise
 
     def leave(self) -> None:
-        """The request is over."""
+        """The request has ended."""
         if self._places is not None:
             self._places.release()
 
@@ -78,7 +78,7 @@ class Gate:
 
 
 class GatedReply:
-    """A reply that keeps its place behind a gate until it is closed."""
+    """A reply that holds its slot until it is closed."""
 
     def __init__(self, reply: Reply, gate: Gate) -> None:
         self._reply = reply
@@ -95,11 +95,11 @@ class GatedReply:
         return self._reply.headers
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes."""
+        """The body as it arrives."""
         return self._reply.chunks()
 
     async def close(self) -> None:
-        """Let go of it, and of the place."""
+        """Close it, and free the slot."""
         try:
             await self._reply.close()
         finally:
@@ -111,7 +111,7 @@ class GatedReply:
             gate.leave()
 
     def __del__(self) -> None:
-        self._leave()  # somebody left a stream half way
+        self._leave()  # the stream was dropped before its end
 
 
 _Gates = dict[tuple[str, Limits], Gate]
@@ -119,7 +119,7 @@ _gates: WeakKeyDictionary[asyncio.AbstractEventLoop, _Gates] = WeakKeyDictionary
 
 
 def gate_for(provider: str, limits: Limits) -> Gate | None:
-    """What to pass before a request: all clients of a provider with these limits share it."""
+    """The gate to pass before a request: all clients of a provider with these limits share it."""
     if limits == NO_LIMITS:
         return None
     loop = asyncio.get_running_loop()
@@ -134,6 +134,6 @@ def gate_for(provider: str, limits: Limits) -> Gate | None:
 
 
 def _forget_ended_loops() -> None:
-    # A gate that somebody waited at knows its loop, and so keeps it in the dictionary.
+    # A gate that was waited at refers to its loop, and so keeps it in the dictionary.
     for loop in [loop for loop in list(_gates) if loop.is_closed()]:
         _gates.pop(loop, None)

@@ -1,4 +1,4 @@
-"""Recorded traffic as a file, a line of JSON for each exchange.
+"""The file format of recorded traffic: one JSON line per exchange.
 
 The first line is `{"dragoman_recording": 1}`: the version of the format. Every other line is
 
@@ -8,10 +8,10 @@ The first line is `{"dragoman_recording": 1}`: the version of the format. Every 
  "reply": {"status": 200, "headers": {…}, "chunks": ["data: …", "data: …"], "end": "complete"}}
 ```
 
-`number` is the order in which the requests were made; lines are in the order in which the replies
-ended. `place` is the address without host and secrets. Bodies and chunks are as they were, a chunk
-for each piece that the network gave; what is no UTF-8 is `{"base64": "…"}`. `end` is `complete`,
-`broken` where the connection broke off, or `left` where the reader went before it was over.
+`number` is the order in which the requests were sent; lines are in the order in which the replies
+ended. `place` is the URL without host and secrets. Bodies and chunks are unchanged, with a chunk
+for each piece received from the network; data that is not UTF-8 is `{"base64": "…"}`. `end` is
+`complete`, `broken` if the connection was lost, or `left` if the reader stopped early.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ VERSION = 1
 
 
 class Base64(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Bytes that are no text."""
+    """Bytes that are not UTF-8 text."""
 
     base64: str
 
@@ -44,7 +44,7 @@ Bytes = str | Base64
 
 
 class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked."""
+    """A recorded request."""
 
     method: str
     place: str
@@ -53,7 +53,7 @@ class RecordedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordedReply(msgspec.Struct, frozen=True, kw_only=True):
-    """What came back."""
+    """A recorded reply."""
 
     status: int
     headers: Mapping[str, str] = EMPTY
@@ -81,7 +81,7 @@ _LINE = msgspec.json.Decoder(Exchange)
 
 
 def pack(raw: bytes) -> Bytes:
-    """Bytes as they are written."""
+    """Bytes in their recorded form."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -89,13 +89,13 @@ def pack(raw: bytes) -> Bytes:
 
 
 def unpack(packed: Bytes) -> bytes:
-    """Bytes as they were."""
+    """The original bytes."""
     if isinstance(packed, str):
         return packed.encode("utf-8", "surrogatepass")
     try:
         return b64decode(packed.base64, validate=True)
     except (binascii.Error, ValueError):
-        problem = "a recording holds base64 that is none"
+        problem = "a recording contains invalid base64"
     raise ConfigError(problem)
 
 
@@ -103,7 +103,7 @@ def unpack(packed: Bytes) -> bytes:
 
 
 def read_recording(path: Path) -> list[Exchange]:
-    """The exchanges in a file, in the order in which they were begun."""
+    """The exchanges in a file, in the order in which they were started."""
     lines = _lines(path)
     if lines:
         _check_version(lines[0], path)
@@ -115,11 +115,11 @@ def _lines(path: Path) -> list[bytes]:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        problem = error.strerror or "the file system refused"
+        problem = error.strerror or "file system error"
     except ValueError:
-        problem = "no file can have such a name"
+        problem = "invalid file name"
     else:
-        return raw.split(b"\n")[:-1]  # what has no end was being written when the lights went out
+        return raw.split(b"\n")[:-1]  # the process died while writing an incomplete last line
     msg = f"the recording can't be read: {problem}"
     raise ConfigError(msg)
 
@@ -131,7 +131,7 @@ def _check_version(line: bytes, path: Path) -> None:
         version = None
     if version == VERSION:
         return
-    what = "is no recording" if version is None else f"is of version {version}, not {VERSION}"
+    what = "is not a recording" if version is None else f"has version {version}, not {VERSION}"
     msg = f"{path.name} {what}"
     raise ConfigError(msg)
 
@@ -149,7 +149,7 @@ def _exchange(line: bytes, number: int, path: Path) -> Exchange:
 
 
 def append_exchange(path: Path, exchange: Exchange, *, anew: bool = False) -> None:
-    """Write an exchange behind the others, or in place of them all; wholly, or not at all."""
+    """Append an exchange, or replace all of them; completely or not at all."""
     line = dumps(exchange) + b"\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -158,7 +158,7 @@ def append_exchange(path: Path, exchange: Exchange, *, anew: bool = False) -> No
         else:
             _append(path, line)
     except OSError as error:
-        problem = error.strerror or "the disk refuses"
+        problem = error.strerror or "disk error"
     else:
         return
     msg = f"the recording {path.name} can't be written: {problem}"
@@ -190,12 +190,12 @@ def _append(path: Path, line: bytes) -> None:
             while content:
                 content = content[file.write(content) :]
         except BaseException:
-            file.truncate(kept)  # the disk is full: half a line helps nobody
+            file.truncate(kept)  # the disk is full: remove the partial line
             raise
 
 
 def _whole_lines(path: Path) -> int:
-    """How many bytes of a file are whole lines: a process may have died while it was writing."""
+    """The bytes of a file's complete lines: a process may have died while writing."""
     with path.open("rb") as file:
         size = end = file.seek(0, os.SEEK_END)
         while end:
@@ -210,7 +210,7 @@ def _whole_lines(path: Path) -> int:
 
 @contextmanager
 def _alone(handle: int) -> Generator[None]:
-    """Without other processes, where the system has a way to say so."""
+    """Hold an exclusive lock among processes, where the system supports it."""
     try:
         import fcntl
     except ImportError:  # Windows

@@ -1,7 +1,4 @@
-"""A provider that can't verify reasoning it is said to have made (W27), or has not kept it (W25).
-
-It is asked once more, without it.
-"""
+"""Retries without reasoning that the provider can't verify (W27) or has not stored (W25)."""
 
 from __future__ import annotations
 
@@ -16,21 +13,21 @@ _NOT_FOUND = 404
 
 
 def verified(request: Request, error: ProviderError) -> Request:
-    """What to send after an error: the same, or without reasoning that the provider refused."""
+    """The request to send after an error: unchanged, or without the rejected reasoning."""
     return without_sealed_thinking(request) if is_unverified(error) else request
 
 
 def is_unverified(error: ProviderError) -> bool:
-    """Whether the provider refused a request for reasoning that it can't verify, or can't find.
+    """Whether the provider rejected reasoning that it can't verify or find.
 
-    OpenAI keeps nothing for some of its customers, whatever they ask for: W25's 404 tells them.
+    OpenAI stores nothing for some customers, whatever they request: W25's 404.
     """
     is_lost = error.status == _NOT_FOUND and error.param == "input"
     return error.code in _CODES or (is_lost and isinstance(error, InvalidRequest))
 
 
 def without_sealed_thinking(request: Request) -> Request:
-    """The request without what models thought, and its seals; the same where there is none."""
+    """The request without thinking and its signatures; unchanged if it has none."""
     messages = tuple([_spoken(message) for message in request.messages])
     is_same = all(new is old for new, old in zip(messages, request.messages, strict=True))
     return request if is_same else request.replace(messages=messages)
@@ -44,7 +41,7 @@ def _spoken(message: Message) -> Message:
 
 
 def _unsealed(part: AnyPart) -> AnyPart:
-    # What thinking led to is tied to it by ids: it goes as something fresh (W24). Gemini seals
+    # The results of thinking refer to it by ids, so they are sent as new items (W24). Gemini signs
     # the parts themselves (W86).
     changes = {name: None for name in ("item_id", "signature") if getattr(part, name)}
     return part.replace_unchecked(**changes) if changes else part

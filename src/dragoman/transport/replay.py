@@ -1,4 +1,4 @@
-"""Recorded traffic in place of the network, for tests that must not need one."""
+"""Replays recorded traffic instead of using the network, for tests."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from dragoman.transport.scrubbing import (
 
 Mode = Literal["replay", "record", "auto"]
 _MODES = ("replay", "record", "auto")
-_SHOWN = 5
+_MAX_SHOWN = 5
 
 
 class ReplayTransport:
-    """Plays a recording, or makes one.
+    """Replays a recording, or makes one.
 
     ```python
     client = Client("openai:gpt-4o", transport=ReplayTransport("tests/chat.jsonl"))
     ```
 
-    `mode` is `replay` (never asks the network; a request that is not in the file raises
-    `NotRecorded`), `record` (always asks, and writes the file anew) or `auto` (asks for what is not
-    in the file, and adds it). Requests are the same if method, address (without its host) and JSON
-    body are; `ignore` names paths of the body that don't count, such as `messages[*].id`. The same
-    request sent again is answered by the next recording of it.
+    `mode` is `replay` (never uses the network; a request that is not in the file raises
+    `NotRecorded`), `record` (always uses the network, and rewrites the file) or `auto` (uses the
+    network for requests that are not in the file, and appends them). Requests match if method, URL
+    (without host) and JSON body are equal; `ignore` lists paths in the body that are ignored, such
+    as `messages[*].id`. A repeated request gets the next recording of it.
 
-    Keys and cookies are not recorded, bodies are, as they are. `secrets` are names of further
-    headers, or fields of the query, to keep out of the file.
+    Keys and cookies are not recorded; bodies are, unchanged. `secrets` names further headers or
+    query parameters to keep out of the file.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ReplayTransport:
         secrets: Iterable[str] = (),
     ) -> None:
         if mode not in _MODES:
-            msg = f"the mode of a replay is one of {', '.join(_MODES)}"
+            msg = f"mode must be one of {', '.join(_MODES)}"
             raise InvalidInputError(msg)
         self._path, self._mode = Path(path), mode
         self._inner, self._owns_inner = transport, transport is None
@@ -89,24 +89,24 @@ class ReplayTransport:
 
     @property
     def unplayed(self) -> int:
-        """How many recordings nobody has asked for yet."""
+        """The number of recordings not replayed yet."""
         with self._lock:
             return sum(map(len, self._waiting.values()))
 
     async def open(self, request: HttpRequest, timeouts: Timeouts) -> Reply:
-        """The recorded reply to a request; or, if that is wanted, the network's."""
+        """The recorded reply to a request; or the network's, depending on the mode."""
         place = place_of(request.url, self._secrets)
         what = asked(request.method, place, request.body, self._ignored)
         found = self._next(what)
         if found is not None:
-            await asyncio.sleep(0)  # as the network would, it lets others have a turn
+            await asyncio.sleep(0)  # lets other tasks run, as the network would
             return _Played(found.reply)
         if self._mode == "replay":
             raise self._unknown(what)
         return await self._recorded(request, timeouts, place)
 
     async def close(self) -> None:
-        """Close what was opened; a transport that was handed in stays as it is."""
+        """Close what was opened; a transport that was passed in stays open."""
         if self._inner is not None and self._owns_inner:
             await self._inner.close()
 
@@ -118,15 +118,15 @@ class ReplayTransport:
     def _unknown(self, what: Asked) -> NotRecorded:
         times = sum(other.key == what.key for _, other in self._known)
         if times:
-            return NotRecorded(f"{self._path.name} has this request {times} times, not once more")
+            return NotRecorded(f"{self._path.name} has this request only {times} times")
         file = f"{self._path.name} has no such request"
         if not self._known:
-            return NotRecorded(f"{file}, nor any other; make it with mode='record'")
+            return NotRecorded(f"{file}, and no others; record it with mode='record'")
         found = [(differences(what, other), exchange.number) for exchange, other in self._known]
         paths, number = min(found, key=lambda pair: _distance(pair[0]))
-        more = f" and {len(paths) - _SHOWN} others" if len(paths) > _SHOWN else ""
-        said = f"{', '.join(paths[:_SHOWN])}{more}"
-        msg = f"{file}; the nearest is number {number}, which differs at {said}"
+        more = f" and {len(paths) - _MAX_SHOWN} others" if len(paths) > _MAX_SHOWN else ""
+        said = f"{', '.join(paths[:_MAX_SHOWN])}{more}"
+        msg = f"{file}; the closest is number {number}, which differs at {said}"
         return NotRecorded(msg, paths=paths)
 
     # --- recording
@@ -158,7 +158,7 @@ class ReplayTransport:
 
 
 def _distance(paths: list[str]) -> int:
-    """How far away a recording is: another address is further than anything in the body."""
+    """How different a recording is: another URL counts more than anything in the body."""
     return sum(1 if path.startswith("$") else 1000 for path in paths)
 
 
@@ -178,10 +178,10 @@ class _Played:
             yield unpack(chunk)
             await asyncio.sleep(0)
         if self._reply.end == "broken":
-            msg = "the connection broke off here when this was recorded"
+            msg = "the connection was lost here when this was recorded"
             raise StreamInterrupted(msg)
         if self._reply.end == "left":
-            msg = "the recording ends here: its reader left"
+            msg = "the recording ends here, because its reader stopped"
             raise StreamInterrupted(msg)
 
     async def close(self) -> None:
@@ -189,7 +189,7 @@ class _Played:
 
 
 class _Listening:
-    """A reply that is written down while it is read."""
+    """A reply that is recorded while it is read."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ class _Listening:
 
 
 class _Headers(Mapping[str, str]):
-    """Headers of a reply that did not come over the network, found whatever their case.
+    """Case-insensitive headers of a replayed reply.
 
     >>> _Headers({"Retry-After": "1"})["retry-after"]
     '1'

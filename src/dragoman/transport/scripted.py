@@ -1,4 +1,4 @@
-"""A model that plays a script: for tests and demonstrations."""
+"""`ScriptedModel`: plays a script, for tests and demonstrations."""
 
 from __future__ import annotations
 
@@ -27,41 +27,41 @@ from dragoman.transport.synthetic_answers import PlayedStream, estimated_usage, 
 _EVENTS = Event.__args__
 
 Step = Any
-"""An answer: a text, a `Message` or what makes one, a `Response`; an exception; a list of events,
-with an exception where the stream breaks off; or a function of the request that returns any of
-these (it may be a coroutine function)."""
+"""An answer: a text, a `Message` or its input forms, a `Response`; an exception; a list of events,
+ending with an exception if the stream is to break off; or a plain or async function of the request
+that returns any of these."""
 
 
 class ScriptedModel(BlockingTwins):
-    """Answers requests from a script, in order, and keeps what it was asked in `requests`.
+    """Answers requests from a script, in order, and records them in `requests`.
 
     ```python
     model = ScriptedModel(["Hello!", RateLimited("later"), lambda request: request.messages[-1]])
     ```
 
     A step is an answer (a text, a `Message`, tool calls, a `Response`), an exception to raise, a
-    list of events with perhaps an exception where the stream breaks off, or a function of the
-    request, plain or async, that returns one of those. When the script is over, a further request
-    is an `InvalidInputError`; with `repeat` it begins anew. Usage that a step does not tell is
-    estimated, and says so in its extras.
+    list of events (with an exception where the stream breaks off), or a plain or async function of
+    the request that returns one of those. After the last step, another request raises
+    `InvalidInputError`; with `repeat`, the script starts again. Usage that a step doesn't include
+    is estimated, and marked as such in its extras.
     """
 
     def __init__(
         self, script: Iterable[Step] = (), *, name: str = "scripted:", repeat: bool = False
     ) -> None:
         if isinstance(script, (str, bytes)):
-            msg = "a script is a list of answers; for a single one write [answer]"
+            msg = "a script must be a list of answers; for a single one write [answer]"
             raise InvalidInputError(msg)
         self._script = tuple(script)
         self._left = deque(self._script)
         self._name = name
         self._repeat = repeat
         self.requests: list[Request] = []
-        """What it was asked, in order."""
+        """The received requests, in order."""
 
     @classmethod
     def from_file(cls, path: str | Path, *, repeat: bool = False) -> Self:
-        """Plays a JSON file: a list of texts, and of messages as dicts."""
+        """A model that plays a JSON file: a list of texts, and of messages as dicts."""
         problem = "can't be read"
         try:
             script = loads(Path(path).expanduser().read_bytes())
@@ -70,9 +70,9 @@ class ScriptedModel(BlockingTwins):
             problem = "is not a JSON list of answers"
         except InvalidInputError:
             problem = "is not JSON"
-        except (OSError, ValueError):  # ValueError: a name that no file can have
+        except (OSError, ValueError):  # ValueError: an invalid file name
             pass
-        msg = f"the script {problem}; name a file of JSON, or give script="
+        msg = f"the script {problem}; name a JSON file, or pass script="
         raise ConfigError(msg)
 
     @property
@@ -82,7 +82,7 @@ class ScriptedModel(BlockingTwins):
 
     @property
     def remaining(self) -> int:
-        """How many steps are left."""
+        """The number of steps left."""
         return len(self._left)
 
     def __repr__(self) -> str:
@@ -109,7 +109,7 @@ class ScriptedModel(BlockingTwins):
         return heard.response
 
     def stream(self, request: Request | Any) -> PlayedStream:
-        """The next answer, word by word; the step is taken when somebody listens."""
+        """The next answer as a stream, word by word; the step is taken when iteration starts."""
         asked = request_of(request, "scripted", stream=True)
 
         async def source(heard: MessageAccumulator) -> AsyncIterator[Event]:
@@ -121,13 +121,13 @@ class ScriptedModel(BlockingTwins):
         return PlayedStream(source, partial(ModelCall.of, asked, "scripted"))
 
     async def _next(self, request: Request) -> Step:
-        """What the script says to a request; raises what it says to raise."""
+        """The script's next step; raises if it is an exception."""
         self.requests.append(request)
         if not self._left and self._repeat:
             self._left.extend(self._script)
         if not self._left:
             count = len(self._script)
-            msg = f"the script is over: it has {count} steps, and this is request {count + 1}"
+            msg = f"the script has ended: it has {count} steps, and this is request {count + 1}"
             raise InvalidInputError(msg)
         step = self._left.popleft()
         if _is_function(step):

@@ -1,4 +1,4 @@
-"""One attempt at a streamed answer: the events in a reply's body, and why there are no more."""
+"""One attempt at a stream: the events in a reply's body, and how it ended."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from dragoman.transport.protocol import Reply, too_much
 from dragoman.wire.context import Context
 from dragoman.wire.dialect import Dialect
 
-_MOST_KEPT = 1024 * 1024
-_PASSING = (StreamInterrupted, TimeoutError)
-_SPEAKS = (PartStart, PartDelta, ToolCallDelta)
+_MAX_BUFFERED = 1024 * 1024
+_INTERRUPTIONS = (StreamInterrupted, TimeoutError)
+_CONTENT_EVENTS = (PartStart, PartDelta, ToolCallDelta)
 
 
 class Incoming:
-    """The events of one reply. Once `is_over`, `failure` tells what went wrong, if anything."""
+    """The events of one reply. Once `is_over`, `failure` is the error, if any."""
 
     def __init__(
         self, reply: Reply, dialect: Dialect, context: Context, *, provider: str, most: int
@@ -44,26 +44,26 @@ class Incoming:
         self._most = most
         self._size = 0
         self._has_begun = False
-        self._kept: list[bytes] = []  # until then: it may be something else than a stream
+        self._kept: list[bytes] = []  # kept until it is known to be a stream
         self._whole: Response | None = None
 
     @property
     def response(self) -> Response:
-        """What has arrived so far."""
+        """The response so far."""
         return made_at(self._provider, self._whole or self._decoder.response)
 
     @property
     def is_complete(self) -> bool:
-        """Whether the provider said that it is done."""
+        """Whether the provider has marked the response as complete."""
         return self._whole is not None or self._decoder.is_complete
 
     async def close(self) -> None:
-        """Stop listening."""
+        """Stop reading."""
         self.is_over = True
         await self._reply.close()
         aclose = getattr(self._pieces, "aclose", None)
-        if aclose is not None:  # a generator, of somebody else's transport
-            with suppress(RuntimeError):  # another task is waiting at it
+        if aclose is not None:  # a generator, of a custom transport
+            with suppress(RuntimeError):  # another task is waiting for it
                 await aclose()
 
     async def read(self) -> list[Event]:
@@ -89,13 +89,13 @@ class Incoming:
         except WireError as error:
             failure = error
         else:
-            if not self._has_begun and not events and self._size <= _MOST_KEPT:
+            if not self._has_begun and not events and self._size <= _MAX_BUFFERED:
                 self._kept.append(piece)
             return self._checked(events)
         return self._broken(failure)
 
     def _checked(self, events: list[Event]) -> list[Event]:
-        """The events to hand out: all of them, unless they are but a refusal."""
+        """The events to pass on: all of them, unless they are only an error."""
         for place, event in enumerate(events):
             if type(event) is StreamError:
                 return self._refused(event, events)
@@ -105,7 +105,7 @@ class Incoming:
             self._has_begun = True
         return events
 
-    # --- ends
+    # --- endings
 
     def _ended(self) -> list[Event]:
         self.is_over = True
@@ -114,13 +114,13 @@ class Incoming:
             return self._read_whole(b"".join(self._kept))
         events = self._checked(events)
         if self.failure is None and not self._decoder.is_complete:
-            self._interrupt("the stream ended before the answer was complete")
+            self._interrupt("the stream ended before the response was complete")
         return events
 
     def _read_whole(self, body: bytes) -> list[Event]:
-        """A plain answer, of a server that does not stream; or an error, or no answer at all."""
+        """A plain response from a server that doesn't stream; or an error, or nothing."""
         if not body.strip() or body.lstrip()[:1] == b":":
-            self._interrupt("the stream ended before it began")
+            self._interrupt("the stream was empty")
             return []
         try:
             self._whole = read_answer(self._dialect, body, self._context, self._reply.headers)
@@ -130,13 +130,13 @@ class Incoming:
         return self._checked(list(events_of(self._whole)))
 
     def _broken(self, error: DragomanError) -> list[Event]:
-        """It broke off; if the provider had said that it was done, nothing is missing."""
+        """The connection was lost; if the response was already complete, that doesn't matter."""
         self.is_over = True
         events: list[Event] = []
-        if isinstance(error, _PASSING):
+        if isinstance(error, _INTERRUPTIONS):
             events = self._checked(self._decoder.close())
         elif not self._has_begun and not self._decoder.response.choices:
-            self.failure = error  # it never was a stream
+            self.failure = error  # it was never a stream
         if self.failure is None and not self._decoder.is_complete:
             self._interrupt(_reason(error))
         return events
@@ -145,14 +145,14 @@ class Incoming:
         self.failure = StreamInterrupted(text, partial=self.response)
 
     def _refused(self, event: StreamError, events: list[Event]) -> list[Event]:
-        """The provider reports an error: before the answer it is one like any other."""
+        """The provider reports an error; before the first event it is like any other."""
         self.is_over = True
         fields = {"code": event.code, "message": event.message}
         told = event.extras.get(self._dialect.name, EMPTY)
         if "failed_generation" in told:  # W112
             fields["failed_generation"] = told["failed_generation"]
         error = self._dialect.decode_error(event.status, {"error": fields}, self._reply.headers)
-        if not self._has_begun and not any(isinstance(each, _SPEAKS) for each in events):
+        if not self._has_begun and not any(isinstance(each, _CONTENT_EVENTS) for each in events):
             self.failure = error
             return []
         self.failure = StreamInterrupted(
@@ -163,12 +163,12 @@ class Incoming:
 
 
 def _reason(error: DragomanError) -> str:
-    """The text without whom it was about: that is added once, at the end."""
+    """The text without the provider and model, which are added once, at the end."""
     return error.reason if isinstance(error, (TransportError, ProviderError)) else str(error)
 
 
 def _failed(heard: Response, failed: Response | None) -> Response:
-    """What has arrived, with what the model wrote that the provider did not pass on (W112)."""
+    """The response so far, with the output that the provider did not pass on (W112)."""
     if failed is None or not failed.choices:
         return heard
     if not heard.choices:

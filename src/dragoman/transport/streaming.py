@@ -1,4 +1,4 @@
-"""A streamed answer: its events as they come, and what they add up to."""
+"""`ResponseStream`: the events of a streamed response, with retries."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from dragoman.transport.stream_attempt import Incoming
 
 
 class Source(NamedTuple):
-    """Where streams come from, and what to do about those that fail."""
+    """Where streams come from, and how failures are handled."""
 
     locate: Callable[[DragomanError, str | None], None]
-    """Tells an error who was asked."""
+    """Adds provider, host and model to an error."""
     open: Callable[[Request], Awaitable[Incoming]]
     """Makes one attempt."""
     retries: Retries
     total: float | None
-    """Seconds for all of a stream."""
+    """Maximum seconds for a whole stream."""
     sleep: Callable[[float], Awaitable[None]]
     trace: Callable[[Request], ModelCall | None]
-    """The span of a request; None where nobody traces."""
+    """The span of a request; None without tracing."""
     cost: Callable[[Response], Decimal | None]
 
 
 class ResponseStream:
-    """An answer that is coming in. Go through it once; `response` is what has arrived so far.
+    """A response stream, usable once; `response` is the response so far.
 
-    Leaving it early closes the connection at once. A stream that breaks off raises
+    Leaving it early closes the connection at once. If the stream breaks off, it raises
     `StreamInterrupted`, whose `partial` is the response so far.
     """
 
@@ -48,7 +48,7 @@ class ResponseStream:
         self._request = request
         self._ready: deque[Event] = deque()
         self._incoming: Incoming | None = None
-        self._live: Incoming | None = None  # the same, until its failure has been looked at
+        self._live: Incoming | None = None  # the same, until its failure has been handled
         self._attempts = 0
         self._deadline: float | None = None
         self._call: ModelCall | None = None
@@ -56,17 +56,17 @@ class ResponseStream:
 
     @property
     def response(self) -> Response:
-        """What has arrived so far."""
+        """The response so far."""
         return Response() if self._incoming is None else self._incoming.response
 
     @property
     def is_complete(self) -> bool:
-        """Whether the provider said that it is done."""
+        """Whether the provider has marked the response as complete."""
         return self._incoming is not None and self._incoming.is_complete
 
     @property
     def has_started(self) -> bool:
-        """Whether a request was made."""
+        """Whether a request was sent."""
         return self._attempts > 0
 
     @property
@@ -84,7 +84,7 @@ class ResponseStream:
         await self.close()
 
     async def close(self) -> None:
-        """Stop listening; the connection is closed. Calling it again does nothing."""
+        """Stop reading; the connection is closed. Calling it again has no effect."""
         self._is_taken = self._is_over = True
         self._ready.clear()
         if self._call is not None:
@@ -95,8 +95,8 @@ class ResponseStream:
     aclose = close  # for `contextlib.aclosing`
 
     async def collect(self) -> Response:
-        """The whole response, when it is there."""
-        aiter(self)  # whoever goes through it already is not disturbed
+        """Read to the end, and return the whole response."""
+        aiter(self)  # raises if it is already being iterated
         async with self:
             while await self.batch():
                 pass
@@ -104,13 +104,13 @@ class ResponseStream:
 
     def __aiter__(self) -> Self:
         if self._is_taken:
-            msg = "a stream can be gone through once; `response` has what arrived"
+            msg = "a stream can be iterated only once; `response` has what arrived"
             raise InvalidInputError(msg)
         self._is_taken = True
         return self
 
     async def batch(self) -> list[Event]:
-        """The next event, and those that came with it; none when all have been."""
+        """The next event and those that came with it; empty at the end."""
         while not self._ready and not self._is_over:
             await self._advance()
         events = list(self._ready)
@@ -118,8 +118,8 @@ class ResponseStream:
         return events
 
     async def __anext__(self) -> Event:
-        # A class, not generators within generators: most events are here already, and a stream
-        # that is dropped half way leaves nothing that a loop would have to finish.
+        # A class, not nested generators: most events are already here, and a dropped stream leaves
+        # nothing for the loop to finalise.
         ready = self._ready
         while not ready:
             if self._is_over:
@@ -127,18 +127,18 @@ class ResponseStream:
             await self._advance()
         return ready.popleft()
 
-    # --- one step: read a piece, open a connection, or see what to do about a failure
+    # --- one step: read a chunk, open a connection, or handle a failure
 
     async def _advance(self) -> None:
         if self._is_waiting:
-            msg = "a stream has one reader, and another one is waiting for its next event"
+            msg = "a stream can have only one reader, and another task is reading it"
             raise InvalidInputError(msg)
         self._is_waiting = True
         try:
             live = self._live
             if live is None or live.is_over or self._source.total is not None:
                 await within(self._left(), self._step())
-            else:  # nearly always, and by few coroutines: each of them costs, for every piece
+            else:  # nearly always, with few coroutines: each one costs time for every chunk
                 self._take(await live.read())
         except BaseException as error:
             if self._call is not None:
@@ -151,7 +151,7 @@ class ResponseStream:
             self._is_waiting = False
 
     def _left(self) -> float | None:
-        """Seconds until everything has to be there."""
+        """Seconds left of the total."""
         total = self._source.total
         if total is None:
             return None
@@ -193,7 +193,7 @@ class ResponseStream:
     async def _open(self) -> None:
         self._attempts += 1
         incoming = await self._opened()
-        if self._is_over:  # another task closed it in the meantime
+        if self._is_over:  # another task closed it meanwhile
             await incoming.close()
         else:
             self._live = self._incoming = incoming
@@ -207,7 +207,7 @@ class ResponseStream:
             return await self._source.open(self._request)
 
     async def _recover(self, error: DragomanError) -> None:
-        """Wait before another attempt; raises where there is none."""
+        """Wait before another attempt; raises if there is none."""
         if isinstance(error, ProviderError):
             plain = self._request if self._has_begun else verified(self._request, error)
             if plain is not self._request:

@@ -1,4 +1,4 @@
-"""Answers that are made here: how they are told, and streams of them."""
+"""Responses made locally, and streams of them."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Source = Callable[[MessageAccumulator], AsyncIterator[Event]]
 
 
 def request_of(request: Request | Any, model: str, *, stream: bool) -> Request:
-    """What a model is asked, from whatever people have at hand."""
+    """The request for whatever input was given."""
     asked = read_request(request)
     return asked.replace(model=asked.model or model, stream=stream)
 
 
 def words(text: str) -> list[str]:
-    """A text in pieces that add up to it, each with the space before it.
+    """Split a text into words, each with the whitespace before it.
 
     >>> words("Two  words. ")
     ['Two', '  words.', ' ']
@@ -42,7 +42,7 @@ def words(text: str) -> list[str]:
 
 
 def estimated_usage(request: Request, answer: Message) -> Usage:
-    """About what it would have cost, a word a token; its extras say that nobody counted."""
+    """Estimated usage, one token per word; marked as estimated in its extras."""
     told = [part.text for part in request.system if isinstance(part, Text)]
     told += [m.text for m in request.messages]
     told += [result.text for m in request.messages for result in m.tool_results]
@@ -60,7 +60,7 @@ def _length(text: str) -> int:
 
 
 def spoken(response: Response) -> Iterator[Event]:
-    """The events of a response that is told word by word."""
+    """The events of a response, streamed word by word."""
     for event in events_of(response):
         if not isinstance(event, PartStart):
             yield event
@@ -81,10 +81,10 @@ def _begun(event: PartStart) -> tuple[PartStart, list[str]]:
 
 
 class PlayedStream:
-    """A stream of events from anywhere, with the manners of one that comes over a network.
+    """A stream of events from any source, with the interface of a network stream.
 
-    `source` gets the accumulator that the events go into, and is called when somebody listens.
-    `trace` begins the span that they belong to.
+    `source` gets the accumulator of the events, and is called when iteration starts. `trace` starts
+    the span.
     """
 
     def __init__(
@@ -97,17 +97,17 @@ class PlayedStream:
 
     @property
     def response(self) -> Response:
-        """What has arrived so far."""
+        """The response so far."""
         return self._heard.response
 
     @property
     def is_complete(self) -> bool:
-        """Whether the model said that it is done."""
+        """Whether the model has marked the response as complete."""
         return self._heard.is_complete
 
     @property
     def has_started(self) -> bool:
-        """Whether somebody listens, or did."""
+        """Whether iteration has started."""
         return self._events is not None
 
     @property
@@ -116,7 +116,7 @@ class PlayedStream:
         return self._is_closed
 
     async def batch(self) -> list[Event]:
-        """The next event; none when all have been."""
+        """The next event; empty at the end."""
         events = self._events or aiter(self)
         try:
             return [await anext(events)]
@@ -133,16 +133,16 @@ class PlayedStream:
         await self.close()
 
     async def close(self) -> None:
-        """Stop listening. Calling it again does nothing."""
+        """Stop reading. Calling it again has no effect."""
         self._is_closed = True
         if self._events is not None:
-            with suppress(RuntimeError):  # another task is waiting at it
+            with suppress(RuntimeError):  # another task is waiting for it
                 await self._events.aclose()
 
     aclose = close  # for `contextlib.aclosing`
 
     async def collect(self) -> Response:
-        """The whole response, when it is there."""
+        """Read to the end, and return the whole response."""
         async with self:
             async for _ in self:
                 pass
@@ -150,7 +150,7 @@ class PlayedStream:
 
     def __aiter__(self) -> AsyncIterator[Event]:
         if self._events is not None or self._is_closed:
-            msg = "a stream can be gone through once; `response` has what arrived"
+            msg = "a stream can be iterated only once; `response` has what arrived"
             raise InvalidInputError(msg)
         self._events = self._told()
         return self._events
@@ -166,7 +166,7 @@ class PlayedStream:
                     call.begun()
                 yield event
             _expect_complete(heard)
-        except GeneratorExit:  # who listened has left
+        except GeneratorExit:  # the consumer has left
             raise
         except BaseException as error:
             if call is not None:
@@ -175,11 +175,11 @@ class PlayedStream:
         finally:
             if call is not None:
                 call.answered(heard.response)
-            if isinstance(events, AsyncGenerator):  # or the loop would have to finish it
+            if isinstance(events, AsyncGenerator):  # or the loop would have to finalise it
                 await events.aclose()
 
 
 def _expect_complete(heard: MessageAccumulator) -> None:
     if not heard.is_complete:
-        msg = "the stream ended before the answer was complete"
+        msg = "the stream ended before the response was complete"
         raise StreamInterrupted(msg, partial=heard.response)

@@ -1,4 +1,4 @@
-"""Files for messages to name, uploaded to a provider."""
+"""Uploads files to a provider, for messages to refer to."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AnyMedia = Image | Audio | Video | File
 Source = bytes | bytearray | memoryview | str | PathLike[str] | Media
 
 _KINDS: dict[str, type[AnyMedia]] = {"image": Image, "audio": Audio, "video": Video}
-_LOOKS, _PAUSE, _LONGEST = 120, 0.5, 5.0
+_MAX_POLLS, _PAUSE, _MAX_PAUSE = 120, 0.5, 5.0
 
 
 async def upload(
@@ -34,14 +34,14 @@ async def upload(
     name: str | None = None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> AnyMedia:
-    """A part for messages that names the uploaded file: an image, sound, film or file.
+    """Upload a file; returns an image, audio, video or file part that refers to it.
 
-    Takes content, the path of a file, or a medium with inline data. Returns when the file can be
-    used: Gemini looks at films first.
+    Takes content, a file path, or media with inline data. Returns when the file is usable: Gemini
+    processes videos first.
     """
     found = line.needs(services(line.dialect).uploads, "uploads")
     if isinstance(source, (str, PathLike)):
-        # Its own reader knows the limits, and the types by suffixes.
+        # Its own loader knows the limits, and the types by suffix.
         named = name or Path(source).name
         source = await asyncio.to_thread(File.from_path, source, mime, name=named)
     file = _file(source, mime, name)
@@ -49,10 +49,10 @@ async def upload(
     looks = 0
     while not uploaded.is_ready and found.place is not None:
         looks += 1
-        if looks > _LOOKS:
-            msg = "the provider has the file, and did not make it ready in time"
+        if looks > _MAX_POLLS:
+            msg = "the file was uploaded, but the provider did not finish processing it in time"
             raise TimeoutError(msg, sent=True)
-        await sleep(min(_PAUSE * looks, _LONGEST))
+        await sleep(min(_PAUSE * looks, _MAX_PAUSE))
         uploaded = await _looked_at(line, found, uploaded)
     return _part(line, file, uploaded)
 
@@ -63,13 +63,13 @@ def _part(line: Line, file: ToUpload, uploaded: Uploaded) -> AnyMedia:
     return kind(file_id=uploaded.file_id, mime=file.mime, name=file.name, origin=origin)
 
 
-# --- what is uploaded
+# --- the content
 
 
 def _file(
     source: bytes | bytearray | memoryview | Media, mime: str | None, name: str | None
 ) -> ToUpload:
-    """The content with its type and name, as given, else as they can be seen."""
+    """The content with its type and name, as given or detected."""
     if isinstance(source, Media):
         mime, name = mime or source.mime, name or source.name
         content = source.content
@@ -87,12 +87,12 @@ def _checked(file: ToUpload) -> ToUpload:
     expect(file.mime, str, "the mime type")
     expect(file.name, str, "the name of the file")
     if not file.mime.isascii() or not file.mime.isprintable():
-        msg = "the mime type has characters that no header can hold"
+        msg = "the mime type contains characters that are invalid in a header"
         raise InvalidInputError(msg)
     return file
 
 
-# --- how
+# --- the requests
 
 
 async def _uploaded(line: Line, found: UploadFormat, file: ToUpload) -> Uploaded:
@@ -110,14 +110,14 @@ def _address(answer: Answer, found: UploadFormat, line: Line) -> str:
     for name, value in answer.headers.items():
         if name.lower() == wanted:
             return value
-    msg = "the provider did not say where to upload the file to"
+    msg = "the provider did not return an upload URL"
     raise WireError(msg, dialect=line.dialect)
 
 
 def _finish(started: HttpRequest, address: str, piece: Piece) -> HttpRequest:
-    """The second request: to where the first one went, whatever host the address names.
+    """The second request, sent to the same host as the first, whatever host the URL names.
 
-    So keys go nowhere else, and a proxy of one's own stays in between.
+    So keys go nowhere else, and the user's own proxy stays in between.
     """
     scheme, host, *_ = urlsplit(started.url)
     _, _, path, query, _ = urlsplit(address)

@@ -1,4 +1,4 @@
-"""Sessions in PostgreSQL, in a schema of its own for each test."""
+"""Sessions in PostgreSQL, in a separate schema for each test."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def opened(schema: str, url: str = URL, **given: Any) -> AsyncGenerator[Po
 
 
 async def asked(schema: str, template: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """What a connection of its own is told."""
+    """Runs a statement on a separate connection."""
     from psycopg import AsyncConnection
 
     async with await AsyncConnection.connect(URL, autocommit=True) as connection:

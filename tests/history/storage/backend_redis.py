@@ -1,4 +1,4 @@
-"""Sessions in Redis, under a prefix of their own."""
+"""Sessions in Redis, with a separate prefix for each test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damage to what a server holds: bits flipped, values cut, rows, fields and keys deleted."""
+"""Damages what a server holds: flips bits, truncates values, deletes rows, fields and keys."""
 
 # ruff: noqa: S608 - names of tables and columns, and values that these tests have chosen
 
@@ -33,7 +33,7 @@ class Damager(Protocol):
         ...
 
     def damage(self, chance: Random, kind: Kind) -> str:
-        """Do some; says what."""
+        """Applies random damage; returns a description."""
         ...
 
 

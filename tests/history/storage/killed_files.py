@@ -1,4 +1,4 @@
-"""The process that changes a file and is killed at a step: small, as it is started often."""
+"""A process that changes a file and is killed at some step; small, as it is started often."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of backends write, and how they look at it."""
+"""Test data for backends, and functions to inspect what is stored."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def entry(
 
 
 def texts(found: Sequence[Row]) -> list[str]:
-    """What these messages say."""
+    """The texts of these messages."""
     return [message_of(row.body).text for row in found]
 
 
@@ -54,7 +54,7 @@ def bare(found: Value) -> Value:
 
 
 def said(hits: Sequence[Hit]) -> list[str]:
-    """What the messages that were found say."""
+    """The texts of the messages that were found."""
     return texts([hit.row for hit in hits])
 
 

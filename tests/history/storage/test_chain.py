@@ -1,4 +1,4 @@
-"""What is special to a chain: members that fail, are behind, ahead, or come back."""
+"""Chains: members that fail, are behind, ahead, or come back."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def trio() -> Trio:
 
 
 async def test_reads_fall_through_a_member_without_the_session(trio: Trio) -> None:
-    """None is absent; the next one is asked."""
+    """None means absent; the next member is used."""
     await fill(trio.third.inner, "a", "b")
     assert await trio.chain.session(ONE) == await trio.third.inner.session(ONE)
     rows = await trio.chain.rows(ONE)
@@ -148,7 +148,7 @@ async def test_when_all_fail_that_is_an_error(trio: Trio) -> None:
 
 
 async def test_absent_is_believed_of_the_primary_only(trio: Trio) -> None:
-    """A copy that has not got the session says nothing about it while the primary is down."""
+    """A copy without the session proves nothing while the primary is down."""
     trio.second.down = True
     assert await trio.chain.session(ONE) is None
     trio.second.down, trio.primary.down = False, True
@@ -329,7 +329,7 @@ async def test_a_cancelled_write_is_mended_at_the_next(tmp_path: Any) -> None:
 
 
 async def test_a_session_that_only_a_secondary_has_goes_on(trio: Trio) -> None:
-    """It is brought to the primary before it is written to, and that is told."""
+    """It is copied to the primary before it is written to, and that is reported."""
     await fill(trio.third.inner, "a", "b")
     session = await head(trio.chain)
     await trio.chain.append(ONE, [entry("c")], expected=session.version)
@@ -537,11 +537,11 @@ async def test_a_member_that_did_not_open_is_not_tried_at_every_call(trio: Trio)
     await chain.open()
     await fill(chain, "a", "b")
     assert trio.second.calls == ["open"]
-    assert "tried again later" in chain.reports[-1].problem
+    assert "another attempt follows later" in chain.reports[-1].problem
 
 
 async def test_a_chain_does_not_open_if_none_does(trio: Trio) -> None:
-    """The error tells of all; what is missing on the machine is told at once."""
+    """The error lists all failures."""
     for member in trio.members:
         member.down = True
     with pytest.raises(StoreError, match="member0: it is down; member1: it is down; member2"):
@@ -607,14 +607,14 @@ def damage(storage: MemoryStorage, id: str) -> None:
 
 @pytest.mark.parametrize("number", [0, 1, 2])
 async def test_a_damaged_message_is_replaced_from_a_sound_copy(trio: Trio, number: int) -> None:
-    """Whichever member it is on; it is told, and all are alike and sound then."""
+    """On any member; it is reported, and all members are equal and intact afterwards."""
     made = await fill(trio.chain, "a", "b", "c")
     await trio.chain.fork(ONE, parent=MAIN, at=2)
     damage(trio.members[number].inner, made[1].id)
     assert any("checksum" in problem for problem in await trio.chain.verify())
     done = await trio.chain.repair()
     assert done.problems == ()
-    assert [(each.member, "was damaged" in each.problem) for each in done.healed] == [
+    assert [(each.member, "damaged copy" in each.problem) for each in done.healed] == [
         (f"member{number}", True)
     ]
     assert trio.chain.reports[-1:] == done.healed
@@ -653,14 +653,14 @@ async def test_damaged_numbers_are_replaced_from_a_sound_copy(trio: Trio) -> Non
 
 
 async def test_without_a_sound_copy_of_the_same_state_nothing_is_replaced(trio: Trio) -> None:
-    """Copies that are damaged as well are left alone; it is told."""
+    """Damaged copies are left alone; it is reported."""
     made = await fill(trio.chain, "a", "b")
     for member in trio.members:
         damage(member.inner, made[0].id)
     before = [await everything_of(member.inner) for member in trio.members]
     done = await trio.chain.repair()
     assert done.healed == ()
-    assert ["no member has a sound one" in each.problem for each in done.problems] == [True] * 3
+    assert ["no member has an intact one" in each.problem for each in done.problems] == [True] * 3
     assert [await everything_of(member.inner) for member in trio.members] == before
 
 

@@ -1,4 +1,4 @@
-"""Many at once, on every backend: nothing lost, twice or out of order."""
+"""Concurrent access on every backend: nothing is lost, duplicated or out of order."""
 
 from __future__ import annotations
 

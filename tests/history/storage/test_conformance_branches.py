@@ -1,4 +1,4 @@
-"""What every backend does with branches, windows, copies and broken records."""
+"""Branches, windows, copies and damaged records, on every backend."""
 
 from __future__ import annotations
 

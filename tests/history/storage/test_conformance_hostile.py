@@ -1,4 +1,4 @@
-"""No name, id or text gets a backend to mix things up or lose a byte."""
+"""No name, id or text makes a backend confuse sessions or lose a byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every backend writes what shows damage: checksums, places, and a tally of each session."""
+"""Every backend writes what reveals damage: checksums, positions, and a tally per session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every backend does across sessions: lists, totals, forgetting."""
+"""Operations across sessions, on every backend: listing, totals, erasure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every backend that searches finds."""
+"""Search, on every backend that supports it."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ IDS = {ONE: ["a0", "a4", "a7", "a11", "b2"], TWO: ["c0", "d1", "e1"], LONG: ["f0
 
 
 class Seen:
-    """What is read of a store, and whether somebody was told that something is wrong."""
+    """What is read of a store, and whether damage was reported."""
 
     def __init__(self) -> None:
         self.read: dict[str, Any] = {}
@@ -259,7 +259,7 @@ def _damages(way: Way) -> Iterator[tuple[int, Random]]:
 
 @pytest.mark.parametrize("way", [*MANY, *SOME])
 def test_no_damage_is_silent(template: Path, before: Seen, tmp_path: Path, way: Way) -> None:
-    """What is read is as before, or somebody is told; adding destroys no more; it can be mended."""
+    """What is read is unchanged, or damage is reported; writes make nothing worse; repair works."""
     assert before.told == []
     for number, chance in _damages(way):
         root = _copied(template, tmp_path)
@@ -294,7 +294,7 @@ async def _goes_on(root: Path, after: Seen, where: str) -> None:
 
 
 async def _mended(root: Path, where: str) -> None:
-    """What `history repair` does leaves nothing to complain of, and keeps what could be read."""
+    """After `history repair`, there is nothing to report, and readable content is kept."""
     storage = await opened(root)
     sound: dict[str, list[str]] = {}
     for who in WHO:

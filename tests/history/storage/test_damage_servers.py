@@ -1,4 +1,4 @@
-"""Random damage to what PostgreSQL and Redis hold: nothing is silent, and it can be mended."""
+"""Random damage to PostgreSQL and Redis is never silent, and can be repaired."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PLACES = {"postgres": damaging.postgres, "redis": damaging.redis}
 THREE = SessionIdentity(chat="cleared", user="Ana")
 PEOPLE = (ONE, TWO, THREE)
 # What no repair reaches: a session that is gone altogether, or in whose place another was made.
-_BEYOND = ("not there", "index has messages", "nobody finds it")
+_BEYOND = ("not there", "index has messages", "can't be found")
 
 
 async def make(storage: Storage) -> None:
@@ -116,7 +116,7 @@ async def repaired(storage: Storage) -> list[str]:
     """Do what `dragoman history repair` does; returns what is left wrong."""
     for who in PEOPLE:
         try:
-            await storage.set_aside(who, [], "its numbers")
+            await storage.set_aside(who, [], "its counters")
             await storage.set_aside(who, await _broken(storage, who), "it is broken")
         except DragomanError:
             continue  # it is gone
@@ -139,7 +139,7 @@ async def _broken(storage: Storage, who: SessionIdentity) -> list[int]:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", PLACES)
 async def test_no_damage_is_silent(name: str, kind: Kind) -> None:
-    """What is read is as before or somebody is told; a write makes nothing worse; it is mended."""
+    """What is read is unchanged, or damage is reported; writes make nothing worse; repair works."""
     chance = Random(f"{name} {kind}")
     with PLACES[name]() as damager:
         async with opened(damager) as storage:

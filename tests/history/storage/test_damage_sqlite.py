@@ -1,4 +1,4 @@
-"""Damage to a SQLite file, in its bytes and in its rows: told, or without effect; never silent."""
+"""Damage to a SQLite file, in its bytes and in its rows: reported, or without effect."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TIMES = 1000 if IN_FULL else 30
 
 
 class Seen(NamedTuple):
-    """What was read, and what was told of damage."""
+    """What was read, and the damage that was reported."""
 
     read: dict[str, Any]
     told: list[str]
@@ -197,7 +197,7 @@ def delete(raw: bytearray, dice: random.Random) -> None:
 def test_damaged_bytes_are_told_or_without_effect(
     tmp_path: Path, damage: Callable[[bytearray, random.Random], None]
 ) -> None:
-    """Whatever happens to the file: what is read is as it was, or somebody is told."""
+    """Whatever happens to the file: what is read is unchanged, or damage is reported."""
     raw, before = original()
     silent = []
     for seed in range(TIMES):
@@ -229,7 +229,7 @@ def test_an_emptied_file_beside_its_log_is_corrupt_and_untouched(tmp_path: Path)
     log = copy.with_name("copy.db-wal").read_bytes()
     assert log
     seen = asyncio.run(look(copy))
-    assert "emptied" in seen.told[0]
+    assert "file is empty" in seen.told[0]
     assert copy.with_name("copy.db-wal").read_bytes() == log
     assert copy.stat().st_size == 0
 

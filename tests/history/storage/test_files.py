@@ -1,4 +1,4 @@
-"""What is special to files: torn ends, broken lines, links in the way, full disks, kill -9."""
+"""The file backend: incomplete ends, broken lines, symbolic links, full disks, kill -9."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def files_in(root: Path) -> list[Path]:
 
 
 async def texts(storage: FileStorage) -> list[str]:
-    """What its messages say."""
+    """The texts of its messages."""
     return [message_of(row.body).text for row in await storage.rows(ONE)]
 
 
 async def readable(storage: FileStorage) -> list[str]:
-    """What those of its messages say that are sound."""
+    """The texts of its intact messages."""
     rows = await storage.rows(ONE)
     return [message_of(row.body).text for row in rows if damage_to(row) is None]
 
@@ -185,7 +185,7 @@ async def test_a_torn_end_is_no_message_and_is_set_aside(
     torn = path.read_bytes()[len(whole) :]
     assert await texts(storage) == ["x0", "x1"]
     assert await version(storage) == 2
-    assert [problem.split(": ")[1] for problem in await storage.verify()][-1].startswith("torn")
+    assert [each.split(": ")[1] for each in await storage.verify()][-1].startswith("incomplete")
     assert path.read_bytes() == whole + torn  # readers change nothing
     assert (await storage.append(ONE, [entry("on")])).last_seq == 3
     assert await texts(storage) == ["x0", "x1", "on"]
@@ -200,7 +200,7 @@ async def test_a_torn_end_is_no_message_and_is_set_aside(
 async def test_the_end_of_what_was_acknowledged_is_no_torn_end(
     tmp_path: Path, tear: Callable[[bytes], bytes]
 ) -> None:
-    """Once its numbers are written, a write was acknowledged: what is missing of it is told."""
+    """Once its counters are written, a write was acknowledged: missing parts are reported."""
     storage = await filled(tmp_path, 1, 1)
     await storage.append(ONE, entries(3, "y"))
     path = file_of(tmp_path)
@@ -209,7 +209,7 @@ async def test_the_end_of_what_was_acknowledged_is_no_torn_end(
     assert await version(storage) == 3
     problems = await storage.verify()
     assert problems
-    assert "torn" not in str(problems)
+    assert "incomplete" not in str(problems)
     history = await ChatHistory.open(ONE, storage=storage)
     await history.messages()
     assert len(history.damaged) == 1
@@ -448,7 +448,7 @@ async def test_who_is_forgotten_is_so_with_a_damaged_first_line(tmp_path: Path) 
     erased = await storage.forget("Ana")
     assert (erased.sessions, erased.messages) == (1, 1)
     assert not path.exists()
-    assert "can't be read" in erased.remains[1]
+    assert "unreadable" in erased.remains[1]
 
 
 async def test_who_forgets_does_not_wait_for_a_lock_of_its_own(
@@ -464,7 +464,7 @@ async def test_who_forgets_does_not_wait_for_a_lock_of_its_own(
     monkeypatch.setattr(directory, "sleep", waiting)
     erased = await storage.forget("Ana")
     assert erased.sessions == 0
-    assert "1 files whose first line can't be read" in erased.remains[1]
+    assert "1 files with an unreadable first line" in erased.remains[1]
 
 
 async def test_rubbish_is_an_error_not_an_empty_session(tmp_path: Path) -> None:
@@ -879,7 +879,7 @@ async def test_a_killed_writer_loses_nothing_that_was_acknowledged(tmp_path: Pat
         for row in rows:
             message_of(row.body)
         await storage.append(ONE, [entry("still here")])
-        assert [p for p in await storage.verify() if "torn" not in p] == []
+        assert [p for p in await storage.verify() if "incomplete" not in p] == []
 
 
 async def test_a_session_that_is_not_there_is_not_made_by_asking(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is special to PostgreSQL: connections that break, limits of time, and the tables."""
+"""The PostgreSQL backend: broken connections, timeouts, and the tables."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ async def test_a_message_without_its_session_is_reported(place: str) -> None:
         await storage.append(ONE, [entry()])
         await asked(place, "DELETE FROM our.heads")
         [problem] = await storage.verify()
-        assert "not there" in problem
+        assert "don't exist" in problem
 
 
 async def test_a_replica_can_be_read(place: str) -> None:
@@ -248,7 +248,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 def run_together(command: list[str], count: int) -> list[str]:
-    """What that many processes, started at once, print."""
+    """The output of that many processes, started at the same time."""
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
     return [word for each in started for word in each.communicate(timeout=120)[0].split()]
 

@@ -1,4 +1,4 @@
-"""What is damaged in PostgreSQL's tables is told: numbers, names, text, what is gone."""
+"""Damage to PostgreSQL's tables is reported: counters, names, text, missing rows."""
 
 # ruff: noqa: S608 - names of tables and columns, and values that these tests have chosen
 
@@ -88,7 +88,7 @@ async def test_a_damaged_head_is_corrupt_and_can_be_mended(change: str) -> None:
             pass
         else:
             await asked(place, "DELETE FROM our.messages WHERE seq > 4")
-        assert await storage.set_aside(ONE, [], "its numbers") == 0
+        assert await storage.set_aside(ONE, [], "its counters") == 0
         assert texts(await storage.rows(ONE)) == ["a", "b", "c"]
         assert texts(await storage.rows(ONE, branch=1)) == ["d"]
         assert await storage.verify() == []
@@ -153,18 +153,18 @@ async def test_a_damaged_row_shows_it(change: str) -> None:
     [
         ("DELETE FROM our.messages WHERE id = 'b'", "1 of its 4 messages are missing"),
         ("UPDATE our.messages SET branch = 7 WHERE id = 'b'", "none of their branches"),
-        ("UPDATE our.messages SET branch = 1 WHERE id = 'b'", "not where it was written"),
+        ("UPDATE our.messages SET branch = 1 WHERE id = 'b'", "was moved"),
         ("UPDATE our.messages SET seq = -2 WHERE id = 'b'", "none of their branches"),
         ("UPDATE our.messages SET seq = 99 WHERE id = 'b'", "beyond their last number"),
         ("UPDATE our.messages SET session = 2, seq = 9 WHERE id = 'b'", "messages are missing"),
-        ("UPDATE our.messages SET session = 77 WHERE id = 'b'", "sessions that are not there"),
-        ("UPDATE our.heads SET indexed = 99", "indexed further than they go"),
+        ("UPDATE our.messages SET session = 77 WHERE id = 'b'", "sessions that don't exist"),
+        ("UPDATE our.heads SET indexed = 99", "indexed beyond their last number"),
         ("DELETE FROM our.texts WHERE seq = 2", "a search may miss them (1"),
         ("UPDATE our.texts SET words = '{x}' WHERE seq = 2", "a search may miss them (1"),
         ("UPDATE our.texts SET words = '{{b},{b}}' WHERE seq = 2", "a search may miss them (1"),
         ("UPDATE our.texts SET at = 1 WHERE seq = 2", "a search may miss them (1"),
-        ("UPDATE our.texts SET seq = 50 WHERE seq = 2", "the index has messages"),
-        (f"UPDATE our.heads SET digest = 'x' {_OF_ONE}", "nobody finds it"),
+        ("UPDATE our.texts SET seq = 50 WHERE seq = 2", "the search index has messages"),
+        (f"UPDATE our.heads SET digest = 'x' {_OF_ONE}", "can't be found"),
     ],
 )
 async def test_what_is_missing_or_moved_is_told(change: str, told: str) -> None:
@@ -198,7 +198,7 @@ async def test_a_damaged_document_is_given_as_it_is(column: str) -> None:
 
 
 async def test_a_page_of_damaged_sessions_does_not_end_a_listing() -> None:
-    """Those behind it are listed nevertheless; one whose names can't be read is not."""
+    """Those behind it are listed nevertheless; one whose unreadable names is not."""
     with schema() as place:
         async with opened(place) as storage:
             people = sorted((ONE, TWO), key=lambda who: who.digest)

@@ -1,4 +1,4 @@
-"""Programs that end, or whose event loop does, while a PostgreSQL store is open."""
+"""Programs that end, or whose event loop ends, while a PostgreSQL store is open."""
 
 from __future__ import annotations
 

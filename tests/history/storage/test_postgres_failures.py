@@ -1,4 +1,4 @@
-"""Which failures of PostgreSQL mean that a connection is lost, and what becomes of each."""
+"""Which PostgreSQL errors mean that a connection is lost, and how each is handled."""
 
 from __future__ import annotations
 

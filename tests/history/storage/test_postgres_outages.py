@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that break, hang or are given up: nothing is lost, nothing twice."""
+"""PostgreSQL connections that break, hang or time out: nothing is lost or duplicated."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ async def test_what_cannot_be_found_out_is_said_to_be_unknown(place: str) -> Non
         new = entry()
         proxy.cut(new.id.encode(), keeps_request=False)
         proxy.is_down = True
-        with pytest.raises(StoreError, match="not known") as raised:
+        with pytest.raises(StoreError, match="unknown") as raised:
             await storage.append(ONE, [new])
         assert raised.value.__context__ is None
     async with opened(place) as storage:
@@ -205,7 +205,7 @@ async def test_a_commit_that_cannot_be_asked_about_is_said_to_be_unknown(place: 
         await storage.append(ONE, [entry()])
         proxy.cut(b"COMMIT\0", keeps_request=False)
         proxy.is_down = True
-        with pytest.raises(StoreError, match="not known"):
+        with pytest.raises(StoreError, match="unknown"):
             await storage.clear(ONE, at=time())
 
 

@@ -1,4 +1,4 @@
-"""What is special to Redis: lost connections, pages, what it promises, what it leaves."""
+"""The Redis backend: lost connections, pages, durability, and leftovers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def opened(prefix: str, url: Any = URL) -> AsyncGenerator[RedisStorage]:
 
 
 async def texts(storage: RedisStorage) -> list[str]:
-    """What the messages say."""
+    """The texts of the messages."""
     return [message_of(row.body).text for row in await storage.rows(ONE)]
 
 
@@ -177,7 +177,7 @@ async def test_a_server_that_stays_away_is_an_error(
     async with proxied(prefix) as (proxy, storage):
         proxy.is_closed = True
         proxy.after = nothing
-        with pytest.raises(StoreError, match="not known") as raised:
+        with pytest.raises(StoreError, match="unknown") as raised:
             await storage.append(ONE, [entry("secret")])
         assert raised.value.__context__ is None
         assert raised.value.__cause__ is None
@@ -311,9 +311,9 @@ async def test_what_does_not_fit_together_is_told(prefix: str) -> None:
         await client.zrem(f"{prefix}:sessions", other.digest)
         damage = damage_to(unreadable_row(1, 0))
         assert sorted(problem.split(": ", 1)[1] for problem in await storage.verify()) == [
-            "it has 2 records, 3 ids and 3 places on branches",
+            "it has 2 records, 3 ids and 3 positions on branches",
             "it is not in the list of sessions",
-            "message 2: its id leads nowhere",
+            "message 2: its id points nowhere",
             f"message 2: {damage}",
             f"message 3: {damage}",
         ]
@@ -351,7 +351,7 @@ async def test_forget_leaves_no_key(prefix: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "promise"),
     [
-        ({}, "not known"),
+        ({}, "unknown"),
         ({"appendonly": "yes", "appendfsync": "always", "save": ""}, "survives a power cut"),
         ({"appendonly": "yes", "appendfsync": "everysec", "save": ""}, "last second"),
         ({"appendonly": "yes", "appendfsync": "no", "save": ""}, "half a minute"),

@@ -1,4 +1,4 @@
-"""A Redis in cluster mode is refused, with what to do, before anything is written."""
+"""A Redis cluster is rejected with advice, before anything is written."""
 
 from __future__ import annotations
 

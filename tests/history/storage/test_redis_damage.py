@@ -1,4 +1,4 @@
-"""What is damaged in Redis is told: numbers, names, text, keys of another type, what is gone."""
+"""Damage in Redis is reported: counters, names, text, keys of a wrong type, missing keys."""
 
 from __future__ import annotations
 
@@ -101,12 +101,12 @@ async def test_a_damaged_head_is_corrupt_and_can_be_mended(damage: Damage) -> No
             break  # only what can't be seen without reading all of the head is let through
         else:
             assert before == {seq: place.client.hget(place.key("records"), seq) for seq in "1234"}
-            assert await storage.set_aside(ONE, [], "its numbers") == 0
+            assert await storage.set_aside(ONE, [], "its counters") == 0
             assert texts(await storage.rows(ONE)) == ["a", "b", "c"]
             assert texts(await storage.rows(ONE, branch=1)) == ["d"]
             assert await storage.verify() == []
             assert (await storage.append(ONE, [entry("new")])).last_seq >= 5
-        await storage.set_aside(ONE, [], "its numbers")
+        await storage.set_aside(ONE, [], "its counters")
         assert await storage.verify() == []
 
 
@@ -226,12 +226,12 @@ async def test_a_damaged_session_can_be_deleted_and_forgotten() -> None:
 
 
 async def test_what_cannot_be_told_whose_it_is_is_said_to_remain() -> None:
-    """Forgetting somebody does not say that all is gone where it can't know."""
+    """Erasure does not claim to be complete if the owner is unknown."""
     async with made() as place:
         place.client.hset(place.key("session"), "identity", b"\xff")
         erased = await place.storage.forget("Ana")
         assert erased.sessions == 0
-        assert any("names can't be read" in text for text in erased.remains)
+        assert any("unreadable names" in text for text in erased.remains)
 
 
 async def test_a_damaged_list_of_sessions_is_told() -> None:
@@ -242,7 +242,7 @@ async def test_a_damaged_list_of_sessions_is_told() -> None:
         assert [each.identity for each in await place.storage.sessions()] == [ONE]
         problems = await place.storage.verify()
         assert {problem.split(": ")[1] for problem in problems} == {
-            "it is in the list of sessions, but not there",
+            "it is in the list of sessions, but does not exist",
             "it is not in the list of sessions",
         }
         place.client.zrem(f"{place.prefix}:sessions", b"\xff\xfe")

@@ -1,4 +1,4 @@
-"""What is special to encryption: nothing in plain text, nothing altered unnoticed, new keys."""
+"""Encryption: nothing in plain text, nothing altered unnoticed, new keys."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def test_search_is_refused_with_the_reason() -> None:
     """And totals work: token counts are no content."""
     storage = sealed(MemoryStorage())
     await fill(storage, "word")
-    with pytest.raises(StoreError, match="nothing of it is indexed in plain text"):
+    with pytest.raises(StoreError, match="nothing is indexed in plain text"):
         await storage.search("word")
     assert await storage.totals("session") == []
 
@@ -170,7 +170,7 @@ async def test_a_swapped_window_is_left_out(caplog: pytest.LogCaptureFixture) ->
     await inner.keep_windows(TWO, (await head(inner)).windows)
     with caplog.at_level(logging.WARNING, "dragoman.history"):
         assert (await head(storage, TWO)).windows is None
-    assert "can't be opened" in caplog.text
+    assert "can't be decrypted" in caplog.text
     assert (await head(storage)).windows == WINDOW
 
 

@@ -1,4 +1,4 @@
-"""Encryption on every store: heads that fit whatever is written, and attacks that are told."""
+"""Encryption on every backend: heads match every write, and attacks are reported."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ async def test_another_writes_between_any_two_steps(
     before: Callable[[MemoryStorage], Awaitable[None]],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Both get through, and nobody is told of an attack that was none."""
+    """Both succeed, and no false attack is reported."""
     caplog.set_level(logging.WARNING)
     step = 1
     while True:

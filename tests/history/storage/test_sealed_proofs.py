@@ -131,7 +131,7 @@ async def test_a_missing_an_added_and_an_older_message_are_told() -> None:
     await put(inner, session, rows[:1])
     await is_told(inner, "1 of its 2 messages are missing")
     await put(inner, session, [rows[0], early[1]])
-    await is_told(inner, "put back to an earlier state")
+    await is_told(inner, "reverted to an earlier state")
     await put(inner, session, [*rows, msgspec.structs.replace(early[1], id="x", seq=3)])
     await is_told(inner)
     await put(inner, msgspec.structs.replace(session, seal=early_session.seal), rows)
@@ -204,7 +204,7 @@ async def test_an_open_store_refuses_an_older_state() -> None:
     assert await sealed(inner).verify() == []  # nothing is wrong with it but that it is old
     assert any("older" in problem for problem in await sealed(inner).verify(since=since))
     await inner.delete(TWO)
-    assert any("gone" in problem for problem in await sealed(inner).verify(since=since))
+    assert any("deleted" in problem for problem in await sealed(inner).verify(since=since))
 
 
 @pytest.mark.parametrize("given", [b"", b"{}", "text", None])
@@ -368,9 +368,9 @@ async def test_a_key_that_was_taken_away_too_early_loses_nothing() -> None:
 def test_there_is_no_encryption_around_another() -> None:
     """A storage that makes seals takes none."""
     storage = sealed(MemoryStorage())
-    with pytest.raises(InvalidInputError, match="encrypted once"):
+    with pytest.raises(InvalidInputError, match="encrypted twice"):
         sealed(storage)
-    with pytest.raises(InvalidInputError, match="makes the seals itself"):
+    with pytest.raises(InvalidInputError, match="creates seals itself"):
         asyncio.run(storage.append(ONE, [entry("a")], seal=b"{}"))
 
 

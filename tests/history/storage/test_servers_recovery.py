@@ -1,4 +1,4 @@
-"""Connections that a server drops while they lie idle: no operation notices, each is done once."""
+"""Idle connections dropped by the server: no operation fails, and each is executed once."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _copied() -> tuple[Session, list[Row]]:
 
 
 def methods() -> list[str]:
-    """All that a storage can be asked; one that was added is not forgotten here."""
+    """All methods of a storage; a new one can't be forgotten here."""
     found = inspect.getmembers(Storage, inspect.iscoroutinefunction)
     return [name for name, _ in found if name not in _LOCAL]
 
@@ -169,7 +169,7 @@ async def test_a_dropped_connection_is_not_noticed(server: str, method: str) -> 
 async def test_an_answer_that_redis_gave_to_nobody_is_asked_for_again(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each command was run and its first answer lost: nothing is done twice, all is told."""
+    """Each command was executed and its reply lost: nothing is done twice, and all is returned."""
     from redis.exceptions import ConnectionError as Broken
 
     from dragoman.history.storage.redis.server import Server

@@ -1,4 +1,4 @@
-"""A damaged number may be that of another message: repairing one must not take the other along."""
+"""A damaged number may equal that of another message: repair must not remove the other."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def _broken(storage: Storage) -> list[int]:
 async def test_a_sound_message_of_the_same_number_stays(
     place: Callable[[Path], Any], tmp_path: Path
 ) -> None:
-    """Only the one that is not where it was written is set aside."""
+    """Only the one that is was moved is set aside."""
     async with place(tmp_path) as (storage, damage):
         await storage.append(ONE, [entry("a"), entry("b")])
         for branch, text in ((1, "c"), (2, "d")):

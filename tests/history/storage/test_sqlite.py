@@ -1,4 +1,4 @@
-"""What is special to SQLite: whose file it is, what happens to it, and what is left in it."""
+"""The SQLite backend: whose file it is, failures, and what is left in it."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def test_a_file_that_is_no_database_is_corrupt_and_untouched(
     """It may be somebody's letter."""
     path = tmp_path / "letter.txt"
     path.write_bytes(text)
-    await fails(path, Corrupt, "damaged or no SQLite file")
+    await fails(path, Corrupt, "damaged or not a SQLite file")
     assert contents(tmp_path) == {"letter.txt": text}
 
 
@@ -120,7 +120,7 @@ async def test_a_damaged_page_is_corrupt_and_nothing_is_written(tmp_path: Path) 
     damage(path)
     before = path.read_bytes()
     async with opened(path) as storage:
-        with pytest.raises(Corrupt, match="has not been touched") as raised:
+        with pytest.raises(Corrupt, match="was not changed") as raised:
             await storage.rows(ONE)
         assert raised.value.__context__ is None
         assert await storage.verify() != []
@@ -227,7 +227,7 @@ async def test_a_store_that_others_hold_for_too_long_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Reading goes on; the write says that nothing was written, and works later."""
-    monkeypatch.setattr(connection, "_WAIT", 0.01)
+    monkeypatch.setattr(connection, "_LOCK_TIMEOUT", 0.01)
     path = tmp_path / "a.db"
     async with opened(path) as storage:
         await fill(storage, "a")

@@ -1,4 +1,4 @@
-"""Version 1 and 2 of the stored form on every store: what one wrote, the other reads or refuses."""
+"""Versions 1 and 2 of the stored form on every store: each reads or rejects the other's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random histories, as they come: whole, torn, pinned, with instructions anywhere."""
+"""Random histories: complete, torn, pinned, with instructions anywhere."""
 
 from __future__ import annotations
 

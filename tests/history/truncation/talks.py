@@ -1,4 +1,4 @@
-"""Small histories, spelled so that a test can be read at a glance."""
+"""Small histories in a compact notation."""
 
 from __future__ import annotations
 

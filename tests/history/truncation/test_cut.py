@@ -1,4 +1,4 @@
-"""A cut, and the window under it."""
+"""Cuts, and the windows they give."""
 
 from __future__ import annotations
 

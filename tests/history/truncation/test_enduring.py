@@ -1,4 +1,4 @@
-"""What is left of a history when its turns are over: instructions, pins, and what goes on."""
+"""What stays of a history when its turns are over: instructions, pins, and open turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns, and what holds them together."""
+"""Turns, and what must stay together."""
 
 from __future__ import annotations
 

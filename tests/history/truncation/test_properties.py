@@ -1,4 +1,4 @@
-"""Any history, any limit, any strategy: what holds of every window."""
+"""Invariants of every window, for any history, limit and strategy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The other strategies: last turns, summaries, symbols, chains and functions of one's own."""
+"""The other strategies: last turns, summaries, symbols, chains and callbacks."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_summary_fails(model: Any, reason: str, caplog: pytest.LogCaptureFixture
         made = _cut(Summarise(model, max_tokens=40))
     assert words(made.apply(_SIX)) == "s * u5 a5 u6 a6"
     assert made.notes[0].metadata["dragoman"] == {"note": "marker", "reason": reason}
-    assert caplog.messages == [f"plain truncation instead of a summary: {reason}"]
+    assert caplog.messages == [f"truncated without a summary: {reason}"]
 
 
 def test_summary_without_room() -> None:

@@ -1,4 +1,4 @@
-"""Truncation as a whole: what is counted, what is checked, and what can't be done."""
+"""Truncation as a whole: counting, validation, and what is impossible."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_too_small() -> None:
     text = str(caught.value)
     assert f"takes {run(_smallest(history))} tokens" in text
     assert abs(run(_smallest(history)) - smallest) < 10
-    for said in ("room for 100", "of instructions", "of pinned turns", "of the last turn", "unpin"):
+    for said in ("only 100", "of instructions", "of pinned turns", "of the last turn", "unpin"):
         assert said in text
     assert "rounds=True" in text
     assert "forth" not in text  # no content
@@ -151,8 +151,8 @@ def _giving(cut: Cut) -> object:
     [
         (Cut("u3:5", kept=("s:0",)), "pinned"),
         (Cut("u3:5", kept=("u2!:3", "a2:4")), "instructions"),
-        (Cut("a3:6", kept=("s:0", "u2!:3", "a2:4")), "tears"),
-        (Cut("u3:5", kept=("s:0", "u1:1", "u2!:3", "a2:4")), "tears"),
+        (Cut("a3:6", kept=("s:0", "u2!:3", "a2:4")), "splits"),
+        (Cut("u3:5", kept=("s:0", "u1:1", "u2!:3", "a2:4")), "splits"),
         (Cut("nowhere"), "back"),
     ],
 )

@@ -1,4 +1,4 @@
-"""A window, said to every dialect: it needs no repair that the whole history did not."""
+"""A window, encoded in every dialect, needs no repair that the whole history did not."""
 
 from __future__ import annotations
 

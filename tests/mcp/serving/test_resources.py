@@ -95,12 +95,12 @@ async def test_what_is_too_long_ends_where_the_conversation_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Markdown says what is left out; half a document would be taken for a whole one."""
-    monkeypatch.setattr(resources, "_MOST", 2000)
+    monkeypatch.setattr(resources, "_MAX_CHARS", 2000)
     storage = MemoryStorage()
     identity, _ = await stored(storage, *(f"{n} {'x' * 300}" for n in range(30)), chat="1")
     async with connected(storage) as client:
         markdown = await text(client, f"dragoman://session/{identity.digest}")
-        assert "Earlier messages are left out" in markdown.text
+        assert "Earlier messages are omitted" in markdown.text
         assert "> 29 x" in markdown.text
         assert len(markdown.text) < 2300
         with pytest.raises(MCPError, match="too large for a resource"):

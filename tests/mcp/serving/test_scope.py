@@ -167,11 +167,11 @@ async def test_a_name_is_that_of_one_session_and_stays_it() -> None:
         assert [each["id"] for each in listed["sessions"]] == [ours.digest]
         assert "> ours" in (await call(client, "read_session", session="notes"))["text"]
         assert (await call(client, "search", query=SECRET))["messages"] == []
-    with pytest.raises(ConfigError, match="2 sessions have the name"):
+    with pytest.raises(ConfigError, match="2 sessions match a --session name"):
         await scope_of(storage, ["notes"])
     await storage.delete(ours)
     await storage.delete(SessionIdentity(agent="later", chat="notes"))
-    with pytest.raises(ConfigError, match="names no session"):  # not the one that begins so
+    with pytest.raises(ConfigError, match="matches no session"):  # not the one that begins so
         await scope_of(storage, ["notes"])
 
 
@@ -180,7 +180,7 @@ async def test_a_name_that_nothing_has_ends_the_server(name: str) -> None:
     """An empty scope must not become everything."""
     storage = MemoryStorage()
     await stored(storage, "x", chat="notes")
-    with pytest.raises(ConfigError, match="names no session"):
+    with pytest.raises(ConfigError, match="matches no session"):
         await scope_of(storage, [name])
 
 
@@ -263,7 +263,7 @@ async def test_pages_of_a_search_are_full_however_much_is_foreign(
     backend: Backend, rare: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others' messages take no place in the results, be they newer and many."""
-    monkeypatch.setattr(served_sessions, "_RARE", rare)
+    monkeypatch.setattr(served_sessions, "_MAX_HITS", rare)
     async with backend.opened() as storage:
         for number in range(12):
             await stored(storage, f"bridge {number}", agent="mine", chat=str(number))
@@ -290,5 +290,5 @@ async def test_filters_are_those_of_the_history_commands() -> None:
         listed = (await call(client, "list_sessions"))["sessions"]
         assert [each["identity"] for each in listed] == [{"chat": "1", "user": "ana"}]
     bens = SessionIdentity(user="ben", chat="1")
-    with pytest.raises(ConfigError, match="names no session"):
+    with pytest.raises(ConfigError, match="matches no session"):
         await scope_of(storage, [bens.digest], Filter(user="ana"))

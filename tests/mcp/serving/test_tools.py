@@ -259,7 +259,7 @@ async def test_two_that_write_at_once_are_told(backend: Backend) -> None:
             version = (await call(one, "read_session", session="1"))["version"]
             ask = {"session": "1", "text": "There.", "expected_version": version}
             await call(one, "append_message", **ask)
-            assert "somebody else wrote" in await refusal(two, "append_message", **ask)
+            assert "another writer changed it" in await refusal(two, "append_message", **ask)
             page = await call(two, "read_session", session="1")
             assert (page["last"], page["version"]) == (2, version + 1)
 
@@ -320,9 +320,9 @@ async def test_names_that_two_sessions_have_are_told_apart() -> None:
         ({"session": "1", "max_chars": 10**12}, "max_chars: "),
         ({"session": "1", "format": SECRET}, "format: this value is not allowed"),
         ({"session": "1", SECRET: 1}, "unknown argument; the tool's arguments are: session,"),
-        ({"session": "\ud800"}, "no session of this name"),
-        ({"session": "/" * 1000}, "no session of this name"),
-        ({"session": "\0"}, "no session of this name"),
+        ({"session": "\ud800"}, "no session with this name"),
+        ({"session": "/" * 1000}, "no session with this name"),
+        ({"session": "\0"}, "no session with this name"),
     ],
 )
 async def test_wrong_arguments_are_named_and_not_quoted(
@@ -383,7 +383,7 @@ async def test_requests_are_translated_with_losses_and_repairs() -> None:
         ({"body": 7, "target": "anthropic"}, "body: "),
         ({"body": None, "target": "anthropic"}, "body: "),
         ({"body": "{" + SECRET, "target": "anthropic"}, "malformed"),
-        ({"body": "[" * 100_000, "target": "anthropic"}, "nests too deeply"),
+        ({"body": "[" * 100_000, "target": "anthropic"}, "nested too deeply"),
         ({"body": '{"messages": [{"role": "user", "content": "\\ud800"}]}',
           "source": "openai-chat", "target": "gemini"}, "surrogate"),
         ({"body": {"error": {"message": SECRET}}, "source": "openai-chat", "target": "gemini"},

@@ -1,4 +1,4 @@
-"""What classes say against a value, without the value."""
+"""Errors raised by users' classes, reported without quoting the value."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dragoman.model.functions.schema import schema_for
     ],
 )
 def test_the_value_is_blotted_out(error: Exception, given: Any, words: str) -> None:
-    """The developer's words stay, what they quote does not; other errors give their class."""
+    """The message stays, values quoted in it are masked; other errors give their class."""
     assert complaint(error, given, ["city"]) == words
 
 
@@ -47,7 +47,7 @@ class Book(pydantic.BaseModel):
 
 
 def test_places_are_told_in_the_developers_names() -> None:
-    """The path of a pydantic error names fields; a key of the value's own is a star."""
+    """The path of a pydantic error names declared fields; undeclared keys are shown as a star."""
     with pytest.raises(InvalidInputError) as caught:
         read_as(Book, {"titles": {"secretkey": "secretvalue"}}, "the book")
     assert "titles.*: … is too long for this" in str(caught.value)

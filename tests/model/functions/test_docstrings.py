@@ -1,4 +1,4 @@
-"""Docstrings: which fields speak of parameters, and which of something else."""
+"""Docstrings: which fields describe parameters, and which don't."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.model.functions.docstrings import parse
     ],
 )  # fmt: skip
 def test_what_is_said_of_something_else_is_not_said_of_the_tool(field: str) -> None:
-    """Neither its description nor a parameter's gets it; the parameters beside it are read."""
+    """Other sections are part of neither the description nor a parameter; parameters are read."""
     found = parse(f"Looks it up.\n:{field} KeyError: Not known.\n:param city: Where.")
     assert found.description == "Looks it up."
     assert found.parameters == {"city": "Where."}

@@ -264,7 +264,7 @@ def test_types_without_fields(kind: Any, schema: dict[str, Any]) -> None:
 
 
 def test_a_dataclass() -> None:
-    """Defaults make fields optional, metadata describes them, what is no argument is out."""
+    """Defaults make fields optional, metadata describes them, non-arguments are left out."""
     assert schema_for(Item) == {
         "type": "object",
         "properties": {
@@ -298,7 +298,7 @@ def test_a_typed_dict() -> None:
 
 
 def test_a_named_tuple() -> None:
-    """The names are worth more to a model than the order."""
+    """Names are more useful to a model than the order."""
     assert schema_for(Point) == {
         "type": "object",
         "properties": {"x": {"type": "number"}, "y": {"type": "number", "default": 0.0}},
@@ -336,7 +336,7 @@ def test_a_struct() -> None:
 
 
 def test_a_type_that_holds_itself_goes_to_defs() -> None:
-    """The root is written out as well, since providers want an object there."""
+    """The root is also written out, because providers require an object there."""
     schema = schema_for(Node)
     node = schema.pop("$defs")["Node"]
     assert node == schema
@@ -346,7 +346,7 @@ def test_a_type_that_holds_itself_goes_to_defs() -> None:
 
 
 def test_a_type_that_is_used_twice_goes_to_defs() -> None:
-    """Used once, it stands where it is used."""
+    """A type that is used once is inlined."""
     schema = schema_for(tuple[Annotated[Dog, "Mine."], Dog])
     assert schema["prefixItems"] == [
         {"$ref": "#/$defs/Dog", "description": "Mine."},
@@ -364,7 +364,7 @@ def test_a_recursive_alias() -> None:
 
 
 def test_generic_classes_are_filled_in() -> None:
-    """Each filling is a type of its own."""
+    """Each parametrisation is a separate type."""
     schema = schema_for(tuple[Page[int], Page[str], Box[int], NumberBox, Box[Any]])
     assert schema["$defs"]["Page_int"]["properties"]["items"] == {"type": "array", "items": WHOLE}
     assert schema["$defs"]["Page_str"]["properties"]["items"] == {"type": "array", "items": TEXT}
@@ -373,7 +373,7 @@ def test_generic_classes_are_filled_in() -> None:
 
 
 def test_a_pydantic_model() -> None:
-    """It describes itself; made-up titles are left out, and its definitions join ours."""
+    """It describes itself; generated titles are dropped, and its definitions join ours."""
     schema = schema_for(tuple[Team, Person])
     person = schema["$defs"]["Person"]
     assert person["description"] == "A person."
@@ -418,7 +418,7 @@ def test_two_types_of_one_name_keep_apart() -> None:
 
 
 def test_closed_schemas() -> None:
-    """Listed properties are all there may be; maps stay maps."""
+    """Listed properties are the only ones allowed; mappings stay open."""
     schema = schema_for(tuple[Item, dict[str, Dog], Team], closed=True)
     item, table, team = schema["prefixItems"]
     assert item["additionalProperties"] is team["additionalProperties"] is False
@@ -444,17 +444,17 @@ class _Stranger:
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        (complex, "`complex`: JSON can't describe the type complex"),
-        (_Impossible, "`_Impossible.bad[]`: JSON can't describe the type complex"),
+        (complex, "`complex`: the type complex has no JSON Schema"),
+        (_Impossible, "`_Impossible.bad[]`: the type complex has no JSON Schema"),
         (_Stranger, "_Stranger"),
         (Permission, "Permission"),
-        (Odd, "JSON has no complex"),
-        (Literal[b"x"], "JSON has no bytes"),
-        (dict[float, int], "can't be float"),
-        (dict[Level, int], "can't be Level"),
-        (typing.Callable[[], int], "JSON can't describe"),
-        ("int", "JSON can't describe"),
-        (_Lost, "`_Lost` names the type `Missing`"),
+        (Odd, "type complex can't be represented"),
+        (Literal[b"x"], "type bytes can't be represented"),
+        (dict[float, int], "must be strings, not float"),
+        (dict[Level, int], "must be strings, not Level"),
+        (typing.Callable[[], int], "has no JSON Schema"),
+        ("int", "has no JSON Schema"),
+        (_Lost, "`_Lost` refers to the type `Missing`"),
     ],
 )
 def test_types_that_json_can_not_describe(kind: Any, says: str) -> None:
@@ -533,7 +533,7 @@ def test_reading(kind: Any, value: Any, expected: Any) -> None:
     ],
 )
 def test_what_does_not_fit_says_where(kind: Any, value: Any, path: str) -> None:
-    """Where, and what would fit, but not what came."""
+    """The path and what was expected, but not the value."""
     with pytest.raises(MisfitError) as caught:
         shape_for(kind).read(value)
     assert caught.value.path == path
@@ -604,7 +604,7 @@ def test_what_fits_a_type_fits_its_schema(data: st.DataObject) -> None:
 
 @given(st.data())
 def test_what_does_not_fit_a_type_does_not_fit_its_schema(data: st.DataObject) -> None:
-    """A missing field, a stranger or a value of another type is found."""
+    """A missing field, an unknown field or a value of another type is found."""
     fields = data.draw(st.lists(TYPES, min_size=1, max_size=3))
     kind, values = data.draw(st.sampled_from([_dataclass, _struct]))(fields)
     schema = schema_for(kind, closed=True)

@@ -1,4 +1,4 @@
-"""What a function and its docstring say about a tool."""
+"""Tools described by a function's signature and docstring."""
 # ruff: noqa: D101, D102, D103, D417 - what docstrings say, or do not, is what is tested
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ SPHINX = """The weather.
 
 @pytest.mark.parametrize("text", [GOOGLE, NUMPY, SPHINX], ids=["google", "numpy", "sphinx"])
 def test_styles_of_docstrings(text: str) -> None:
-    """All three say the same; what comes after the parameters is for people."""
+    """All three give the same result; text after the parameters is ignored."""
     said = parse(text)
     assert said.description == "The weather.\n\nFor the next days,\nhour by hour."
     assert said.parameters["city"] == "Where, in the local language."
@@ -126,7 +126,7 @@ def weather(  # type: ignore[no-untyped-def]  # `untyped` is
 
 
 def test_a_function() -> None:
-    """Names, types, defaults and descriptions; the result's type is nobody's business."""
+    """Names, types, defaults and descriptions; the return type is ignored."""
     signature = signature_of(weather)
     assert signature.name == "weather"
     assert signature.description == "The weather."
@@ -211,14 +211,14 @@ def decorated(function: Callable[..., Any]) -> Callable[..., Any]:
     ],
 )
 def test_kinds_of_callables(function: Any, name: str, description: str) -> None:
-    """Whatever can be called can be a tool, and `self` is no argument."""
+    """Any callable can be a tool, and `self` is not an argument."""
     signature = signature_of(function)
     assert (signature.name, signature.description) == (name, description)
     assert list(signature.schema(closed=True)["properties"]) == ["city"]
 
 
 def test_what_a_partial_has_settled_stays_secret() -> None:
-    """A key that was bound is neither asked of the model nor shown to it as a default."""
+    """A bound argument is neither requested from the model nor shown to it as a default."""
 
     def ask(key: str, city: str, days: int = 1) -> None:
         """Ask."""
@@ -230,7 +230,7 @@ def test_what_a_partial_has_settled_stays_secret() -> None:
 
 
 def test_names_from_around_a_function() -> None:
-    """Annotations that are text may name what the function closes over."""
+    """String annotations may refer to names of enclosing functions."""
 
     @dataclasses.dataclass
     class Local:
@@ -268,11 +268,11 @@ def impossible(city: list[complex]) -> None:
     [
         (collects, "takes *cities"),
         (collects_names, "takes **cities"),
-        (lost, "the function `lost` names the type `Forecast`"),
+        (lost, "the function `lost` refers to the type `Forecast`"),
         (wrong, "not a type"),
-        (impossible, "parameter `city[]`: JSON can't describe the type complex"),
+        (impossible, "parameter `city[]`: the type complex has no JSON Schema"),
         (Place, "use ToolDefinition.from_type"),
-        (5, "not from a int"),
+        (5, "not int"),
         (vars, "no signature"),
     ],
 )
@@ -288,6 +288,6 @@ def test_arguments_that_can_not_be_read() -> None:
     with pytest.raises(InvalidInputError) as caught:
         signature_of(weather).read({"place": {"city": 4711}})
     assert str(caught.value) == (
-        "the arguments do not fit `weather`: $.place.city: expected a string"
+        "the arguments don't match `weather`: $.place.city: expected a string"
     )
     assert caught.value.__context__ is None

@@ -73,7 +73,7 @@ def test_a_tool_is_called_like_its_function() -> None:
 
 
 def test_validate_makes_the_types_of_the_signature() -> None:
-    """Ready for the call, parameters that go by position included."""
+    """Ready for the call, including positional-only parameters."""
     call = ToolCall.create(
         "c", "weather", {"place": {"city": "Basel"}, "period": {"start": "2024-01-01"}, "unit": "C"}
     )
@@ -84,14 +84,14 @@ def test_validate_makes_the_types_of_the_signature() -> None:
 
 
 def test_validate_says_what_the_model_can_act_on() -> None:
-    """All that is wrong at once: where, what is expected, which type came."""
+    """All problems at once: path, expected type, actual type."""
     with pytest.raises(InvalidInputError) as caught:
         weather.validate({"place": {"city": 4711}, "period": {"start": "soon"}, "hunter2": 1})
     assert str(caught.value) == (
-        "the arguments do not fit `weather`: "
+        "the arguments don't match `weather`: "
         "$.place.city: expected a string, got integer; "
         "$.period.start: expected a date such as 2024-05-31, got another string; "
-        "$: expected no properties but these: place, period, unit, got 1 more"
+        "$: expected only these properties: place, period, unit, got 1 more"
     )
 
 
@@ -230,7 +230,7 @@ def test_long_descriptions_warn() -> None:
 
 
 def test_strict_closes_what_people_wrote() -> None:
-    """FR-84, at the top only, and not where the schema says something itself (AC-084)."""
+    """FR-84, only at the top level, and not where the schema sets it itself (AC-084)."""
     inner = {"type": "object", "properties": {}}
     written = {"type": "object", "properties": {"a": inner}}
     assert ToolDefinition.create("f", "It.", written).parameters == {

@@ -1,4 +1,4 @@
-"""The quick check of arguments never says yes where the whole one finds a problem."""
+"""The fast check of arguments never accepts what full validation would reject."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def schemas(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(schemas(), st.dictionaries(NAMES, VALUES, max_size=3))
 def test_yes_means_yes(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
-    """And what is not plain is left to the whole check."""
+    """Anything that is not simple is left to full validation."""
     fits = plain_check(schema)
     assert fits is not None
     if fits(arguments):

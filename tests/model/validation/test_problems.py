@@ -1,4 +1,4 @@
-"""Values against JSON Schemas, with the `jsonschema` package as the judge."""
+"""Validation against JSON Schemas, compared with the `jsonschema` package."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ CASES: list[tuple[Any, Any, list[str]]] = [
     (
         {"uniqueItems": True},
         [1, 1.0],
-        ["$: expected items that differ, got some that are the same"],
+        ["$: expected unique items, got duplicates"],
     ),
     ({"uniqueItems": True}, [1, True, [1], [True]], []),
     ({"required": ["a b"]}, {}, ['$["a b"]: expected a value, got nothing']),
@@ -71,7 +71,7 @@ CASES: list[tuple[Any, Any, list[str]]] = [
     (
         {"properties": {"a": {}}, "additionalProperties": False},
         {"a": 1, "hunter2": 1},
-        ["$: expected no properties but these: a, got 1 more"],
+        ["$: expected only these properties: a, got 1 more"],
     ),
     (
         {"patternProperties": {"^x": {"type": "string"}}, "additionalProperties": False},
@@ -86,7 +86,7 @@ CASES: list[tuple[Any, Any, list[str]]] = [
     (
         {"dependentRequired": {"a": ["b"]}},
         {"a": 1},
-        ["$.b: expected a value, as there is one for `a`, got nothing"],
+        ["$.b: expected a value, because `a` is present, got nothing"],
     ),
     (
         {"anyOf": [{"type": "string"}, {"type": "array"}]},
@@ -101,7 +101,7 @@ CASES: list[tuple[Any, Any, list[str]]] = [
     (
         {"oneOf": [{"minimum": 1}, {"maximum": 5}]},
         3,
-        ["$: expected one alone of a value, got what is 2 of them"],
+        ["$: expected exactly one of a value, got a match for 2 of them"],
     ),
     ({"not": {"type": "string"}}, "a", ["$: expected anything but a string, got string"]),
     (
@@ -133,7 +133,7 @@ def test_words(schema: Any, value: Any, said: list[str]) -> None:
 
 
 def test_tagged_alternatives_are_told_apart() -> None:
-    """The problems are those of the alternative whose tag was given."""
+    """Only the problems of the alternative with the given tag are reported."""
     schema = {
         "anyOf": [
             {"properties": {"type": {"const": "cat"}, "lives": {"type": "integer"}}},
@@ -334,7 +334,7 @@ FORMATS = [
 
 @pytest.mark.parametrize(("name", "good", "bad"), FORMATS, ids=lambda each: str(each)[:12])
 def test_formats(name: str, good: list[str], bad: list[str]) -> None:
-    """The common ones are checked, the others are remarks."""
+    """Common formats are validated, others are ignored."""
     assert [text for text in good if problems({"format": name}, text)] == []
     assert [text for text in bad if not problems({"format": name}, text)] == []
 
@@ -367,7 +367,7 @@ def test_patterns_that_are_not_decided(pattern: str) -> None:
 
 
 def test_patterns_take_linear_time_and_end_with_their_budget() -> None:
-    """The notorious one is quick, and a costly one is stopped."""
+    """A notorious pattern is fast, and a costly one is stopped."""
     assert search("^(a+)+$", "a" * 20_000 + "!") is False
     assert search("^(?:[a-z]+-?)+$", "some-kebab-case") is True
     assert search("a$", "a\n") is False  # as in JavaScript, whose patterns these are

@@ -72,7 +72,7 @@ def difference(raw: bytes, source: str, target: str, *, repair: bool = True) -> 
     if not found.took_lane:
         return found if found[:2] == general[:2] else "a request that left the lane is another"
     if general.body == "WireError" and source == target and not repair:
-        is_unseen = "out of range" in general.reports or "nests deeper" in general.reports
+        is_unseen = "out of range" in general.reports or "nested deeper" in general.reports
         return found if is_unseen else "what the general path refuses"
     if found.reports != general.reports:
         return f"reports: {found.reports}\n     not: {general.reports}"

@@ -46,7 +46,7 @@ def test_deep_schemas(name: str) -> None:
     assert refusals(made.schema, name) == []
     for _ in range(10):
         schema = {"type": "object", "properties": {"a": schema}}
-    with pytest.raises(InvalidInputError, match="nests deeper"):
+    with pytest.raises(InvalidInputError, match="nested deeper"):
         projected(schema, PROFILES[name])
 
 

@@ -1,1 +1,1 @@
-"""Typed output: how a model is asked for a value of a type, and how its answer is read."""
+"""Typed output: requesting a value of a type, and parsing it from the response."""

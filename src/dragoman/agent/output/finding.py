@@ -1,4 +1,4 @@
-"""The JSON in what a model says: all of it, in a fence, or among words."""
+"""Finds JSON in a model's text: all of it, in a code fence, or among words."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LANGUAGE = re.compile(r"[ \t]*(?:[\w.+-]*[ \t]*\r?\n|json\b)", re.ASCII | re.IG
 _OPENING = re.compile(r"[{\[]")
 _MAX_FENCES = 32
 _MAX_FOUND = 32
-"""Values among words that are looked at."""
+"""Maximum values among words that are tried."""
 _MAX_TRIED = 1_000
-"""Brackets among words that may begin one: a failure costs as much as the text before it is long,
-as Python counts its lines."""
+"""Maximum brackets tried as the start of a value: each failure costs time proportional to the text
+before it, because Python counts its lines."""
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -28,16 +28,16 @@ class Found(NamedTuple):
 
     value: Any
     size: int
-    """How many characters it takes."""
+    """Its length in characters."""
 
 
 class Findings:
-    """The values in a text, from the likeliest to the least; and why the text itself is none."""
+    """The JSON values in a text, likeliest first; and why the text as a whole is not JSON."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self.problem = ""
-        """What is wrong with the text as JSON, if it is none."""
+        """The JSON error of the whole text, if it is not JSON."""
 
     def __iter__(self) -> Iterator[Found]:
         text = self._text.strip().removeprefix("\ufeff")
@@ -51,7 +51,7 @@ class Findings:
 
 
 def _read(text: str) -> tuple[Found | None, str]:
-    """The value that a text is, or what is wrong with it."""
+    """The text as a JSON value, or the error."""
     try:
         return Found(freeze(loads(text), "the JSON"), len(text)), ""
     except InvalidInputError as error:
@@ -70,9 +70,9 @@ def _without_language(inner: str) -> str:
 
 
 def _among_words(text: str) -> Iterator[Found]:
-    """The objects and arrays that stand in a text, one after the other.
+    """The objects and arrays among words, in order.
 
-    The search goes on where the last attempt ended, so that no part of the text is read twice.
+    The search continues where the last attempt ended, so that no part is parsed twice.
     """
     found, end = 0, 0
     for _ in range(_MAX_TRIED):
@@ -88,10 +88,10 @@ def _among_words(text: str) -> Iterator[Found]:
 
 
 def _span(text: str, start: int) -> tuple[bool, int]:
-    """Whether a whole value begins there, and where it ends, or where the reader got stuck."""
+    """Whether a complete value begins at `start`, and where it or the failed attempt ends."""
     try:
         return True, _decode(text, start)[1]
     except json.JSONDecodeError as error:
         return False, error.pos
-    except (RecursionError, ValueError):  # nothing that could be read, nor what is around it
+    except (RecursionError, ValueError):  # unreadable, like everything around it
         return False, len(text)

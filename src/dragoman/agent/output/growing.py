@@ -1,4 +1,4 @@
-"""A JSON value under construction: the containers that are open, and the string under way."""
+"""A JSON value under construction: its open containers, and the current string."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from dragoman.model.frozen import MAX_DEPTH
 
 
 class GrowingValue:
-    """Grows in place; whoever builds it says what comes next."""
+    """Grows in place, driven by the parser."""
 
     __slots__ = ("_keys", "_length", "_pieces", "is_in_key", "is_in_text", "root", "stack")
 
     def __init__(self) -> None:
         self.root: Any = UNSET
         self.stack: list[Any] = []
-        """The containers that are still open, from the outermost to the innermost."""
+        """Open containers, outermost first."""
         self.is_in_text = False
-        """Whether a string that is a value is under way."""
+        """Whether a string value is being read."""
         self.is_in_key = False
         self._keys: list[str] = []
-        """The key under way in each container; empty for arrays."""
+        """The current key of each container; empty for arrays."""
         self._pieces: list[str] = []
         self._length = 0
-        """Of the pieces together."""
+        """Total length of the pieces."""
 
     @property
     def is_in_string(self) -> bool:
-        """Whether a string is under way, be it a key or a value."""
+        """Whether a string is being read, a key or a value."""
         return self.is_in_text or self.is_in_key
 
     @property
     def is_in_array(self) -> bool:
-        """Whether the innermost container is one."""
+        """Whether the innermost container is an array."""
         return isinstance(self.stack[-1], list)
 
     @property
     def size(self) -> int:
-        """What a copy costs: the entries of what is open, and the characters of its string."""
+        """The cost of a copy: the items of open containers, and the characters of the string."""
         return sum(map(len, self.stack)) + self._length
 
     def shown(self) -> Any:
-        """The value with its string as far as it has come."""
+        """The value, with its current string as far as it has been read."""
         if self.is_in_text:
             text = "".join(self._pieces)
             self._pieces = [text]
@@ -52,7 +52,7 @@ class GrowingValue:
         return self.root
 
     def copy(self) -> Any:
-        """As `shown`, but it stays as it is. What is complete in it is not copied again."""
+        """A snapshot of `shown`. Complete parts are not copied again."""
         value = self.shown()
         if not self.stack:
             return value
@@ -62,7 +62,7 @@ class GrowingValue:
         return copies[0]
 
     def place(self, value: Any) -> None:
-        """Put a value where one is due."""
+        """Add a value at the current position."""
         if not self.stack:
             self.root = value
         elif isinstance(top := self.stack[-1], list):
@@ -77,7 +77,7 @@ class GrowingValue:
             self.stack[-1][-1 if self.is_in_array else self._keys[-1]] = value
 
     def open(self, container: Any) -> bool:
-        """Go into a container, unless that is too deep; whether it was done."""
+        """Open a container, unless it is too deep; returns whether it did."""
         if len(self.stack) >= MAX_DEPTH:
             return False
         self.place(container)
@@ -86,24 +86,24 @@ class GrowingValue:
         return True
 
     def close(self) -> None:
-        """Leave the innermost container."""
+        """Close the innermost container."""
         self.stack.pop()
         self._keys.pop()
 
     def begin_string(self, *, is_key: bool) -> None:
-        """A string comes in, piece by piece."""
+        """Start a string."""
         self._pieces, self._length = [], 0
         self.is_in_key, self.is_in_text = is_key, not is_key
         if not is_key:
             self.place("")
 
     def add(self, piece: str) -> None:
-        """More of the string."""
+        """Append to the string."""
         self._pieces.append(piece)
         self._length += len(piece)
 
     def end_string(self) -> None:
-        """The string is complete, or as complete as it will be."""
+        """End the string, complete or not."""
         text = "".join(self._pieces)
         if self.is_in_key:
             self._keys[-1] = text

@@ -1,4 +1,4 @@
-"""What a typed output is asked for as: one type or several, a function, or a JSON Schema."""
+"""Kinds of typed output: one type or several, a function, or a JSON Schema."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from dragoman.model.functions.signatures import signature_of
 from dragoman.model.functions.tool import Tool, tool
 
 _NAME_LENGTH = 64
-_USUAL_NAME = "result"
+_DEFAULT_NAME = "result"
 _OF_TYPES = frozenset({"types", "typing", "typing_extensions"})  # where unions and aliases are from
 
 
 class Kind(NamedTuple):
-    """What the value must be like, and what makes the Python value of the plain one."""
+    """The schema of the value, and how to make the Python value from plain JSON."""
 
     schema: FrozenDict
     read: Callable[[Any], Any]
-    """Expects what fits the schema; raises `MisfitError` where the type wants more than it says."""
-    name: str = _USUAL_NAME
+    """Converts a value that matches the schema; raises `MisfitError` if the type requires more."""
+    name: str = _DEFAULT_NAME
     description: str | None = None
     function: Tool[..., Any, Any] | None = None
-    """What is called with what was read, to make the output; None: what was read is the output."""
+    """Called with the converted value to make the output; None: the value is the output."""
 
 
 def kind_of(asked: Any) -> Kind:
-    """The kind that is asked for; raises where JSON can't describe it."""
+    """The kind of an `output` argument; raises if JSON can't describe it."""
     if isinstance(asked, Mapping):
         return _of_schema(asked)
     if is_function(asked):
@@ -42,21 +42,21 @@ def kind_of(asked: Any) -> Kind:
 
 
 def is_function(asked: object) -> bool:
-    """Whether the output is what a function returns, which is called with the model's arguments."""
+    """Whether the output is the return value of a function called with the model's arguments."""
     return isinstance(asked, (FunctionType, MethodType, partial, Tool))
 
 
 def union_of(asked: list[Any] | tuple[Any, ...]) -> Any:
     """Any one of several types: `[Place, Refusal]` is `Place | Refusal`."""
     if not asked:
-        msg = "the output is one of no types: the list is empty"
+        msg = "the list of output types is empty"
         raise InvalidInputError(msg)
     for each in asked:
         _expect_type(each)
     try:
         return Union[tuple(asked)]  # noqa: UP007 - of as many as there are
-    except TypeError:  # notes that can't be hashed, or what only looks like a type
-        msg = "the types of the output can't be joined: write them as a union, `Place | None`"
+    except TypeError:  # unhashable annotations, or something that only looks like a type
+        msg = "the output types can't be combined: write them as a union, `Place | None`"
     raise InvalidInputError(msg)
 
 
@@ -64,7 +64,7 @@ def _of_function(asked: Any) -> Kind:
     made = asked if isinstance(asked, Tool) else _tool(asked)
     definition = made.definition
     if made.requires_approval is not False or definition.parameters is None:
-        msg = f"`{made.name}` can't be the output: it waits for an approval, or takes free text"
+        msg = f"`{made.name}` can't be the output: it requires approval, or takes free text"
         raise InvalidInputError(msg)
     schema = freeze_mapping(definition.parameters, "the schema of the output")
     said = signature_of(made.function).description or None
@@ -72,7 +72,7 @@ def _of_function(asked: Any) -> Kind:
 
 
 def _tool(function: Any) -> Tool[..., Any, Any]:
-    """A tool that needs no docstring, nor a name that models take: they hear of neither."""
+    """A tool without a required docstring or a valid name, since models see neither."""
     name = _name(getattr(function, "__name__", None))
     return tool(name=name, description="Gives the output.")(function)
 
@@ -100,20 +100,20 @@ def _described(asked: Any) -> tuple[Shape, dict[str, Any]]:
         raise
     except Exception as error:  # noqa: BLE001 - a class of the user's describes itself (pydantic)
         problem = type(error).__name__
-    msg = f"JSON Schema can't describe the type of the output ({problem})"
+    msg = f"the output type can't be described in JSON Schema ({problem})"
     raise InvalidInputError(msg)
 
 
 def _expect_type(asked: Any) -> None:
-    """Raise for a value, `Place("Mostar")` in place of `Place`, without quoting it."""
+    """Raise for a value, `Place("Mostar")` instead of `Place`, without quoting it."""
     if asked is None or isinstance(asked, type) or type(asked).__module__ in _OF_TYPES:
         return
     given = type(asked).__name__
-    msg = f"the output is a type, as in `output=list[str]`, not a value of the type {given}"
+    msg = f"output must be a type, such as `output=list[str]`, not a value of type {given}"
     raise InvalidInputError(msg)
 
 
 def _name(name: object) -> str:
-    """A name that every provider takes."""
+    """A name that every provider accepts."""
     plain = re.sub(r"[^A-Za-z0-9_]+", "_", name) if isinstance(name, str) else ""
-    return plain.strip("_")[:_NAME_LENGTH] or _USUAL_NAME
+    return plain.strip("_")[:_NAME_LENGTH] or _DEFAULT_NAME

@@ -1,8 +1,8 @@
-"""JSON that is still coming in: its value as far as it has come.
+"""Parses incomplete JSON as it streams in.
 
-Strings are shown as far as they have come. A number, a word (`true`) or a key that may go on is
-left out, and so is a key without its value. What breaks the grammar, or nests deeper than any
-value that is read, ends it: what came before stays.
+Strings are shown as far as received. A number, a literal (`true`) or a key that may be incomplete
+is left out, and so is a key without a value. A syntax error or excessive nesting ends parsing: what
+came before stays.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _NUMERIC = re.compile(r"[-+0-9.eE]+")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
-_LONGEST_NUMBER = 4_300
-"""Digits: what Python converts."""
-_LONGEST_WORD = 5
+_MAX_NUMBER = 4_300
+"""Maximum digits that Python converts."""
+_MAX_LITERAL = 5
 _ESCAPE_SIZE = 6
 _HIGH, _LOW = range(0xD800, 0xDC00), range(0xDC00, 0xE000)
-"""The two halves of a character that takes two escapes."""
+"""The two halves of a surrogate pair."""
 
 
 def partial_json(text: str) -> Any:
-    """The plain value of a JSON text that may be incomplete; unset where there is none yet.
+    """The value of a possibly incomplete JSON text; unset if there is none yet.
 
     >>> partial_json('{"city": "Bas')
     {'city': 'Bas'}
@@ -46,7 +46,7 @@ def partial_json(text: str) -> Any:
 
 
 class PartialJson:
-    """A JSON text that comes in pieces. All of them together cost what the text costs in one.
+    """An incremental parser. The total cost is that of parsing the text at once.
 
     >>> parser = PartialJson()
     >>> parser.feed('[1, "a')
@@ -61,10 +61,10 @@ class PartialJson:
         self._growing = GrowingValue()
         self._step: _Step = _value
         self._tail = ""
-        """What may go on and so waits: a number, a word or an escape, never more."""
+        """An incomplete number, literal or escape at the end."""
 
     def feed(self, delta: str) -> None:
-        """Take more of the text."""
+        """Parse more text."""
         text, at = self._tail + delta, 0
         while at < len(text):
             if not self._growing.is_in_string:
@@ -73,31 +73,31 @@ class PartialJson:
                 break
             taken = self._step(self._growing, text, at)
             if taken is None:
-                break  # it takes more to tell
+                break  # more text is needed
             at, self._step = taken
         self._tail = text[at:]
 
     @property
     def value(self) -> Any:
-        """The value so far; unset before there is any. It grows in place: see `copy`."""
+        """The value so far; unset at first. It grows in place: see `copy`."""
         return self._or_number(self._growing.shown())
 
     def copy(self) -> Any:
-        """The value so far, which stays as it is. What is complete in it is not copied again."""
+        """A snapshot of the value so far. Complete parts are not copied again."""
         return self._or_number(self._growing.copy())
 
     def _or_number(self, value: Any) -> Any:
-        """A number that is all there is may be complete."""
+        """A number at top level, which may be complete."""
         return _number_of(self._tail) if value is UNSET and self._tail else value
 
     @property
     def size(self) -> int:
-        """What a copy costs: the entries of what is open, and the characters of its string."""
+        """The cost of a copy: the items of open containers, and the characters of the string."""
         return self._growing.size
 
 
 _Step = Callable[[GrowingValue, str, int], "_Taken | None"]
-"""Reads one thing at a place: where it ends and what comes next; None where that is not known."""
+"""Reads one token at a position: returns its end and the next step, or None if incomplete."""
 _Taken = tuple[int, _Step]
 
 
@@ -132,7 +132,7 @@ def _closed(growing: GrowingValue, end: int) -> _Taken:
 
 
 def _broken(growing: GrowingValue, text: str) -> _Taken:
-    """No JSON from here on: what has come stays, what is to come is ignored."""
+    """A syntax error: keep the value so far, and ignore the rest."""
     if growing.is_in_text:
         growing.end_string()
     growing.is_in_key = False
@@ -172,7 +172,7 @@ def _after(growing: GrowingValue, text: str, at: int) -> _Taken:
 
 
 def _word(growing: GrowingValue, text: str, at: int) -> _Taken | None:
-    rest = text[at : at + _LONGEST_WORD]
+    rest = text[at : at + _MAX_LITERAL]
     for word, value in _WORDS.items():
         if rest.startswith(word):
             growing.place(value)
@@ -184,9 +184,9 @@ def _word(growing: GrowingValue, text: str, at: int) -> _Taken | None:
 
 def _number(growing: GrowingValue, text: str, at: int) -> _Taken | None:
     end = _end(_NUMERIC, text, at)
-    if end == len(text) and 0 < end - at <= _LONGEST_NUMBER:
+    if end == len(text) and 0 < end - at <= _MAX_NUMBER:
         return None
-    number = _number_of(text[at:end]) if end - at <= _LONGEST_NUMBER else UNSET
+    number = _number_of(text[at:end]) if end - at <= _MAX_NUMBER else UNSET
     if number is UNSET:
         return _broken(growing, text)
     growing.place(number)
@@ -194,7 +194,7 @@ def _number(growing: GrowingValue, text: str, at: int) -> _Taken | None:
 
 
 def _number_of(text: str) -> Any:
-    """The number that a text is; unset where it is none, or none that can be held."""
+    """The text as a number; unset if it isn't one, or is too large."""
     found = _NUMBER.fullmatch(text)
     if found is None:
         return UNSET
@@ -231,7 +231,7 @@ def _escape(growing: GrowingValue, text: str, at: int) -> _Taken | None:
 
 
 def _pair(growing: GrowingValue, text: str, end: int, high: int) -> _Taken | None:
-    """Half a character, with its other half if that is what follows."""
+    """A surrogate, with its other half if that follows."""
     rest = text[end : end + _ESCAPE_SIZE]
     if not rest or _BEGUN_ESCAPE.fullmatch(rest):
         return None

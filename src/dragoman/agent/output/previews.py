@@ -1,4 +1,4 @@
-"""The typed output as far as it has come, for those who watch a stream."""
+"""Previews of a typed output while it streams."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from dragoman.agent.output.partial import PartialJson
 from dragoman.agent.output.roots import RESULT
 
 _OPENING = re.compile(r"[{\[]")
-_SMALL = 4_096
-"""Up to here a copy costs next to nothing."""
-_SHARE = 64
-"""Beyond it, what is new since the last copy must be this part of the whole: a stream of any length
-then costs a fixed number of copies of its end, however small its pieces are."""
+_CHEAP_SIZE = 4_096
+"""Up to this size, a copy costs next to nothing."""
+_MIN_NEW_SHARE = 64
+"""Beyond it, a new copy is made only if at least 1/64 of the value is new: the total cost of a
+stream is then a fixed number of copies, however small its pieces are."""
 
 
 class Preview:
-    """Of one answer: takes its pieces, gives plain values that stay as they are.
+    """Takes the pieces of one answer, and returns snapshots of its value.
 
-    Words before the JSON, and the fence around it, are passed over.
+    Words before the JSON, and a code fence around it, are skipped.
     """
 
     __slots__ = ("_has_begun", "_is_wrapped", "_last", "_new", "_parser")
@@ -34,18 +34,18 @@ class Preview:
         self._last: Any = UNSET
 
     def feed(self, delta: str) -> Any:
-        """The value so far, where it has changed since it was shown; unset otherwise."""
+        """The value so far if it has changed since last shown; otherwise unset."""
         text = self._from_opening(delta)
         if not text:
             return UNSET
         self._parser.feed(text)
         self._new += len(text)
-        if self._new * _SHARE < self._parser.size - _SMALL:
+        if self._new * _MIN_NEW_SHARE < self._parser.size - _CHEAP_SIZE:
             return UNSET
         return self._shown()
 
     def close(self) -> Any:
-        """What `feed` has held back, at the end; unset where that is nothing."""
+        """What `feed` has held back, at the end; unset if nothing."""
         return self._shown() if self._new else UNSET
 
     def _from_opening(self, delta: str) -> str:

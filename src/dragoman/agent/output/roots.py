@@ -1,4 +1,4 @@
-"""Schemas for the wire: their root is an object, and says so plainly (W15, W62)."""
+"""Output schemas for the wire, whose root must be a plain object (W15, W62)."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 from dragoman.model.functions.definitions import Schema, mapped
 
 RESULT = "result"
-"""The property that holds the value where the root would be no object."""
+"""The property that holds the value if the root would not be an object."""
 
 _SHARED = ("$defs", "definitions")
-_HOME = f"#/properties/{RESULT}"
-_LEADS_AWAY = re.compile(rf"#(?:/(?!(?:{'|'.join(map(re.escape, _SHARED))})/)|$)")
-"""A reference to the root, or to something in it that is no definition."""
-# What makes an object of a root that is more than that: no strict target takes it there.
-_UNPLAIN = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "enum", "const", "$ref"})
+_WRAPPED_ROOT = f"#/properties/{RESULT}"
+_ROOT_REFERENCE = re.compile(rf"#(?:/(?!(?:{'|'.join(map(re.escape, _SHARED))})/)|$)")
+"""A reference to the root, or to something in it that is not a definition."""
+# Keywords that strict targets reject at the root.
+_COMBINATORS = frozenset({"anyOf", "oneOf", "allOf", "not", "if", "enum", "const", "$ref"})
 
 
 def is_plain_object(schema: Mapping[str, Any]) -> bool:
-    """Whether every target takes this for a root."""
-    return schema.get("type") == "object" and _UNPLAIN.isdisjoint(schema)
+    """Whether every target accepts this as a root."""
+    return schema.get("type") == "object" and _COMBINATORS.isdisjoint(schema)
 
 
 def wrapped(schema: Mapping[str, Any]) -> Schema:
-    """An object with a property of that schema; definitions stay at the root, references right."""
+    """An object with a property of that schema; definitions stay at the root, references valid."""
     moved = _moved({key: value for key, value in schema.items() if key not in _SHARED})
     shared = {key: _moved_all(schema[key]) for key in _SHARED if key in schema}
     return {
@@ -47,9 +47,9 @@ def _moved_all(schemas: Any) -> Any:
 
 
 def _moved(schema: Mapping[str, Any]) -> Schema:
-    """A copy whose references lead to where they led before."""
+    """A copy whose references are adjusted to the new root."""
     changed = mapped(schema, _moved)
     reference = changed.get("$ref")
-    if isinstance(reference, str) and _LEADS_AWAY.match(reference):
-        changed["$ref"] = _HOME + reference[1:]
+    if isinstance(reference, str) and _ROOT_REFERENCE.match(reference):
+        changed["$ref"] = _WRAPPED_ROOT + reference[1:]
     return changed

@@ -1,4 +1,4 @@
-"""A typed output: what the model is told, and how its answer becomes a value of the type."""
+"""`TypedOutput`: the schema that the model gets, and the parsing of its answer."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _DESCRIPTION_LENGTH = 1_024
 
 
 class Misfit(DragomanError):  # noqa: N818 - says what happened, as the names in `errors` do
-    """The answer is not what was asked for; the text tells the model why, and quotes nothing."""
+    """The answer is not a valid value; the text tells the model why, without quoting it."""
 
 
 class Missing(Misfit):
-    """There is nothing in the answer that could be the value."""
+    """The answer contains nothing that could be the value."""
 
 
 class SentBack(Misfit):
-    """The user's own function or hook has refused the value, in words of its own."""
+    """The user's own function or hook has rejected the value, with its own message."""
 
 
 class TypedOutput(Shown):
-    """A type that the model's answer is to be of.
+    """A type that the model's answer must have.
 
     >>> numbers = TypedOutput.of(list[int])
     >>> numbers.read('Here you are: {"result": [1, 2]}')
@@ -52,18 +52,18 @@ class TypedOutput(Shown):
 
     def __init__(self, kind: Kind, mode: Mode | None = None) -> None:
         self.mode: Mode | None = mode
-        """As the caller has chosen; None: by what the model can do."""
+        """The caller's choice; None: chosen by the model's capabilities."""
         self.is_wrapped = not is_plain_object(kind.schema)
-        """Whether the value is the `result` of an object: a root must be one."""
+        """Whether the value is wrapped in an object as `result`: a root must be an object."""
         self._kind = kind
 
     @classmethod
     def of(cls, kind: Any, mode: Mode | None = None) -> TypedOutput | None:
-        """The output of a type, of one of several, of a function, or of a JSON Schema.
+        """The typed output for a type, one of several types, a function or a JSON Schema.
 
         None for `str`, which is any text.
 
-        Raises where JSON can't describe the type.
+        Raises if the type can't be described in JSON Schema.
         """
         chosen = None if mode is None else checked_mode(mode)
         if isinstance(kind, (list, tuple)):
@@ -76,12 +76,12 @@ class TypedOutput(Shown):
 
     @property
     def function(self) -> Tool[..., Any, Any] | None:
-        """What makes the output of what was read; None: what was read is the output."""
+        """Makes the output from the parsed value; None: the parsed value is the output."""
         return self._kind.function
 
     @cached_property
     def schema(self) -> FrozenDict:
-        """The JSON Schema that the model gets to see; its root is an object."""
+        """The JSON Schema sent to the model; its root is an object."""
         return _wrapped(self._kind) if self.is_wrapped else self._kind.schema
 
     @cached_property
@@ -90,7 +90,7 @@ class TypedOutput(Shown):
         return self._tool(TOOL_NAME)
 
     def tool_beside(self, taken: Collection[str]) -> ToolDefinition:
-        """The tool that takes the value, under a name that no other tool has."""
+        """The tool that takes the value, with a name that no other tool has."""
         name, number = TOOL_NAME, 1
         while name in taken:
             number += 1
@@ -102,7 +102,7 @@ class TypedOutput(Shown):
 
     @cached_property
     def output(self) -> Output:
-        """The form of the answer, for providers that hold the model to it."""
+        """The output schema, for providers that enforce it."""
         said = self._kind.description
         return Output(
             format="schema",
@@ -114,35 +114,35 @@ class TypedOutput(Shown):
 
     @cached_property
     def instruction(self) -> str:
-        """The form of the answer in words, for providers that can't be told it otherwise."""
+        """The schema in words, for providers without a field for it."""
         return instruction(dumps(self.schema).decode("utf-8", "replace"))
 
     def mode_for(self, target: Target | None, *, has_tools: bool) -> Mode:
-        """How this target is asked for it."""
+        """The mode for this target."""
         mode = mode_for(target, has_tools, self.mode)
         if mode == "native" and self.mode is None and target is not None:
             return mode if self._is_held_to(target.dialect) else "tool"
         return mode
 
     def _is_held_to(self, dialect: str) -> bool:
-        """Whether the answer's form can be told there as it is.
+        """Whether the dialect can express the schema exactly.
 
-        Where every form is strict, free names, tuples and types within themselves can't be; a tool
-        that is not strict can still have them.
+        If all output schemas are strict, free property names, tuples and recursive types can't be
+        expressed; a non-strict tool can still have them.
         """
         profile = spoken(dialect).output_profile if is_dialect(dialect) else None
         return profile is None or projected(self.schema, profile).is_faithful
 
     def preview(self) -> Preview:
-        """What shows the value of one answer while it comes in."""
+        """A preview of the value while an answer streams."""
         return Preview(is_wrapped=self.is_wrapped)
 
-    # --- reading
+    # --- parsing
 
     def read(self, text: str) -> Any:
-        """The value in an answer: all of it JSON, or JSON in a fence, or among words.
+        """The value in an answer: all of it JSON, or JSON in a code fence, or among words.
 
-        The first that fits is taken. Raises `Misfit`.
+        Takes the first value that is valid. Raises `Misfit`.
         """
         expect(text, str, "the answer")
         findings, worst = Findings(text), _Complaint("", -1)
@@ -153,7 +153,7 @@ class TypedOutput(Shown):
                 worst = outcome.of_size(size) if size > worst.size else worst
             elif self._is_as_asked(value):
                 return outcome
-            else:  # a value without its wrapping; the next may have it: "as in [1]: {…}"
+            else:  # an unwrapped value; a wrapped one may follow: "as in [1]: {…}"
                 lenient.append(outcome)
         if lenient:
             return lenient[0]
@@ -165,20 +165,20 @@ class TypedOutput(Shown):
         return not self.is_wrapped or _has_result(value)
 
     def read_arguments(self, arguments: Mapping[str, Any]) -> Any:
-        """The value in the arguments of a call of the tool. Raises `Misfit`."""
+        """The value in the arguments of a call to the tool. Raises `Misfit`."""
         outcome = self._outcome(arguments)
         if isinstance(outcome, _Complaint):
             raise Misfit(outcome.text)
         return outcome
 
     def read_call(self, call: ToolCall) -> Any:
-        """The value in a call of the tool, be its arguments an object or not. Raises `Misfit`."""
+        """The value in a call to the tool, also if its arguments are no object. Raises `Misfit`."""
         if call.kind == "custom" or not call.has_valid_arguments:
             return self.read(call.raw_arguments)
         return self.read_arguments(call.arguments)
 
     def _outcome(self, value: Any) -> Any:
-        """What the value is read as, or a complaint."""
+        """The converted value, or a complaint."""
         complaints: list[_Complaint] = []
         for form in self._forms(value):
             outcome = self._read_form(form)
@@ -188,7 +188,7 @@ class TypedOutput(Shown):
         return complaints[0] if _has_result(value) else complaints[-1]
 
     def _forms(self, value: Any) -> Iterator[Any]:
-        """The value as it should have come: as it is, or wrapped as it was asked for."""
+        """The value as it is, or wrapped as requested."""
         if self._is_as_asked(value):
             yield value
         if self.is_wrapped:
@@ -203,7 +203,7 @@ class TypedOutput(Shown):
             return self._kind.read(inner)
         except MisfitError as misfit:
             return _Complaint(f"{path}{misfit.path}: expected {misfit.expected}")
-        except DragomanError as error:  # of a class of the user's that knows ours
+        except DragomanError as error:  # raised by a user's class that uses our errors
             return _Complaint(f"{path}: {error}")
         except RecursionError:
             return _Complaint(f"{path}: expected fewer levels, got more")
@@ -216,17 +216,17 @@ class TypedOutput(Shown):
 
 
 def _remembered(kind: Any, mode: Mode | None) -> TypedOutput:
-    """The output of a kind that mostly has been asked for before."""
+    """The typed output of a kind, cached."""
     if isinstance(kind, Mapping):
         return _of_text(dumps(freeze_mapping(kind, "the schema of the output")), mode)
-    if is_function(kind):  # remembering it would keep alive what it is bound to
+    if is_function(kind):  # caching it would keep its bound object alive
         return TypedOutput(kind_of(kind), mode)
     try:
-        # Unions are equal whatever their order, but the first arm that fits is read: hence the
-        # text, which tells them apart.
+        # Unions are equal in any order, but the first matching member is used: the text tells them
+        # apart.
         return _of_type(kind, repr(kind), mode)
     except TypeError:
-        pass  # notes that can't be hashed
+        pass  # unhashable annotations
     return TypedOutput(kind_of(kind), mode)
 
 
@@ -241,14 +241,14 @@ def _of_text(raw: bytes, mode: Mode | None) -> TypedOutput:
 
 
 class _Complaint:
-    """Why something can't be read; given back, not raised, as others may be better."""
+    """Why a value is invalid; returned, not raised, because another value may be valid."""
 
     def __init__(self, text: str, size: int = 0) -> None:
         self.text = text
         self.size = size
 
     def of_size(self, size: int) -> _Complaint:
-        """The same, about so many characters."""
+        """The same complaint, about a value of that length."""
         return _Complaint(self.text, size)
 
 
@@ -263,4 +263,4 @@ def _has_result(value: Any) -> bool:
 def _unreadable(text: str, problem: str) -> str:
     if not text.strip():
         return "expected JSON, got no text at all"
-    return f"expected JSON, got text that is none: {problem}"
+    return f"expected JSON, got other text: {problem}"

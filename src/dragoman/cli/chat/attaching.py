@@ -1,4 +1,4 @@
-"""Files that go along with a message, named as people type or drop them into a terminal."""
+"""Attachments in a chat: file names as typed, or dropped into the terminal."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 def named_files(text: str) -> list[Path]:
     r"""The files that a line names.
 
-    A name that is there as it stands is one file, blanks and all; else quotes and backslashes are
-    read as a shell would, which is how terminals write the names of files that are dropped there.
+    If the whole text is an existing name, it is one file, spaces included. Otherwise quotes and
+    backslashes are parsed as in a shell, which is how terminals write the names of dropped files.
     """
     if _is_there(text):
         return [typed_path(text)]
     try:
         words = shlex.split(text)
-    except ValueError:  # a quote that is not closed
+    except ValueError:  # an unclosed quote
         words = []
     if len(words) > 1 and not any(map(_is_there, words)):
-        return [typed_path(text)]  # one name with blanks, mistyped
+        return [typed_path(text)]  # one mistyped name that contains spaces
     return [typed_path(word) for word in words] or [typed_path(text)]
 
 
@@ -39,7 +39,7 @@ def _is_there(text: str) -> bool:
 
 
 def typed_path(text: str) -> Path:
-    """A path as it is typed; ends the command where it begins with a user who is not there."""
+    """A typed path with `~` expanded; exits if it names an unknown user."""
     name = unquote(text.removeprefix("file://")) if text.startswith("file://") else text
     try:
         return Path(name).expanduser()
@@ -48,25 +48,25 @@ def typed_path(text: str) -> Path:
 
 
 def attached_files(paths: list[Path]) -> list[AnyPart]:
-    """Files as the parts that they are sent as; none of them where one can't be."""
+    """The files as message parts; if one can't be read, none is attached."""
     from dragoman.cli.attachments import attached
 
     for path in paths:
         _expect_file(path)
-    # An absolute name: `-` alone would be standard input, which is where the user types.
+    # An absolute name: `-` alone would mean standard input, where the user types.
     return attached(tuple(str(path.absolute()) for path in paths))
 
 
 def _expect_file(path: Path) -> None:
-    """A pipe or a device would never end, a folder is none."""
+    """Exit unless the path is a regular file: a pipe or a device might never end."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         raise Ending(FILES, f"{path}: there is no such file") from None
     except (OSError, ValueError) as error:
-        problem = getattr(error, "strerror", None) or "that is no name of a file"
+        problem = getattr(error, "strerror", None) or "is not a valid file name"
         raise Ending(FILES, f"{path}: {problem}") from None
     if stat.S_ISDIR(mode):
-        raise Ending(USAGE, f"{path}: is a folder; name a file in it")
+        raise Ending(USAGE, f"{path}: is a directory; name a file in it")
     if not stat.S_ISREG(mode):
-        raise Ending(USAGE, f"{path}: is no regular file")
+        raise Ending(USAGE, f"{path}: is not a regular file")

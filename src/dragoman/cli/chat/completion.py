@@ -1,4 +1,4 @@
-"""What the Tab key offers in a chat: commands, and what each of them takes."""
+"""Tab completion in a chat: commands and their arguments."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from dragoman.errors import DragomanError
 if TYPE_CHECKING:
     from dragoman.cli.chat.talk import Talk
 
-MOST = 200
-_SECONDS = 5.0  # for a server's list of models
+MAX_CANDIDATES = 200
+_SECONDS = 5.0  # timeout for a server's list of models
 
 
 class Candidate(NamedTuple):
-    """Something that could stand where the cursor is."""
+    """A completion for the text before the cursor."""
 
     text: str
     replaces: int
-    """How many characters before the cursor it takes the place of."""
+    """Number of characters before the cursor that it replaces."""
     about: str = ""
     shown: str | None = None
-    """What to call it in the list, if not by its text."""
+    """The label in the list, if not the text itself."""
 
 
 Complete = Callable[["Talk", str], Coroutine[Any, Any, list[Candidate]]]
 
 
 def fitting(typed: str, names: Iterable[str | tuple[str, str]]) -> list[Candidate]:
-    """Those of the names that begin so, with what is said about them.
+    """The names that start with the typed text, with their descriptions.
 
-    Names that would do something to a terminal are never offered.
+    Names with control characters are never offered.
     """
     pairs = [(name, "") if isinstance(name, str) else name for name in names]
     return [
         Candidate(name, len(typed), about)
         for name, about in pairs
         if name.lower().startswith(typed.lower()) and not HARMFUL.search(name)
-    ][:MOST]
+    ][:MAX_CANDIDATES]
 
 
 async def nothing(_talk: Talk, _typed: str) -> list[Candidate]:
-    """For commands that take nothing that is known beforehand."""
+    """No completions: for commands without predictable arguments."""
     return []
 
 
@@ -55,8 +55,8 @@ async def nothing(_talk: Talk, _typed: str) -> list[Candidate]:
 
 
 async def files(_talk: Talk, typed: str) -> list[Candidate]:
-    """The files and folders that begin so."""
-    return await asyncio.to_thread(_files, typed)  # a folder may be on a slow network
+    """Files and directories that start with the typed text."""
+    return await asyncio.to_thread(_files, typed)  # the directory may be on a slow network
 
 
 def _files(typed: str) -> list[Candidate]:
@@ -65,7 +65,7 @@ def _files(typed: str) -> list[Candidate]:
     try:
         with os.scandir(Path(place or ".").expanduser()) as entries:
             names = sorted(_named(entry) for entry in entries)
-    except (OSError, ValueError, RuntimeError):  # a user who is not there, say
+    except (OSError, ValueError, RuntimeError):  # such as an unknown user
         return []
     shown = [name for name in names if begun.startswith(".") or not name.startswith(".")]
     found = [each for each in fitting(begun, shown) if each.text.startswith(begun)]
@@ -84,13 +84,13 @@ def _named(entry: os.DirEntry[str]) -> str:
 
 
 class ModelNames:
-    """The models that are within reach; servers are asked once in a chat, and when wanted."""
+    """The available models; each server is queried once per chat, when first needed."""
 
     def __init__(self) -> None:
         self._listed: dict[str, list[str]] = {}
 
     async def complete(self, talk: Talk, typed: str) -> list[Candidate]:
-        """Models by `provider:name`; before the colon, the places and what runs here."""
+        """Models as `provider:name`; before the colon, providers and local models."""
         if " " in typed.strip():
             return _dialects(typed)
         place, colon, _ = typed.partition(":")
@@ -103,7 +103,7 @@ class ModelNames:
         if place not in self._listed:
             found = await _models_of(place, _address(talk, place))
             if not found:
-                return []  # it may run the next time
+                return []  # it may be running the next time
             self._listed[place] = found
         return self._listed[place]
 
@@ -121,11 +121,11 @@ def _places() -> list[tuple[str, str]]:
 
     try:
         short = [(alias, each.name) for alias, each in aliases().items()]
-    except Ending:  # a file that can't be read: `/model NAME` says so
+    except Ending:  # an unreadable aliases file: `/model NAME` reports it
         short = []
     here = [(str(row["model"]), "on this machine") for row in local_rows()]
     asked = [(f"{place.name}:", place.about) for place in places()]
-    return [*short, *asked, *here, ("echo:", "repeats what you say")]
+    return [*short, *asked, *here, ("echo:", "repeats your messages")]
 
 
 def _address(talk: Talk, place: str) -> str | None:

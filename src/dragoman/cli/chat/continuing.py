@@ -1,4 +1,4 @@
-"""A chat that is taken up again: with what it was held with, unless the user says otherwise."""
+"""Restores the state of a continued chat, unless the user overrides it."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from dragoman.cli.chat.talk import Talk
 
 Agree = Callable[[str], bool]
-"""Asks the user; where nobody is there it says what is not done, and that is a no."""
+"""Asks the user a question; without a terminal it reports what is skipped, and returns False."""
 
 _PREVIEW = 70
 
 
 def continued(options: Options, state: ChatState, agree: Agree) -> Options:
-    """What was said on the command line, and for the rest what the chat was held with before."""
+    """The options of the command line, with the stored state of the chat for the rest."""
     tools = options.tools
     if not tools and not options.no_tools:
         tools = agreed_tools(state, agree)
@@ -45,38 +45,38 @@ def continued(options: Options, state: ChatState, agree: Agree) -> Options:
 
 
 def is_known(model: str | None) -> bool:
-    """Whether the model can be named so: an alias may have been removed since."""
+    """Whether the model name is still valid: an alias may have been removed since."""
     return model is not None and names_model(model)
 
 
 def agreed_address(state: ChatState, agree: Agree) -> str | None:
-    """Where the chat was held; where somebody else says so, and elsewhere, if the user agrees.
+    """The stored base URL; one that somebody else wrote needs the user's consent if it is remote.
 
-    The key goes along with each request.
+    The API key is sent with each request.
     """
     if state.is_ours or state.is_here:
         return state.base_url
     place = clipped(harmless_line(state.base_url or ""))
-    question = f"The chat was held at {place}, and a key would go there. Go on there?"
+    question = f"This chat used the server {place}, which would get your API key. Use it again?"
     return state.base_url if agree(question) else None
 
 
 def agreed_tools(state: ChatState, agree: Agree) -> tuple[str, ...]:
-    """The tools that the chat had; where somebody else says so, if the user agrees.
+    """The stored tools; those that somebody else wrote need the user's consent.
 
-    To load them is to run their code.
+    Loading them runs their code.
     """
     if state.is_ours:
         return state.tools
     others = [each for each in state.tools if each != BUILT_IN]
     names = clipped(harmless_line(", ".join(others)))
-    if others and not agree(f"The chat had tools from {names}. Load them?"):
+    if others and not agree(f"This chat used tools from {names}. Load and run their code?"):
         return tuple(each for each in state.tools if each == BUILT_IN)
     return state.tools
 
 
 def take_over(talk: Talk) -> None:
-    """Go on in the session that was moved to, with what it was held with."""
+    """Restore the state of the session just switched to."""
     messages = talk.run(talk.history.messages())
     state = state_of(messages)
 
@@ -92,8 +92,8 @@ def take_over(talk: Talk) -> None:
     if named is not None and (named, state.dialect) != (talk.named, talk.dialect):
         try:
             switch_model(talk, named, state.dialect, agreed_address(state, agree))
-        except Ending as ending:  # its key is gone, say: the chat goes on with the model it has
-            talk.screen.complain(ending.message or "that model can't be asked")
+        except Ending as ending:  # such as a missing key: the chat keeps its current model
+            talk.screen.complain(ending.message or "that model can't be used")
     sources = agreed_tools(state, agree)
     if sources:
         talk.change(tools=tools_named(sources))
@@ -103,10 +103,10 @@ def take_over(talk: Talk) -> None:
 
 
 def described(talk: Talk) -> list[str]:
-    """What a chat is held with besides its model and tools, for people."""
+    """A description of the state besides the model and tools."""
     found: list[str] = []
     if talk.system:
-        found.append(f"instructions: {clipped(' '.join(talk.system.split()), _PREVIEW)}")
+        found.append(f"system prompt: {clipped(' '.join(talk.system.split()), _PREVIEW)}")
     if talk.settings:
         told = ", ".join(f"{name} {value}" for name, value in talk.settings.items())
         found.append(f"settings: {clipped(told, _PREVIEW)}")

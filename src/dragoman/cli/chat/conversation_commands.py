@@ -1,4 +1,4 @@
-"""Commands of a chat about what was said: back, again, elsewhere, and out to a file."""
+"""Chat commands about the conversation: undo, retry, fork, sessions, attach, save."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ from dragoman.model.roles import Role
 _PROMPTS = 10
 _SESSIONS = 20
 _PREVIEW = 70
-_NOTHING_YET = "nothing has been said yet"
+_NOTHING_YET = "there are no messages yet"
 
 
 def undo(talk: Talk, _rest: str) -> None:
-    """`/undo`: take back what was said last."""
+    """`/undo`: remove the last message and its answer."""
     said = prompts(talk.run(talk.history.messages()))
     if not said:
         raise Ending(USAGE, _NOTHING_YET)
     _go_back(talk, said[-1].id)
-    talk.screen.note(f"taken back: “{said[-1].preview(_PREVIEW)}”, and what was answered")
+    talk.screen.note(f"removed “{said[-1].preview(_PREVIEW)}” and its answer")
 
 
 def _go_back(talk: Talk, id: str) -> None:
     talk.run(go_back_before(talk.history, id))
-    talk.kept_state = None  # what said it may be among what was left
+    talk.kept_state = None  # the message that stored it may be gone
 
 
 def fork(talk: Talk, rest: str) -> None:
-    """`/fork`: list what was said, or go back to before it."""
+    """`/fork`: list the user's messages, or go back to before one."""
     said = prompts(talk.run(talk.history.messages()))
     if not said:
         raise Ending(USAGE, _NOTHING_YET)
     if not rest:
         first = max(len(said) - _PROMPTS, 0)
         rows = [(str(n), said[n - 1].preview(_PREVIEW)) for n in range(first + 1, len(said) + 1)]
-        talk.screen.table(("", "you said"), rows)
-        talk.screen.note("/fork NUMBER goes back to there, and on from there on another branch")
+        talk.screen.table(("", "your message"), rows)
+        talk.screen.note("/fork NUMBER goes back to before that message, in a new branch")
         return
     number = _number(rest, len(said))
     if number is None:
@@ -59,19 +59,19 @@ def fork(talk: Talk, rest: str) -> None:
     _go_back(talk, chosen.id)
     talk.lines.suggest(chosen.text)
     talk.screen.note(
-        f"back before “{chosen.preview(_PREVIEW)}”, on branch {talk.history.branch};"
-        " the other one is kept",
+        f"back to before “{chosen.preview(_PREVIEW)}”, in branch {talk.history.branch};"
+        " the other branch is kept",
     )
 
 
 def _number(text: str, most: int) -> int | None:
-    """A number from 1 on that a list has."""
+    """The text as a number from 1 to `most`; None if it isn't one."""
     is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
     return int(text) if is_number and 0 < int(text) <= most else None
 
 
 def retry(talk: Talk, _rest: str) -> None:
-    """`/retry`: another answer to what was said last."""
+    """`/retry`: another answer to the last message."""
     messages = talk.run(talk.history.messages())
     said = prompts(messages)
     if not said:
@@ -86,15 +86,15 @@ def retry(talk: Talk, _rest: str) -> None:
 
 
 def new(talk: Talk, rest: str) -> None:
-    """`/new`: start over; what was said is kept."""
+    """`/new`: start a new chat; the current one stays stored."""
     if rest and rest in _names(talk):
-        raise Ending(USAGE, f"there is a chat {rest} already: /sessions {rest} goes on with it")
+        raise Ending(USAGE, f"there is already a chat {rest}; /sessions {rest} continues it")
     talk.run(talk.move_to(talk.run(opened_beside(talk.history, rest or None))))
-    talk.screen.note(f"a new chat, {_kept(talk)}")
+    talk.screen.note(f"new chat, {_kept(talk)}")
 
 
 def sessions(talk: Talk, rest: str) -> None:
-    """`/sessions`: list the chats, or go on with one of them."""
+    """`/sessions`: list the chats, or continue one."""
     found = talk.run(latest_sessions(talk.history))
     if not rest:
         _list(talk, talk.run(looked_at(talk.history.storage, found[:_SESSIONS])), len(found))
@@ -105,14 +105,14 @@ def sessions(talk: Talk, rest: str) -> None:
     if name not in names:
         raise Ending(USAGE, f"there is no chat {rest}; /sessions lists them, /new starts one")
     talk.run(talk.move_to(talk.run(opened_beside(talk.history, name))))
-    talk.screen.note(f"from here on in the chat {_kept(talk)}")
+    talk.screen.note(f"continuing a chat, {_kept(talk)}")
     take_over(talk)
     show_last(talk)
     talk.take_up()
 
 
 def show_last(talk: Talk) -> None:
-    """Show where a chat that is taken up was left."""
+    """Show the last exchange of a continued chat."""
     asked, answered = last_exchange(talk.run(talk.history.messages()))
     if asked is not None:
         talk.screen.note("", f"> {asked.text}")
@@ -122,7 +122,7 @@ def show_last(talk: Talk) -> None:
 
 def _list(talk: Talk, found: list[Listed], in_all: int) -> None:
     if not found:
-        talk.screen.note("there are none yet: this one is kept once something is said")
+        talk.screen.note("there are no stored chats yet; this one is stored with its first message")
         return
     current = talk.history.identity.chat
     rows = [
@@ -137,12 +137,12 @@ def _list(talk: Talk, found: list[Listed], in_all: int) -> None:
     ]
     talk.screen.table(("", "chat", "last written (UTC)", "messages", "first line"), rows)
     more = f" (the latest {len(found)} of {counted(in_all, 'chat')})" if in_all > len(found) else ""
-    talk.screen.note(f"/sessions NUMBER or NAME goes on with one{more}")
+    talk.screen.note(f"/sessions NUMBER or NAME continues a chat{more}")
 
 
 def _kept(talk: Talk) -> str:
     chat = talk.history.identity.chat
-    return f"kept as {chat}" if talk.is_kept else f"{chat}, of which nothing is kept"
+    return f"stored as {chat}" if talk.is_kept else f"{chat} (not stored)"
 
 
 def _names(talk: Talk) -> list[str]:
@@ -151,29 +151,27 @@ def _names(talk: Talk) -> list[str]:
 
 
 async def session_names(talk: Talk, typed: str) -> list[Candidate]:
-    """The chats by name, the latest first."""
+    """The names of the chats, most recent first."""
     found = await latest_sessions(talk.history)
     return fitting(typed, [(each.identity.chat or "", moment(each.updated_at)) for each in found])
 
 
-# --- in and out
+# --- files and output
 
 
 def attach(talk: Talk, rest: str) -> None:
-    """`/attach`: send files along with what is said next."""
+    """`/attach`: attach files to the next message."""
     if not rest:
         held = len(talk.attached)
-        raise Ending(
-            USAGE, f"/attach FILE or URL; {held} wait{'s' if held == 1 else ''} to be sent"
-        )
+        raise Ending(USAGE, f"usage: /attach FILE or URL ({held} attached so far)")
     if is_address(rest):
         talk.attached.extend(attached((rest,)))
-        talk.screen.note(f"{shown_name(rest)} goes along with your next message")
+        talk.screen.note(f"{shown_name(rest)} will be sent with your next message")
         return
     paths = named_files(rest)
     talk.attached.extend(attached_files(paths))
     names = ", ".join(path.name for path in paths)
-    talk.screen.note(f"{names} {'goes' if len(paths) == 1 else 'go'} along with your next message")
+    talk.screen.note(f"{names} will be sent with your next message")
 
 
 def save(talk: Talk, rest: str) -> None:
@@ -182,7 +180,7 @@ def save(talk: Talk, rest: str) -> None:
 
 
 def copy(talk: Talk, rest: str) -> None:
-    """`/copy`: put the last answer on the clipboard."""
+    """`/copy`: copy the last answer to the clipboard."""
     if rest not in {"", "code"}:
         raise Ending(USAGE, "/copy copies the last answer, /copy code its last code block")
     _, answered = last_exchange(talk.run(talk.history.messages()))
@@ -192,16 +190,16 @@ def copy(talk: Talk, rest: str) -> None:
 
 
 def thinking(talk: Talk, _rest: str) -> None:
-    """`/thinking`: what the model thought before its last answer."""
+    """`/thinking`: show the model's thinking before its last answer."""
     for message in reversed([*talk.run(talk.history.messages())]):
         if message.role is Role.ASSISTANT and message.thinking:
             talk.screen.note(message.thinking)
             return
         if message.role is Role.USER:
             break
-    raise Ending(USAGE, "the last answer came without thinking; /set thinking on asks for some")
+    raise Ending(USAGE, "the last answer came without thinking; turn it on with /set thinking on")
 
 
 def usage(talk: Talk, _rest: str) -> None:
-    """`/usage`: what the chat has taken so far."""
+    """`/usage`: show the tokens and cost of the chat so far."""
     talk.screen.note(*talk.spent.lines())

@@ -1,4 +1,4 @@
-"""The clipboard: by the terminal itself (OSC 52), and by a program where there is one."""
+"""The clipboard: through the terminal (OSC 52), and through a program if one is installed."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from dragoman.cli.exit_codes import USAGE, Ending
 if TYPE_CHECKING:
     from dragoman.cli.chat.screens import Screen
 
-_LARGEST = 74_994  # bytes: terminals take no more than 100,000 characters of base64
+_MAX_BYTES = 74_994  # bytes: terminals accept at most 100,000 characters of base64
 _SECONDS = 5.0
 
 
 def copied(text: str, screen: Screen, *, only_code: bool = False) -> str:
-    """Copy a text, or the last code block in it; returns what to say of it."""
+    """Copy a text, or its last code block, and return a message about it."""
     chosen = _last_code(text) if only_code else text
     if chosen is None:
         raise Ending(USAGE, "there is no code block in the last answer")
     content = chosen.encode(errors="replace")
     used = [name for name, command in _programs() if _ran(command, content)]
-    if len(content) <= _LARGEST and screen.sends_to_clipboard(b64encode(content).decode()):
+    if len(content) <= _MAX_BYTES and screen.sends_to_clipboard(b64encode(content).decode()):
         used.append("the terminal")
     if not used:
-        raise Ending(USAGE, "there is no clipboard here: neither a program for it (wl-copy, xclip,"
-                     " xsel, pbcopy) nor a terminal that has one")  # fmt: skip
+        raise Ending(USAGE, "no clipboard found: neither a program (wl-copy, xclip,"
+                     " xsel, pbcopy) nor a terminal that supports it")  # fmt: skip
     what = "the last code block" if only_code else "the last answer"
-    return f"{what} is copied, {len(chosen):,} characters (by {' and '.join(used)})"
+    return f"copied {what}, {len(chosen):,} characters (with {' and '.join(used)})"
 
 
 def _last_code(text: str) -> str | None:
@@ -43,7 +43,7 @@ def _last_code(text: str) -> str | None:
 
 
 def _programs() -> Iterator[tuple[str, list[str]]]:
-    """What can put something on the clipboard, as far as it is there."""
+    """The installed programs that write to the clipboard."""
     wanted: list[list[str]] = []
     if os.environ.get("TMUX"):
         wanted.append(["tmux", "load-buffer", "-w", "-"])

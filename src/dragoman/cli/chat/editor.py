@@ -1,6 +1,6 @@
-"""The line that a person types on: edited, completed, over several lines, with those of earlier.
+"""The input line of a chat: editing, completion, multi-line input and input history.
 
-The one module that imports prompt_toolkit; it is imported when a chat begins on a terminal.
+The only module that imports prompt_toolkit; it is imported when a chat starts on a terminal.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _PLAIN = Style.from_dict({"prompt": "noinherit", "more": "noinherit", "answer": 
 
 
 class EditedLines:
-    """Messages that a person edits before they are sent.
+    """Reads messages with a line editor.
 
-    Enter sends; Alt-Enter (or Esc, Enter) begins a new line, and so does Enter after a backslash.
-    What is pasted is text, whatever it holds, and is sent by Enter.
+    Enter sends; Alt-Enter (or Esc, Enter) starts a new line, and so does Enter after a backslash.
+    Pasted text is inserted literally, and sent by Enter.
     """
 
     def __init__(self, run: Run, kept: KeptLines | None, find: Find) -> None:
@@ -53,7 +53,7 @@ class EditedLines:
             prompt_continuation=_continued,
             history=_KeptHistory(kept) if kept is not None else InMemoryHistory(),
             completer=_Completer(find),
-            complete_while_typing=False,  # Tab asks for it: it may take a server's answer
+            complete_while_typing=False,  # only on Tab: it may have to query a server
             enable_suspend=True,
             enable_open_in_editor=True,
             key_bindings=self._keys(),
@@ -64,14 +64,14 @@ class EditedLines:
         self._depth = depth
 
     def message(self) -> str:
-        """What is typed next."""
+        """The next message."""
         text, self._suggested = self._suggested, ""
         self._is_pasted = False
         said = _as_text(self._run(self._messages.prompt_async(default=text)))
         return said if self._is_pasted else _unquoted(said)
 
     def answer(self, question: str) -> str:
-        """A line in answer; it is no message, and is not kept among them."""
+        """The answer to a question; it is not added to the input history."""
         session: PromptSession[str] = PromptSession(
             style=self._style, color_depth=self._depth, output=_output()
         )
@@ -79,7 +79,7 @@ class EditedLines:
         return _as_text(self._run(session.prompt_async(shown)))
 
     def suggest(self, text: str) -> None:
-        """Put a text on the next line."""
+        """Put a text on the next input line."""
         self._suggested = harmless(text)
 
     # --- keys
@@ -88,7 +88,7 @@ class EditedLines:
         keys = KeyBindings()
 
         @keys.add("enter")
-        @keys.add("c-j")  # Enter, where it was pressed before the chat was there
+        @keys.add("c-j")  # Enter, if pressed before the editor started
         def send(event: KeyPressEvent) -> None:
             self._enter(event.current_buffer)
 
@@ -104,10 +104,10 @@ class EditedLines:
         return keys
 
     def _enter(self, buffer: Buffer) -> None:
-        """Send what is there, unless it is to go on."""
+        """Send the message, unless it continues on another line."""
         state = buffer.complete_state
         if state is not None and state.current_completion is not None:
-            buffer.complete_state = None  # what was chosen from the list is there already
+            buffer.complete_state = None  # the selected completion is already inserted
         elif buffer.document.is_cursor_at_the_end and buffer.text.endswith("\\"):
             buffer.delete_before_cursor()
             buffer.insert_text("\n")
@@ -122,13 +122,13 @@ def _continued(_width: int, _number: int, _wraps: int) -> AnyFormattedText:
 
 
 def _pasted(text: str) -> str:
-    r"""What was pasted, as text: a newline at its end is the clipboard's, not the user's."""
+    r"""The pasted text; a trailing newline belongs to the clipboard, not to the user."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     return lines.removesuffix("\n")
 
 
 def _is_open(text: str) -> bool:
-    """Whether three quotes have begun a text and not ended it."""
+    """Whether three quotes have been opened and not closed."""
     begun = text.lstrip()
     if not begun.startswith(QUOTES):
         return False
@@ -143,12 +143,12 @@ def _unquoted(text: str) -> str:
 
 
 def _as_text(typed: str) -> str:
-    """What was typed; keys that are no text are shown as such."""
+    """The typed text; invalid bytes become replacement characters."""
     return typed.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _output() -> Output | None:
-    """The terminal, which is not asked where its cursor is: answers of slow ones come as keys."""
+    """The terminal, without cursor position requests: late replies would arrive as key presses."""
     if sys.platform == "win32":
         return None
     from prompt_toolkit.output.vt100 import Vt100_Output
@@ -159,23 +159,23 @@ def _output() -> Output | None:
 
 
 class _KeptHistory(History):
-    """The inputs of this chat and of earlier ones."""
+    """The input history of this chat and earlier ones."""
 
     def __init__(self, kept: KeptLines) -> None:
         super().__init__()
         self._kept = kept
 
     def load_history_strings(self) -> Iterable[str]:
-        """All of them, the latest first."""
+        """All inputs, most recent first."""
         return reversed(self._kept.load())
 
     def store_string(self, string: str) -> None:
-        """Keep one."""
+        """Add one input."""
         self._kept.add(string)
 
 
 class _Completer(Completer):
-    """What the Tab key offers."""
+    """Tab completion."""
 
     def __init__(self, find: Find) -> None:
         self._find = find
@@ -185,7 +185,7 @@ class _Completer(Completer):
         document: Document,  # noqa: ARG002 - as its parent has it
         complete_event: CompleteEvent,  # noqa: ARG002 - as above
     ) -> Iterable[Completion]:
-        """None: they are found asynchronously."""
+        """Empty: completions are found asynchronously."""
         return ()
 
     async def get_completions_async(
@@ -193,7 +193,7 @@ class _Completer(Completer):
         document: Document,
         complete_event: CompleteEvent,  # noqa: ARG002 - as its parent has it
     ) -> AsyncGenerator[Completion, None]:
-        """What fits to what is typed before the cursor."""
+        """Completions for the text before the cursor."""
         text = document.text_before_cursor
         try:
             offered = await self._find(text)

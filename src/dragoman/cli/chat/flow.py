@@ -1,4 +1,4 @@
-"""A text that grows on the screen: what is settled is printed for good, the rest stays live."""
+"""Streams text to the screen: finished blocks are printed, the last one is redrawn live."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from rich.segment import Segment, SegmentLines
 Split = Callable[[str], tuple[list[str], str]]
 Typeset = Callable[[str], RenderableType]
 
-_BELOW = 4
-_FEWEST = 3
+_LINES_BELOW = 4
+_MIN_LINES = 3
 
 
 class Flow:
-    """Prints a text block by block as it comes in.
+    """Prints a text block by block as it arrives.
 
-    Only its last block is drawn anew while it grows, and of that no more than fits on the screen:
-    a terminal can't take back what has left it at the top.
+    Only the last block is redrawn while it grows, and only as much of it as fits on the screen: a
+    terminal can't change lines that have scrolled off.
     """
 
     def __init__(
@@ -31,11 +31,11 @@ class Flow:
         self._is_spaced = is_spaced
         self._has_begun = False
         self._rest = ""
-        self._gone = 0  # lines of the last block that are printed for good
-        self._width: int | None = None  # the screen's, when the first of them were
+        self._gone = 0  # lines of the last block already printed
+        self._width: int | None = None  # screen width when the first of them were printed
 
     def feed(self, text: str) -> None:
-        """Add to it."""
+        """Append text."""
         if not self._rest and not self._has_begun:
             text = text.lstrip("\n")
         self._rest += text
@@ -46,19 +46,19 @@ class Flow:
         self._let_go()
 
     def tail(self) -> RenderableType:
-        """What is not printed for good yet, as it looks now."""
+        """The part not yet printed, as it looks now."""
         lines = self._lines(self._rest)[self._gone :] if self._rest.strip() else []
         if lines and self._is_spaced and self._has_begun and not self._gone:
             lines.insert(0, [])
         return SegmentLines(lines[-self._room() :], new_lines=True)
 
     def close(self) -> None:
-        """Print what is left."""
+        """Print the rest."""
         rest, self._rest = self._rest, ""
         if rest.strip():
             self._print(rest.rstrip())
 
-    # What is printed for good is noted first: the rest is drawn below it in the same moment.
+    # Update the state before printing: rich redraws the rest below in the same call.
 
     def _print(self, block: str) -> None:
         lines, gone = self._lines(block)[self._gone :], self._gone
@@ -67,7 +67,7 @@ class Flow:
         self._width = None
 
     def _let_go(self) -> None:
-        """Print the first lines of a block that has grown taller than the screen."""
+        """Print the first lines of a block that has outgrown the screen."""
         room = self._room()
         rest = self._rest
         if len(rest) // max(self._console.width, 1) + rest.count("\n") < room:
@@ -79,7 +79,7 @@ class Flow:
             self._put(lines[gone:last], is_first=not gone)
 
     def _room(self) -> int:
-        return max(self._console.height - _BELOW, _FEWEST)
+        return max(self._console.height - _LINES_BELOW, _MIN_LINES)
 
     def _put(self, lines: list[list[Segment]], *, is_first: bool) -> None:
         if not lines:
@@ -87,11 +87,12 @@ class Flow:
         if self._has_begun and self._is_spaced and is_first:
             lines = [[], *lines]
         self._has_begun = True
-        # Not cropped: lines that were set for a wider screen are the terminal's to fold.
+        # Not cropped: the terminal wraps lines that were laid out for a wider screen.
         self._console.print(SegmentLines(lines, new_lines=True), end="", crop=False)
 
     def _lines(self, text: str) -> list[list[Segment]]:
-        # A block whose first lines are printed keeps its width, or others would count as printed.
+        # A block that is partly printed keeps its width, or the count of printed lines would be
+        # wrong.
         options = self._console.options
         if self._width is not None:
             options = options.update_width(self._width)
@@ -103,7 +104,7 @@ class Flow:
 
 
 def _without_padding(line: list[Segment]) -> list[Segment]:
-    """A line without blanks at its end, which would get in the way of who copies it."""
+    """The line without trailing spaces, which would get in the way when copying."""
     kept = [*line]
     while kept and not kept[-1].text.strip():
         kept.pop()

@@ -1,4 +1,4 @@
-"""The inputs of earlier chats, in a file that only its owner can read."""
+"""The input history across chats, in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-_MOST = 1000
-_LONGEST = 20_000  # characters: a pasted book is not typed again
-_WITHIN = "\u2028"  # Unicode's line separator: each input has a line of the file to itself
+_MAX_INPUTS = 1000
+_MAX_CHARS = 20_000  # characters; longer input is not worth recalling
+_NEWLINE = "\u2028"  # Unicode's line separator, so that each input takes one line of the file
 
 
 class KeptLines:
-    """A file of inputs, the oldest first. It is a convenience: where it can't be used, so be it."""
+    """The input history file, oldest first; I/O errors are ignored."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def load(self) -> list[str]:
-        """The latest inputs, the oldest of them first."""
+        """The most recent inputs, oldest first."""
         try:
             lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")
         except OSError:
             return []
-        found = [line.replace(_WITHIN, "\n") for line in lines if line.strip()]
-        if len(found) > 2 * _MOST:
-            self._rewrite(found[-_MOST:])
-        return found[-_MOST:]
+        found = [line.replace(_NEWLINE, "\n") for line in lines if line.strip()]
+        if len(found) > 2 * _MAX_INPUTS:
+            self._rewrite(found[-_MAX_INPUTS:])
+        return found[-_MAX_INPUTS:]
 
     def add(self, text: str) -> None:
-        """Keep an input at once: a chat that is killed has kept it."""
-        if text.strip() and len(text) <= _LONGEST:
+        """Append an input at once, so that it survives if the chat is killed."""
+        if text.strip() and len(text) <= _MAX_CHARS:
             with suppress(OSError):
                 self._write(self.path, [text], os.O_APPEND)
 
@@ -50,9 +50,9 @@ class KeptLines:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | how, 0o600)
         with os.fdopen(handle, "wb") as file:
             if hasattr(os, "fchmod"):
-                os.fchmod(handle, 0o600)  # one that was there may be open to others
+                os.fchmod(handle, 0o600)  # an existing file may be readable by others
             file.write(lines.encode(errors="replace"))
 
 
 def _on_a_line(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", _WITHIN)
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\n", _NEWLINE)

@@ -1,4 +1,4 @@
-"""Commands of a chat about who answers, and how: models, instructions, settings, tools."""
+"""Chat commands about the model: model, system prompt, settings, tools."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from dragoman.cli.request_settings import (
 from dragoman.cli.small_model import is_small
 
 SWITCHES = {
-    "usage": "tokens and cost after each answer",
-    "show_thinking": "the model's thinking in full, not folded",
+    "usage": "show tokens and cost after each answer",
+    "show_thinking": "show the model's thinking in full",
 }
-"""What a chat itself can be told, beside the settings of a request."""
+"""Settings of the chat itself, besides those of a request."""
 
 _ON = {"on": True, "true": True, "yes": True, "off": False, "false": False, "no": False,
        UNSET: False}  # fmt: skip
@@ -32,22 +32,22 @@ model_names = _MODELS.complete
 
 
 def choose_model(talk: Talk, rest: str) -> None:
-    """`/model`: say which it is, or go on with another."""
+    """`/model`: show the current model, or switch to another."""
     if not rest:
         talk.screen.note(
-            f"you talk to {talk.agent.model.name}; /model NAME switches, and Tab lists what there"
-            " is: /model anthropic:claude-sonnet-4-5",
+            f"the model is {talk.agent.model.name}; to switch, type /model NAME (Tab completes"
+            " names), as in /model anthropic:claude-sonnet-4-5",
         )
         return
     named, _, dialect = rest.partition(" ")
     switch_model(talk, named, dialect.strip() or None, None)
     spoken = f" in {dialect.strip()}" if dialect.strip() else ""
-    talk.screen.note(f"from here on with {talk.agent.model.name}{spoken}")
+    talk.screen.note(f"now using {talk.agent.model.name}{spoken}")
     tell_losses(talk)
 
 
 def switch_model(talk: Talk, named: str, dialect: str | None, given_url: str | None) -> None:
-    """Go on with another model; ends the command where it can't be had."""
+    """Switch to another model; raises `Ending` if it can't be opened."""
     meant = model_meant(named)
     name, base_url = meant.name, given_url or meant.base_url
     settings = settings_of(name, dialect=dialect, base_url=base_url)
@@ -57,24 +57,24 @@ def switch_model(talk: Talk, named: str, dialect: str | None, given_url: str | N
     talk.named, talk.dialect, talk.given_url = named, dialect, given_url
     talk.chooses_tools = chooses_tools(name)
     if before.model.name == model.name:
-        talk.retired.append(before.model)  # its server is ours, and takes a while to start
+        talk.retired.append(before.model)  # we run its server, which takes a while to start
     else:
         talk.run(before.model.close())
 
 
 def chooses_tools(model: str) -> bool:
-    """Whether a model can tell when to call a tool; the small one we bring along can't."""
+    """Whether the model can decide when to call a tool; the bundled small one can't."""
     return not is_small(model)
 
 
 def system(talk: Talk, rest: str) -> None:
-    """`/system`: show the instructions, or change them."""
+    """`/system`: show or change the system prompt."""
     if not rest:
-        talk.screen.note(talk.system or "there are none; /system TEXT sets them")
+        talk.screen.note(talk.system or "there is no system prompt; /system TEXT sets one")
         return
     cleared = rest.lower() == UNSET
     talk.change(system=None if cleared else rest)
-    talk.screen.note("no instructions from here on" if cleared else "from here on with these")
+    talk.screen.note("system prompt removed" if cleared else "system prompt set")
 
 
 # --- settings
@@ -90,7 +90,7 @@ def set_setting(talk: Talk, rest: str) -> None:
     elif not text:
         name = known_setting(name)
         value = talk.settings.get(name)
-        talk.screen.note(f"{name}: {'as the provider likes' if value is None else value}")
+        talk.screen.note(f"{name}: {'provider default' if value is None else value}")
     else:
         _change(talk, known_setting(name), text)
 
@@ -111,13 +111,13 @@ def _change(talk: Talk, name: str, text: str) -> None:
     else:
         settings[name] = setting_value(name, text)
     talk.change(settings=settings)
-    talk.screen.note(f"{name}: {settings.get(name, 'as the provider likes')}")
+    talk.screen.note(f"{name}: {settings.get(name, 'provider default')}")
     if name in settings:
         tell_losses(talk, name)
 
 
 def tell_losses(talk: Talk, name: str | None = None) -> None:
-    """Say which settings, or whether this one, the model can't be told: it is asked without."""
+    """Report the settings (or the one named) that the model doesn't support."""
     from dragoman.cli.request_settings import request_fields
     from dragoman.model.messages import Message
     from dragoman.model.requests import Request
@@ -129,12 +129,12 @@ def tell_losses(talk: Talk, name: str | None = None) -> None:
         return
     probe = Request(messages=(Message.user("?"),)).with_settings(**wanted)
     for loss in model.encode(probe).losses:
-        talk.screen.note(f"{model.name} is asked without {loss.path}: {loss.reason}")
+        talk.screen.note(f"{loss.path} is not sent to {model.name}: {loss.reason}")
 
 
 def _switch(talk: Talk, name: str, text: str) -> None:
     if text and text.lower() not in _ON:
-        raise Ending(USAGE, f"{name}: takes on or off")
+        raise Ending(USAGE, f"{name}: must be on or off")
     if text:
         setattr(talk, f"shows_{name.removeprefix('show_')}", _ON[text.lower()])
         talk.screen.shows_thinking = talk.shows_thinking
@@ -148,12 +148,12 @@ def _show_settings(talk: Talk) -> None:
     chosen += [(name, "on" if switched[name] else "off", SWITCHES[name]) for name in SWITCHES]
     talk.screen.table(("setting", "value", ""), chosen)
     others = ", ".join(name for name in setting_names() if name not in talk.settings)
-    talk.screen.note(f"as the provider likes: {others}",
-                     f"/set NAME VALUE changes one; the value {UNSET} undoes that")  # fmt: skip
+    talk.screen.note(f"not set (the provider's defaults): {others}",
+                     f"/set NAME VALUE changes a setting; the value {UNSET} resets it")  # fmt: skip
 
 
 async def set_names(_talk: Talk, typed: str) -> list[Candidate]:
-    """Settings, and the values of those that have few."""
+    """Setting names, and suggested values."""
     name, space, value = typed.partition(" ")
     if space:
         values = ("on", "off") if name in SWITCHES else suggested(name)
@@ -165,12 +165,12 @@ async def set_names(_talk: Talk, typed: str) -> list[Candidate]:
 
 
 def tools(talk: Talk, rest: str) -> None:
-    """`/tools`: list them, or load more."""
+    """`/tools`: list the tools, or load more."""
     if rest:
         _load(talk, rest)
     offered = talk.offered
     if not offered:
-        talk.screen.note("there are none; /tools FILE.py loads them, /tools builtin has two")
+        talk.screen.note("there are no tools; load some with /tools FILE.py or /tools builtin")
         return
     rows = [
         (
@@ -180,9 +180,9 @@ def tools(talk: Talk, rest: str) -> None:
         )
         for each in offered
     ]
-    talk.screen.table(("tool", "what it does", ""), rows)
+    talk.screen.table(("tool", "description", ""), rows)
     if not talk.chooses_tools:
-        talk.screen.note("this model is too small to choose for itself: /tool NAME has one called")
+        talk.screen.note("this model is too small to choose tools itself; call one with /tool NAME")
 
 
 def _load(talk: Talk, source: str) -> None:
@@ -196,26 +196,26 @@ def _load(talk: Talk, source: str) -> None:
 
 
 def call_tool(talk: Talk, rest: str) -> None:
-    """`/tool`: say something, and have a tool called."""
+    """`/tool`: send a message, and make the model call a tool."""
     name, _, said = rest.partition(" ")
     offered = [each.name for each in talk.offered]
     if name not in offered:
         known = ", ".join(offered) or "none"
-        raise Ending(USAGE, f"which tool? There are: {known}")
+        raise Ending(USAGE, f"name a tool: {known}")
     if (own := own_model(talk.agent.model.name)) is not None and own.kind == "echo":
-        talk.say(f"/tool {rest}")  # this is how it is told
+        talk.say(f"/tool {rest}")  # echo: reads the tool call from the text
     else:
         talk.say(said.strip() or f"Call {name}.", tool_choice=name)
 
 
 async def tool_names(talk: Talk, typed: str) -> list[Candidate]:
-    """The tools by name."""
+    """The names of the tools."""
     offered = [*talk.tools, *await tools_of(talk.servers)]
     named = [(each.name, each.definition.description or "") for each in offered]
     return fitting(typed, [(name, about.partition("\n")[0]) for name, about in named])
 
 
 async def tool_sources(talk: Talk, typed: str) -> list[Candidate]:
-    """Files of Python, and our own."""
+    """Python files, and `builtin`."""
     found = [each for each in await files(talk, typed) if each.text.endswith((".py", "/"))]
     return [*fitting(typed, ["builtin"]), *found]

@@ -1,4 +1,4 @@
-"""What `dragoman chat` was told on the command line."""
+"""The options of `dragoman chat`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What was said on the command line."""
+    """The options of `dragoman chat`."""
 
     model: str | None = None
     system: str | None = None

@@ -1,4 +1,4 @@
-"""What was heard of an answer that broke off."""
+"""Keeps the received part of an interrupted answer."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from dragoman.model.usage import FinishReason
 
 
 class Heard:
-    """The words of the answer that is coming in; those of earlier ones are messages already."""
+    """The text of the current answer so far; earlier answers are already messages."""
 
     def __init__(self) -> None:
         self._said: list[str] = []
         self._thought: list[str] = []
 
     def hear(self, event: AgentEvent) -> None:
-        """Note what an event adds."""
+        """Add what an event contributes."""
         if isinstance(event, TextDelta):
             self._said.append(event.text)
         elif isinstance(event, ThinkingDelta):
@@ -35,9 +35,9 @@ class Heard:
             self._thought.clear()
 
     def message(self, finish: FinishReason) -> Message | None:
-        """What was said, and thought before it; None where that is nothing.
+        """The text received so far, with its thinking; None if there is none.
 
-        Its tool calls are left out: they may be incomplete, and none of them was run.
+        Tool calls are left out: they may be incomplete, and none of them was run.
         """
         said, thought = ("".join(words).lstrip("\n") for words in (self._said, self._thought))
         if not said.strip():
@@ -46,12 +46,12 @@ class Heard:
         return make_message(Role.ASSISTANT, (*parts, Text(said)), finish=finish)
 
     async def keep(self, history: ChatHistory, finish: FinishReason) -> bool:
-        """Make it part of the conversation; whether there was something to keep."""
+        """Add it to the history; returns whether there was something to add."""
         message = self.message(finish)
         if message is None:
             return False
         last = await history.last()
-        # Cancelled while the whole answer was being stored: it may be there.
+        # Cancelled while the whole answer was being stored: it may already be there.
         if last is None or last.role is not Role.ASSISTANT or last.text != message.text:
             await history.add(message)
         return True

@@ -1,4 +1,4 @@
-"""Markdown as a terminal shows it, and where its blocks end."""
+"""Renders Markdown on a terminal, and splits growing text into blocks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from markdown_it.token import Token
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.markdown import Heading, Markdown
 
-# Without HTML: what looks like it is shown as it is written; rich would leave it out.
+# HTML is off, so that tags are shown literally; rich would drop them.
 _PARSER = MarkdownIt("commonmark", {"html": False}).enable("strikethrough").enable("table")
 
 
 class _PlainHeading(Heading):
-    """A heading at the left, without a frame around it."""
+    """A left-aligned heading without a frame."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         text = self.text.copy()
@@ -24,7 +24,7 @@ class _PlainHeading(Heading):
 
 
 class Prose(Markdown):
-    """A text in Markdown. Lines end where they end, and links say where they lead."""
+    """Markdown with hard line breaks and visible link targets."""
 
     elements = {**Markdown.elements, "heading_open": _PlainHeading}  # noqa: RUF012 - as its parent
 
@@ -35,7 +35,7 @@ class Prose(Markdown):
 
 
 def _kept(token: Token) -> Token:
-    """A token with its line breaks and pictures, which rich would show as blanks and as icons."""
+    """The token with its line breaks and images, which rich would show as spaces and icons."""
     if token.children:
         token.children = [*map(_shown, token.children)]
     return token
@@ -51,9 +51,9 @@ def _shown(token: Token) -> Token:
 
 
 def settled(text: str) -> tuple[list[str], str]:
-    r"""The blocks of a growing text that are complete, and the rest of it.
+    r"""The complete blocks of a growing text, and the rest.
 
-    The last block may go on, and what it is shows when its first line is complete.
+    The last block may still grow, and its type is known only when its first line is complete.
 
     >>> settled("One.\n\nTwo,\nand")
     (['One.'], 'Two,\nand')
@@ -69,7 +69,7 @@ def settled(text: str) -> tuple[list[str], str]:
 
 
 def _starts(text: str) -> Iterator[int]:
-    """The lines that blocks begin in."""
+    """The line numbers at which blocks begin."""
     found: Iterable[Token] = _PARSER.parse(text)
     for token in found:
         if token.level == 0 and token.map is not None and token.nesting >= 0:

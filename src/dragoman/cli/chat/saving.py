@@ -1,4 +1,4 @@
-"""A conversation as a file: canonical JSON, or Markdown to read."""
+"""Saves a conversation to a file: canonical JSON, or Markdown."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _READABLE = {".md", ".markdown", ".txt"}
 
 
 def save(talk: Talk, name: str) -> None:
-    """Write the conversation to a file; one that somebody else wrote stays as it is."""
+    """Write the conversation to a file; never overwrites another one."""
     path = _path(talk, name)
     messages = talk.run(talk.history.messages())
     if not messages:
-        raise Ending(USAGE, "nothing has been said yet")
+        raise Ending(USAGE, "there are no messages yet")
     is_readable = path.suffix.lower() in _READABLE
     content = markdown(messages).encode(errors="replace") if is_readable else messages.to_json()
     try:
         if path.exists() and path != talk.saved_as:
-            raise Ending(FILES, f"{path}: there is a file of that name already")
+            raise Ending(FILES, f"{path}: the file already exists; choose another name")
         path.write_bytes(content)
     except (OSError, ValueError) as error:
-        problem = getattr(error, "strerror", None) or "that is no name of a file"
+        problem = getattr(error, "strerror", None) or "is not a valid file name"
         raise Ending(FILES, f"{path}: {problem}") from None
     talk.saved_as = path
-    talk.screen.note(f"{len(messages)} messages are in {path}")
+    talk.screen.note(f"{len(messages)} messages saved to {path}")
 
 
 def _path(talk: Talk, name: str) -> Path:

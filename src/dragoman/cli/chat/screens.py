@@ -1,4 +1,4 @@
-"""What is seen of a chat: by people at a terminal, or by whatever reads a pipe."""
+"""The output of a chat: on a terminal, or into a pipe."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ if TYPE_CHECKING:
 
 
 class Screen(Protocol):
-    """Where a chat is shown."""
+    """The output of a chat."""
 
     shows_thinking: bool
-    """Whether thinking is shown in full, or folded."""
+    """Whether thinking is shown in full, not as one line."""
 
     def begin(self) -> None:
-        """The model is about to be asked."""
+        """A request is about to be sent."""
         ...
 
     def show(self, event: AgentEvent) -> None:
-        """Show what happens in an answer."""
+        """Show an event of the answer."""
         ...
 
     def end(self) -> None:
-        """The answer is over, whole or not. Calling it again does nothing."""
+        """The answer has ended, complete or not. Calling it again has no effect."""
         ...
 
     def told(self, text: str) -> None:
-        """Show a text in Markdown that was said earlier."""
+        """Show an earlier text, in Markdown."""
         ...
 
     def note(self, *lines: str) -> None:
-        """Say something about the chat."""
+        """Print remarks about the chat."""
         ...
 
     def complain(self, problem: str) -> None:
-        """Say what went wrong, on a line."""
+        """Print an error on one line."""
         ...
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -51,53 +51,53 @@ class Screen(Protocol):
         ...
 
     def sends_to_clipboard(self, content: str) -> bool:
-        """Have the terminal put what is encoded so (base64) on the clipboard, if it may."""
+        """Copy base64-encoded content through the terminal; returns False if unsupported."""
         ...
 
 
 class PipeScreen:
-    """Answers go to standard output as plain text; all else goes to standard error."""
+    """Prints answers to standard output as plain text, everything else to standard error."""
 
     def __init__(self) -> None:
         self.shows_thinking = False
         self._is_open = False
 
     def begin(self) -> None:
-        """Nothing to see yet."""
+        """Nothing to show yet."""
 
     def show(self, event: AgentEvent) -> None:
-        """Print text as it comes; tools are told of where somebody sees them."""
+        """Print text as it arrives; tool calls only if standard error is a terminal."""
         if isinstance(event, TextDelta):
             text = event.text if self._is_open else event.text.lstrip("\n")
-            click.echo(text, nl=False, color=True)  # else a pipe would lose what looks like it
+            click.echo(text, nl=False, color=True)  # or echo strips escapes in a pipe
             self._is_open = self._is_open or bool(text)
         elif isinstance(event, ToolFinished) and sys.stderr.isatty():
             self.note(f"{call_line(event.call)} → {result_line(event.result)}")
 
     def end(self) -> None:
-        """An answer ends its line."""
+        """End the line of the answer."""
         if self._is_open:
             click.echo()
         self._is_open = False
 
     def told(self, text: str) -> None:
-        """What was said earlier is not said again."""
+        """Nothing: earlier text is not repeated in a pipe."""
 
     def note(self, *lines: str) -> None:
-        """On standard error."""
+        """Print to standard error."""
         for line in lines:
             click.echo(harmless(line), err=True)
 
     def complain(self, problem: str) -> None:
-        """On standard error."""
+        """Print to standard error."""
         complain(problem)
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """On standard error."""
+        """Print to standard error."""
         from dragoman.cli.screen import print_table
 
         print_table(headers, rows, sys.stderr)
 
     def sends_to_clipboard(self, content: str) -> bool:  # noqa: ARG002 - nobody is there
-        """There is none in a pipe."""
+        """Not supported in a pipe."""
         return False

@@ -1,4 +1,4 @@
-"""Where a chat is kept: a session of the default store, or nowhere but in memory."""
+"""Sessions of chats: in the default store, or only in memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AGENT = "chat"
 async def opened_history(
     store: Place, name: str | None, *, is_continued: bool, is_kept: bool
 ) -> ChatHistory:
-    """The session of that name, the latest one, or a new one; its store is to be closed."""
+    """The named session, the most recent, or a new one; the caller closes its store."""
     if not is_kept:
         return await ChatHistory.open(_named(name or _new_name()), "memory:")
     storage = storage_of(store)
@@ -41,24 +41,24 @@ def _named(name: str) -> SessionIdentity:
 
 
 async def opened_beside(history: ChatHistory, name: str | None) -> ChatHistory:
-    """The session of that name, or a new one, in the store of another."""
+    """The named session, or a new one, in the same store as `history`."""
     return await ChatHistory.open(_named(name or _new_name()), history.storage)
 
 
 async def latest_sessions(history: ChatHistory) -> list[Session]:
-    """The chats of the same store, the last written to first."""
+    """The chats in the same store, most recently written first."""
     return await sessions_of(history.storage, Filter(agent=AGENT))
 
 
 def _new_name() -> str:
-    # The time is for people; the digits keep two chats of one second apart.
+    # The time is for people; the digits distinguish two chats started in the same second.
     return f"{datetime.now():%Y-%m-%d-%H%M%S}-{token_hex(2)}"  # noqa: DTZ005 - theirs
 
 
 async def _latest(storage: Storage) -> SessionIdentity:
     found = await sessions_of(storage, Filter(agent=AGENT))
     if not found:
-        raise Ending(USAGE, "there is no chat yet to go on with: leave out --continue")
+        raise Ending(USAGE, "there is no stored chat to continue; leave out --continue")
     return found[0].identity
 
 
@@ -66,9 +66,9 @@ async def _latest(storage: Storage) -> SessionIdentity:
 
 
 async def go_back_before(history: ChatHistory, id: str) -> None:
-    """Go on from before a message, on a branch of its own; the other way is kept.
+    """Switch to a new branch that ends before a message; the old branch is kept.
 
-    `ChatHistory.fork` goes on after a message; before the first one there is none.
+    `ChatHistory.fork` branches after a message, which is impossible before the first one.
     """
     row = await history.storage.row(history.identity, id)
     if row is None:
@@ -78,12 +78,12 @@ async def go_back_before(history: ChatHistory, id: str) -> None:
 
 
 def prompts(messages: Messages) -> list[Message]:
-    """What the user said, in order."""
+    """The user's messages, in order."""
     return [message for message in messages if message.role is Role.USER]
 
 
 def last_exchange(messages: Messages) -> tuple[Message | None, Message | None]:
-    """What the user said last, and the last that was answered to it."""
+    """The last user message, and the last answer to it."""
     asked = answered = None
     for message in messages:
         if message.role is Role.USER:
@@ -94,7 +94,7 @@ def last_exchange(messages: Messages) -> tuple[Message | None, Message | None]:
 
 
 def last_model(messages: Messages) -> str | None:
-    """The model that spoke last, as `provider:model`, as far as its answer tells."""
+    """The model of the last answer as `provider:model`, if known."""
     for message in reversed([*messages]):
         if message.role is Role.ASSISTANT and (name := _model_of(message.origin)):
             return name
@@ -110,7 +110,7 @@ def _model_of(origin: Origin | None) -> str | None:
 
 
 def waiting_calls(messages: Messages) -> tuple[ToolCall, ...]:
-    """The calls of the last answer that have no result, where nobody has spoken since."""
+    """The calls of the last answer that have no result, if no message follows it."""
     answered: set[str] = set()
     for message in reversed([*messages]):
         if message.role is not Role.TOOL:

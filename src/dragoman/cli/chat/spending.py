@@ -1,4 +1,4 @@
-"""What a chat has used so far."""
+"""Tokens and cost of a chat so far."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Spending:
-    """Tokens and dollars, added up. What is not known is said to be so, and is no zero."""
+    """Totals of tokens and dollars. Unknown amounts are reported as unknown, never as zero."""
 
     def __init__(self) -> None:
         self.answers = 0
@@ -23,7 +23,7 @@ class Spending:
         self._uncounted = 0
 
     def add(self, result: Result[Any], *, is_whole: bool = True) -> None:
-        """Add what an answer took; of one that broke off, nobody tells all of it."""
+        """Add the usage of an answer; an interrupted answer counts as not fully known."""
         if not result.steps:
             return
         self.answers += 1
@@ -34,12 +34,12 @@ class Spending:
         self._cost += result.cost or 0
 
     def lines(self) -> list[str]:
-        """What it comes to, on a few lines."""
+        """The totals, as lines of text."""
         if not self.answers:
-            return ["nothing has been asked yet"]
+            return ["no requests yet"]
         tokens = token_line(self._usage)
         if self._uncounted and self._usage is not None:
-            tokens += f"; {self._uncounted} of {self.answers} answers were not counted"
+            tokens += f"; {self._uncounted} of {self.answers} answers are not included"
         return [tokens, f"cost: {self._dollars()}"]
 
     def _dollars(self) -> str:
@@ -48,4 +48,4 @@ class Spending:
         known = dollars(self._cost)
         if not self._unknown:
             return known
-        return f"{known}, and that of {self._unknown} of {self.answers} answers is unknown"
+        return f"{known}, plus an unknown amount for {self._unknown} of {self.answers} answers"

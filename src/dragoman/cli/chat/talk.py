@@ -1,4 +1,4 @@
-"""A chat under way: what is said goes to the agent, and what comes back goes to the screen."""
+"""A running chat: sends messages to the agent, and its events to the screen."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STOPPED = "This call was not run: the user stopped it."
-_NOBODY = "nobody is here to allow it"
+_NO_TERMINAL = "it needs approval, and there is no terminal to ask on"
 _ENDS = {
-    FinishReason.LENGTH: "the answer is cut off; /set max_tokens allows for more",
-    FinishReason.CONTEXT_FULL: "the conversation is as long as the model can take",
-    FinishReason.CONTENT_FILTER: "the provider's filter ended the answer",
+    FinishReason.LENGTH: "the answer was cut off; raise the limit with /set max_tokens",
+    FinishReason.CONTEXT_FULL: "the model's context window is full",
+    FinishReason.CONTENT_FILTER: "the provider's content filter stopped the answer",
     FinishReason.REFUSAL: "the model refused",
 }
 
 
 @dataclass
 class Talk:
-    """All that a chat has."""
+    """The state of a running chat."""
 
     agent: Agent
     history: ChatHistory
@@ -59,56 +59,56 @@ class Talk:
     runner: asyncio.Runner
     tools: Sequence[Tool[..., Any]] = ()
     tool_names: tuple[str, ...] = ()
-    """Where the tools come from, as the user named it."""
+    """Sources of the tools, as the user named them."""
     named: str | None = None
-    """The model or alias that the user named."""
+    """The model or alias, as the user named it."""
     dialect: str | None = None
     servers: Sequence[MCPServer] = ()
-    """MCP servers, which have more tools."""
+    """MCP servers, whose tools are offered as well."""
     base_url: str | None = None
-    """Where the model is, if not where it usually is."""
+    """The model's base URL, if not the provider's default."""
     given_url: str | None = None
-    """The same, where the user gave it beside the model."""
+    """The same, if the user gave it with the model."""
     shows_usage: bool = False
     shows_thinking: bool = False
     may_fetch: bool = False
     is_patient: bool = True
-    """Whether it goes on after an error: with a person it does, a pipe ends."""
+    """Whether to go on after an error: true on a terminal, false in a pipe."""
     chooses_tools: bool = True
-    """Whether the model is told of tools at all times, or only where one is asked for."""
+    """Whether the model always gets the tools, or only for `/tool`."""
     system: str | None = None
     settings: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What the user has set: `max_tokens`, `temperature` and the rest."""
+    """The user's settings: `max_tokens`, `temperature` and the rest."""
     template: Template | None = None
-    """What each message is put into before it is sent."""
+    """The prompt template applied to each message."""
     store: Place = USUAL
     is_kept: bool = True
     attached: list[Any] = field(default_factory=list[Any])
     spent: Spending = field(default_factory=Spending)
     saved_as: Path | None = None
     retired: list[Model] = field(default_factory=list["Model"])
-    """Models that were left, and are closed at the end: they share what the new one needs."""
+    """Earlier models, closed at the end: they share resources with the current one."""
     is_introduced: bool = False
-    """Whether the user has been told already what the model can do."""
+    """Whether the user has been told what the model can do."""
     is_over: bool = False
-    """Whether the command ends: what is cancelled then has not been stopped by the user."""
+    """Whether the command is ending: a cancellation is then not the user's Ctrl-C."""
     kept_state: ChatState | None = None
-    """What the session says it is held with; None: that is not known, and said again."""
+    """The state stored in the session; None if unknown, and then it is stored again."""
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What the work returns, on the chat's own loop; ctrl-C cancels it."""
+        """Run a coroutine on the chat's event loop; Ctrl-C cancels it."""
         try:
             return self.runner.run(work)
         except Ending:
             self.is_over = True
             raise
 
-    # --- what is asked, and how
+    # --- settings
 
     def change(self, **changes: Any) -> None:
-        """Go on with another `system`, other `settings` or `tools`; all else stays as it is.
+        """Change `system`, `settings` or `tools`; everything else stays.
 
-        Raises where they can't be had, and then nothing has changed.
+        If they are invalid it raises, and nothing changes.
         """
         wanted = replace(self, **changes)
         self.agent = Agent(
@@ -119,19 +119,19 @@ class Talk:
 
     @property
     def offered(self) -> list[Tool[..., Any]]:
-        """The tools that the model is told of, those of MCP servers as they are now."""
+        """The tools for the model, with the current ones of the MCP servers."""
         return [*self.tools, *(self.run(tools_of(self.servers)) if self.servers else ())]
 
     async def move_to(self, history: ChatHistory) -> None:
-        """Go on in another session."""
+        """Switch to another session."""
         before, self.history = self.history, history
         self.saved_as = self.kept_state = None
-        await before.close()  # its store stays open: the new one is there too
+        await before.close()  # its store stays open: the new session uses it too
 
     # --- a turn
 
     def say(self, text: str, **options: Any) -> None:
-        """Say something, with what was attached, and show the answer."""
+        """Send a message with the attachments, and show the answer."""
         said = text if self.template is None else self.template.filled(text)
         content = [*self.attached, *([said] if said else [])]
         self.attached.clear()
@@ -143,18 +143,18 @@ class Talk:
 
     @property
     def state(self) -> ChatState:
-        """What the chat is held with."""
+        """The state to store with the next message."""
         return ChatState(
             model=self.named, base_url=self.given_url, dialect=self.dialect, system=self.system,
             settings=self.settings, tools=self.tool_names, template=self.template,
         )  # fmt: skip
 
     def retry(self) -> None:
-        """Have an answer to what was said last."""
+        """Get an answer to the last message."""
         self.go_on(**self._usual())
 
     def _usual(self) -> dict[str, Any]:
-        """How a model is asked that is too small to choose tools, or to know when it is done."""
+        """Request options for a model too small to choose tools, or to know when to stop."""
         if self.chooses_tools:
             return {}
         usual = {**SETTINGS}
@@ -163,7 +163,7 @@ class Talk:
         return {name: value for name, value in usual.items() if name not in self.settings}
 
     def go_on(self, *content: Any, **options: Any) -> None:
-        """Have an answer, asking for whatever it needs approval for."""
+        """Get an answer, asking the user for approvals where needed."""
         result = self.run(self._answer(content, options))
         while result is not None and result.deferred:
             approvals = self._approvals(result.deferred)
@@ -176,7 +176,7 @@ class Talk:
     async def _answer(
         self, content: Sequence[Any], options: Mapping[str, Any]
     ) -> Result[Any] | None:
-        """Ask, and show what comes; None where it broke off."""
+        """Send the request and show the events; None if the answer was interrupted."""
         heard = Heard()
         stream = self.agent.stream(*content, history=self.history, **options)
         self.screen.begin()
@@ -204,19 +204,19 @@ class Talk:
         return None
 
     async def _break_off(self, heard: Heard, failure: DragomanError | None) -> None:
-        """Keep what was heard, and say why there is no more."""
-        self.kept_state = None  # the message that said it may not have been stored
+        """Keep the received part of the answer, and say why it ended."""
+        self.kept_state = None  # the message that stored it may be missing
         finish = FinishReason.CANCELLED if failure is None else FinishReason.ERROR
         is_kept = await heard.keep(self.history, finish)
         if failure is None and not self.is_patient:
             raise Ending(INTERRUPTED, "interrupted")
         if failure is None:
-            self.screen.note("(stopped; what was said is kept)" if is_kept else "(stopped)")
+            self.screen.note("(stopped; the answer so far is kept)" if is_kept else "(stopped)")
         else:
             self.fail(failure)
 
     def fail(self, error: DragomanError) -> None:
-        """Say what went wrong; without a person to read it, the command ends."""
+        """Show an error; in a pipe, end the command."""
         model = self.agent.model
         address = address_asked(model, self.base_url)
         if not self.is_patient:
@@ -227,14 +227,14 @@ class Talk:
         if result.finish is not None and result.finish in _ENDS:
             self.screen.note(f"({_ENDS[result.finish]})")
         elif not result.text and not result.deferred:
-            self.screen.note("(the model said nothing)")
+            self.screen.note("(the answer is empty)")
         if self.shows_usage and not result.deferred:
             self.screen.note(usage_line(result.usage, result.cost))
 
     # --- approval
 
     def _approvals(self, calls: Sequence[ToolCall]) -> dict[str, bool | str] | None:
-        """What the user says to each call; None where that is to stop."""
+        """The user's decision on each call; None to stop."""
         from dragoman.cli.chat.calls import call_line
 
         decided: dict[str, bool | str] = {}
@@ -243,23 +243,23 @@ class Talk:
             try:
                 decided[call.id] = _decision(self.lines.answer("Allow it? [y/n, or why not] "))
             except EOFError:
-                decided[call.id] = _NOBODY
-                self.screen.complain(f"{call.name} was not run: {_NOBODY}")
+                decided[call.id] = _NO_TERMINAL
+                self.screen.complain(f"{call.name} was not run: {_NO_TERMINAL}")
             except KeyboardInterrupt:
                 return None
         return decided
 
-    # --- what an earlier chat left
+    # --- unfinished calls
 
     def take_up(self) -> None:
-        """Where an earlier chat ended in mid-round, go on from there or let it be."""
+        """If an earlier chat ended before its tool calls were run, ask whether to run them."""
         waiting = waiting_calls(self.run(self.history.messages()))
         if not waiting:
             return
         names = ", ".join(call.name for call in waiting)
-        self.screen.note(f"The last answer called tools that have not been run: {names}")
+        self.screen.note(f"The last answer called tools that were not run: {names}")
         try:
-            is_wanted = self.lines.answer("Go on from there? [Y/n] ").strip().lower() in {"", "y"}
+            is_wanted = self.lines.answer("Run them now? [Y/n] ").strip().lower() in {"", "y"}
         except (EOFError, KeyboardInterrupt):
             is_wanted = False
         if is_wanted:
@@ -268,20 +268,20 @@ class Talk:
             self.let_be()
 
     def let_be(self) -> None:
-        """Answer calls that wait for a result, and will have none."""
+        """Write results for calls that will never run."""
         waiting = waiting_calls(self.run(self.history.messages()))
         if waiting:
             self.run(drop_calls(self.history, waiting))
 
 
 def _is_ours() -> bool:
-    """Whether it was ctrl-C that cancelled us: then the task goes on."""
+    """Whether Ctrl-C caused the cancellation: then the task goes on."""
     task = asyncio.current_task()
     return task is not None and task.uncancel() == 0
 
 
 def _decision(said: str) -> bool | str:
-    """What an answer comes to: whether the call may run, or why not."""
+    """The answer as a decision: whether the call may run, or the reason to refuse."""
     word = said.strip()
     if word.lower() in {"y", "yes"}:
         return True
@@ -289,6 +289,6 @@ def _decision(said: str) -> bool | str:
 
 
 async def drop_calls(history: ChatHistory, calls: Sequence[ToolCall]) -> None:
-    """Answer calls that will never be run."""
+    """Write results for calls that will never run."""
     results = [ToolResult.error(call.id, STOPPED, tool_name=call.name) for call in calls]
     await history.add(make_message(Role.TOOL, tuple(results)))

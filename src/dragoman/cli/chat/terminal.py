@@ -1,4 +1,4 @@
-"""A chat on a terminal: answers in Markdown as they come, tools as they run."""
+"""A chat on a terminal: streamed Markdown, and tool calls as they run."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from dragoman.cli.screen import harmless, print_table
 from dragoman.model.tools import ToolCall
 
 _REFRESHES = 12
-"""A second: what comes faster is drawn together."""
-_SHOWN_SECONDS = 0.05
+"""Redraws per second; faster updates are drawn together."""
+_MIN_SHOWN_SECONDS = 0.05
 _THOUGHT_LINES, _THOUGHT_WIDTH = 3, 200
 
 
 class TerminalScreen:
-    """What a person sees."""
+    """Shows a chat on a terminal."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(highlight=False)
@@ -55,7 +55,7 @@ class TerminalScreen:
     # --- an answer
 
     def begin(self) -> None:
-        """Show that something is going on."""
+        """Show a progress indicator."""
         self.end()
         self._is_waiting, self._has_shown = True, False
         self._unsilence = _silenced()
@@ -70,7 +70,7 @@ class TerminalScreen:
         self._refresh()
 
     def _refresh(self) -> None:
-        """Draw anew, now and again; on the loop, as rich's own thread would draw in between."""
+        """Redraw regularly, on the event loop: rich's own thread would draw in between."""
         if self._live is not None:
             self._live.refresh()
             loop = asyncio.get_running_loop()
@@ -97,12 +97,12 @@ class TerminalScreen:
                 self._is_waiting = True
             case AskedAgain():
                 self._close_flow()
-                self.note(f"({event.reason}; asking once more)")
+                self.note(f"({event.reason}; retrying)")
             case _:
                 pass
 
     def end(self) -> None:
-        """Print what is left, and be still."""
+        """Print the rest, and stop drawing."""
         self._is_waiting = False
         self._running.clear()
         self._close_flow()
@@ -111,7 +111,7 @@ class TerminalScreen:
             self._timer = None
         if self._live is not None:
             live, self._live = self._live, None
-            with suppress(KeyboardInterrupt):  # it has stopped all the same
+            with suppress(KeyboardInterrupt):  # it has stopped anyway
                 live.stop()
         if self._unsilence is not None:
             self._unsilence()
@@ -122,7 +122,7 @@ class TerminalScreen:
             self.console.print()
 
     def _mark_pastes(self, *, is_on: bool) -> None:
-        """Have the terminal say what is pasted: also what is, while an answer is drawn."""
+        """Turn bracketed paste on or off, also while an answer is drawn."""
         if self.console.is_terminal and not self.console.is_dumb_terminal:
             self.console.file.write(f"\x1b[?2004{'h' if is_on else 'l'}")
 
@@ -138,7 +138,7 @@ class TerminalScreen:
         self._flow.feed(harmless(text))
 
     def _think(self, text: str) -> None:
-        """Thoughts are seen while they come, and are a line when they are over."""
+        """Show thinking while it streams, to be folded into one line afterwards."""
         if self._thoughts is None:
             self._close_flow()
             self._thoughts = _Thoughts()
@@ -160,7 +160,7 @@ class TerminalScreen:
             self.console.print(thoughts.folded())
 
     def _tail(self) -> RenderableType:
-        """What is drawn anew, time and again, below what is printed."""
+        """The part below the printed text that is redrawn continuously."""
         if self._running:
             return Group(*(_under_way(*each) for each in [*self._running.values()]))
         if self._thoughts is not None:
@@ -170,7 +170,7 @@ class TerminalScreen:
             return flow.tail()
         return self._spinner if self._is_waiting else ""
 
-    # --- all else
+    # --- everything else
 
     def told(self, text: str) -> None:
         """Show a text in Markdown."""
@@ -179,20 +179,20 @@ class TerminalScreen:
         flow.close()
 
     def note(self, *lines: str) -> None:
-        """Dimmed: it is no part of the conversation."""
+        """Print dimmed lines, which are not part of the conversation."""
         for line in lines:
             self.console.print(Text(harmless(line), style="dim"))
 
     def complain(self, problem: str) -> None:
-        """In red, on a line."""
+        """Print an error in red."""
         self.console.print(Text(harmless(problem), style="red"))
 
     def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """A table."""
+        """Print a table."""
         print_table(headers, rows, cast("TextIO", self.console.file))
 
     def sends_to_clipboard(self, content: str) -> bool:
-        """By the sequence that terminals have for it; a dumb one has none."""
+        """Send the OSC 52 sequence, unless the terminal is dumb."""
         if not self.console.is_terminal or self.console.is_dumb_terminal:
             return False
         self.console.file.write(f"\x1b]52;c;{content}\x07")
@@ -201,26 +201,26 @@ class TerminalScreen:
 
 
 class _Thoughts:
-    """What a model thinks before it answers."""
+    """The model's thinking before an answer."""
 
     def __init__(self) -> None:
         self.text = ""
         self._since = monotonic()
 
     def tail(self) -> Text:
-        """Its last lines, as they come."""
+        """Its last lines."""
         lines = self.text.strip().split("\n")[-_THOUGHT_LINES:]
         return _dimmed("\n".join(line[-_THOUGHT_WIDTH:] for line in lines))
 
     def folded(self) -> Text:
-        """All of it, on a line."""
+        """All of it, summarised on one line."""
         words, seconds = len(self.text.split()), monotonic() - self._since
         took = f" for {seconds:.0f} s" if seconds >= 1 else ""
-        return _dimmed(f"✻ thought{took}, {words:,} words; /thinking shows them")
+        return _dimmed(f"✻ thought{took}, {words:,} words; /thinking shows it")
 
 
 class _Tail:
-    """What is below what is printed, as it is whenever it is drawn."""
+    """Renders the current tail whenever rich draws it."""
 
     def __init__(self, tail: Callable[[], RenderableType]) -> None:
         self._now = tail
@@ -230,7 +230,7 @@ class _Tail:
 
 
 def _lines(text: str) -> tuple[list[str], str]:
-    """Thoughts are settled line by line."""
+    """Split thinking into complete lines and the rest."""
     *whole, rest = text.split("\n")
     return whole, rest
 
@@ -247,7 +247,7 @@ def _under_way(call: ToolCall, since: float) -> Text:
 def _finished(event: ToolFinished) -> Text:
     result, seconds = event.result, event.seconds
     arrow, style = (" ✗ ", "red") if result.is_error else (" → ", "")
-    took = f"  {seconds:.1f} s" if seconds >= _SHOWN_SECONDS else ""
+    took = f"  {seconds:.1f} s" if seconds >= _MIN_SHOWN_SECONDS else ""
     return Text.assemble(
         ("⚙ ", "yellow"), (call_line(event.call), "yellow"), (arrow, style or "dim"),
         (result_line(result), style), (took, "dim"),
@@ -255,12 +255,11 @@ def _finished(event: ToolFinished) -> Text:
 
 
 def _silenced() -> Callable[[], None]:
-    """Have the terminal keep what is typed to itself; returns what undoes that.
+    """Turn off the terminal's echo; returns a function that restores it.
 
-    What is typed ahead would land in the middle of what is drawn. It is not lost: the next line
-    that is read has it, key by key, since no line of it is longer than the terminal can hold.
-    Ctrl-C goes on working, and throws away nothing that is on its way to a slow screen: what is
-    drawn next counts on it.
+    Typed-ahead keys would appear in the middle of the drawing. They are not lost: the next read
+    gets them key by key, since no line exceeds the terminal's buffer. Ctrl-C still works, and
+    NOFLSH keeps pending output, which the next redraw relies on.
     """
     try:
         import termios
@@ -269,11 +268,11 @@ def _silenced() -> Callable[[], None]:
     try:
         handle = sys.stdin.fileno()
         before = termios.tcgetattr(handle)
-    except (OSError, ValueError, termios.error):  # it is no terminal
+    except (OSError, ValueError, termios.error):  # not a terminal
         return lambda: None
     quiet = [*before]
-    quiet[0] &= ~termios.ICRNL  # its input modes: Enter stays what the editor takes for it
-    quiet[3] = quiet[3] & ~(termios.ECHO | termios.ICANON) | termios.NOFLSH  # its local modes
+    quiet[0] &= ~termios.ICRNL  # input modes: Enter arrives as the editor expects
+    quiet[3] = quiet[3] & ~(termios.ECHO | termios.ICANON) | termios.NOFLSH  # local modes
     with suppress(termios.error):
         termios.tcsetattr(handle, termios.TCSANOW, quiet)
 

@@ -1,4 +1,4 @@
-"""The tools of a chat: its own harmless ones, and those that the user brings along."""
+"""The tools of a chat: the built-in ones, and those that the user loads."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from dragoman.model.functions.tool import Tool, tool
 
 BUILT_IN = "builtin"
 _DEFINES = re.compile(r"^\s*(?:async\s+)?def\s+\w+\s*\(", re.MULTILINE)
-"""Python that defines functions, and no name of a file or a module."""
+"""Matches Python source that defines functions, as opposed to a file or module name."""
 
 # --- the user's
 
 
 def tools_named(names: tuple[str, ...]) -> list[Tool[..., Any]]:
-    """The tools in files (`FILE.py`), in modules (`module:name`), in Python, or `builtin`."""
+    """The tools from files (`FILE.py`), modules (`module:name`), Python source, or `builtin`."""
     found: dict[str, Tool[..., Any]] = {}
     for name in names:
         for each in _tools_of(name):
             if found.get(each.name, each) is not each:
-                raise Ending(USAGE, f"{name}: there are two tools of the name {each.name}")
+                raise Ending(USAGE, f"{name}: there is already a tool named {each.name}")
             found[each.name] = each
     return [*found.values()]
 
@@ -50,10 +50,10 @@ def _tools_of(name: str) -> list[Tool[..., Any]]:
     else:
         given = getattr(loaded, attribute, None)
         if given is None:
-            raise Ending(USAGE, f"{name}: the module has nothing of that name")
+            raise Ending(USAGE, f"{name}: the module has no such attribute")
         made = [_made(name, each) for each in (given if _is_list(given) else [given])]
     if not made:
-        raise Ending(USAGE, f"{name}: there is no tool in it: a function, or one made by @tool")
+        raise Ending(USAGE, f"{name}: contains no tools: public functions, or functions with @tool")
     return made
 
 
@@ -62,7 +62,7 @@ def _is_list(given: Any) -> bool:
 
 
 def _loaded(name: str, load: Callable[[str], ModuleType], place: str) -> ModuleType:
-    """A module; what the user's own code raises is told by its kind and its line."""
+    """The module; an exception in the user's code is reported by type and line only."""
     try:
         return load(place)
     except FileNotFoundError:
@@ -70,7 +70,7 @@ def _loaded(name: str, load: Callable[[str], ModuleType], place: str) -> ModuleT
     except ModuleNotFoundError as error:
         problem = f"there is no module {error.name}"
     except SyntaxError as error:
-        problem = f"is not Python (line {error.lineno})"
+        problem = f"is not valid Python (line {error.lineno})"
     except Exception as error:  # noqa: BLE001 - it is the user's code: it may raise anything
         frames = traceback.extract_tb(error.__traceback__)
         line = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
@@ -86,16 +86,16 @@ def _run_file(name: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ImportError
     module = module_from_spec(spec)
-    sys.modules[spec.name] = module  # annotations are looked up there
-    sys.path.insert(0, str(path.parent))  # what lies beside it can be imported, as in a script
+    sys.modules[spec.name] = module  # annotations are resolved there
+    sys.path.insert(0, str(path.parent))  # modules beside it can be imported, as in a script
     spec.loader.exec_module(module)
     return module
 
 
 def _run_text(text: str) -> ModuleType:
-    """Functions that are written on the command line itself."""
+    """A module of functions written on the command line."""
     module = ModuleType("dragoman_tools_typed")
-    sys.modules[module.__name__] = module  # annotations are looked up there
+    sys.modules[module.__name__] = module  # annotations are resolved there
     exec(compile(text, "--tools", "exec"), vars(module))  # noqa: S102 - what the user typed
     return module
 
@@ -108,7 +108,7 @@ def _import(name: str) -> ModuleType:
 
 
 def _offered(module: ModuleType) -> Iterator[Any]:
-    """What a module has for tools: those made by `@tool`, or else its own public functions."""
+    """The tools of a module: those made by `@tool`, or else its public functions."""
     public = {name: each for name, each in vars(module).items() if not name.startswith("_")}
     made = [each for each in public.values() if isinstance(each, Tool)]
     own = (f for f in public.values() if isfunction(f) and f.__module__ == module.__name__)
@@ -119,7 +119,7 @@ def _made(name: str, each: Any) -> Tool[..., Any]:
     if isinstance(each, Tool):
         return each
     if not callable(each):
-        raise Ending(USAGE, f"{name}: a tool is a function, not a {type(each).__name__}")
+        raise Ending(USAGE, f"{name}: a tool must be a function, not {type(each).__name__}")
     try:
         return tool(each)
     except DragomanError as error:

@@ -1,6 +1,6 @@
-"""What is said to a chat: messages from a person at a plain terminal, or from a pipe.
+"""Plain input of a chat: from a person at a dumb terminal, or from a pipe.
 
-On a terminal that can move its cursor, `dragoman.cli.chat.editor` takes their place.
+On other terminals, `dragoman.cli.chat.editor` is used instead.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ class Lines(Protocol):
     """Where messages come from."""
 
     def message(self) -> str:
-        """What is said next, of one line or more; raises `EOFError` at the end."""
+        """The next message, of one line or more; raises `EOFError` at the end."""
         ...
 
     def answer(self, question: str) -> str:
-        """A line in answer to a question; raises `EOFError` where nobody is asked."""
+        """The answer to a question; raises `EOFError` if there is nobody to ask."""
         ...
 
     def suggest(self, text: str) -> None:
-        """Put a text on the next line, to be changed, where that can be done."""
+        """Put a text on the next input line, to be edited, if supported."""
         ...
 
 
 def whole(first: str, more: Callable[[], str]) -> str:
-    r"""A message that begins with this line: a backslash at its end, or three quotes, go on.
+    r"""The message that begins with this line; a trailing backslash or three quotes continue it.
 
     >>> rest = iter(["two\\", "three"])
     >>> whole("one\\", lambda: next(rest))
@@ -55,34 +55,34 @@ def whole(first: str, more: Callable[[], str]) -> str:
 
 
 class PipedLines:
-    """Lines of standard input."""
+    """Reads messages from standard input."""
 
     def message(self) -> str:
-        """The next line, or lines."""
+        """The next message."""
         return whole(self._line(), self._line)
 
     def answer(self, question: str) -> str:  # noqa: ARG002 - nobody is there to be asked
-        """Nobody answers."""
+        """Raises `EOFError`: there is nobody to ask."""
         raise EOFError
 
     def suggest(self, text: str) -> None:
-        """Nobody reads it."""
+        """Not supported in a pipe."""
 
     def _line(self) -> str:
         try:
             line = sys.stdin.readline()
-            line.encode()  # Python lets half characters in, where it reads UTF-8 by itself
+            line.encode()  # invalid UTF-8 arrives as lone surrogates
         except UnicodeError:
-            raise Ending(BROKEN, "standard input: is not text in UTF-8") from None
+            raise Ending(BROKEN, "standard input: is not UTF-8 text") from None
         if not line:
             raise EOFError
         return line.rstrip("\r\n")
 
 
 class PlainLines:
-    """Lines that a person types on a terminal that can't move its cursor.
+    """Reads messages on a terminal that can't move its cursor.
 
-    With what Python's `input` has to offer: earlier lines, where readline is there.
+    Uses Python's `input`, with input history if readline is available.
     """
 
     def __init__(self, kept: KeptLines | None = None) -> None:
@@ -95,7 +95,7 @@ class PlainLines:
                     self._readline.add_history(text)
 
     def message(self) -> str:
-        """What is typed next."""
+        """The next message."""
         readline, text = self._readline, self._suggested
         self._suggested = ""
         if readline is None or not text:
@@ -113,7 +113,7 @@ class PlainLines:
         return text
 
     def answer(self, question: str) -> str:
-        """A line in answer; it is no message, and is not kept among them."""
+        """The answer to a question; it is not added to the input history."""
         line = _line(question)
         if self._readline is not None and line:
             last = self._readline.get_current_history_length()
@@ -122,21 +122,21 @@ class PlainLines:
         return line
 
     def suggest(self, text: str) -> None:
-        """Put a text on the next line."""
+        """Put a text on the next input line."""
         self._suggested = text if "\n" not in text else ""
 
 
 def _line(prompt: str) -> str:
-    """What is typed; keys that are no text are shown as such."""
+    """The typed text; invalid bytes become replacement characters."""
     try:
         return input(prompt).encode(errors="surrogateescape").decode(errors="replace")
     except KeyboardInterrupt:
-        print()  # what is said next begins a line
+        print()  # so that the next output starts on a new line
         raise
 
 
 def _readline() -> ModuleType | None:
-    """What edits lines, where there is one; importing it is what makes `input` use it."""
+    """The readline module, if available; importing it makes `input` use it."""
     try:
         import readline
     except ImportError:

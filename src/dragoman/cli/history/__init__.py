@@ -1,4 +1,4 @@
-"""`dragoman history`: the conversations in a store."""
+"""`dragoman history`: manage stored conversations."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from dragoman.cli.history.sealing import keygen, rotate
 
 _EXIT_CODES = """\b
 Exit codes:
-  0   done
-  1   something is wrong with the store (verify, repair, rotate)
-  2   the command line is wrong, or names something that does not exist
-  3   stored data or a file can't be read; an imported session exists already
-  4   a file or a store can't be reached, read or written
-  70  a fault of dragoman's own
+  0   success
+  1   problems in the store (verify, repair, rotate)
+  2   wrong usage, or the named session, branch or message doesn't exist
+  3   invalid data in the store or a file; an imported session already exists
+  4   file or store can't be reached, read or written
+  70  internal error (a bug in dragoman)
   130, 141, 143  interrupted, output closed, terminated"""
 
 
@@ -26,12 +26,12 @@ Exit codes:
 def history() -> None:
     """Manage stored conversations.
 
-    A SESSION is a name as `chat` and `list` show it (2026-11-16-101500-3f2a, chat/first), a digest,
-    or the beginning of one if it is unique.
+    A SESSION is a name as shown by `chat` and `list` (2026-11-16-101500-3f2a, chat/first), a
+    digest, or a unique prefix of either.
 
     The store is a URL: sqlite:///file, sqlite:////absolute/file, postgresql://…, redis://…,
-    file:///directory; by default $DRAGOMAN_HISTORY, or a file in your data directory. For an
-    encrypted one, give its keys: --key-file ID=FILE, or $DRAGOMAN_HISTORY_KEYS. Tables on a
+    file:///directory. Default: $DRAGOMAN_HISTORY, or a file in your data directory. An encrypted
+    store needs its keys: --key-file ID=FILE, or $DRAGOMAN_HISTORY_KEYS. Output is a table on a
     terminal, JSON in a pipe.
     """
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dragoman.history.identity import SessionIdentity
     from dragoman.history.storage.protocol import Storage
 
-_FEW = 5  # sessions that are named one by one
+_MAX_NAMED = 5  # sessions listed by name
 yes_option = click.option("--yes", is_flag=True, help="Don't ask for confirmation.")
 
 
@@ -40,10 +40,9 @@ yes_option = click.option("--yes", is_flag=True, help="Don't ask for confirmatio
 @store_options
 @json_option
 def fork(session: str, message: str, store: Place, *, as_json: bool | None) -> None:
-    """Start a branch after an earlier message.
+    """Create a branch after an earlier message, and make it the active one.
 
-    MESSAGE is its id, as `show --ids` lists it. The session opens on the new branch from now on;
-    `switch` goes back.
+    MESSAGE is an id, as listed by `show --ids`. `switch` goes back to the old branch.
     """
 
     async def work(storage: Storage) -> None:
@@ -53,7 +52,7 @@ def fork(session: str, message: str, store: Place, *, as_json: bool | None) -> N
         history = await ChatHistory.open(found.identity, storage)
         branch = await history.fork(message)
         if not wants_json(as_json):
-            click.echo(f"the session opens on branch {branch.number}, which is new", err=True)
+            click.echo(f"created branch {branch.number}, which is now active", err=True)
             return
         print_json({
             "session": found.identity.digest,
@@ -108,7 +107,7 @@ def switch(session: str, branch: int, store: Place) -> None:
     async def work(storage: Storage) -> None:
         found = await session_named(storage, session)
         await storage.activate(found.identity, branch)
-        click.echo(f"the session opens on branch {branch}", err=True)
+        click.echo(f"branch {branch} is now active", err=True)
 
     with_store(store, work)
 
@@ -126,7 +125,7 @@ def delete(sessions: tuple[str, ...], store: Place, *, yes: bool, **names: str |
 
         which = filter_of(names)
         if bool(sessions) is (which != EVERYTHING):
-            raise Ending(USAGE, "name the sessions, or choose them by an option")
+            raise Ending(USAGE, "name the sessions, or select them with an option such as --user")
         named = [await session_named(storage, name) for name in sessions]
         found = list(dict.fromkeys(each.identity for each in named))
         found = found or [each.identity for each in await sessions_of(storage, which)]
@@ -146,7 +145,7 @@ def delete(sessions: tuple[str, ...], store: Place, *, yes: bool, **names: str |
 @store_options
 @yes_option
 def forget(user: str, store: Place, *, yes: bool) -> None:
-    """Erase all data of a user, and list what could not be reached."""
+    """Erase all data of a user, and report what could not be erased."""
 
     async def work(storage: Storage) -> None:
         found = await sessions_of(storage, filter_of({"user": user}))
@@ -163,9 +162,9 @@ def forget(user: str, store: Place, *, yes: bool) -> None:
 
 
 def _told(identities: Sequence[SessionIdentity]) -> str:
-    """What is at stake: a few sessions by their names, more by their number."""
+    """A description of the sessions: a few by name, more by number."""
     count = counted(len(identities), "session")
-    if not 0 < len(identities) <= _FEW:
+    if not 0 < len(identities) <= _MAX_NAMED:
         return count
     names = (harmless_line(clipped(called(identity), 60)) for identity in identities)
     return f"{count} ({', '.join(names)})"
@@ -175,13 +174,13 @@ def _confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise Ending(USAGE, "there is nobody to ask: say --yes")
+        raise Ending(USAGE, "there is no terminal to ask on; confirm with --yes")
     if not _answer(question):
         raise Ending(USAGE, "nothing was changed")
 
 
 def _answer(question: str) -> bool:
-    # The event loop takes Ctrl-C for itself, and would only look at it after the answer.
+    # The event loop handles Ctrl-C itself, and would only notice it after the answer.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         return click.confirm(question, err=True)

@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     from dragoman.history.storage.protocol import Session, Storage
 
 
-# How stores begin what they say of a session, and of a message in it.
+# The prefixes of store messages about a session, and about a message in it.
 _SESSION = re.compile(r"([0-9a-f]{40})(?:\.jsonl)?(?::\d+)?: (.*)", re.DOTALL)
 _MESSAGE = re.compile(r"message (\d{1,18}): (.*)", re.DOTALL)
 
 
 class Problem(NamedTuple):
-    """Something that is wrong with a store, or with a message of a session in it."""
+    """A problem of a store, or of a message in a session."""
 
     identity: SessionIdentity | None
     seq: int | None
     problem: str
     is_mendable: bool = False
-    """Whether setting records aside, or counting them again, mends it."""
+    """Whether moving records aside, or recounting, repairs it."""
 
 
 class Encrypted:
-    """How many records can't be judged without their keys: they are no problem, and no repair."""
+    """Counts records that can't be checked without their keys; they are not problems."""
 
     count = 0
 
@@ -53,7 +53,7 @@ class Encrypted:
 @store_options
 @json_option
 def verify(store: Place, *, as_json: bool | None) -> None:
-    """Read every record, and report those that can't be read.
+    """Check every record, and report unreadable ones.
 
     Without keys, encrypted records are counted but not read.
     """
@@ -72,11 +72,11 @@ def verify(store: Place, *, as_json: bool | None) -> None:
 @store_options
 @json_option
 def repair(store: Place, *, as_json: bool | None) -> None:
-    """Move unreadable records aside, and recount the rest.
+    """Move unreadable records aside, and correct the counters.
 
     They are moved, not deleted: to the table `aside` (SQLite, PostgreSQL), to FILE.aside (files),
-    or to a key that ends in `aside` (Redis). Without keys, encrypted records are left alone, since
-    nobody can tell whether they are intact.
+    or to a key that ends in `aside` (Redis). Without keys, encrypted records are left alone: they
+    can't be checked.
     """
     from dragoman.errors import ConfigError
 
@@ -90,9 +90,9 @@ def repair(store: Place, *, as_json: bool | None) -> None:
                 seqs += [] if problem.seq is None else [problem.seq]
         moved = 0
         for identity, seqs in broken.items():
-            with suppress(ConfigError):  # a key is missing: that is reported, and no damage
+            with suppress(ConfigError):  # a missing key is reported, and is no damage
                 moved += await storage.set_aside(identity, seqs, "unreadable when repaired")
-        click.echo(f"{counted(moved, 'record')} set aside", err=True)
+        click.echo(f"{counted(moved, 'record')} moved aside", err=True)
         encrypted = Encrypted()
         left = await _looked_for(storage, encrypted)
         _report(left, encrypted, as_json=as_json)
@@ -103,7 +103,7 @@ def repair(store: Place, *, as_json: bool | None) -> None:
 
 
 async def _looked_for(storage: Storage, encrypted: Encrypted) -> list[Problem]:
-    """All that is wrong, with a bar meanwhile."""
+    """All problems, with a progress bar meanwhile."""
     from dragoman.cli.screen import counting
 
     with counting(await lines_in(storage), "records") as advance:
@@ -113,7 +113,7 @@ async def _looked_for(storage: Storage, encrypted: Encrypted) -> list[Problem]:
 async def _problems(
     storage: Storage, encrypted: Encrypted, advance: Callable[[], None]
 ) -> AsyncIterator[Problem]:
-    """What is wrong with the messages, then with the sessions and the store as a whole."""
+    """Problems of the messages, then of the sessions, then of the store."""
     from dragoman.errors import NotFound
     from dragoman.history.branch_paths import stretches
     from dragoman.history.storage.sealed.records import PLAIN
@@ -129,7 +129,7 @@ async def _problems(
             try:
                 stretches(session, fork.number)
             except NotFound:
-                yield Problem(session.identity, None, f"branch {fork.number} leads nowhere")
+                yield Problem(session.identity, None, f"branch {fork.number} has no valid parent")
         async for problem in _broken(storage, session, encrypted, advance):
             told.add((digest, problem.seq))
             yield problem
@@ -143,7 +143,7 @@ async def _problems(
 
 
 def _read(text: str) -> tuple[str, int | None, str]:
-    """The session and the message that a store speaks of, as far as it does."""
+    """The session and message that a store's text is about, as far as it tells."""
     session = _SESSION.search(text)
     if session is None:
         return "", None, text
@@ -156,7 +156,7 @@ def _read(text: str) -> tuple[str, int | None, str]:
 async def _broken(
     storage: Storage, session: Session, encrypted: Encrypted, advance: Callable[[], None]
 ) -> AsyncIterator[Problem]:
-    """The messages of a session that can't be read: those that `ChatHistory.damaged` names."""
+    """The unreadable messages of a session: those listed by `ChatHistory.damaged`."""
     from dragoman.cli.history.keyed import NOT_ENCRYPTED, KeyedStorage, is_plain_beneath
     from dragoman.errors import ConfigError, Corrupt
     from dragoman.history.records import is_sealed, message_in
@@ -177,7 +177,7 @@ async def _broken(
                 yield Problem(session.identity, row.seq, NOT_ENCRYPTED)
             else:
                 yield Problem(session.identity, row.seq, reason, is_mendable=True)
-    except Corrupt as error:  # not one of its messages can be read
+    except Corrupt as error:  # none of its messages is readable
         yield Problem(session.identity, None, str(error), is_mendable=True)
     except ConfigError as error:
         yield Problem(session.identity, None, str(error))
@@ -186,12 +186,12 @@ async def _broken(
 def _report(problems: list[Problem], encrypted: Encrypted, *, as_json: bool | None) -> None:
     if encrypted.count:
         what = counted(encrypted.count, "record")
-        complain(f"{what} can't be looked into, being encrypted: {NEEDED}")
+        complain(f"{what} can't be checked (encrypted): {NEEDED}")
     if wants_json(as_json):
         print_json([_described(problem) for problem in problems])
         return
     if not problems:
-        judged = "nothing else is wrong" if encrypted.count else "nothing is wrong"
+        judged = "no other problems" if encrypted.count else "no problems"
         click.echo(judged, err=True)
         return
     _print(problems)
@@ -208,7 +208,7 @@ def _described(problem: Problem) -> dict[str, Any]:
 
 
 def _print(problems: list[Problem]) -> None:
-    """For people: by session, each under its name."""
+    """Print the problems by session."""
     by_session: dict[SessionIdentity | None, list[Problem]] = {}
     for problem in problems:
         by_session.setdefault(problem.identity, []).append(problem)

@@ -1,4 +1,4 @@
-"""An encrypted store, and what is beneath."""
+"""An encrypted store that also gives access to the store below it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dragoman.history.storage.protocol import Storage
 from dragoman.history.storage.sealed import SealedStorage
 
 NOT_ENCRYPTED = (
-    "it is not encrypted: it was stored before the encryption, or by somebody without the keys;"
+    "it is not encrypted: it was stored before encryption was turned on, or without the keys;"
     " --accept-plain reads it"
 )
 
 
 class KeyedStorage(SealedStorage):
-    """A store with keys. What is beneath tells a plain message from an altered one."""
+    """A store with keys; the store below tells plain messages from altered ones."""
 
     def __init__(
         self, storage: Storage, *, keys: dict[str, bytes], current: str, accept_plain: bool
@@ -25,7 +25,7 @@ class KeyedStorage(SealedStorage):
 
 
 async def is_plain_beneath(storage: Storage, identity: SessionIdentity, id: str) -> bool:
-    """Whether a message that was refused is a sound one in plain text."""
+    """Whether a rejected message is a valid unencrypted one."""
     if not isinstance(storage, KeyedStorage):
         return False
     row = await storage.beneath.row(identity, id)

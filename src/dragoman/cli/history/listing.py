@@ -1,4 +1,4 @@
-"""`history list`: a few facts of each session, without reading it."""
+"""`history list`: a summary of each session, without reading its messages."""
 
 from __future__ import annotations
 
@@ -28,22 +28,21 @@ if TYPE_CHECKING:
     from dragoman.history.session_summaries import Listed
     from dragoman.history.storage.protocol import Storage
 
-_MOST = 50  # sessions in a table, if nobody says otherwise
+_LIMIT = 50  # default number of sessions in a table
 
 
 @click.command("list")
 @store_options
 @filter_options
 @click.option("--limit", type=click.IntRange(1),
-              help=f"At most this many; a table shows {_MOST} unless told otherwise.")  # fmt: skip
+              help=f"Maximum number of sessions.  [default in tables: {_LIMIT}]")  # fmt: skip
 @json_option
 def list_sessions(
     store: Place, limit: int | None, *, as_json: bool | None, **names: str | None
 ) -> None:
-    """List sessions, the most recent first.
+    """List sessions, most recent first.
 
-    Shows the first line of each, the last model, the number of messages, and the time of the last
-    one.
+    Shows the first line, the last model, the number of messages and the time of the last message.
     """
 
     async def work(storage: Storage) -> None:
@@ -52,7 +51,7 @@ def list_sessions(
 
         is_json = wants_json(as_json)
         sessions = await sessions_of(storage, filter_of(names))
-        shown = sessions[: limit if limit or is_json else _MOST]
+        shown = sessions[: limit if limit or is_json else _LIMIT]
         with counting(len(shown), "sessions") as advance:
             found = await looked_at(storage, shown, advance)
         if is_json:
@@ -86,7 +85,7 @@ def _described(listed: Listed) -> dict[str, Any]:
 
 
 def _print(found: Sequence[Listed]) -> None:
-    """For people: a card each on a terminal, whose lines are short; else a line each."""
+    """Print a card per session on a terminal; otherwise a line per session."""
     if found and sys.stdout.isatty():
         from dragoman.cli.cards import print_cards
 

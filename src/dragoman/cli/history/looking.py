@@ -1,4 +1,4 @@
-"""`history show`, `search`, `stats`: nothing is changed."""
+"""`history show`, `search` and `stats`: the read-only commands."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dragoman.model.collection import Messages
     from dragoman.model.messages import Message
 
-_MOST = 20  # messages that are told of one by one
+_MAX_REPORTED = 20  # messages reported individually
 
 
 @click.command()
@@ -46,17 +46,17 @@ _MOST = 20  # messages that are told of one by one
 @click.option("--last", type=click.IntRange(1), help="Only the last N messages.")
 @click.option("--branch", type=int, help="Show this branch instead of the active one.")
 @click.option("--short", is_flag=True, help="Shorten long texts.")
-@click.option("--ids", "form", flag_value="ids", help="Print a line with its id for each message.")
-@click.option("--markdown", "form", flag_value="markdown", help="Print it as Markdown.")
-@click.option("--answer", "form", flag_value="answer", help="Print the text of the last answer.")
+@click.option("--ids", "form", flag_value="ids", help="List the messages with their ids.")
+@click.option("--markdown", "form", flag_value="markdown", help="Print Markdown.")
+@click.option("--answer", "form", flag_value="answer", help="Print only the last answer's text.")
 @json_option
 def show(
     session: str | None, store: Place, last: int | None, branch: int | None, form: str | None, *,
     short: bool, as_json: bool | None, **names: str | None,
 ) -> None:  # fmt: skip
-    """Show a conversation; without a SESSION, the latest one.
+    """Show a conversation; without a SESSION, the most recent one.
 
-    As JSON it is a document that `dragoman convert` reads.
+    The JSON output is a document that `dragoman convert` accepts.
     """
 
     async def work(storage: Storage) -> None:
@@ -83,7 +83,7 @@ def show(
 
 
 def _print_text(messages: Messages, *, only_answer: bool) -> None:
-    """As Markdown, or the last answer as it was; harmless where that is a terminal."""
+    """Print Markdown, or the last answer; with control characters made visible on a terminal."""
     from dragoman.cli.markdown import markdown
     from dragoman.cli.screen import harmless
     from dragoman.model.roles import Role
@@ -92,13 +92,13 @@ def _print_text(messages: Messages, *, only_answer: bool) -> None:
     if only_answer:
         told = [each.text for each in messages if each.role is Role.ASSISTANT and each.text]
         if not told:
-            raise Ending(USAGE, "there is no answer in it")
+            raise Ending(USAGE, "the conversation contains no answer")
         text = told[-1] if told[-1].endswith("\n") else f"{told[-1]}\n"
     click.echo(harmless(text) if sys.stdout.isatty() else text, nl=False)
 
 
 async def _read(keeper: Keeper, session: Session, last: int | None) -> Messages:
-    """The messages that can be read; where none can, the reasons are told one by one."""
+    """The readable messages; if there are none, the reasons are reported."""
     from dragoman.errors import ConfigError, Corrupt
     from dragoman.model.collection import Messages
 
@@ -113,7 +113,7 @@ async def _read(keeper: Keeper, session: Session, last: int | None) -> Messages:
 
 
 async def _expect_keys(storage: Storage, session: Session) -> None:
-    """Raise where there are no keys for what is encrypted: it says which to give."""
+    """Exit if the keys of an encrypted message are missing, naming the ones to pass."""
     from dragoman.cli.history.keyed import KeyedStorage
     from dragoman.history.records import is_sealed
 
@@ -125,15 +125,15 @@ async def _expect_keys(storage: Storage, session: Session) -> None:
 
 
 async def _tell(storage: Storage, session: Session, damaged: list[Damaged]) -> None:
-    """What could not be shown; there may be a lot of it, where a store is encrypted."""
+    """Report the unreadable messages: only the first ones, since a store may have many."""
     from dragoman.cli.history.keyed import NOT_ENCRYPTED, is_plain_beneath
 
-    for each in damaged[:_MOST]:
+    for each in damaged[:_MAX_REPORTED]:
         is_plain = await is_plain_beneath(storage, session.identity, each.id)
         reason = NOT_ENCRYPTED if is_plain else each.reason
-        complain(f"message {each.seq} was left out: {reason}")
-    if len(damaged) > _MOST:
-        complain(f"and {len(damaged) - _MOST:,} more were left out")
+        complain(f"message {each.seq} is not shown: {reason}")
+    if len(damaged) > _MAX_REPORTED:
+        complain(f"and {len(damaged) - _MAX_REPORTED:,} more are not shown")
     if damaged:
         raise Ending(BROKEN)
 
@@ -147,13 +147,13 @@ def _line(message: Message) -> tuple[str, str, str]:
 @store_options
 @filter_options
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True,
-              help="At most this many.")  # fmt: skip
+              help="Maximum number of results.")  # fmt: skip
 @json_option
 def search(
     words: tuple[str, ...], store: Place, limit: int, *, as_json: bool | None,
     **names: str | None,
 ) -> None:  # fmt: skip
-    """Find messages that contain all the WORDS, the latest first.
+    """Find messages that contain all WORDS, most recent first.
 
     An encrypted store has no index: with its keys, every message is read.
     """
@@ -186,7 +186,7 @@ async def _found(storage: Storage, text: str, which: Filter, limit: int) -> list
         return await scanned(storage, text, which, limit)
     hits = await storage.search(text, which, limit=limit)
     if hidden := await encrypted_sessions(storage, which):
-        complain(f"{counted(hidden, 'session')} could not be searched, being encrypted: {NEEDED}")
+        complain(f"{counted(hidden, 'session')} could not be searched (encrypted): {NEEDED}")
     return hits
 
 
@@ -212,7 +212,7 @@ def _message(hit: Hit) -> Message:
 @filter_options
 @click.option("--by", type=click.Choice(["session", "user", "model", "day"]), default="day",
               show_default=True, help="What to group by.")  # fmt: skip
-@click.option("--cost", is_flag=True, help="Show costs as well: every answer is read.")
+@click.option("--cost", is_flag=True, help="Also show costs, which requires reading every answer.")
 @json_option
 def stats(
     store: Place, by: Group, *, cost: bool, as_json: bool | None, **names: str | None
@@ -237,7 +237,7 @@ def stats(
             )
             for total in totals
         ]  # fmt: skip
-        heads = (by, "answers", "in", "of it cached", "out", "tokens")
+        heads = (by, "answers", "in", "cached", "out", "tokens")
         print_found((*heads, "cost") if cost else heads, rows)
 
     with_store(store, work)

@@ -1,4 +1,4 @@
-"""`history export` and `import`: sessions as lines of JSON."""
+"""`history export` and `import`: sessions as JSONL."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dragoman.history.storage.protocol import Filter, Storage
     from dragoman.history.transfer import Imported, OnConflict
 
-_MOST = 20  # problems that are told one by one
+_MAX_REPORTED = 20  # problems reported individually
 
 
 @click.command()
@@ -41,7 +41,7 @@ _MOST = 20  # problems that are told one by one
 def export(session: str | None, store: Place, output: str, **names: str | None) -> None:
     """Export sessions as JSONL: one, some or all.
 
-    Each session precedes its messages. The file appears when it is complete. Encrypted sessions
+    Each session precedes its messages. The file is created when it is complete. Encrypted sessions
     stay encrypted unless keys are given; with keys they are written in plain text.
     """
 
@@ -90,9 +90,9 @@ async def _write(storage: Storage, which: Filter, out: Output) -> int:
 @click.argument("files", nargs=-1, required=True, type=INPUT, metavar="FILE...")
 @store_options
 @click.option("--on-conflict", type=click.Choice(["fail", "skip", "replace"]), default="fail",
-              show_default=True, help="What to do with sessions that exist already.")  # fmt: skip
+              show_default=True, help="What to do with sessions that already exist.")  # fmt: skip
 def import_sessions(files: tuple[str, ...], store: Place, on_conflict: OnConflict) -> None:
-    """Import sessions that `export` wrote; - is standard input.
+    """Import sessions written by `export`; - is standard input.
 
     Lines that can't be read are reported, and the rest is imported.
     """
@@ -115,8 +115,8 @@ async def _imported(storage: Storage, name: str, on_conflict: OnConflict) -> Imp
             report = await import_lines(storage, _lines(name, advance), on_conflict=on_conflict)
         except Conflict:
             msg = (
-                f"{name}: a session is in the store already; those before it came in, it did not:"
-                " go on with --on-conflict skip, or replace"
+                f"{name}: a session already exists; those before it were imported. To continue,"
+                " use --on-conflict skip or --on-conflict replace"
             )
             raise Ending(BROKEN, msg) from None
     _report(name, report)
@@ -124,13 +124,13 @@ async def _imported(storage: Storage, name: str, on_conflict: OnConflict) -> Imp
 
 
 def _report(name: str, report: Imported) -> None:
-    for problem in report.problems[:_MOST]:
+    for problem in report.problems[:_MAX_REPORTED]:
         complain(f"{name}: {problem}")
-    if len(report.problems) > _MOST:
-        complain(f"{name}: and {len(report.problems) - _MOST:,} problems more")
+    if len(report.problems) > _MAX_REPORTED:
+        complain(f"{name}: and {len(report.problems) - _MAX_REPORTED:,} more problems")
     if report.problems and not (report.sessions or report.skipped):
-        complain(f"{name}: is it what `dragoman history export` wrote? Nothing of it came in")
-    skipped = f", {report.skipped:,} were there already" if report.skipped else ""
+        complain(f"{name}: nothing was imported; is it a file from `dragoman history export`?")
+    skipped = f", {report.skipped:,} skipped (already there)" if report.skipped else ""
     click.echo(
         f"{name}: {counted(report.sessions, 'session')},"
         f" {counted(report.messages, 'message')}{skipped}",

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False))
 def keygen(file: str) -> None:
-    """Write a new key into FILE, which only you can read.
+    """Write a new key to FILE, readable only by you.
 
-    A file that is there stays as it is. Keep a copy of the key in a safe place: what is encrypted
-    with it can't be read without it, by anybody.
+    An existing file is never overwritten. Keep a copy of the key in a safe place: without it,
+    nobody can read the data encrypted with it.
     """
     with clean_ending():
         write_key(file, secrets.token_bytes(SIZE))
-        click.echo(f"{file}: a new key; give it with --key-file ID={file}", err=True)
+        click.echo(f"{file}: new key written; use it with --key-file ID={file}", err=True)
 
 
 @click.command()
@@ -36,9 +36,9 @@ def keygen(file: str) -> None:
 def rotate(store: Place, *, as_json: bool | None) -> None:
     """Re-encrypt the store with the current key.
 
-    Give all keys in use and the new one, and name that with --current-key. The store can be used
-    meanwhile by those who have all the keys. Can be interrupted and run again. --accept-plain
-    encrypts a store that is not encrypted yet.
+    Pass all keys in use and the new one, and name the new one with --current-key. The store stays
+    usable for programs that have all the keys. The command can be interrupted and run again. With
+    --accept-plain, it encrypts a store that is not encrypted yet.
     """
 
     async def work(storage: Storage) -> None:
@@ -53,10 +53,10 @@ def rotate(store: Place, *, as_json: bool | None) -> None:
         if wants_json(as_json):
             print_json(msgspec.structs.asdict(done))
         else:
-            click.echo(f"{counted(done.sealed, 'record')} encrypted anew", err=True)
+            click.echo(f"{counted(done.sealed, 'record')} re-encrypted", err=True)
         if done.broken:
             what = counted(done.broken, "record")
-            complain(f"{what} can't be read, and stayed as found; `history verify` tells more")
+            complain(f"{what} can't be read, left unchanged; `history verify` shows details")
             raise Ending(FOUND)
 
     with_store(store, work)

@@ -1,4 +1,4 @@
-"""What the answers in a store cost: each is read, and priced as it was billed."""
+"""Costs of the answers in a store: each is read, and priced as it was billed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Spent(NamedTuple):
-    """Dollars, and how many answers there are of which nobody knows what they cost."""
+    """Dollars, and the number of answers whose cost is unknown."""
 
     cost: Decimal = Decimal(0)
     unknown: int = 0
@@ -26,7 +26,7 @@ class Spent(NamedTuple):
 
 
 async def spent(storage: Storage, by: Group, which: Filter) -> dict[str | None, Spent]:
-    """What was spent, by session, user, model or day."""
+    """The cost by session, user, model or day."""
     from dragoman.errors import Corrupt
     from dragoman.history.records import message_of
     from dragoman.history.transfer import every_row, every_session
@@ -39,7 +39,7 @@ async def spent(storage: Storage, by: Group, which: Filter) -> dict[str | None, 
                 continue
             try:
                 cost = prices.cost_of_message(message_of(row.body))
-            except Corrupt:  # `verify` tells
+            except Corrupt:  # `verify` reports it
                 cost = None
             key = _key(by, session, row)
             cost_so_far, unknown, answers = found.get(key, Spent())

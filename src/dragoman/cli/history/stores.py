@@ -1,4 +1,4 @@
-"""What the commands have in common: the store, the sessions that are meant, how it is printed."""
+"""Shared parts of the history commands: the store, session filters and output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import click
 from dragoman.cli.exit_codes import BROKEN, FILES, USAGE, Ending, clean_ending
 from dragoman.cli.history.keys import NEEDED, current_key, key_options, keys_given
 
-if TYPE_CHECKING:  # loaded when a command runs: `dragoman --help` needs none of it
+if TYPE_CHECKING:  # loaded when a command runs: `dragoman --help` doesn't need it
     from dragoman.errors import DragomanError
     from dragoman.history.identity import SessionIdentity
     from dragoman.history.storage.protocol import Filter, Session, Storage
@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Place(NamedTuple):
-    """The store that a command is about, as the command line has it."""
+    """The store of a command, as given on the command line."""
 
     url: str | None = None
     key_files: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ USUAL = Place()
 
 
 def store_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Options for the store and its keys; the command gets a `Place`."""
+    """Add the options for the store and its keys; the command receives a `Place`."""
 
     @wraps(command)
     def placed(
@@ -51,7 +51,7 @@ def store_options(command: Callable[..., None]) -> Callable[..., None]:
     url = click.option(
         "--store",
         metavar="URL",
-        help="The store; by default $DRAGOMAN_HISTORY, or a file in your data directory.",
+        help="Store URL. Default: $DRAGOMAN_HISTORY, or a file in your data directory.",
     )
     made = placed
     for option in reversed((url, *key_options)):
@@ -60,7 +60,7 @@ def store_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def filter_options(command: F) -> F:
-    """Options for which sessions are meant."""
+    """Add the options that select sessions."""
     for field in reversed(FIELDS):
         named = click.option(f"--{field}", help=f"Only sessions of this {field}.")
         command = named(command)
@@ -68,14 +68,14 @@ def filter_options(command: F) -> F:
 
 
 def filter_of(options: dict[str, Any]) -> Filter:
-    """The filter that the options ask for."""
+    """The filter selected by the options."""
     from dragoman.history.storage.protocol import Filter
 
     return Filter(**{field: options[field] for field in FIELDS if options.get(field) is not None})
 
 
 def storage_of(place: Place, *, blocking: bool = False) -> Storage:
-    """The store, not opened yet; with its keys, if some are given."""
+    """The store, not opened yet; with its keys, if given."""
     from dragoman.history.storage_urls import storage_at
 
     storage, _ = storage_at(place.url, blocking=blocking)
@@ -87,7 +87,7 @@ def storage_of(place: Place, *, blocking: bool = False) -> Storage:
         return KeyedStorage(storage, keys=keys, current=current, accept_plain=place.accept_plain)
     if place.current_key is not None or place.accept_plain:
         option = "--accept-plain" if place.accept_plain else "--current-key"
-        raise Ending(USAGE, f"{option} is for an encrypted store: {NEEDED}")
+        raise Ending(USAGE, f"{option} requires keys: {NEEDED}")
     return storage
 
 
@@ -95,11 +95,11 @@ def with_store(
     place: Place, work: Callable[[Storage], Coroutine[Any, Any, None]], *, makes: bool = False,
     blocking: bool = False,
 ) -> None:  # fmt: skip
-    """Do something with an open store; what goes wrong ends the command cleanly.
+    """Run `work` with the open store; errors end the command with a message.
 
-    Only where the command `makes` one may there be no store yet: a name that was mistyped must
-    not look like an empty store, nor become one. `blocking` is for many small questions: where the
-    store can, they are answered in this thread.
+    Unless the command `makes` a store, it must exist: a mistyped name must neither look like an
+    empty store nor create one. `blocking` is for many small queries: stores that can answer them in
+    this thread.
     """
 
     async def run() -> None:
@@ -112,7 +112,7 @@ def with_store(
         finally:
             await storage.close()
 
-    # What the library warns of is said by the command, once.
+    # The command itself reports what the library would log as a warning.
     logging.getLogger("dragoman.history").addHandler(logging.NullHandler())
     with clean_ending():
         _run(run())
@@ -130,7 +130,7 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 
 
 def code_of(error: DragomanError) -> int:
-    """The exit code for what went wrong with a store."""
+    """The exit code for a store error."""
     from dragoman.errors import ConfigError, Conflict, Corrupt, InvalidInputError, NotFound
 
     match error:
@@ -139,11 +139,11 @@ def code_of(error: DragomanError) -> int:
         case Corrupt() | Conflict():
             return BROKEN
         case _:
-            return FILES  # a store that can't be reached, or is full, is as a file that is
+            return FILES  # an unreachable or full store counts as a file error
 
 
 def file_of(url: str | None) -> Path | None:
-    """The file or directory that a store is in; None where it is on a server."""
+    """The file or directory of a store; None if it is on a server."""
     from dragoman.history.storage_urls import VARIABLE, default_file
 
     parts = urlsplit(url or os.environ.get(VARIABLE) or f"sqlite:///{default_file()}")
@@ -160,12 +160,12 @@ def file_of(url: str | None) -> Path | None:
 def _expect_there(url: str | None) -> None:
     path = file_of(url)
     if path is not None and not path.exists():
-        msg = f"{path}: there is no store; `history import` makes one, and so does a ChatHistory"
+        msg = f"{path}: there is no store; `dragoman ask`, `chat` and `history import` create one"
         raise Ending(FILES, msg)
 
 
 async def sessions_of(storage: Storage, which: Filter) -> list[Session]:
-    """The sessions, the last written to first."""
+    """The sessions, most recently written first."""
     from dragoman.history.transfer import every_session
 
     found = [session async for session in every_session(storage, which)]
@@ -173,7 +173,7 @@ async def sessions_of(storage: Storage, which: Filter) -> list[Session]:
 
 
 async def lines_in(storage: Storage, which: Filter | None = None) -> int:
-    """About how many sessions and messages there are: what was deleted counts as well."""
+    """The approximate number of sessions and messages, deleted ones included."""
     from dragoman.history.storage.protocol import EVERYTHING
     from dragoman.history.transfer import every_session
 
@@ -182,23 +182,23 @@ async def lines_in(storage: Storage, which: Filter | None = None) -> int:
 
 
 def names_of(identity: SessionIdentity) -> dict[str, str]:
-    """The names that an identity has."""
+    """The fields of an identity that are set."""
     given = {field: getattr(identity, field) for field in FIELDS}
     return {field: name for field, name in given.items() if name is not None}
 
 
 def shown(identity: SessionIdentity) -> str:
-    """The names, on a line."""
+    """The fields and their values, on one line."""
     return " ".join(f"{field}={name}" for field, name in names_of(identity).items())
 
 
 def called(identity: SessionIdentity) -> str:
-    """The names alone, as a session can be called by them."""
+    """The values alone, as a session name."""
     return "/".join(names_of(identity).values())
 
 
 def moment(at: float) -> str:
-    """A time, in UTC, to the second; a stored number may be anything."""
+    """A time in UTC, to the second; "unknown" for an invalid number."""
     try:
         return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, OSError, ValueError, TypeError):
@@ -206,5 +206,5 @@ def moment(at: float) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number of things."""
+    """A count with its noun."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -200,5 +200,5 @@ def _comparable(model: str, names: list[str]) -> list[str]:
 
 def _not_found(message: str, model: str | None = None) -> ModelNotFound:
     error = ModelNotFound(message, status=404, code="model_not_found")
-    error.asking(provider=None, host=None, model=model)
+    error.add_request_info(provider=None, host=None, model=model)
     return error

@@ -1,1 +1,1 @@
-"""Where histories are kept: one protocol, one file per backend."""
+"""Storage backends for histories: one protocol, one module or package per backend."""

@@ -1,8 +1,8 @@
-"""What the backends share: the methods of `Storage`, once, over functions of an open store.
+"""`Backend`: implements `Storage` on top of plain functions.
 
-A backend is a table of functions (`Operations`) whose first argument is the open store (a
-connection, a directory, a server), and whose others are those of the method in `Storage`, in that
-order. Where they run is up to `_read` and `_write`: on a thread, in a transaction, or awaited.
+A backend is a table of functions (`Operations`). Their first argument is the open store (a
+connection, a directory, a server); the others are those of the method in `Storage`, in the same
+order. `_read` and `_write` decide where they run: on a thread, in a transaction, or awaited.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Answer: TypeAlias = T | Awaitable[T]
 
 
 class Operations(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
-    """What a backend does: plain functions, or coroutine functions."""
+    """The functions of a backend, sync or async."""
 
     session: Callable[[S, SessionIdentity], Answer[Session | None]]
     append: Callable[[S, SessionIdentity, Sequence[Entry], int, int | None, Seal], Answer[Appended]]
@@ -64,49 +64,49 @@ class Operations(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
 
 
 class Backend(ABC, Generic[S]):
-    """A `Storage` made of functions of an open store."""
+    """A `Storage` implemented by functions on an open store."""
 
     _operations: Operations[S]
 
-    # --- where and how functions run
+    # --- how functions run
 
     @abstractmethod
     async def _read(
         self, work: Callable[Concatenate[S, P], Answer[T]], *arguments: P.args, **_none: P.kwargs
     ) -> T:
-        """What a function that only reads returns."""
+        """Runs a function that only reads."""
 
     @abstractmethod
     async def _write(
         self, work: Callable[Concatenate[S, P], Answer[T]], *arguments: P.args, **_none: P.kwargs
     ) -> T:
-        """What a function that writes returns: all that it wrote is stored, or nothing."""
+        """Runs a function that writes; atomic."""
 
     async def _read_slowly(
         self, work: Callable[Concatenate[S, P], Answer[T]], *arguments: P.args, **_none: P.kwargs
     ) -> T:
-        """The same as `_read`, for what goes through many sessions and may take its time."""
+        """Like `_read`, for long-running functions over many sessions."""
         return await self._read(work, *arguments, **_none)
 
     async def _write_slowly(
         self, work: Callable[Concatenate[S, P], Answer[T]], *arguments: P.args, **_none: P.kwargs
     ) -> T:
-        """The same as `_write`, for what may take its time."""
+        """Like `_write`, for long-running functions."""
         return await self._write(work, *arguments, **_none)
 
     @abstractmethod
     async def _append(
         self, work: Callable[Concatenate[S, P], Answer[T]], *arguments: P.args, **_none: P.kwargs
     ) -> T:
-        """The same as `_write`, for an append: it may be sent twice, and is stored once."""
+        """Like `_write`, for an append, which may be retried but is stored once."""
 
     async def _index(self, which: Filter) -> None:
-        """Bring the index of a search up to date, where there is one."""
+        """Updates the search index, if there is one."""
 
     # --- one session
 
     async def session(self, identity: SessionIdentity) -> Session | None:
-        """The session; None where there is none."""
+        """The session, or `None`."""
         return await self._read(self._operations.session, identity)
 
     async def append(
@@ -137,7 +137,7 @@ class Backend(ABC, Generic[S]):
         return await self._read(self._operations.rows, identity, branch, after, upto, limit, newest)
 
     async def row(self, identity: SessionIdentity, id: str) -> Row | None:
-        """One message, on any branch."""
+        """A message by id, on any branch."""
         return await self._read(self._operations.row, identity, id)
 
     async def count(self, identity: SessionIdentity, branch: int | None = None) -> int:
@@ -230,7 +230,7 @@ class Backend(ABC, Generic[S]):
     async def search(self, text: str, which: Filter = EVERYTHING, *, limit: int = 50) -> list[Hit]:
         """See `Storage.search`."""
         expect_query(which, text=text, limit=limit)
-        words_of(text)  # raises where there are none, whatever is stored
+        words_of(text)  # raises if there are no words, before anything is read
         await self._index(which)
         return await self._read_slowly(self._operations.search, text, which, limit)
 
@@ -246,15 +246,15 @@ class Backend(ABC, Generic[S]):
 
     @abstractmethod
     async def _forget(self, user: str) -> Erasure:
-        """Erase all sessions of a user."""
+        """Erases all sessions of a user."""
 
 
 def expect_open(opened: T | None, name: str) -> T:
-    """The open store; raises where it is not open."""
+    """The open store; raises if it is not open."""
     if opened is None:
         msg = (
-            f"the store {name} is not open: `async with ChatHistory(…)` opens it, or `await"
-            " ChatHistory.open(…)`; one that you have made yourself, `await storage.open()`"
+            f"the store {name} is not open; use `async with ChatHistory(…)` or `await"
+            " ChatHistory.open(…)`, or call `await storage.open()` on your own backend"
         )
         raise StoreError(msg)
     return opened

@@ -1,12 +1,12 @@
-"""What shows that a stored session was damaged: a checksum on each row, its place, and a tally.
+"""Detects damage to stored sessions: a checksum and position per row, and a tally per session.
 
-A row's `checksum` (`c1-<8 hex digits>`) covers its content, its `chain` (`p1-<branch>.<seq>`)
-repeats its place, and a session's `chain` (`n1-<version>.<last_seq>.<rows>.<forks>`) repeats its
-numbers and says how many rows it has. Every backend writes them with each change. They are no
-protection from an attacker, who can write them as well: that is what encryption is for.
+A row's `checksum` (`c1-<8 hex digits>`) covers its content, and its `chain` (`p1-<branch>.<seq>`)
+repeats its position. A session's `chain` (`n1-<version>.<last_seq>.<rows>.<forks>`) repeats its
+counters and holds the number of its rows. Every backend updates them with each change. They don't
+protect against an attacker, who can write them too; that is what encryption is for.
 
-Rows and sessions that were stored before have none, and are read as they are. The first write
-to such a session counts its rows. What begins otherwise is of a later form, and not looked at.
+Rows and sessions stored by earlier versions have none, and are read without checks. The first write
+to such a session counts its rows. Values with another prefix are from later versions and ignored.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from dragoman.history.storage.protocol import Entry, Row, Session, Storage
     from dragoman.model.usage import Usage
 
-_ALTERED = "the stored message is not as it was written: its checksum does not match"
-_MOVED = "the stored message is not where it was written: its branch or number was altered"
+_ALTERED = "the stored message was altered: its checksum does not match"
+_MOVED = "the stored message was moved: its branch or sequence number does not match"
 _CHECKSUM, _PLACE, _NUMBERS = "c1-", "p1-", "n1-"
 _PAGE = 500
 
 
 def described(entry: Entry) -> bytes:
-    """Everything a backend stores of a message but its place and its body, in one way only."""
-    # Under encryption it is asked for of the same message three times in a row: the last answer is
-    # kept. What it was made of can't change.
+    """Everything stored about a message except position and body, in a canonical form."""
+    # With encryption, it is needed three times in a row for the same message, so the last result is
+    # cached. Its inputs are immutable.
     id, at, model, used = entry.id, entry.at, entry.model, entry.usage
     last = _last[0]
     if last[0] is id and last[1] is at and last[2] is model and last[3] is used:
@@ -43,7 +43,7 @@ def described(entry: Entry) -> bytes:
 
 
 def _described(id: str, at: float, model: str | None, used: Usage | None) -> bytes:
-    # Written for speed. Between these, msgspec writes a float as `repr` does, but quicker.
+    # Optimised for speed. In this range, msgspec formats floats like `repr`, but faster.
     is_short = type(at) is float and 1.0 <= at < _EXPONENTS
     moment = _encoded(at) if is_short else repr(float(at)).encode()
     if model is None and used is None:
@@ -55,7 +55,7 @@ def _described(id: str, at: float, model: str | None, used: Usage | None) -> byt
     return b"(%a, %b, %a, %a)" % (id, moment, model, counts)
 
 
-_EXPONENTS = 1e15  # from about here on floats are written with one
+_EXPONENTS = 1e15  # from about here on, floats are written with an exponent
 _encoded = msgspec.json.Encoder().encode
 _last: list[tuple[str | None, float, str | None, Usage | None, bytes]] = [
     (None, 0.0, None, None, b"")
@@ -63,24 +63,24 @@ _last: list[tuple[str | None, float, str | None, Usage | None, bytes]] = [
 
 
 def checksum_of(entry: Entry) -> str:
-    """A checksum of everything a backend stores of a message but its place.
+    """A checksum of everything stored about a message except its position.
 
-    A CRC: it is made with every row that is read, and it is about accidents.
+    A CRC, because it is computed for every row that is read, and only has to detect accidents.
     """
     return _CHECKSUM + crc32(entry.body, crc32(described(entry))).to_bytes(4, "big").hex()
 
 
 def place_of(branch: int, seq: int) -> str:
-    """A row's place, as it is repeated in its `chain`."""
+    """A row's position, as repeated in its `chain`."""
     return f"{_PLACE}{branch}.{seq}"
 
 
 def damage_to(row: Row, about: bytes | None = None) -> str | None:
-    """What is wrong with a row, in plain words; None where nothing is.
+    """What is wrong with a row, or `None`.
 
-    What it is `described` as may be given, where that is at hand.
+    `about` is the result of `described`, if already known.
     """
-    # It is asked of every row that is read: what is mostly so is asked first, and written out.
+    # Runs for every row that is read, so the usual case comes first and is inlined.
     place, checksum = row.chain, row.checksum
     here = f"{_PLACE}{row.branch}.{row.seq}"
     if place is not None and place != here and place.startswith(_PLACE):
@@ -95,7 +95,7 @@ def damage_to(row: Row, about: bytes | None = None) -> str | None:
 
 
 def problem_with(row: Row) -> str | None:
-    """As `damage_to`, looking into the body as well; one under encryption can't be looked into."""
+    """Like `damage_to`, but also checks the body, unless it is encrypted."""
     from dragoman.history.records import is_sealed, message_of
 
     problem = damage_to(row)
@@ -108,7 +108,7 @@ def problem_with(row: Row) -> str | None:
 
 
 def protected(row: Row) -> Row:
-    """The row with a checksum: its own, however that fits, or a new one where it has none."""
+    """The row with a checksum: its own, valid or not, or a new one if it has none."""
     if row.checksum is not None:
         return row
     return msgspec.structs.replace(
@@ -117,7 +117,7 @@ def protected(row: Row) -> Row:
 
 
 class Tally(NamedTuple):
-    """A session's numbers, written a second time, and how many rows all its branches have."""
+    """A second copy of a session's counters, and the number of rows of all branches."""
 
     version: int
     last_seq: int
@@ -129,9 +129,9 @@ class Tally(NamedTuple):
 
 
 def tally_of(session: Session) -> Tally | None:
-    """What a session's `chain` says; None where it has none.
+    """Parses a session's `chain`; `None` if it has none.
 
-    Raises `Corrupt` where it can't be read, or the session's numbers are not those it repeats.
+    Raises `Corrupt` if it can't be parsed or does not match the session's counters.
     """
     if session.chain is None or not session.chain.startswith(_NUMBERS):
         return None
@@ -139,7 +139,7 @@ def tally_of(session: Session) -> Tally | None:
         tally = Tally(*map(int, session.chain.removeprefix(_NUMBERS).split(".")))
     except (TypeError, ValueError):
         tally = None
-    # Nothing but what was written: `int` also reads `1_0`, and a `Tally` may do without its last.
+    # Compare the text too: `int` also accepts `1_0`, and the last number of a `Tally` is optional.
     numbers = (session.version, session.last_seq, len(session.forks))
     is_sound = tally is not None and numbers == (tally.version, tally.last_seq, tally.forks)
     if not is_sound or str(tally) != session.chain:
@@ -148,15 +148,15 @@ def tally_of(session: Session) -> Tally | None:
 
 
 def damaged(digest: str) -> Corrupt:
-    """The error for a session whose numbers or names are not those that were written."""
+    """The error for a session whose counters or names are not those that were written."""
     return Corrupt(
-        f"the numbers of session {digest} are damaged; nothing was changed:"
-        " `dragoman history repair` counts its messages again"
+        f"the counters of session {digest} are damaged; nothing was changed. Run"
+        " `dragoman history repair` to recount its messages"
     )
 
 
 def missing_rows(session: Session, found: int) -> str | None:
-    """What a number of rows says of a session, in plain words; None where it is as it should be."""
+    """Compares the number of rows with the session's tally; `None` if they match."""
     tally = tally_of(session)
     if tally is None or tally.rows == found:
         return None
@@ -166,7 +166,7 @@ def missing_rows(session: Session, found: int) -> str | None:
 
 
 async def damage_in(storage: Storage, session: Session) -> AsyncIterator[str]:
-    """What is wrong with the rows and numbers of one session; for `Storage.verify`."""
+    """Checks the rows and counters of a session; for `Storage.verify`."""
     held = 0
     for branch in (0, *(fork.number for fork in session.forks)):
         after = 0
@@ -176,11 +176,11 @@ async def damage_in(storage: Storage, session: Session) -> AsyncIterator[str]:
                 if problem is not None:
                     yield f"message {row.seq}: {problem}"
             held += sum(row.seq <= session.last_seq for row in rows)
-            if rows[-1].seq <= after:  # damaged: numbers in no order must not be read for ever
-                yield "its messages are in no order"
+            if rows[-1].seq <= after:  # damaged: unordered numbers must not cause an endless loop
+                yield "its messages are out of order"
                 break
             after = rows[-1].seq
     problem = missing_rows(session, held)
     now = await storage.session(session.identity) if problem else None
-    if problem and now is not None and now.version == session.version:  # nobody wrote meanwhile
+    if problem and now is not None and now.version == session.version:  # not changed meanwhile
         yield problem

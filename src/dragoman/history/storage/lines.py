@@ -1,7 +1,7 @@
-"""Rows in lines, for backends that keep them so: read as far as they can be.
+"""Reads rows from lines, for backends that store them so, as far as they are intact.
 
-What stands in front of a message is read without the message, which may be large, or broken: then
-its row is still there, and can be set aside.
+The fields before the message are read without the message, which may be large or damaged: then the
+row is still known, and can be set aside.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from dragoman.model.frozen import frozen_hook
 
 _MESSAGE = b',"message":'
 _VERSION = re.compile(rb'\{"dragoman":(\d{1,9}),"kind":')
-_SHORT = 1024  # bytes, up to which reading a line as a whole is quicker than cutting it up
-_TRIES = 8  # how often "message" is looked for: a line that is damaged may be full of it
+_SHORT = 1024  # bytes up to which decoding a whole line is faster than splitting it
+_TRIES = 8  # how often to look for "message": a damaged line may be full of it
 
 
 class _RowDocument(msgspec.Struct, forbid_unknown_fields=True):
@@ -32,7 +32,7 @@ _decoder = msgspec.json.Decoder(_RowDocument, dec_hook=frozen_hook)
 
 
 def parsed(line: bytes) -> StoredRow | None:
-    """The row in a line; its message may be broken. None where not even its place can be read."""
+    """The row in a line; its message may be damaged. `None` if its position is unreadable."""
     short = _decoded(line) if len(line) <= _SHORT else None
     found = short or _head(line) or _decoded(line)
     if found is None:
@@ -41,8 +41,8 @@ def parsed(line: bytes) -> StoredRow | None:
 
 
 def _head(line: bytes) -> StoredRow | None:
-    # Messages can be large, and most are passed over: they are cut out, not read. A usage's own
-    # fields come before it and may be called "message" too, but the cut is inside of them then.
+    # Messages can be large, and most are skipped: they are cut out, not parsed. Fields of a usage
+    # come before the message and may also be named "message"; then the cut would be inside them.
     if not line.endswith(b"}}"):
         return None
     cut = line.find(_MESSAGE)
@@ -66,12 +66,12 @@ def _decoded(line: bytes) -> StoredRow | None:
 
 
 def refuse_newer(line: bytes) -> None:
-    """An unknown format is not damage: what a newer dragoman wrote must not be set aside."""
+    """Raises for records of a newer format, which must not be treated as damage."""
     version = _VERSION.match(line)
     if version is not None and int(version[1]) > document.VERSION:
         msg = (
-            f"the store has records of format version {int(version[1])}, this dragoman"
-            f" reads versions {document.OLDEST} to {document.VERSION}: a newer dragoman wrote it,"
-            " and is needed to read it; nothing was changed"
+            f"the store has records of format version {int(version[1])}; this version of dragoman"
+            f" reads versions {document.OLDEST} to {document.VERSION}. It was written by a newer"
+            " dragoman, which is needed to read it; nothing was changed"
         )
         raise StoreError(msg)

@@ -1,4 +1,4 @@
-"""Sessions in memory: for tests, and for what need not outlive the process."""
+"""`MemoryStorage`: keeps sessions in memory, for tests and temporary data."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class _Kept:
         insort(self.branches.setdefault(row.branch, []), row, key=_seq)
 
     def write(self, at: float, **changes: Any) -> None:
-        """Raise the version, with what else changes in the head."""
+        """Increments the version, and changes other fields of the head."""
         head = msgspec.structs.replace(
             self.head, version=self.head.version + 1, updated_at=at, **changes
         )
@@ -66,13 +66,13 @@ class _Kept:
     def index(self, row: Row) -> int:
         rows = self.branches[row.branch]
         at = bisect_right(rows, row.seq, key=_seq) - 1
-        while rows[at].id != row.id:  # a copy may have brought a number twice
+        while rows[at].id != row.id:  # an imported copy may have duplicate numbers
             at -= 1
         return at
 
 
 class MemoryStorage:
-    """A backend that forgets everything with the process."""
+    """A backend in memory; its content is lost when the process ends."""
 
     name = "memory"
     is_blocking = True
@@ -86,12 +86,12 @@ class MemoryStorage:
         """Nothing to do."""
 
     async def close(self) -> None:
-        """Nothing to do: what it holds can be opened again."""
+        """Nothing to do; it can be opened again with its content."""
 
     # --- one session
 
     async def session(self, identity: SessionIdentity) -> Session | None:
-        """The session; None where there is none."""
+        """The session, or `None`."""
         kept = self._sessions.get(identity.digest)
         return None if kept is None else kept.head
 
@@ -144,7 +144,7 @@ class MemoryStorage:
             return rows[low:high]
 
     async def row(self, identity: SessionIdentity, id: str) -> Row | None:
-        """One message, on any branch."""
+        """A message by id, on any branch."""
         kept = self._sessions.get(identity.digest)
         return None if kept is None else kept.by_id.get(id)
 
@@ -310,7 +310,7 @@ class MemoryStorage:
         return Erasure(len(gone), messages)
 
     async def verify(self) -> list[str]:
-        """See `Storage.verify`: a copy may have brought damage with it."""
+        """See `Storage.verify`; an imported copy may contain damage."""
         return [
             f"session {session.identity.digest}: {problem}"
             for session in await self.sessions()

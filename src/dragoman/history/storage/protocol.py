@@ -1,13 +1,14 @@
-"""What a backend does, and the values that go in and out of it.
+"""`Storage`: the protocol of backends, and its data types.
 
-A session is a log of messages. Each gets the next number (`seq`) of its session when it is
-appended; every write raises the session's `version` by one. Given the same session, the same
-write makes the same numbers on any backend: that is how a chain keeps its members alike.
+A session is a log of messages. Each message gets the next sequence number (`seq`) of its session
+when it is appended; every write increments the session's `version`. Numbering is deterministic: the
+same writes give the same numbers on every backend, which keeps the members of a chain identical.
 
-A branch is a second way on from an earlier message: it has a number, and its path is its parent's
-up to `at`, then its own messages. A linear conversation is branch 0 and has no branch to store.
+A branch is an alternative continuation from an earlier message: it has a number, and its path is
+its parent's up to `at`, followed by its own messages. A linear conversation is branch 0 and stores
+no branches.
 
-`None` for a session means that it is absent; one without messages has been cleared.
+`None` for a session means that it does not exist; a session without messages has been cleared.
 """
 
 from __future__ import annotations
@@ -30,24 +31,23 @@ Group = Literal["session", "user", "model", "day"]
 
 
 class _Discreet(msgspec.Struct, frozen=True, gc=False):
-    """Shows sizes and kinds when printed, never what people say or are called."""
+    """A struct whose repr shows sizes and kinds, never content or names."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(…)"
 
-    def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich takes any iterable
+    def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich accepts any iterable
         return iter(())
 
 
 class Entry(_Discreet, frozen=True, gc=False):
-    """A message as it is stored: what a backend needs to know of it, and its body."""
+    """A message to be stored: its body, and the fields that a backend needs."""
 
     id: str
     body: bytes
-    """The message in canonical JSON, or that under encryption: a backend does not look inside,
-    but to search."""
+    """The message as canonical JSON, possibly encrypted. Backends only look inside to search."""
     at: float
-    """When it was stored, in seconds since 1970."""
+    """When it was stored; Unix time, in seconds."""
     model: str | None = None
     usage: Usage | None = None
 
@@ -56,17 +56,17 @@ class Entry(_Discreet, frozen=True, gc=False):
 
 
 class Row(Entry, frozen=True, gc=False, kw_only=True):
-    """A stored message and its place."""
+    """A stored message and its position."""
 
     seq: int
     branch: int = MAIN
     checksum: str | None = None
-    """Of its content; `chain` repeats its place. See `dragoman.history.storage.integrity`."""
+    """Covers the content; `chain` repeats the position. See `history.storage.integrity`."""
     chain: str | None = None
 
 
 class Fork(msgspec.Struct, frozen=True, gc=False):
-    """Where a branch leaves its parent: after the message numbered `at`; 0 is before the first."""
+    """Where a branch leaves its parent: after the message numbered `at`; 0 means at the start."""
 
     number: int
     parent: int
@@ -82,30 +82,30 @@ class Session(_Discreet, frozen=True, gc=False):
     created_at: float
     updated_at: float
     active: int = MAIN
-    """The branch that a history opens on."""
+    """The branch that histories open on."""
     forks: tuple[Fork, ...] = ()
     window: bytes | None = None
-    """What was cut from what is sent; see `dragoman.history.truncation`."""
+    """The cut of earlier releases; see `dragoman.history.truncation`."""
     windows: bytes | None = None
-    """The same by branch, model and limit: a document."""
+    """The cuts by branch, model and limit, as a document."""
     chain: str | None = None
-    """Its numbers again, and how many rows it has; see `dragoman.history.storage.integrity`."""
+    """A copy of its counters, and its number of rows; see `dragoman.history.storage.integrity`."""
     seal: bytes | None = None
-    """A document that proves the session's state under encryption; a backend only keeps it."""
+    """A document that proves the session's state with encryption; backends only store it."""
 
     def __repr__(self) -> str:
         return f"Session({self.identity!r}, version {self.version})"
 
 
 class Appended(msgspec.Struct, frozen=True, gc=False):
-    """What an append made: the session's version, and the number of its last message."""
+    """The result of an append: the session's version, and the number of its last message."""
 
     version: int
     last_seq: int
 
 
 class Filter(_Discreet, frozen=True, kw_only=True):
-    """Which sessions: by names (`None` asks for those without one), and by their last write."""
+    """Selects sessions by name (`None` means without that name) and by their last write."""
 
     agent: str | UnsetType | None = UNSET
     chat: str | UnsetType | None = UNSET
@@ -123,12 +123,12 @@ class Filter(_Discreet, frozen=True, kw_only=True):
         expect_number(self.until, "Filter.until")
 
     def names(self) -> dict[str, str | None]:
-        """The names that are asked for."""
+        """The names to filter by."""
         given = {field: getattr(self, field) for field in FIELDS}
         return {field: name for field, name in given.items() if name is not UNSET}
 
     def takes(self, session: Session) -> bool:
-        """Whether a session is meant; for backends that have to look at each."""
+        """Whether a session matches; for backends that scan all sessions."""
         if self.since is not None and session.updated_at < self.since:
             return False
         if self.until is not None and session.updated_at >= self.until:
@@ -140,14 +140,14 @@ EVERYTHING = Filter()
 
 
 class Hit(_Discreet, frozen=True):
-    """A message that a search found."""
+    """A search result."""
 
     identity: SessionIdentity
     row: Row
 
 
 class Total(_Discreet, frozen=True):
-    """What the messages of one session, user, model or day used; `key` is None for "unknown"."""
+    """The usage of one session, user, model or day; `key` is `None` if unknown."""
 
     key: str | None
     usage: Usage
@@ -155,7 +155,7 @@ class Total(_Discreet, frozen=True):
 
 
 class Erasure(msgspec.Struct, frozen=True):
-    """What `forget` erased, and in `remains`, in plain words, where copies may be left."""
+    """What `forget` erased; `remains` lists where copies may be left."""
 
     sessions: int
     messages: int
@@ -163,36 +163,36 @@ class Erasure(msgspec.Struct, frozen=True):
 
 
 class Storage(Protocol):
-    """A backend. Every method raises `StoreError` where the backend fails, and is atomic.
+    """A backend. Every method is atomic, and raises `StoreError` if the backend fails.
 
-    What it holds may be damaged: what can't be read of a session's numbers is `Corrupt`, what
-    can't be read of a row is a `Row` that shows its damage (`integrity.damage_to`, or a body that
-    is no message), never another exception and never silence. A method that takes a `seal` keeps
-    it with the session, in the same step; UNSET leaves the one that is there.
+    Stored data may be damaged. Unreadable counters of a session raise `Corrupt`; an unreadable row
+    is returned as a `Row` whose damage can be detected (`integrity.damage_to`, or a body that is
+    not a message). No other exception is raised, and nothing is dropped silently. Methods that take
+    a `seal` store it with the session, atomically; UNSET keeps the existing one.
     """
 
     @property
     def name(self) -> str:
-        """What it is and where, without passwords."""
+        """The kind of backend and its location, without passwords."""
         ...
 
     @property
     def is_blocking(self) -> bool:
-        """Whether its methods never wait for an event loop, so that blocking code can run them."""
+        """Whether its methods never await anything, so that blocking code can run them."""
         ...
 
     async def open(self) -> None:
-        """Connect, and bring the schema up to date. Calling it again does nothing."""
+        """Connects, and creates or migrates the schema. Idempotent."""
         ...
 
     async def close(self) -> None:
-        """Let go of everything. Calling it again does nothing."""
+        """Releases all resources. Idempotent."""
         ...
 
     # --- one session
 
     async def session(self, identity: SessionIdentity) -> Session | None:
-        """The session; None where there is none."""
+        """The session, or `None`."""
         ...
 
     async def append(
@@ -204,11 +204,11 @@ class Storage(Protocol):
         expected: int | None = None,
         seal: Seal = UNSET,
     ) -> Appended:
-        """Add messages, one at least, at a branch's end; make the session if need be; all or none.
+        """Appends one or more messages to a branch; creates the session if necessary.
 
-        Raises `Conflict` where the session's version is not the `expected` one (0: there must be
-        no session), `DuplicateIds` where the session holds one of the ids, and `NotFound` where
-        it has no such branch.
+        Raises `Conflict` if the session's version is not the `expected` one (0: the session must
+        not exist), `DuplicateIds` if one of the ids is in use, and `NotFound` if the branch does
+        not exist.
         """
         ...
 
@@ -222,18 +222,18 @@ class Storage(Protocol):
         limit: int | None = None,
         newest: bool = False,
     ) -> list[Row]:
-        """A branch's own messages numbered above `after` up to `upto`, in order.
+        """A branch's own messages with numbers above `after` and up to `upto`, in order.
 
-        With a `limit`, the oldest that many, or the `newest`; the order is the same.
+        With a `limit`, the oldest ones, or the `newest`; the order is the same.
         """
         ...
 
     async def row(self, identity: SessionIdentity, id: str) -> Row | None:
-        """One message, on any branch."""
+        """A message by id, on any branch."""
         ...
 
     async def count(self, identity: SessionIdentity, branch: int | None = None) -> int:
-        """How many messages the session or one branch's own part holds."""
+        """The number of messages in the session, or in a branch without its parents."""
         ...
 
     async def rewrite(
@@ -245,9 +245,9 @@ class Storage(Protocol):
         expected: int | None = None,
         seal: Seal = UNSET,
     ) -> int:
-        """Replace and remove messages by id, all or none; returns the version.
+        """Replaces and removes messages by id; returns the version.
 
-        Raises `NotFound` where one is not there. Numbers are not given out again.
+        Raises `NotFound` if one does not exist. Sequence numbers are never reused.
         """
         ...
 
@@ -259,9 +259,9 @@ class Storage(Protocol):
         expected: int | None = None,
         seal: Seal = UNSET,
     ) -> int:
-        """Remove all messages and branches, make the session if need be; returns the version.
+        """Removes all messages and branches; creates the session if necessary. Returns the version.
 
-        Its numbers go on where they were. Its seal is gone, unless another is given.
+        Sequence numbers continue. The seal is removed, unless a new one is given.
         """
         ...
 
@@ -274,7 +274,7 @@ class Storage(Protocol):
         expected: int | None = None,
         seal: Seal = UNSET,
     ) -> int:
-        """Make a branch, and make it the active one; returns its number."""
+        """Creates a branch and makes it the active one; returns its number."""
         ...
 
     async def activate(
@@ -285,27 +285,27 @@ class Storage(Protocol):
         expected: int | None = None,
         seal: Seal = UNSET,
     ) -> None:
-        """Make another branch the active one."""
+        """Makes another branch the active one."""
         ...
 
     async def keep_windows(self, identity: SessionIdentity, windows: bytes | None) -> None:
-        """Remember what was cut, in the place of an earlier release's `window` too.
+        """Stores the cuts, and replaces the `window` of earlier releases.
 
-        Neither this nor `activate` changes the version.
-        (Under encryption `activate` does: what proves a session's state goes by its version.)
+        Neither this nor `activate` changes the version. (With encryption `activate` does, because
+        the proof of a session's state depends on its version.)
         """
         ...
 
     async def delete(self, identity: SessionIdentity) -> bool:
-        """Remove the session; whether there was one."""
+        """Deletes the session; returns whether it existed."""
         ...
 
     async def restore(self, session: Session, rows: Sequence[Row]) -> bool:
-        """Put a copy of a session in place of what is there, if that is older (by version).
+        """Stores a copy of a session, unless an existing one is as new or newer (by version).
 
-        Returns whether it did. Rows without a checksum get one (`integrity.protected`), a session
-        without a tally gets that of its rows; those that have one keep it, so that what was damaged
-        before stays visible.
+        Returns whether it did. Rows without a checksum get one (`integrity.protected`), and a
+        session without a tally gets one. Existing ones are kept, so that earlier damage stays
+        visible.
         """
         ...
 
@@ -318,10 +318,10 @@ class Storage(Protocol):
         expected: int | None = None,
         seal: Seal = UNSET,
     ) -> int:
-        """Move broken records out of the session to where they do no harm; returns how many.
+        """Moves damaged records out of the session to a separate place; returns how many.
 
-        The session's numbers and tally are then made anew from the rows that are left, even where
-        they could not be read (and with no `seqs`, only that is done).
+        The session's counters and tally are then recomputed from the remaining rows, even if they
+        were unreadable. Without `seqs`, only that is done.
         """
         ...
 
@@ -330,75 +330,75 @@ class Storage(Protocol):
     async def sessions(
         self, which: Filter = EVERYTHING, *, limit: int | None = None, after: str = ""
     ) -> list[Session]:
-        """Sessions in the order of their digests, those above `after`."""
+        """Sessions in the order of their digests, starting after `after`."""
         ...
 
     async def search(self, text: str, which: Filter = EVERYTHING, *, limit: int = 50) -> list[Hit]:
-        """Messages that hold all the words, the latest first."""
+        """Messages that contain all words, latest first."""
         ...
 
     async def totals(self, by: Group, which: Filter = EVERYTHING) -> list[Total]:
-        """The usage of stored messages, summed up, by key. A day is UTC's, as `2026-11-16`.
+        """The total usage of stored messages, by key. Days are in UTC, such as `2026-11-16`.
 
-        A session's key is its digest.
+        The key of a session is its digest.
         """
         ...
 
     async def forget(self, user: str) -> Erasure:
-        """Erase all sessions of a user, as far down as the backend reaches."""
+        """Erases all sessions of a user, as thoroughly as the backend can."""
         ...
 
     async def verify(self) -> list[str]:
-        """What is wrong with the store, in plain words: its structure, and each damaged record."""
+        """Checks the store; returns descriptions of structural problems and damaged records."""
         ...
 
 
 class Proving(Protocol):
-    """A storage that can tell whether a session as a whole is as its owner left it."""
+    """A storage that can detect tampering with a session as a whole."""
 
     def problem_of(self, identity: SessionIdentity) -> str | None:
-        """What reading has shown to be wrong, in plain words; asked after each reading."""
+        """What the last read found to be wrong, or `None`."""
         ...
 
 
 def is_proving(storage: object) -> TypeGuard[Proving]:
-    """Whether a storage is one of these; asked with every history that is opened."""
-    return hasattr(storage, "problem_of")  # `isinstance` with a protocol takes thirty times as long
+    """Whether a storage is a `Proving`; called for every history that is opened."""
+    return hasattr(storage, "problem_of")  # thirty times as fast as `isinstance` with a protocol
 
 
 class DuplicateIds(Conflict):
-    """The session holds a message with one of these ids already."""
+    """The session already has a message with one of these ids."""
 
     def __init__(self, ids: Sequence[str]) -> None:
-        super().__init__("the session already holds a message with the same id")
+        super().__init__("the session already has a message with the same id")
         self.ids = tuple(ids)
 
 
 def expect_query(
     which: Filter, *, by: str | None = None, text: str = "", limit: int | None = None
 ) -> None:
-    """Raise unless these can be asked of a store; every backend begins so."""
-    expect(which, Filter, "the sessions that are meant")
+    """Validates the arguments of a query; called by every backend."""
+    expect(which, Filter, "the filter for sessions")
     expect(text, str, "the text of a search")
     if by is not None and by not in get_args(Group):
-        msg = f"usage is summed up by one of {', '.join(get_args(Group))}"
+        msg = f"totals must be grouped by one of {', '.join(get_args(Group))}"
         raise InvalidInputError(msg)
     if limit is not None and (type(limit) is not int or limit < 0):
-        msg = "a limit is a number of results, 0 at least"
+        msg = "limit must be an integer of at least 0"
         raise InvalidInputError(msg)
 
 
 CLEARED: dict[str, Any] = {
     "active": MAIN, "forks": (), "window": None, "windows": None, "chain": None, "seal": None,
 }  # fmt: skip
-"""What is left of a session's other fields when its messages are gone."""
-NO_SESSION = "there is no such session"
+"""The other fields of a session after its messages have been cleared."""
+NO_SESSION = "the session does not exist"
 NO_BRANCH = "the session has no such branch"
 NO_MESSAGE = "the session has no message with this id"
 
 
 def placed(entry: Entry, seq: int, branch: int) -> Row:
-    """A row: an entry that has got its place."""
+    """A row: an entry with a position."""
     return Row(
         entry.id, entry.body, entry.at, entry.model, entry.usage, seq=seq, branch=branch,
         checksum=checksum_of(entry), chain=place_of(branch, seq),
@@ -406,14 +406,14 @@ def placed(entry: Entry, seq: int, branch: int) -> Row:
 
 
 def conflict(expected: int, actual: int) -> Conflict:
-    """The error for a session that somebody else wrote to."""
+    """The error for a session that was changed by another writer."""
     msg = (
-        f"the session is at version {actual}, not at {expected} as expected: somebody else wrote"
-        " to it; load it again and decide anew"
+        f"the session is at version {actual}, not {expected} as expected: another writer changed"
+        " it; reload it and try again"
     )
     return Conflict(msg, expected=expected, actual=actual)
 
 
 def columns_of(which: Filter) -> Mapping[str, str | None]:
-    """The names that are asked for, escaped as stores keep them."""
+    """The names to filter by, escaped as in stores."""
     return {field: None if name is None else escaped(name) for field, name in which.names().items()}

@@ -1,4 +1,4 @@
-"""What databases do with an index, for backends that have to look at every message."""
+"""Search and aggregation for backends without an index: scans every message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WORD = re.compile(r"\w+")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a search; raises where there are none."""
+    """The words of a search; raises if there are none."""
     words = _WORD.findall(text.casefold())
     if not words:
         msg = "a search needs at least one word of letters or digits"
@@ -24,9 +24,9 @@ def words_of(text: str) -> list[str]:
 
 
 def searchable(row: Row) -> str:
-    """The words that a row is found by, with spaces between; none where it can't be read.
+    """The words of a row, separated by spaces; empty if it can't be read.
 
-    Cut up and folded here, as the words of a search are: an index has rules of its own.
+    Split and case-folded here, like the words of a search, because indexes have other rules.
     """
     try:
         text = message_in(row).text
@@ -36,7 +36,7 @@ def searchable(row: Row) -> str:
 
 
 def found(text: str, rows: Iterable[tuple[Session, Row]], limit: int) -> list[Hit]:
-    """The messages that hold all the words, the latest first."""
+    """The messages that contain all words, latest first."""
     wanted = set(words_of(text))
     hits = [
         Hit(session.identity, row)
@@ -72,7 +72,7 @@ def _keyed(by: Group, rows: Iterable[tuple[Session, Row]]) -> Iterator[tuple[str
 
 
 def day_of(at: float) -> str | None:
-    """The day, in UTC, as `2026-11-16`; None where a damaged time is of no day."""
+    """The day in UTC, such as `2026-11-16`; `None` if the time is damaged."""
     try:
         return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
     except (OSError, OverflowError, ValueError):

@@ -1,8 +1,8 @@
-"""Whether what a server holds of a session can be right, and what can be saved of it if not.
+"""Checks the plausibility of stored sessions, and salvages what is possible.
 
-A session's tally (`integrity`) has its numbers, not where its branches begin nor which of them is
-active. Where there are branches, a hash of these goes with the session (`f1-<16 hex digits>`): a
-history must not silently open on other messages than were written.
+A session's tally (`integrity`) covers its counters, but not where its branches start or which one
+is active. If there are branches, a hash of these is stored with the session (`f1-<16 hex digits>`),
+because a history must not silently open on other messages than were written.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from dragoman.history.storage.protocol import MAIN, Fork, Row, Session
 
 _SHAPE = "f1-"
 _HIGHEST = 1 << 53  # Redis counts in floating point
-_NO_TALLY = "n1-"  # of no session: `tally_of` raises
-_UNREADABLE = "c1-"  # a checksum that no content has
+_NO_TALLY = "n1-"  # never valid: `tally_of` raises
+_UNREADABLE = "c1-"  # a checksum that never matches
 
 
 def shape_of(session: Session) -> str:
-    """A hash of a session's branches; Redis makes the same (`scripts`)."""
+    """A hash of a session's branches; Redis computes the same one (`scripts`)."""
     forks = sorted((fork.number, fork.parent, fork.at) for fork in session.forks)
     text = "".join(f";{number}:{parent} {at}" for number, parent, at in forks)
     hashed = sha1(f"{session.active}{text}".encode(), usedforsecurity=False)
@@ -31,7 +31,7 @@ def shape_of(session: Session) -> str:
 
 
 def expect_sound(session: Session, digest: str, shape: str | None) -> Session:
-    """The session; raises `Corrupt` where it can't be what was written under its digest."""
+    """Returns the session; raises `Corrupt` if it is implausible or has the wrong digest."""
     numbers = (session.version, session.last_seq, session.active)
     is_sound = (
         session.identity.digest == digest
@@ -48,12 +48,12 @@ def expect_sound(session: Session, digest: str, shape: str | None) -> Session:
 
 
 def listed_as_damaged(identity: SessionIdentity) -> Session:
-    """What a listing has for a session of which only the names can be read: so it can be mended."""
+    """A placeholder for a session of which only the names are readable, for repair."""
     return Session(identity, 0, 0, 0.0, 0.0, chain=_NO_TALLY)
 
 
 def is_damaged(session: Session) -> bool:
-    """Whether a session, as it was listed, is one whose numbers are not those that were written."""
+    """Whether a listed session has damaged counters."""
     try:
         tally_of(session)
     except Corrupt:
@@ -62,31 +62,31 @@ def is_damaged(session: Session) -> bool:
 
 
 def unreadable_row(seq: int, branch: int, body: bytes = b"", id: str = "") -> Row:
-    """What stands for a record that is no row: whoever looks at it is told so."""
+    """A placeholder for an unreadable record; its damage can be detected."""
     return Row(id, body, 0.0, seq=seq, branch=branch, checksum=_UNREADABLE)
 
 
 def highest(*numbers: object) -> int:
-    """The highest of those that can be a version or a message's number; 0 if there is none."""
+    """The highest plausible version or sequence number; 0 if there is none."""
     return max((n for n in numbers if type(n) is int and 0 <= n <= _HIGHEST), default=0)
 
 
 def moment(value: object, otherwise: float) -> float:
-    """A time, or another where it is none."""
+    """A valid time, or a default."""
     return value if isinstance(value, float) and isfinite(value) else otherwise
 
 
 def sound_forks(
     found: Iterable[tuple[int, int, int]], firsts: Mapping[int, int], last_seq: int
 ) -> tuple[Fork, ...]:
-    """The branches that can be; one of which only the messages are left begins at the first.
+    """The plausible branches. If only the messages of a branch are left, it starts at the first.
 
-    `firsts` has the number of each branch's first message. What stood before that on the main
-    branch is then before it: nothing is lost, if in doubt there is more.
+    `firsts` has the number of each branch's first message. Such a branch then contains everything
+    before that on the main branch: rather too much than too little.
     """
     sound: dict[int, Fork] = {}
     for number, parent, at in sorted(found):
-        is_rooted = parent == MAIN or parent in sound  # lower ones come first
+        is_rooted = parent == MAIN or parent in sound  # parents have lower numbers
         if number > MAIN and number not in sound and is_rooted and 0 <= at <= last_seq:
             sound[number] = Fork(number, parent, at)
     for number, first in firsts.items():

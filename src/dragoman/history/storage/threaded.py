@@ -1,4 +1,4 @@
-"""Backends that block: their calls run on a thread of their own, or in the caller's."""
+"""`ThreadedBackend`: runs blocking functions on a worker thread, or in the caller's."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ T = TypeVar("T")
 
 
 def expect_durability(durability: str) -> None:
-    """Raise unless it is one that there is."""
+    """Raises unless it is a known value."""
     if durability not in {"process", "power"}:
-        msg = "durability is 'process' (survives kill -9) or 'power' (survives a power cut)"
+        msg = "durability must be 'process' (survives kill -9) or 'power' (survives a power cut)"
         raise InvalidInputError(msg)
 
 
 class ThreadedBackend(Backend[S]):
-    """A backend whose functions block: one runs at a time, on a worker thread.
+    """A backend with blocking functions, which run one at a time on a worker thread.
 
-    With `blocking` there is no thread: they run in the caller's, whichever that is.
+    With `blocking` there is no worker thread: they run in the calling thread.
     """
 
     def __init__(self, thread: str, *, blocking: bool) -> None:
         self._worker = Worker(thread, is_blocking=blocking)
-        self._lock = RLock()  # blocking callers may be in several threads
+        self._lock = RLock()  # blocking callers may use several threads
         self._kept: S | None = None
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What it is and where."""
+        """The kind of backend and its location."""
 
     @property
     def is_blocking(self) -> bool:
@@ -46,12 +46,12 @@ class ThreadedBackend(Backend[S]):
         return self._worker.is_blocking
 
     async def open(self) -> None:
-        """Open what is there, or make it. Calling it again does nothing."""
+        """Opens the store, or creates it. Idempotent."""
         self._worker.start()
         await self._worker.run(self._open_once)
 
     async def close(self) -> None:
-        """Let go of it. Calling it again does nothing."""
+        """Closes the store. Idempotent."""
         await self._worker.stop(self._close_once)
 
     def _open_once(self) -> None:
@@ -81,7 +81,7 @@ class ThreadedBackend(Backend[S]):
 
     _append = _write
 
-    # --- what a backend says of itself; all of it runs on the thread
+    # --- implemented by backends; everything runs on the worker thread
 
     @abstractmethod
     def _connect(self) -> S:
@@ -93,15 +93,15 @@ class ThreadedBackend(Backend[S]):
 
     @abstractmethod
     def _asked(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-        """What a function that only reads returns; called with the open store."""
+        """Runs a function that only reads, with the open store."""
 
     @abstractmethod
     def _changed(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-        """What a function that writes returns; called with the open store."""
+        """Runs a function that writes, with the open store."""
 
 
 class Worker:
-    """One thread, while the store is open; none where the callers block."""
+    """A single thread while the store is open; none if callers block."""
 
     def __init__(self, name: str, *, is_blocking: bool) -> None:
         self.is_blocking = is_blocking
@@ -109,23 +109,23 @@ class Worker:
         self._thread: ThreadPoolExecutor | None = None
 
     def start(self) -> None:
-        """Begin; calling it again does nothing."""
+        """Starts the thread. Idempotent."""
         if not self.is_blocking and self._thread is None:
             self._thread = ThreadPoolExecutor(1, self._name)
 
     async def run(self, function: Callable[..., T], *arguments: Any) -> T:
-        """What the function returns."""
+        """Runs a function on the thread, or directly."""
         if self._thread is None:
             return function(*arguments)
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, function, *arguments)
 
     async def stop(self, last: Callable[[], None]) -> None:
-        """Do one last thing, and end."""
+        """Runs one last function, and stops the thread."""
         thread = self._thread
         try:
             await self.run(last)
-        finally:  # cancelled or not: what was queued is done, then the thread ends
+        finally:  # even when cancelled: queued work is finished, then the thread ends
             self._thread = None
             if thread is not None:
                 thread.shutdown(wait=False)

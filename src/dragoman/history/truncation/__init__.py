@@ -1,8 +1,8 @@
-"""Truncation: a history that is longer than the window, cut so that it fits.
+"""Truncation: shortens a history that is longer than the context window.
 
-The store keeps everything; what is cut is the window that a model gets to see. The unit is the
-turn: what the user says and all that follows from it. Instructions and pinned turns (`pinned` in
-a message's metadata) stay. A `Cut` says where, and is stored with the session.
+The store keeps everything; only the window that a model sees is cut. The unit is the turn: a user
+message and everything that follows from it. Instructions and pinned turns (`pinned` in a message's
+metadata) stay. A `Cut` records the position, and is stored with the session.
 """
 
 from __future__ import annotations

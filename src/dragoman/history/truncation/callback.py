@@ -1,4 +1,4 @@
-"""Truncation by a function of one's own."""
+"""`Callback`: truncation by a custom function."""
 
 from __future__ import annotations
 
@@ -23,39 +23,38 @@ Truncation = Callable[[Messages, int, Any], Answer | Awaitable[Answer]]
 
 
 class Callback(msgspec.Struct, frozen=True):
-    """Asks a function which messages to keep, when the window is exceeded.
+    """Calls a function to choose the messages to keep, when the window is exceeded.
 
-    The function gets the window as the model would see it, its tokens, and the settings of the
-    history; it returns the messages to keep, or None to leave it to `FitWindow`. A turn of which
-    it keeps anything is kept whole;
-    the last turn, instructions and pinned messages are kept anyway. Messages that it adds, such
-    as a summary, stand for those left out.
+    The function gets the window as the model would see it, its number of tokens, and the config of
+    the history. It returns the messages to keep, or `None` to fall back to `FitWindow`. A turn is
+    kept whole if any of its messages is kept. The last turn, instructions and pinned messages are
+    always kept. Messages that the function adds, such as a summary, replace those left out.
     """
 
     function: Truncation
     marker: bool = True
-    """Whether a message says how many were left out."""
+    """Whether to add a message that says how many were left out."""
 
     async def __call__(self, messages: Messages, cut: Cut, room: Room, /) -> Cut:
-        """The cut that leaves what the function keeps."""
+        """The cut that keeps what the function returns."""
         tally = await tallied(messages, cut, room)
         if tally.total <= room.limit or not messages:
             return cut
         shown = cut.apply(messages)
         answer = self.function(shown, tally.total, room.config)
         answered = await answer if isawaitable(answer) else answer
-        if answered is None:  # it left it to us: `truncate` goes on from here
+        if answered is None:  # fall back: `truncate` continues from here
             return cut
         kept = _checked(answered, shown)
         return _cut(Window(messages, cut, room, tally), kept, has_marker=self.marker)
 
 
 def _checked(answer: Any, shown: Messages) -> Messages:
-    """What the function returned, if that can be meant."""
+    """Validates what the function returned."""
     kept = Messages.from_any(answer)
     known = {message.id: message for message in shown}
     if any(known.get(message.id, message) != message for message in kept):
-        msg = "a truncation callback can't change messages; a new one needs an id of its own"
+        msg = "a truncation callback can't change messages; give a new message a new id"
         raise InvalidInputError(msg)
     return kept
 
@@ -79,7 +78,7 @@ def _cut(window: Window, kept: Messages, *, has_marker: bool) -> Cut:
 
 
 def _staying(window: Window, wanted: set[str]) -> list[bool]:
-    """Which turns stay: those of which anything said is wanted, and the last."""
+    """Which turns stay: those with a wanted message, and the last."""
     spans = [(group.start, group.stop) for group in window.groups]
     asked = [
         group.stays or any(_is_wanted(each, wanted) for each in window.messages[slice(*span)])
@@ -89,11 +88,11 @@ def _staying(window: Window, wanted: set[str]) -> list[bool]:
 
 
 def _is_wanted(message: Message, wanted: set[str]) -> bool:
-    return message.id in wanted and not is_instruction(message)  # those stay by themselves
+    return message.id in wanted and not is_instruction(message)  # instructions always stay
 
 
 def _place(window: Window, staying: list[bool]) -> int:
-    """Where the last turns begin that all stay: not before the present cut, nor instructions."""
+    """The start of the last consecutive turns that stay; not before the current cut."""
     turns = [group.start for group in window.groups]
     first = len(turns) - 1
     while first and staying[first - 1]:

@@ -1,4 +1,4 @@
-"""Several strategies, one after the other."""
+"""`Chained`: applies several strategies in order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dragoman.model.collection import Messages
 
 
 class Chained:
-    """Runs strategies in turn, each on what the one before left.
+    """Applies strategies in order, each to the result of the previous one.
 
     >>> Chained(LastTurns(20), FitWindow())  # doctest: +SKIP
     """
@@ -22,7 +22,7 @@ class Chained:
         return f"Chained({', '.join(type(each).__name__ for each in self.strategies)})"
 
     async def __call__(self, messages: Messages, cut: Cut, room: Room, /) -> Cut:
-        """The cut that the last of them makes."""
+        """The cut that the last strategy makes."""
         for strategy in self.strategies:
             cut = await strategy(messages, cut, room)
         return cut

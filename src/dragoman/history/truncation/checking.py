@@ -1,4 +1,4 @@
-"""Whether a cut may be made: no strategy can break a history."""
+"""Validates cuts, so that no strategy can break a history."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dragoman.model.messages import Message
 
 
 def check(made: Cut, before: Cut, messages: Sequence[Message]) -> None:
-    """Raise unless the cut moves forward and leaves whole turns, and all that has to stay."""
+    """Raises unless the cut moves forward and keeps whole turns and everything that must stay."""
     left, at = before.rest_of(messages)
     place = made.place_in(left)
     if place is None or place < at:
-        _refuse("it moves the cut back, or nowhere")
+        _refuse("it moves the cut back, or to an unknown message")
     kept = frozenset(made.kept)
     is_in = [index >= place or message.id in kept for index, message in enumerate(left)]
     for group in grouped(left):
@@ -34,11 +34,11 @@ def _check_group(group: Group, left: list[Message], is_in: list[bool], place: in
     if group.stays:
         _refuse("it leaves out a pinned turn")
     if inside and inside != _shortened(group, left, said, place):
-        _refuse("it tears a turn apart")
+        _refuse("it splits a turn")
 
 
 def _shortened(group: Group, left: list[Message], said: list[int], place: int) -> list[int]:
-    """What of a turn may be left: how it began, and whole rounds of tool calls."""
+    """The messages of a turn that may remain: its beginning, and whole rounds of tool calls."""
     starts = rounds(left, group)
     if place not in starts:
         return []
@@ -46,5 +46,5 @@ def _shortened(group: Group, left: list[Message], said: list[int], place: int) -
 
 
 def _refuse(why: str) -> NoReturn:
-    msg = f"the truncation strategy can't do this: {why}"
+    msg = f"the truncation strategy returned an invalid cut: {why}"
     raise InvalidInputError(msg)

@@ -1,4 +1,4 @@
-"""How many tokens the window under a cut takes."""
+"""Counts the tokens of the window after a cut."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dragoman.history.counted_tokens import Cover, Measured, place_of
 from dragoman.history.part_tokens import Size
-from dragoman.history.reported_tokens import LEAST_RATIO, MOST_RATIO
+from dragoman.history.reported_tokens import MAX_RATIO, MIN_RATIO
 from dragoman.history.tokens import Count, count_measured
 from dragoman.history.truncation.cut import Cut
 from dragoman.history.truncation.strategy import Counter, Room
@@ -18,20 +18,20 @@ from dragoman.model.messages import Message
 
 
 class Tally(NamedTuple):
-    """The tokens of a prompt, and how many of them there are for each estimated one."""
+    """The tokens of a prompt, and the ratio of actual to estimated tokens."""
 
     total: int
     ratio: float
 
 
 async def tallied(messages: Messages, cut: Cut, room: Room) -> Tally:
-    """The tokens of the window, tools and system included.
+    """The tokens of the window, including tools and system instructions.
 
-    What was reported after the cut was made covers just this window. What was reported before
-    covers what has been left out since: then the window is estimated, in the proportion between
-    report and estimate that was found when the cut was made. (Taking estimates of what is gone
-    off the old report would be the same, if reports held nothing else. But they do, such as tools
-    that were not told here; and what can't be put down to a message would never go again.)
+    Usage reported after the cut covers exactly this window. Usage reported before it also covers
+    messages left out since; then the window is estimated, with the ratio of reported to estimated
+    tokens at the time of the cut. (Subtracting the estimates of omitted messages from the old
+    report would be wrong: reports also contain, for example, tools that are not known here, and
+    tokens that belong to no message would never go away.)
     """
     window = cut.apply(messages)
     if room.count is not None:
@@ -40,7 +40,7 @@ async def tallied(messages: Messages, cut: Cut, room: Room) -> Tally:
 
 
 def tally_of(window: Measured, cut: Cut, room: Room) -> Tally:
-    """As `tallied`, of a window whose messages have been measured, by reports and estimates."""
+    """Like `tallied`, for a measured window, using reports and estimates."""
     cover = cover_of(cut, room, reported_since(cut, window.messages))
     found = counted(window, cut, room, cover)
     if cut.since and not found.anchored:
@@ -50,12 +50,12 @@ def tally_of(window: Measured, cut: Cut, room: Room) -> Tally:
 
 
 def cover_of(cut: Cut, room: Room, since: int) -> Cover:
-    """Which reports are about the window under a cut."""
+    """Which reports apply to the window after a cut."""
     return Cover(since, cut.ratio, bool(cut.since), room.is_shared, room.model)
 
 
 def counted(window: Measured, cut: Cut, room: Room, cover: Cover) -> Count:
-    """The tokens of a window, by the reports that are about it."""
+    """The tokens of a window, according to the reports that apply to it."""
     beside = _beside(room)
     found = count_measured(window, now=beside, then=beside, cover=cover)
     if found.anchored or not cut.since:
@@ -70,16 +70,16 @@ def _beside(room: Room) -> Size:
 
 
 def reported_since(cut: Cut, window: Sequence[Message]) -> int:
-    """The place in a window from which on reports are about it."""
+    """The index in a window from which on reports apply to it."""
     last = place_of(cut.since, window) if cut.since else None
     return 0 if last is None else last + 1
 
 
 def _ratio(cut: Cut, found: Count, slope: float | None) -> float:
-    """How this provider counts: by how much its reports grew, or as one of them shows."""
+    """Actual tokens per estimated token: from the growth of reports, or from a single one."""
     if slope is not None:
         return slope
-    was_measured = cut.since and not LEAST_RATIO <= cut.ratio <= MOST_RATIO
+    was_measured = cut.since and not MIN_RATIO <= cut.ratio <= MAX_RATIO
     return cut.ratio if was_measured else found.ratio
 
 
@@ -89,15 +89,15 @@ def around(room: Room) -> int:
 
 
 def scaled(estimated: int, ratio: float) -> int:
-    """The tokens that an estimate stands for."""
+    """Converts estimated to actual tokens."""
     return ceil(estimated * ratio)
 
 
 def cost(weight: int, plain: int, ratio: float) -> int:
-    """The tokens of messages, and of plain words beside them: tools, system and notes.
+    """The tokens of messages, and of the plain text next to them: tools, system and notes.
 
-    What reports grew by says what messages of this conversation cost, such as those with media that
-    we can't see into. It says less of words that anybody can count.
+    The growth of reports tells what messages of this conversation cost, including media that can't
+    be inspected. It tells less about plain text, so that uses a ratio within the usual range.
     """
     usual = usual_ratio(ratio)
     if usual == ratio:
@@ -106,8 +106,8 @@ def cost(weight: int, plain: int, ratio: float) -> int:
 
 
 def usual_ratio(ratio: float) -> float:
-    """The nearest ratio at which text may be counted."""
-    return min(max(ratio, LEAST_RATIO), MOST_RATIO)
+    """The ratio, limited to the usual range for text."""
+    return min(max(ratio, MIN_RATIO), MAX_RATIO)
 
 
 async def _asked(window: Messages, room: Room, counter: Counter) -> Tally:

@@ -1,4 +1,4 @@
-"""Where a history is cut: what a session remembers of it."""
+"""`Cut`: where a history is truncated."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from dragoman.model.value import Value
 
 
 class Rest(NamedTuple):
-    """What a cut leaves of a history, without what stands for the rest."""
+    """The messages that a cut keeps, without its notes."""
 
     messages: list[Message]
     at: int
-    """The place of the first message after the cut: those before it were kept."""
+    """The index of the first message after the cut; those before it were kept."""
 
 
 class Cut(Value, frozen=True):
-    """What of a history is left out of the window. It only ever moves forward.
+    """Which messages are left out of the window. A cut only ever moves forward.
 
-    Small, and stored with the session: the window then stays the same from one request to the
-    next, and so does the beginning of the prompt, which providers cache.
+    It is small and stored with the session, so that the window, and with it the prefix of the
+    prompt, which providers cache, stays the same between requests.
     """
 
     first: str = ""
-    """The id of the first message after the cut; empty: nothing is cut."""
+    """The id of the first message after the cut; empty if nothing is cut."""
     kept: tuple[str, ...] = ()
-    """The ids of those before it that stay, in order: instructions and pinned turns."""
+    """The ids of earlier messages that stay, in order: instructions and pinned turns."""
     notes: tuple[Message, ...] = ()
-    """What stands for those left out: a marker, a summary, symbols. They follow the kept."""
+    """Messages that replace those left out: a marker, a summary, symbols. They follow `kept`."""
     left_out: int = 0
-    """How many messages were left out, in all."""
+    """The total number of messages left out."""
     since: str = ""
-    """The id of the last message when the cut was made: what messages after it report as their
-    usage covers this window, what it and those before it report covers an earlier one."""
+    """The id of the last message when the cut was made. The usage of later messages covers this
+    window; that of earlier ones covers a previous window."""
     ratio: float = 1.0
-    """Real tokens for each estimated one, as far as was known when the cut was made."""
+    """Actual tokens per estimated token, as far as known when the cut was made."""
 
     def apply(self, messages: Sequence[Message]) -> Messages:
         """The window: the kept messages, the notes, and everything after the cut.
 
-        `messages` may be the whole history, or only the kept ones and what follows the cut. If
-        the first message after the cut is not among them, nothing is cut.
+        `messages` may be the whole history, or only the kept messages and those after the cut. If
+        the first message after the cut is missing, nothing is cut.
         """
         place = self.place_in(messages)
         if place is None:
@@ -51,7 +51,7 @@ class Cut(Value, frozen=True):
         return Messages.wrapping((*self._kept_of(messages, place), *self.notes, *messages[place:]))
 
     def rest_of(self, messages: Sequence[Message]) -> Rest:
-        """As `apply`, without the notes."""
+        """Like `apply`, without the notes."""
         place = self.place_in(messages)
         if place is None:
             return Rest(list(messages), 0)
@@ -59,10 +59,10 @@ class Cut(Value, frozen=True):
         return Rest([*kept, *messages[place:]], len(kept))
 
     def place_in(self, messages: Sequence[Message]) -> int | None:
-        """The place of the first message after the cut; None where it is not there."""
+        """The index of the first message after the cut, or `None` if it is missing."""
         if not self.first:
             return None
-        # From the end, which is near it.
+        # Search from the end, where it usually is.
         places = range(len(messages) - 1, -1, -1)
         return next((place for place in places if messages[place].id == self.first), None)
 
@@ -71,7 +71,7 @@ class Cut(Value, frozen=True):
         return [message for message in messages[:place] if message.id in wanted] if wanted else []
 
     def settle(self) -> None:
-        """Assign the notes' ids, before they are written down."""
+        """Assigns the ids of the notes before they are stored."""
         for note in self.notes:
             note.settle()
 

@@ -1,4 +1,4 @@
-"""What is left of a history when all its turns are over and done with."""
+"""The messages that always stay, when no turn is in progress."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.model.roles import Role
 
 
 def enduring(messages: Sequence[Message]) -> list[Message]:
-    """Instructions and pinned turns; the last turn as well, unless the model has ended it."""
+    """Instructions and pinned turns, and the last turn unless the model has finished it."""
     groups = grouped(messages)
     staying = [group.stays for group in groups]
     if staying and not _is_over(messages):
@@ -23,7 +23,7 @@ def enduring(messages: Sequence[Message]) -> list[Message]:
 
 
 def _is_over(messages: Sequence[Message]) -> bool:
-    """Whether the model had the last word, and waits for nothing."""
+    """Whether the model has responded last, without pending calls."""
     last = messages[-1]
     answered = {call for call, _ in pairs(messages)}
     is_waiting = bool(last.tool_calls) and len(messages) - 1 not in answered

@@ -1,4 +1,4 @@
-"""The default: leave out the oldest turns, until the rest fits."""
+"""`FitWindow`, the default strategy: leaves out the oldest turns until the rest fits."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from dragoman.history.truncation.window import Boundary, Window, weight_of
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 
-_MOST_TRIES = 16
+_MAX_ATTEMPTS = 16
 
 
 class FitWindow(msgspec.Struct, frozen=True):
-    """Leaves out the oldest turns of a history that does not fit.
+    """Leaves out the oldest turns until the rest fits.
 
-    More than has to be, so that the cut does not move with every turn: `slack` is the part of
-    the limit that is free then, where that is possible. If the last turn alone is too long, and
-    `rounds` is set, its oldest rounds of tool calls are left out as well.
+    It leaves out more than necessary, so that the cut does not move with every turn: `slack` is the
+    fraction of the limit to free up, if possible. If the last turn alone is too long and `rounds`
+    is set, its oldest rounds of tool calls are left out too.
     """
 
     slack: float = 0.2
     marker: bool = True
-    """Whether a message says how many were left out."""
+    """Whether to add a message that says how many were left out."""
     rounds: bool = False
 
     def __post_init__(self) -> None:
         check_slack(self.slack)
 
     async def __call__(self, messages: Messages, cut: Cut, room: Room, /) -> Cut:
-        """The cut after which the window fits, or comes as near to it as can be."""
+        """The cut after which the window fits, or is as short as possible."""
         return await self.because("", messages, cut, room)
 
     async def because(self, reason: str, messages: Messages, cut: Cut, room: Room) -> Cut:
-        """As a call; `reason`: why nothing better was done, for the marker's metadata."""
+        """Like a call; `reason` goes into the marker's metadata: why another strategy failed."""
         window = await Window.opened(messages, cut, room)
         if window.tokens <= room.limit:
             return cut
@@ -50,20 +50,20 @@ class FitWindow(msgspec.Struct, frozen=True):
         return await self._counted(window, room, reason)
 
     async def _counted(self, window: Window, room: Room, reason: str) -> Cut:
-        """As with estimates, each choice tested with the counter that was plugged in."""
+        """Like the estimate, but checks each choice with the configured counter."""
         messages = Messages.wrapping(window.messages)
-        for _ in range(_MOST_TRIES):
+        for _ in range(_MAX_ATTEMPTS):
             found = self._choice(window, room.limit, reason)
             if found is None:
                 break
             tokens, _ = await tallied(messages, found.cut, room)
             if tokens <= room.limit:
                 return found.cut
-            window.ratio *= tokens / max(found.tokens, 1)  # what is left is dearer than the average
+            window.ratio *= tokens / max(found.tokens, 1)  # the rest costs more than the average
         return smallest(window, rounds=self.rounds)
 
     def _choice(self, window: Window, limit: int, reason: str) -> _Choice | None:
-        stated = _Stated(window.cut, self.marker, reason)
+        stated = _Notes(window.cut, self.marker, reason)
         most = stated.notes(len(window.messages))
         for boundaries, ceiling, is_stated in self._attempts(window, limit):
             found = window.first_fit(boundaries, ceiling, most if is_stated else ())
@@ -74,7 +74,7 @@ class FitWindow(msgspec.Struct, frozen=True):
         return None
 
     def _attempts(self, window: Window, limit: int) -> Iterator[tuple[list[Boundary], int, bool]]:
-        """Where to cut, how far down, and whether to say so: the best first."""
+        """Where to cut, the token limit, and whether to add notes; best first."""
         target = int(limit * (1 - self.slack))
         for boundaries in (window.turns(), window.rounds() if self.rounds else []):
             yield boundaries, target, True
@@ -87,8 +87,8 @@ class _Choice(NamedTuple):
     tokens: int
 
 
-class _Stated(NamedTuple):
-    """What the notes say; a summary that there is stays."""
+class _Notes(NamedTuple):
+    """Builds the notes; keeps an existing summary."""
 
     cut: Cut
     has_marker: bool
@@ -101,7 +101,7 @@ class _Stated(NamedTuple):
 
 
 def smallest(window: Window, *, rounds: bool = False) -> Cut:
-    """The cut that leaves no more than has to stay, and says nothing about it."""
+    """The shortest possible cut, without notes."""
     boundaries = [*window.turns(), *(window.rounds() if rounds else [])]
     if not boundaries or not (boundaries[-1].gone or window.cut.notes):
         return window.cut
@@ -109,7 +109,7 @@ def smallest(window: Window, *, rounds: bool = False) -> Cut:
 
 
 def check_slack(slack: float) -> None:
-    """Raise unless it is a part of the whole."""
+    """Raises unless slack is a valid fraction."""
     if not 0 <= slack < 1:
-        msg = "slack must be at least 0 and less than 1: a part of the limit"
+        msg = "slack must be a fraction of the limit: at least 0 and less than 1"
         raise InvalidInputError(msg)

@@ -1,7 +1,7 @@
-"""What of a history must not be torn apart: turns, and the rounds of tool calls in them.
+"""Splits a history into turns and rounds of tool calls, which must stay together.
 
-A turn is what the user says and all that follows from it, up to the next time. A result that
-comes after the user has spoken again joins the turns from its call to itself.
+A turn is a user message and everything up to the next one. If a tool result arrives after the next
+user message, the turns from its call to the result are joined.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CALLING = frozenset({ToolCall, ToolResult})
 
 
 class Group(NamedTuple):
-    """A turn, by the places of its messages."""
+    """A turn, as a range of message indexes."""
 
     start: int
     stop: int
@@ -28,12 +28,12 @@ class Group(NamedTuple):
 
 
 def is_instruction(message: Message) -> bool:
-    """Whether it is the system's or the developer's: such messages always stay."""
+    """Whether it is a system or developer message; these always stay."""
     return message.role.is_system
 
 
 def grouped(messages: Sequence[Message]) -> list[Group]:
-    """The turns of a history. The first may be what stands before anything the user says."""
+    """The turns of a history. The first may contain messages before any user message."""
     opened = (place for place, message in enumerate(messages) if place and _opens(message))
     starts = [0, *_untied(messages, opened)] if messages else []
     spans = list(pairwise([*starts, len(messages)]))
@@ -43,9 +43,9 @@ def grouped(messages: Sequence[Message]) -> list[Group]:
 
 
 def rounds(messages: Sequence[Message], group: Group) -> list[int]:
-    """Where the model begins anew within a turn: once it has got the results of its calls.
+    """The starts of rounds within a turn: where the model continues after tool results.
 
-    Before the first of these places stands what opened the turn.
+    The messages before the first of them opened the turn.
     """
     own = messages[group.start : group.stop]
     return [group.start + place for place in _untied(own, _resumed(own))]
@@ -54,9 +54,9 @@ def rounds(messages: Sequence[Message], group: Group) -> list[int]:
 def extended(
     messages: Sequence[Message], spans: Sequence[tuple[int, int]], staying: Sequence[bool]
 ) -> list[bool]:
-    """Which turns stay, if those do: a turn that ends amid tool calls needs its end.
+    """Extends the turns that stay: a turn that ends within tool calls needs the next one too.
 
-    Without it, the next thing that the user says would belong to that turn (W51).
+    Without it, the next user message would become part of that turn (W51).
     """
     done: list[bool] = []
     for (start, _), stays in zip(spans, staying, strict=True):
@@ -66,9 +66,9 @@ def extended(
 
 
 def pairs(messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
-    """The places of calls and of their results, of those that have both.
+    """The indexes of calls and their results, for calls that have one.
 
-    An id that is used again ends what was called by it before, as it does on every wire.
+    A call id that is reused ends the earlier call, as it does on every wire.
     """
     waiting: dict[str, list[int]] = {}
     for place, message in enumerate(messages):
@@ -85,16 +85,16 @@ def pairs(messages: Sequence[Message]) -> Iterator[tuple[int, int]]:
 
 
 def _untied(messages: Sequence[Message], starts: Iterable[int]) -> Iterator[int]:
-    """The starts that lie between no call and its result."""
+    """The starts that are not between a call and its result."""
     ends = [-1] * len(messages)
     for call, result in pairs(messages):
-        ends[call] = result  # they come in the order of the results
+        ends[call] = result  # pairs come in the order of the results
     reach = list(accumulate(ends, max))
     return (start for start in starts if not start or reach[start - 1] < start)
 
 
 def _opens(message: Message) -> bool:
-    """Whether the user says something, rather than only passing on results."""
+    """Whether the user says something, rather than only returning results."""
     if message.role is not _USER:
         return False
     parts = message.parts
@@ -102,7 +102,7 @@ def _opens(message: Message) -> bool:
 
 
 def _resumed(messages: Sequence[Message]) -> Iterator[int]:
-    """Where the model speaks after somebody else did; its messages in a row are one answer."""
+    """Where the model responds after others; its consecutive messages are one response."""
     was_assistant = False
     for place, message in enumerate(messages):
         is_assistant = message.role is _ASSISTANT
@@ -119,7 +119,7 @@ def _ends_amid_calls(messages: Sequence[Message], stop: int) -> bool:
 
 
 def _is_note(message: Message) -> bool:
-    """Whether it only says which calls were begun: agents write such messages in long rounds."""
+    """Whether it only records which calls were started, as agents do in long rounds."""
     return message.role is _TOOL and not message.parts
 
 

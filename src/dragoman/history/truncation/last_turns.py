@@ -1,4 +1,4 @@
-"""Keep the last turns, however long they are."""
+"""`LastTurns`: keeps a fixed number of turns."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from dragoman.model.collection import Messages
 
 
 class LastTurns(msgspec.Struct, frozen=True):
-    """Leaves out all turns but the last `n`, whether there is room for more or not."""
+    """Keeps the last `n` turns, even if more would fit."""
 
     n: int
     marker: bool = True
-    """Whether a message says how many were left out."""
+    """Whether to add a message that says how many were left out."""
 
     def __post_init__(self) -> None:
         if self.n < 1:
-            msg = "LastTurns needs at least one turn to keep"
+            msg = "LastTurns must keep at least one turn"
             raise InvalidInputError(msg)
 
     async def __call__(self, messages: Messages, cut: Cut, room: Room, /) -> Cut:

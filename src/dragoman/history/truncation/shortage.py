@@ -1,4 +1,4 @@
-"""Why a history can't be made to fit, and what to do about it."""
+"""Explains why a history can't be made to fit, and what to do about it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from dragoman.model.collection import Messages
 
 
 async def shortage(messages: Messages, smallest: Cut, room: Room) -> str:
-    """What the smallest window takes, of what, and what would help; no content."""
+    """The size of the shortest window, its components, and advice; without content."""
     window = await Window.opened(messages, smallest, room)
     shares = ", ".join(f"{tokens} of {what}" for what, tokens in _shares(window, room) if tokens)
     return (
-        f"the smallest valid window takes {window.tokens} tokens, and there is room for"
-        f" {room.limit}; by estimate, {shares or 'nothing'}. {_advice(window)}"
+        f"the shortest valid window takes {window.tokens} tokens, but there is room for only"
+        f" {room.limit}. Estimated: {shares or 'nothing'}. {_advice(window)}"
     )
 
 
 def _shares(window: Window, room: Room) -> Iterator[tuple[str, int]]:
-    """The tokens of what there is in a window, by estimate."""
+    """The estimated tokens of each component of a window."""
     told = [message for message in window.messages if is_instruction(message)]
     weights = {"tools and system prompt": around(room), "instructions": weight_of(told)}
     for group in window.groups:
@@ -36,7 +36,7 @@ def _shares(window: Window, room: Room) -> Iterator[tuple[str, int]]:
 
 
 def _advice(window: Window) -> str:
-    advice = "Give it a larger context, reserve less for the answer, or shorten what has to stay"
+    advice = "Use a larger context window, reserve less for the response, or shorten what must stay"
     if any(group.stays for group in window.groups):
         advice += "; unpin messages"
     if window.rounds():

@@ -1,4 +1,4 @@
-"""What a strategy is, and the room that it has to fit a history into."""
+"""`Strategy` and `Room`: the interface of truncation strategies."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from dragoman.model.content import AnyPart
 from dragoman.model.requests import AnyTool
 
 Counter = Callable[[Messages], int | Awaitable[int]]
-"""How many tokens messages take, by someone who knows better than our estimate."""
+"""Counts the tokens of messages, more precisely than our estimate."""
 
 
 class Room(msgspec.Struct, frozen=True):
-    """The room that there is for a prompt, and what of it is taken already."""
+    """The token limit for a prompt, and what is sent besides the messages."""
 
     limit: int
-    """The most tokens that the prompt may take, tools and system included: the model's context
-    window without what is reserved for the answer."""
+    """Maximum tokens of the prompt, including tools and system: the context window minus what is
+    reserved for the response."""
     tools: tuple[AnyTool, ...] = ()
     system: tuple[AnyPart, ...] = ()
-    """Instructions outside of the messages."""
+    """Instructions outside the list of messages."""
     count: Counter | None = None
-    """Counts messages alone, without tools and system; None: what was reported, and estimates."""
+    """Counts messages without tools and system; `None` uses reported usage and estimates."""
     config: Any = None
-    """The settings of the history, for callbacks."""
+    """The config of the history, for callbacks."""
     is_shared: bool = False
-    """Whether other windows of the same history are sent as well, such as to smaller models."""
+    """Whether other windows of the same history exist, such as for smaller models."""
     model: str | None = None
-    """Which model it is for, where that is known."""
+    """The model it is for, if known."""
     sizes: Sizes = msgspec.field(default_factory=Sizes)
-    """What messages were estimated at already."""
+    """A cache of estimated message sizes."""
 
     def __repr__(self) -> str:
-        return f"Room({self.limit} tokens, {len(self.tools)} tools)"  # settings may be secret
+        return f"Room({self.limit} tokens, {len(self.tools)} tools)"  # the config may hold secrets
 
 
 class Strategy(Protocol):
     """Decides what is left out of the window.
 
-    It is given what the present cut leaves (the whole history is fine as well), and returns the
-    same cut where nothing has to be done, otherwise one that is further on, never back. A window
-    that still does not fit is not its problem: `truncate` sees to that.
+    It gets the messages that the current cut keeps (or the whole history) and returns the same cut
+    if nothing has to be done, otherwise one further on, never back. If the result still does not
+    fit, `truncate` handles that.
     """
 
     async def __call__(self, messages: Messages, cut: Cut, room: Room, /) -> Cut:
-        """Where to cut."""
+        """Returns the new cut."""
         ...

@@ -1,4 +1,4 @@
-"""Let a model sum up what is left out."""
+"""`Summarise`: replaces the oldest turns with a summary by a model."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 
 Summariser = Callable[[Messages, str], str | Awaitable[str]]
-"""Gets messages and the summary of those before them, and returns one of both."""
+"""Takes messages and the summary of those before them; returns a summary of both."""
 
 _log = logging.getLogger(__name__)
 
 
 class Summarise(msgspec.Struct, frozen=True):
-    """Puts a summary in the place of the oldest turns, when the window is exceeded.
+    """Replaces the oldest turns with a summary, when the window is exceeded.
 
-    `model` is any callable, sync or async. It is given the messages in batches, each with the
-    summary so far, so that a long history need not fit the window of the model that sums it up.
-    If it fails, says nothing or too much, the turns are left out all the same, as by `FitWindow`;
-    the log and the marker's metadata say why.
+    `model` is any callable, sync or async. It gets the messages in batches, each with the summary
+    so far, so a long history need not fit into the context window of the summarising model. If it
+    fails, or the summary is empty or too long, the turns are left out without a summary, as by
+    `FitWindow`; the log and the marker's metadata give the reason.
     """
 
     model: Summariser
     batch: int = 50
-    """The most messages that are summed up at a time; a turn is never split."""
+    """Maximum number of messages to summarise at a time; turns are never split."""
     keep_turns: int | None = None
-    """Sum up all but so many turns, so that it happens seldom; None: as few as `slack` allows."""
+    """Keep this many turns and summarise the rest; `None` summarises as few as `slack` allows."""
     max_tokens: int = 1_000
-    """The most tokens that the summary may take, as estimated."""
+    """Maximum estimated tokens of the summary."""
     slack: float = 0.2
     marker: bool = True
-    """Whether a message says how many were left out, where there is no summary."""
+    """Whether to add a message that says how many were left out, if there is no summary."""
 
     def __post_init__(self) -> None:
         check_slack(self.slack)
@@ -53,7 +53,7 @@ class Summarise(msgspec.Struct, frozen=True):
             raise InvalidInputError(msg)
 
     async def __call__(self, messages: Messages, cut: Cut, room: Room, /) -> Cut:
-        """The cut with a summary in front, or without one if there is none to be had."""
+        """The cut with a summary, or without one if that fails."""
         window = await Window.opened(messages, cut, room)
         if window.tokens <= room.limit:
             return cut
@@ -62,7 +62,7 @@ class Summarise(msgspec.Struct, frozen=True):
             return await self._plain("there is no room for a summary", messages, cut, room)
         try:
             note = await self._note(window, found)
-        except Exception as error:  # noqa: BLE001 - whatever a model throws, the history goes on
+        except Exception as error:  # noqa: BLE001 - whatever the model raises, the history goes on
             reason = f"the summary failed: {type(error).__name__}"
         else:
             reason = self._objection(note)
@@ -92,7 +92,7 @@ class Summarise(msgspec.Struct, frozen=True):
         return notes.summary(text, window.cut.left_out + found.gone)
 
     def _batches(self, messages: Sequence[Message]) -> Iterator[Messages]:
-        """The messages in whole turns, no more of them at a time than asked for."""
+        """The messages in batches of whole turns."""
         batch: list[Message] = []
         for group in grouped(messages):
             own = messages[group.start : group.stop]
@@ -109,6 +109,6 @@ class Summarise(msgspec.Struct, frozen=True):
         return "the summary is too long" if weight_of((note,)) > self.max_tokens else ""
 
     async def _plain(self, reason: str, messages: Messages, cut: Cut, room: Room) -> Cut:
-        _log.warning("plain truncation instead of a summary: %s", reason)
+        _log.warning("truncated without a summary: %s", reason)
         plain = FitWindow(slack=self.slack, marker=self.marker)
         return await plain.because(reason, messages, cut, room)

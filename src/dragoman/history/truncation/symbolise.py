@@ -1,4 +1,4 @@
-"""A line for each message that is left out."""
+"""`Symbolise`: replaces the oldest turns with one line per message."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from dragoman.model.media import Media
 from dragoman.model.messages import Message
 from dragoman.model.tools import ToolCall, ToolResult
 
-_MOST_NAMES = 5
+_MAX_NAMES = 5
 _NAME_LENGTH = 64
 
 
 class Symbolise(msgspec.Struct, frozen=True):
-    """Puts a line for each message in the place of the oldest turns, when the window is exceeded.
+    """Replaces the oldest turns with one line per message, when the window is exceeded.
 
-    A line tells who spoke, which tools were called or answered, and how the text begins. When
-    the lines get too many, the oldest go.
+    A line shows the role, the tools that were called or returned results, and the beginning of the
+    text. If there are too many lines, the oldest are dropped.
     """
 
     preview: int = 80
-    """How many characters of a message's text are shown."""
+    """How many characters of a message's text to show."""
     max_tokens: int = 1_000
-    """The most tokens that all lines may take, as estimated."""
+    """Maximum estimated tokens of all lines."""
     slack: float = 0.2
     marker: bool = True
-    """Whether a message says how many were left out, where there is no room for lines."""
+    """Whether to add a message that says how many were left out, if the lines don't fit."""
 
     def __post_init__(self) -> None:
         check_slack(self.slack)
@@ -43,7 +43,7 @@ class Symbolise(msgspec.Struct, frozen=True):
             raise InvalidInputError(msg)
 
     async def __call__(self, messages: Messages, cut: Cut, room: Room, /) -> Cut:
-        """The cut with the lines in front."""
+        """The cut with one line per message left out."""
         window = await Window.opened(messages, cut, room)
         if window.tokens <= room.limit:
             return cut
@@ -63,15 +63,15 @@ class Symbolise(msgspec.Struct, frozen=True):
         return found or window.first_fit(turns, limit, extra)
 
     def _note(self, window: Window, found: Boundary) -> Message | None:
-        """All lines, or the latest that there is room for."""
-        latest = window.left_out(found.place)[-self.max_tokens :]  # a line is a token at least
+        """All lines, or the latest that fit."""
+        latest = window.left_out(found.place)[-self.max_tokens :]  # a line takes at least one token
         lines = [*_lines_of(window.cut.notes), *self._lines(latest)]
         while lines:
             note = notes.symbols(lines, window.cut.left_out + found.gone)
             weight = weight_of((note,))
             if weight <= self.max_tokens:
                 return note
-            # Nearly as many as fit, at once: there may be very many.
+            # Shorten to nearly the final number in one step, as there may be very many.
             lines = lines[-(len(lines) * self.max_tokens * 9 // (weight * 10)) or len(lines) :]
         return None
 
@@ -85,21 +85,21 @@ class Symbolise(msgspec.Struct, frozen=True):
 
 
 def _lines_of(old: Iterable[Message]) -> list[str]:
-    """The lines of earlier symbols."""
+    """The lines of earlier notes."""
     bodies = [notes.body_of(note) for note in old if notes.kind_of(note) == "symbols"]
     return [line for body in bodies for line in body.split("\n") if line]
 
 
 def _tools(message: Message, names: dict[str, str]) -> list[str]:
-    """The names of the tools that are called or answered, the first of them."""
+    """The names of the first few tools that were called or returned results."""
     named = [
         part.name if isinstance(part, ToolCall) else part.tool_name or names.get(part.call_id, "?")
         for part in message.parts
         if isinstance(part, (ToolCall, ToolResult))
     ]
-    # A name off a wire may be anything.
-    shown = [" ".join(name.split())[:_NAME_LENGTH] for name in named[:_MOST_NAMES]]
-    return [*shown, "…"] if len(named) > _MOST_NAMES else shown
+    # Names off a wire may contain anything.
+    shown = [" ".join(name.split())[:_NAME_LENGTH] for name in named[:_MAX_NAMES]]
+    return [*shown, "…"] if len(named) > _MAX_NAMES else shown
 
 
 def _media(message: Message) -> list[str]:

@@ -1,4 +1,4 @@
-"""Cutting a history so that it fits."""
+"""`truncate` and `fit`: shorten a history so that it fits."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from dragoman.model.messages import Message
 from dragoman.model.requests import AnyTool
 
 DEFAULT = FitWindow()
-# Not what somebody derives from them: that may do anything.
-_PATIENT: frozenset[type] = frozenset({FitWindow, Summarise, Symbolise, Callback})
+# Exact types only: a subclass may do anything.
+_ACT_ONLY_WHEN_EXCEEDED: frozenset[type] = frozenset({FitWindow, Summarise, Symbolise, Callback})
 
 
 async def truncate(
@@ -38,11 +38,11 @@ async def truncate(
     counter: Counter | None = None,
     config: Any = None,
 ) -> Cut:
-    """Where to cut a history, so that the prompt takes no more than `limit` tokens.
+    """Where to cut a history so that the prompt takes at most `limit` tokens.
 
-    `messages` is the whole history, or what `cut` left of it. Returns the same cut where nothing
-    has to be done. A strategy's window that does not fit is cut further, as by `FitWindow`; if
-    not even the shortest fits, that is `ContextTooSmall`.
+    `messages` is the whole history, or what `cut` keeps of it. Returns the same cut if nothing has
+    to be done. If the strategy's window does not fit, it is cut further, as by `FitWindow`. Raises
+    `ContextTooSmall` if not even the shortest window fits.
     """
     room = Room(limit, tuple(tools), tuple(system), counter, config)
     return await truncate_into(room, messages, strategy, cut)
@@ -51,7 +51,7 @@ async def truncate(
 async def truncate_into(
     room: Room, messages: Sequence[Message], strategy: Strategy, cut: Cut
 ) -> Cut:
-    """As `truncate`, for the room that there is."""
+    """Like `truncate`, with a `Room`."""
     given = messages if isinstance(messages, Messages) else Messages.wrapping(messages)
     present = cut if not cut.first or cut.place_in(given) is not None else NOTHING_CUT
     made = await _run(strategy, given, present, room)
@@ -61,8 +61,8 @@ async def truncate_into(
         made = await _run(plain, given, made, room)
         is_fitting = await _fits(given, made, room)
     if not is_fitting and room.count is None and made.ratio > usual_ratio(made.ratio):
-        # Reports grew by more than messages say, but that may have been a tool or a document that
-        # came in once: it is no reason to refuse the smallest window.
+        # Reports grew by more than the messages account for, perhaps because of a tool or a
+        # document that was added once. That is no reason to reject the shortest window.
         made = made.replace(ratio=usual_ratio(made.ratio))
         is_fitting = await _fits(given, made, room)
     if not is_fitting:
@@ -80,7 +80,7 @@ def fit(
     counter: Counter | None = None,
     config: Any = None,
 ) -> Messages:
-    """A conversation, shortened to what fits: `truncate` for lists that nobody stores.
+    """Shortens a list of messages that is not stored; the synchronous form of `truncate`.
 
     >>> talk = [Message.user("word " * 1000), Message.assistant("Yes."), Message.user("Why?")]
     >>> [message.text for message in fit(talk, 100)]
@@ -97,15 +97,15 @@ def fit(
         made: Cut = done.value
         return made.apply(given)
     running.close()
-    msg = "the strategy or the counter has to wait for something: use `await truncate(…)`"
+    msg = "the strategy or the counter is async; use `await truncate(…)`"
     raise InvalidInputError(msg)
 
 
 def acts_when_exceeded(strategy: Strategy) -> bool:
-    """Whether a strategy is known to do nothing as long as the window fits."""
+    """Whether a strategy is known to do nothing while the window fits."""
     if isinstance(strategy, Chained):
         return all(map(acts_when_exceeded, strategy.strategies))
-    return type(strategy) in _PATIENT
+    return type(strategy) in _ACT_ONLY_WHEN_EXCEEDED
 
 
 async def _run(strategy: Strategy, messages: Messages, cut: Cut, room: Room) -> Cut:
@@ -120,7 +120,7 @@ async def _fits(messages: Messages, cut: Cut, room: Room) -> bool:
 
 
 def _distinct(messages: Messages) -> Messages:
-    """With an id of its own for each message: in a plain list one may stand twice."""
+    """Gives duplicates new ids: a plain list may contain a message twice."""
     seen: set[str] = set()
     found: list[Message] = []
     for message in messages:

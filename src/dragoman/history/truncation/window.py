@@ -1,4 +1,4 @@
-"""The window under a cut, taken apart for a strategy to cut it further."""
+"""The window after a cut, with the positions where a strategy may cut further."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from dragoman.model.messages import Message
 
 
 class Boundary(NamedTuple):
-    """A place where the history may be cut."""
+    """A position where the history may be cut."""
 
     place: int
     gone: int
-    """How many messages are newly left out then."""
+    """How many more messages a cut here leaves out."""
     weight: int
-    """The estimated tokens of the messages that are left."""
+    """The estimated tokens of the remaining messages."""
 
 
 class Window:
-    """What a cut leaves, and where it could be cut further.
+    """The messages that a cut keeps, and where they could be cut further.
 
-    Weights are estimated tokens; `cost` makes real ones of them.
+    Weights are estimated tokens; `cost` converts them to actual ones.
     """
 
     def __init__(self, messages: Sequence[Message], cut: Cut, room: Room, tally: Tally) -> None:
@@ -44,7 +44,7 @@ class Window:
 
     @classmethod
     async def opened(cls, messages: Messages, cut: Cut, room: Room) -> Self:
-        """The window, counted."""
+        """Creates the window, and counts its tokens."""
         return cls(messages, cut, room, await tallied(messages, cut, room))
 
     def cost(self, weight: int, notes: int = 0) -> int:
@@ -54,9 +54,9 @@ class Window:
     # --- where it may be cut
 
     def turns(self) -> list[Boundary]:
-        """Where turns begin whose messages might fit, and the last of them anyway.
+        """The starts of turns after which the rest might fit, and always that of the last turn.
 
-        First of all, if it is one of those, the place of the present cut.
+        The position of the current cut comes first, if it is one of them.
         """
         later = (group.start for group in self.groups if group.start > self.at)
         places = (self.at, *later) if self.messages else ()
@@ -64,14 +64,14 @@ class Window:
         return [self.boundary(place) for place in nearest]
 
     def rounds(self) -> list[Boundary]:
-        """Where rounds of tool calls begin in the last turn, the first of them apart."""
+        """The starts of rounds of tool calls in the last turn, except the first round."""
         if not self.groups or self.groups[-1].stays:
             return []
         places = rounds(self.messages, self.groups[-1])[1:]
         return [self.boundary(place) for place in places if place > self.at]
 
     def boundary(self, place: int) -> Boundary:
-        """A place, and what cutting there would do."""
+        """The effect of cutting at a position."""
         opening = self._opening(place)
         gone, lost = self._gone, self._lost
         return Boundary(
@@ -83,9 +83,9 @@ class Window:
     def first_fit(
         self, boundaries: Iterable[Boundary], ceiling: int, notes: Iterable[Message] | int = ()
     ) -> Boundary | None:
-        """The first place at which something is left out and the rest fits, with these notes.
+        """The first position at which something is left out and the rest fits, with these notes.
 
-        `notes` may be a weight. Without any, leaving out those of the present cut will do.
+        `notes` may be a weight. Without any, dropping the notes of the current cut is enough.
         """
         extra = notes if isinstance(notes, int) else weight_of(notes)
         for each in boundaries:
@@ -99,7 +99,7 @@ class Window:
     # --- cutting it
 
     def left_out(self, place: int) -> list[Message]:
-        """The messages that are left out by cutting there."""
+        """The messages that a cut at this position leaves out."""
         opening = self._opening(place)
         return [
             message
@@ -108,7 +108,7 @@ class Window:
         ]
 
     def cut_at(self, place: int, notes: Iterable[Message] = (), also: Collection[int] = ()) -> Cut:
-        """The cut at a place; `also`: places before it that stay besides those that must."""
+        """The cut at a position; `also`: indexes before it that stay in addition."""
         opening = self._opening(place)
         kept = tuple(
             message.id
@@ -124,10 +124,10 @@ class Window:
             ratio=self.ratio,
         )
 
-    # --- what it is made of
+    # --- internals
 
     def _opening(self, place: int) -> range:
-        """How the turn began that would be cut in its middle: that stays."""
+        """The beginning of a turn that is cut in the middle; it stays."""
         group = self._group_at(place)
         if place <= group.start:
             return range(0)
@@ -150,14 +150,14 @@ class Window:
 
     @cached_property
     def _gone(self) -> list[int]:
-        """For each place, how many messages before it need not stay."""
+        """For each index, how many messages before it need not stay."""
         return [0, *accumulate(not stays for stays in self._stays)]
 
     @cached_property
     def _horizon(self) -> int:
-        """A place before which it is of no use to cut: what comes after it is too much already.
+        """The index before which cutting is useless, because the rest is already too long.
 
-        Most of a long history lies before it, and need not be weighed.
+        Most of a long history is before it, and need not be measured.
         """
         place = self.groups[-1].start if self.groups else 0
         weight = sum(map(self._estimate, self.messages[place:]))
@@ -168,7 +168,7 @@ class Window:
 
     @cached_property
     def _weights(self) -> list[int]:
-        """What the messages weigh that stay, or lie after the horizon."""
+        """The weights of messages that stay or are after the horizon."""
         return [
             self._estimate(message) if stays or index >= self._horizon else 0
             for index, (message, stays) in enumerate(zip(self.messages, self._stays, strict=True))
@@ -180,7 +180,7 @@ class Window:
 
     @cached_property
     def _lost(self) -> list[int]:
-        """For each place, the weight of the messages before it that need not stay."""
+        """For each index, the weight of the messages before it that need not stay."""
         pairs = zip(self._weights, self._stays, strict=True)
         return [0, *accumulate(0 if stays else weight for weight, stays in pairs)]
 

@@ -1,1 +1,1 @@
-"""Histories, translation and checks for any assistant: an MCP server, on the official SDK."""
+"""The MCP server of Dragoman: histories, translation and checks for any assistant."""

@@ -1,4 +1,4 @@
-"""Serving over streamable HTTP: on this machine to everybody, elsewhere to who has the token."""
+"""Serves over streamable HTTP: without a token on this machine, with one elsewhere."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from dragoman.errors import ConfigError
 
 PATH = "/mcp"
 TOKEN = "DRAGOMAN_MCP_TOKEN"  # noqa: S105 - the name of the variable
-_SHORTEST_TOKEN = 16
-_SHUTDOWN = 2  # seconds for answers under way; streams of older clients never end
+_MIN_TOKEN = 16
+_SHUTDOWN = 2  # seconds for pending responses; streams of older clients never end
 
 
 class Place(NamedTuple):
-    """Where to listen."""
+    """The address to listen on."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> Place:
-        """`HOST:PORT`, or a port alone, on this machine."""
+        """Parse `HOST:PORT`, or a port alone, on this machine."""
         host: str | None
         try:
             parts = urlsplit(f"//127.0.0.1:{text}" if text.isdecimal() else f"//{text}")
             host, port = parts.hostname, parts.port
             is_more = bool(parts.path or parts.query or parts.fragment or parts.username)
-        except ValueError:  # no such port, half an address
+        except ValueError:  # invalid port, or an incomplete address
             host, port, is_more = None, None, True
         if not host or port is None or is_more:
-            msg = "--http takes HOST:PORT, as in 127.0.0.1:8000 or [::1]:8000"
+            msg = "--http takes HOST:PORT, such as 127.0.0.1:8000 or [::1]:8000"
             raise ConfigError(msg)
         return cls(host, port)
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine reaches it."""
+        """Whether only this machine can reach it."""
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
@@ -54,21 +54,21 @@ class Place(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The address that a client is given."""
+        """The URL for clients."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}{PATH}"
 
 
 def checked_token(place: Place, token: str | None) -> str | None:
-    """The token that clients must send; raises where there has to be one."""
+    """The token that clients must send; raises if one is required and missing."""
     if token is None and not place.is_loopback:
         msg = (
-            f"beyond this machine, clients have to send a bearer token: put one into ${TOKEN}, or"
+            f"on a network address, clients must send a bearer token: set one in ${TOKEN}, or"
             " listen on 127.0.0.1"
         )
         raise ConfigError(msg)
-    if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii()):
-        msg = f"${TOKEN} must have {_SHORTEST_TOKEN} ASCII characters at least"
+    if token is not None and (len(token) < _MIN_TOKEN or not token.isascii()):
+        msg = f"${TOKEN} must have at least {_MIN_TOKEN} ASCII characters"
         raise ConfigError(msg)
     return token
 
@@ -76,8 +76,8 @@ def checked_token(place: Place, token: str | None) -> str | None:
 def app_of(server: Server[Any], place: Place, token: str | None) -> ASGIApp:
     """The server as an ASGI application."""
     hosts = ["127.0.0.1", "localhost", "[::1]"]
-    # Pages in a browser can make other names mean this machine (DNS rebinding): on loopback only
-    # its own names are answered. Elsewhere the names are not known, and the token is what counts.
+    # Web pages can make other names resolve to this machine (DNS rebinding): on loopback, only its
+    # own names are accepted. Elsewhere the names are unknown, and the token protects us.
     security = TransportSecuritySettings(
         enable_dns_rebinding_protection=place.is_loopback,
         allowed_hosts=[name for host in hosts for name in (host, f"{host}:*")],
@@ -90,7 +90,7 @@ def app_of(server: Server[Any], place: Place, token: str | None) -> ASGIApp:
 
 
 class _Guard:
-    """Answers only those who send the token."""
+    """Rejects requests without the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
@@ -111,13 +111,13 @@ class _Guard:
 
 
 def listening_socket(place: Place) -> tuple[socket.socket, Place]:
-    """A socket there, and where it is: port 0 gets a free one."""
+    """A listening socket and its address: port 0 picks a free one."""
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((place.host, place.port))
-        listening.listen()  # whoever reads the address can connect, and waits until we serve
+        listening.listen()  # clients can connect from here on, and wait until we serve
     except BaseException:
         listening.close()
         raise
@@ -125,7 +125,7 @@ def listening_socket(place: Place) -> tuple[socket.socket, Place]:
 
 
 async def serve_http(app: ASGIApp, listening: socket.socket, server: Server[Any]) -> None:
-    """Serve until a signal comes, which is then raised again."""
+    """Serve until a signal arrives, which is then raised again."""
     config = uvicorn.Config(
         app, log_config=None, access_log=False, lifespan="on",
         timeout_graceful_shutdown=_SHUTDOWN, server_header=False,
@@ -134,19 +134,19 @@ async def serve_http(app: ASGIApp, listening: socket.socket, server: Server[Any]
 
 
 class _Uvicorn(uvicorn.Server):
-    """Ends without waiting for those who listen to streams of events."""
+    """Shuts down without waiting for event streams."""
 
     def __init__(self, config: uvicorn.Config, server: Server[Any]) -> None:
         super().__init__(config)
         self._server = server
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the streams, then answer what is under way; what hangs longer is cut off."""
+        """End the streams, then finish pending responses, up to the timeout."""
         entry = self._server.get_request_handler("subscriptions/listen")
         if entry is not None and isinstance(entry.handler, ListenHandler):
             entry.handler.close()
         log = logging.getLogger("uvicorn.error")
-        log.disabled = True  # it complains of those that it cuts off
+        log.disabled = True  # it would log the connections that it cuts off
         try:
             await super().shutdown(sockets)
         finally:

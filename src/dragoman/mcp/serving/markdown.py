@@ -1,4 +1,4 @@
-"""Messages as Markdown, for models and people to read.
+"""Renders messages as Markdown, for models and people.
 
 Texts are quoted line by line, so that nothing in one can pass for another message.
 """
@@ -17,7 +17,7 @@ from dragoman.model.tools import ToolCall, ToolResult
 
 _FENCE = re.compile(r"`{3,}")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029`]+")
-_LONGEST_NAME = 100
+_MAX_NAME = 100
 
 
 def markdown(number: int, message: Message, at: float) -> str:
@@ -33,7 +33,7 @@ def markdown(number: int, message: Message, at: float) -> str:
 
 
 def moment(at: float) -> str | None:
-    """A time as ISO 8601 has it, in UTC; None where a damaged one is of no day."""
+    """A time in ISO 8601, in UTC; None if it is invalid."""
     try:
         return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     except (OverflowError, OSError, ValueError):
@@ -41,9 +41,9 @@ def moment(at: float) -> str | None:
 
 
 def one_line(text: str) -> str:
-    """A name or an id in a heading: it may come from anywhere, and must not end the line."""
+    """A name or id for a heading: it may come from anywhere, and must not end the line."""
     line = _CONTROLS.sub(" ", text)
-    return line if len(line) <= _LONGEST_NAME else f"{line[: _LONGEST_NAME - 1]}…"
+    return line if len(line) <= _MAX_NAME else f"{line[: _MAX_NAME - 1]}…"
 
 
 def _pieces(part: Part) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _result(part: ToolResult) -> Iterator[str]:
 
 
 def _described(part: Part) -> str:
-    """What a part is, never its data: a picture's would fill a context window."""
+    """A description of a part, without its data: an image's would fill a context window."""
     if isinstance(part, Media):
         kind = type(part).__name__.lower()
         return one_line(", ".join(word for word in (kind, part.mime, part.name) if word))

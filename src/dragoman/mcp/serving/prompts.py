@@ -1,4 +1,4 @@
-"""Prompts: a conversation, and what to do with it."""
+"""MCP prompts: a conversation, with a task."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dragoman.mcp.serving.served_sessions import ServedSessions
 from dragoman.mcp.serving.shapes import whole_text
 from dragoman.mcp.serving.tools import name_of
 
-_ROOM = 200_000  # characters of a conversation: about 50,000 tokens
-_MOST = 100  # values in a completion, says the protocol
+_MAX_CHARS = 200_000  # maximum characters of a conversation: about 50,000 tokens
+_MAX_VALUES = 100  # maximum values in a completion, by the protocol
 _SESSION = types.PromptArgument(
     name="session", description="The conversation: its name or id.", required=True
 )
 _CONTINUE = "continue_conversation"
-_ASKS = {
+_TASKS = {
     _CONTINUE: (
         "Above is a conversation that I had with an assistant. Continue it from where it ends, as"
         " that assistant: keep to what was agreed and decided. If its last message is mine, answer"
@@ -33,13 +33,13 @@ PROMPTS = [
     types.Prompt(
         name=_CONTINUE,
         title="Continue a conversation",
-        description="Go on with a stored conversation, whichever model it was held with.",
+        description="Continue a stored conversation, whichever model it was held with.",
         arguments=[_SESSION],
     ),
     types.Prompt(
         name="summarize_conversation",
         title="Summarize a conversation",
-        description="What a stored conversation was about, what was decided, what is open.",
+        description="Summarize a stored conversation: its topic, decisions and open questions.",
         arguments=[_SESSION],
     ),
 ]
@@ -48,17 +48,17 @@ PROMPTS = [
 async def prompt_of(
     served: ServedSessions, name: str, given: Mapping[str, str]
 ) -> types.GetPromptResult:
-    """The messages of a prompt: the conversation as a resource, then what is asked."""
-    asks = _ASKS.get(name)
+    """The messages of a prompt: the conversation as a resource, then the task."""
+    asks = _TASKS.get(name)
     if asks is None:
-        msg = f"there is no such prompt; there are {', '.join(_ASKS)}"
+        msg = f"there is no such prompt; the prompts are {', '.join(_TASKS)}"
         raise InvalidInputError(msg)
     wanted = given.get("session")
     if not wanted:
-        msg = "the prompt needs a session: its name or id, as list_sessions tells them"
+        msg = "the prompt needs a session: its name or id, as returned by list_sessions"
         raise InvalidInputError(msg)
     session = await served.named(wanted)
-    text = await conversation(served, session, _ROOM)
+    text = await conversation(served, session, _MAX_CHARS)
     resource = types.TextResourceContents(
         uri=f"{PREFIX}{session.identity.digest}",
         mime_type="text/markdown",
@@ -77,9 +77,9 @@ async def completions(
     about: types.PromptReference | types.ResourceTemplateReference,
     argument: types.CompletionArgument,
 ) -> tuple[list[str], int]:
-    """What an argument may be: the first hundred values that begin so, and how many there are."""
+    """The first hundred matching values of an argument, and their total number."""
     if isinstance(about, types.PromptReference):
-        is_known = about.name in _ASKS and argument.name == "session"
+        is_known = about.name in _TASKS and argument.name == "session"
     else:
         templates = {template.uri_template for template in TEMPLATES}
         is_known = about.uri in templates and argument.name == "id"
@@ -89,4 +89,4 @@ async def completions(
     wants_names = isinstance(about, types.PromptReference)
     values = [name_of(each) if wants_names else each.digest for each in identities]
     found = [whole_text(value) for value in values if value.startswith(argument.value)]
-    return found[:_MOST], len(found)
+    return found[:_MAX_VALUES], len(found)

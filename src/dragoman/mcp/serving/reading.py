@@ -1,4 +1,4 @@
-"""Messages of a session, a page at a time: never more than fits, however large one of them is."""
+"""Reads the messages of a session in pages of limited size, however large a message is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.mcp.serving.served_sessions import ENCRYPTED
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 
-_AT_ONCE = 16  # rows that are read together: one may hold a film
+_ROWS_PER_READ = 16  # rows read together: one may contain a video
 
 
 class Numbered(NamedTuple):
@@ -24,11 +24,11 @@ class Numbered(NamedTuple):
     message: Message
     at: float
     size: int
-    """Bytes of it as JSON."""
+    """Its size as JSON, in bytes."""
 
 
 class Wanted(NamedTuple):
-    """Which messages of a session are to be read; by default its last ones."""
+    """Which messages of a session to read; by default the last ones."""
 
     limit: int
     max_chars: int
@@ -38,7 +38,7 @@ class Wanted(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Some messages, in their order, as text."""
+    """Some messages, in order, as text."""
 
     branch: int
     numbers: list[int]
@@ -49,24 +49,24 @@ class Page(NamedTuple):
 
 
 async def read_markdown(storage: Storage, session: Session, wanted: Wanted) -> Page:
-    """A page as Markdown; a message that alone is too long is cut, and says so."""
+    """A page as Markdown; a single message that is too long is truncated, with a note."""
     return await _Reading(storage, session, wanted).page(_Markdown(wanted.max_chars))
 
 
 async def read_json(storage: Storage, session: Session, wanted: Wanted) -> Page:
-    """A page as a document in canonical JSON, which is never cut."""
+    """A page as a canonical JSON document, which is never truncated."""
     return await _Reading(storage, session, wanted).page(_Json(wanted.max_chars))
 
 
 class _Markdown:
-    """Blocks of Markdown, up to a number of characters."""
+    """Markdown blocks, up to a number of characters."""
 
     def __init__(self, room: int) -> None:
         self._room = room
         self._blocks: dict[int, str] = {}
 
     def takes(self, each: Numbered) -> bool:
-        """Add a message, if there is room for it."""
+        """Add a message, if it fits."""
         block = markdown(each.number, each.message, each.at)
         if len(block) > self._room:
             if self._blocks:
@@ -89,13 +89,13 @@ class _Json:
         self._messages: dict[int, Message] = {}
 
     def takes(self, each: Numbered) -> bool:
-        """Add a message, if there is room for it."""
+        """Add a message, if it fits."""
         if each.size > self._room:
             if self._messages:
                 return False
             msg = (
                 f"message {each.number} has {each.size:,} bytes as JSON; raise max_chars, or read"
-                " it as Markdown, which leaves out the data of media"
+                " it as Markdown, which omits media data"
             )
             raise InvalidInputError(msg)
         self._messages[each.number] = each.message
@@ -119,9 +119,9 @@ class _Reading:
         self._keeper = Keeper(session.identity, storage, store_meta=True)
 
     async def page(self, form: _Markdown | _Json) -> Page:
-        """The messages that there is room for."""
+        """The messages that fit."""
         if self._wanted.after is not None and self._wanted.before is not None:
-            msg = "a page is after a message or before one: give after or before, not both"
+            msg = "pass either after or before, not both"
             raise InvalidInputError(msg)
         numbers: list[int] = []
         async for each in self._messages():
@@ -140,14 +140,14 @@ class _Reading:
         )  # fmt: skip
 
     def _around_nothing(self) -> tuple[int, int]:
-        """Between which numbers an empty page lies."""
+        """The message numbers around an empty page."""
         if self._wanted.after is not None:
             return self._wanted.after + 1, self._wanted.after
         before = self._wanted.before or self._session.last_seq + 1
         return before, before - 1
 
     async def _messages(self) -> AsyncIterator[Numbered]:
-        """Forwards from `after`, or else backwards."""
+        """Forwards from `after`, or otherwise backwards."""
         rows = self._backwards() if self._wanted.after is None else self._forwards()
         async for some in rows:
             try:
@@ -163,7 +163,7 @@ class _Reading:
         for branch, upto in self._path:
             while some := await self._rows(branch, after=after, upto=upto):
                 yield some
-                after = max(some[-1].seq, after + 1)  # damaged numbers must not be read for ever
+                after = max(some[-1].seq, after + 1)  # damaged numbers must not loop forever
 
     async def _backwards(self) -> AsyncIterator[list[Row]]:
         for branch, upto in reversed(self._path):
@@ -176,7 +176,7 @@ class _Reading:
         self, branch: int, *, after: int = 0, upto: int | None = None, newest: bool = False
     ) -> list[Row]:
         return await self._storage.rows(
-            self._session.identity, branch=branch, after=after, upto=upto, limit=_AT_ONCE,
+            self._session.identity, branch=branch, after=after, upto=upto, limit=_ROWS_PER_READ,
             newest=newest,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Sessions as resources: `dragoman://session/ID` is Markdown, `dragoman://session/ID/json` JSON."""
+"""Sessions as MCP resources: `dragoman://session/ID` (Markdown), `…/ID/json` (JSON)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from dragoman.mcp.serving.tools import name_of
 
 PREFIX = "dragoman://session/"
 _ADDRESS = re.compile(rf"{PREFIX}([0-9a-f]{{40}})(/json)?")
-_MOST = 1_000_000  # characters of a resource
-_NONE = f"there is no such resource; they are {PREFIX}ID and {PREFIX}ID/json"
+_MAX_CHARS = 1_000_000  # maximum characters of a resource
+_NOT_FOUND = f"there is no such resource; the URIs are {PREFIX}ID and {PREFIX}ID/json"
 _TOO_LARGE = (
     "the conversation is too large for a resource; read_session reads it page by page, and"
     " `dragoman history export` writes it to a file"
@@ -35,31 +35,31 @@ TEMPLATES = [
         uri_template=f"{PREFIX}{{id}}",
         name="session",
         title="Conversation",
-        description="A conversation as Markdown; the last part of it, where it is very long.",
+        description="A conversation as Markdown; only the last part if it is very long.",
         mime_type="text/markdown",
     ),
     ResourceTemplate(
         uri_template=f"{PREFIX}{{id}}/json",
         name="session-json",
         title="Conversation as JSON",
-        description="A conversation as a Dragoman document, which `dragoman convert` reads.",
+        description="A conversation as a Dragoman document, for `dragoman convert`.",
         mime_type="application/json",
     ),
 ]
 
 
 class Address(NamedTuple):
-    """Which session a URI is about, and in which form."""
+    """The session and format of a URI."""
 
     id: str
     is_json: bool
 
 
 def address_of(uri: str) -> Address:
-    """What a URI means; only the exact form is one of ours."""
+    """Parse a URI; only the exact form is valid."""
     found = _ADDRESS.fullmatch(uri)
     if found is None:
-        raise NotFound(_NONE)
+        raise NotFound(_NOT_FOUND)
     return Address(found[1], found[2] is not None)
 
 
@@ -76,27 +76,27 @@ def resource_of(listed: Listed) -> Resource:
 
 
 async def contents_of(served: ServedSessions, uri: str) -> TextResourceContents:
-    """What a resource holds."""
+    """The content of a resource."""
     address = address_of(uri)
     session = await served.of_id(address.id)
     if address.is_json:
         text, kind = await _json(served, session), "application/json"
     else:
-        text, kind = await conversation(served, session, _MOST), "text/markdown"
+        text, kind = await conversation(served, session, _MAX_CHARS), "text/markdown"
     return TextResourceContents(uri=uri, mime_type=kind, text=whole_text(text))
 
 
 async def conversation(served: ServedSessions, session: Session, room: int) -> str:
-    """A conversation as Markdown; where it does not fit, its end, which says so."""
+    """A conversation as Markdown; if it doesn't fit, only its end, with a note."""
     page = await read_markdown(served.storage, session, Wanted(limit=room, max_chars=room))
     notes = [f"*{note}*" for note in page.unreadable]
     if page.more_before:
-        notes.append("*Earlier messages are left out; read_session reads them.*")
+        notes.append("*Earlier messages are omitted; read_session reads them.*")
     return "\n\n".join((*notes, page.text))
 
 
 async def _json(served: ServedSessions, session: Session) -> str:
-    page = await read_json(served.storage, session, Wanted(limit=_MOST, max_chars=_MOST))
+    page = await read_json(served.storage, session, Wanted(limit=_MAX_CHARS, max_chars=_MAX_CHARS))
     if page.more_before:
         raise InvalidInputError(_TOO_LARGE)
     return page.text

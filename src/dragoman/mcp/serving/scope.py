@@ -1,4 +1,4 @@
-"""Which sessions are served. Everything that reads or writes one asks here first."""
+"""Which sessions are served. Every read and write is checked here first."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dragoman.history.identity import SessionIdentity
 from dragoman.history.session_summaries import sessions_with_digest
 from dragoman.history.storage.protocol import EVERYTHING, Filter, Session, Storage
 
-_CERTAIN = 12  # digits of an id that nobody means as the beginning of another
-_MOST_SLASHES = 16  # of a name, each of which may end an agent's
-_LOOK = "`dragoman history list` shows what there is"
+_ID_DIGITS = 12  # digits of an id that are never taken for the start of a name
+_MAX_SLASHES = 16  # slashes in a name that may separate agent and chat
+_HINT = "`dragoman history list` shows all sessions"
 
 
 class Pattern(NamedTuple):
@@ -24,12 +24,12 @@ class Pattern(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Pattern:
-        """`*` is any text, `?` any character; what stands before the first slash is the agent's."""
+        """Parse a pattern: `*` is any text, `?` any character; the agent is before a slash."""
         agent, slash, chat = text.partition("/")
         return cls(_compiled(agent), _compiled(chat)) if slash else cls(None, _compiled(text))
 
     def takes(self, identity: SessionIdentity) -> bool:
-        """Whether a session has such names: each pattern is for one name, and for all of it."""
+        """Whether a session matches: each pattern must match the whole name."""
         if identity.chat is None or self.chat.fullmatch(identity.chat) is None:
             return False
         if self.agent is None:
@@ -44,7 +44,7 @@ def _compiled(text: str) -> re.Pattern[str]:
 
 
 class Scope(NamedTuple):
-    """The sessions that are served: those of a filter and, if some are named, only those."""
+    """The served sessions: those of a filter and, if some are named, only those."""
 
     which: Filter = EVERYTHING
     identities: frozenset[SessionIdentity] = frozenset()
@@ -52,7 +52,7 @@ class Scope(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Whether a filter is not enough to say what is served."""
+        """Whether the filter alone doesn't define the scope."""
         return bool(self.identities or self.patterns)
 
     def takes(self, identity: SessionIdentity) -> bool:
@@ -67,9 +67,9 @@ class Scope(NamedTuple):
 async def scope_of(
     storage: Storage, names: Iterable[str] = (), which: Filter = EVERYTHING
 ) -> Scope:
-    """The scope that these names, patterns and fields mean; a name must be that of one session.
+    """The scope for these names, patterns and fields; each name must match exactly one session.
 
-    Names are looked up once: a session that takes the same name later is not served.
+    Names are resolved once: a session that gets the same name later is not served.
     """
     identities: set[SessionIdentity] = set()
     patterns: list[Pattern] = []
@@ -86,17 +86,17 @@ async def scope_of(
 
 def _which(found: list[SessionIdentity]) -> str:
     if found:
-        ids = ", ".join(identity.digest[:_CERTAIN] for identity in found[:10])
-        return f"{len(found)} sessions have the name of a --session; say which by its id: {ids}"
+        ids = ", ".join(identity.digest[:_ID_DIGITS] for identity in found[:10])
+        return f"{len(found)} sessions match a --session name; use an id instead: {ids}"
     return (
-        "a --session names no session; it takes a whole name (chat or agent/chat), an id or a"
-        f" pattern such as 'support/*'; {_LOOK}"
+        "a --session matches no session; use a complete name (chat or agent/chat), an id or a"
+        f" pattern such as 'support/*'; {_HINT}"
     )
 
 
 async def sessions_called(storage: Storage, name: str, scope: Scope) -> list[Session]:
-    """The served sessions of exactly that name, or whose id begins with these digits."""
-    if len(name) >= _CERTAIN:
+    """The served sessions with exactly this name, or whose id starts with these digits."""
+    if len(name) >= _ID_DIGITS:
         found = await sessions_with_digest(storage, name, limit=2)
         if served := [session for session in found if scope.takes(session.identity)]:
             return served
@@ -105,7 +105,7 @@ async def sessions_called(storage: Storage, name: str, scope: Scope) -> list[Ses
         try:
             fields: dict[str, Any] = {**scope.which.names(), **names}
             which = Filter(**fields)
-        except InvalidInputError:  # half a surrogate pair, or too long: no session is called so
+        except InvalidInputError:  # a lone surrogate, or too long: no session has this name
             return []
         found = await storage.sessions(which)
         served += [session for session in found if scope.takes(session.identity)]
@@ -113,8 +113,8 @@ async def sessions_called(storage: Storage, name: str, scope: Scope) -> list[Ses
 
 
 def _readings(name: str) -> Iterable[dict[str, str]]:
-    """What a name may mean: a chat, or an agent and its chat; either may hold slashes."""
+    """Possible readings of a name: a chat, or an agent and its chat; both may have slashes."""
     yield {"chat": name}
     slashes = [place for place, character in enumerate(name) if character == "/"]
-    for place in slashes[:_MOST_SLASHES]:
+    for place in slashes[:_MAX_SLASHES]:
         yield {"agent": name[:place], "chat": name[place + 1 :]}

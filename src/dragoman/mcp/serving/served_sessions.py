@@ -1,4 +1,4 @@
-"""The sessions of a store that are served, and nothing of the others."""
+"""Access to the served sessions of a store, and to no others."""
 
 from __future__ import annotations
 
@@ -18,33 +18,31 @@ from dragoman.history.transfer import every_session
 from dragoman.mcp.serving.scope import Scope, sessions_called
 from dragoman.model.jsontext import dumps, loads
 
-_NONE = "no session of this name or id is served here; list_sessions tells which are"
+_NOT_FOUND = "no session with this name or id is served here; see list_sessions"
 _DIGEST = 40
-_RARE = 200  # hits of a word that are looked at, whoever's they are
-_SAMPLE = 20  # sessions that are looked at, where nothing was found: is it because of keys?
-ENCRYPTED = (
-    "the conversation is encrypted: start `dragoman mcp` with its keys, each as --key-file ID=FILE"
-)
+_MAX_HITS = 200  # maximum hits in one search over all sessions
+_MAX_CHECKED = 20  # sessions to check for encryption if nothing was found
+ENCRYPTED = "the conversation is encrypted: start `dragoman mcp` with its keys, --key-file ID=FILE"
 
 
 class SessionPage(NamedTuple):
-    """Some sessions, the last written to first, and where to go on."""
+    """Some sessions, most recently written first, and the cursor of the next page."""
 
     sessions: list[Listed]
     next_cursor: str | None
 
 
 class ServedSessions:
-    """All that tools, resources and prompts know of a store."""
+    """The store as seen by tools, resources and prompts."""
 
     def __init__(self, storage: Storage, scope: Scope) -> None:
         self.storage = storage
         self.scope = scope
 
-    # --- which there are
+    # --- listing
 
     async def all(self) -> list[Session]:
-        """Every served session, the last written to first."""
+        """Every served session, most recently written first."""
         found = [
             session
             async for session in every_session(self.storage, self.scope.which)
@@ -53,7 +51,7 @@ class ServedSessions:
         return sorted(found, key=_order)
 
     async def page(self, limit: int, cursor: str | None) -> SessionPage:
-        """A page of them; the cursor is where the page before ended."""
+        """A page of sessions; the cursor is the end of the previous page."""
         start = None if cursor is None else _read_cursor(cursor)
         sessions = [s for s in await self.all() if start is None or _order(s) > start]
         shown = sessions[:limit]
@@ -61,46 +59,46 @@ class ServedSessions:
         return SessionPage(await looked_at(self.storage, shown), more)
 
     async def named(self, name: str) -> Session:
-        """The one session of that name or id."""
+        """The only session with this name or id."""
         found = await sessions_called(self.storage, name, self.scope)
         if len(found) > 1:
             ids = ", ".join(session.identity.digest for session in found[:10])
-            msg = f"{len(found)} sessions have this name; say which by its id: {ids}"
+            msg = f"{len(found)} sessions have this name; use an id instead: {ids}"
             raise InvalidInputError(msg)
         if not found:
-            raise NotFound(_NONE)
+            raise NotFound(_NOT_FOUND)
         return found[0]
 
     async def of_id(self, id: str) -> Session:
-        """The session of that id, which is its whole digest."""
+        """The session with this id, a complete digest."""
         found = await sessions_with_digest(self.storage, id, limit=1) if len(id) == _DIGEST else []
         if not found or not self.scope.takes(found[0].identity):
-            raise NotFound(_NONE)
+            raise NotFound(_NOT_FOUND)
         return found[0]
 
     def identity_of_new(self, name: str) -> SessionIdentity:
-        """The identity that a new session of this name gets; raises where it would not be served.
+        """The identity for a new session of this name; raises if it would not be served.
 
-        It has the names that all served sessions have; what stands before a slash is its agent.
+        It gets the names that all served sessions have; the part before a slash is its agent.
         """
         agent, slash, chat = name.partition("/")
         own = {"agent": agent, "chat": chat} if slash else {"chat": name}
         identity = SessionIdentity(**{**self.scope.which.names(), **own})
         if not self.scope.takes(identity):
-            msg = "a session of this name is outside of what this server may read and write"
+            msg = "a session with this name is outside the scope of this server"
             raise InvalidInputError(msg)
         return identity
 
     async def history(self, identity: SessionIdentity) -> ChatHistory:
         """The history of a served session."""
         if not self.scope.takes(identity):
-            raise NotFound(_NONE)
+            raise NotFound(_NOT_FOUND)
         return await ChatHistory.open(identity, self.storage)
 
-    # --- what is in them
+    # --- messages
 
     async def search(self, text: str, limit: int, session: Session | None) -> list[Hit]:
-        """The messages that hold all the words, the latest first."""
+        """The messages that contain all the words, most recent first."""
         if session is not None:
             hits = await self._found(text, _only(session.identity), limit)
         elif self.scope.is_named:
@@ -117,10 +115,10 @@ class ServedSessions:
         return await self.storage.search(text, which, limit=limit)
 
     async def _found_in_scope(self, text: str, limit: int) -> list[Hit]:
-        """Rare words are found in one search; of common ones, others' messages could be all."""
+        """One search finds rare words; hits of common words could all be in other sessions."""
         if not isinstance(self.storage, SealedStorage):
-            hits = await self.storage.search(text, self.scope.which, limit=_RARE)
-            if len(hits) < _RARE:  # there are no more
+            hits = await self.storage.search(text, self.scope.which, limit=_MAX_HITS)
+            if len(hits) < _MAX_HITS:  # there are no more
                 return [hit for hit in hits if self.scope.takes(hit.identity)][:limit]
         return await self._found_in_each(text, limit)
 
@@ -128,22 +126,22 @@ class ServedSessions:
         hits: list[Hit] = []
         for session in await self.all():
             if len(hits) == limit and hits[-1].row.at > session.updated_at:
-                break  # the others were written to before
+                break  # the others were written to earlier
             hits += await self._found(text, _only(session.identity), limit)
             hits.sort(key=lambda hit: (hit.row.at, hit.row.seq), reverse=True)
             del hits[limit:]
         return hits
 
     async def _expect_searchable(self, session: Session | None) -> None:
-        """Raise where nothing was found because nothing can be read."""
+        """Raise if nothing was found because nothing can be read."""
         if isinstance(self.storage, SealedStorage):
             return
         searched: Sequence[Session] = [] if session is None else [session]
         if session is None and self.scope.is_named:
             searched = await self.all()
         elif session is None:
-            searched = await self.storage.sessions(self.scope.which, limit=_SAMPLE)
-        for each in searched[:_SAMPLE]:
+            searched = await self.storage.sessions(self.scope.which, limit=_MAX_CHECKED)
+        for each in searched[:_MAX_CHECKED]:
             if await encrypted_sessions(self.storage, _only(each.identity)):
                 msg = f"some sessions can't be searched: {ENCRYPTED}"
                 raise ConfigError(msg)
@@ -153,11 +151,11 @@ def _only(identity: SessionIdentity) -> Filter:
     return Filter(**{field: getattr(identity, field) for field in FIELDS})
 
 
-# --- the order of sessions, and cursors in it
+# --- order of sessions, and cursors
 
 
 def _order(session: Session) -> tuple[float, str]:
-    at = session.updated_at  # a damaged store may hold any number
+    at = session.updated_at  # a damaged store may contain any number
     return (-at if isfinite(at) else 0.0, session.identity.digest)
 
 
@@ -172,5 +170,5 @@ def _read_cursor(text: str) -> tuple[float, str]:
         at = digest = None
     if isinstance(at, (int, float)) and isinstance(digest, str):
         return float(at), digest
-    msg = "this cursor is none that the server gave; leave it out to begin with the first page"
+    msg = "invalid cursor; omit it to start with the first page"
     raise InvalidInputError(msg)

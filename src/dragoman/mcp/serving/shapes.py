@@ -1,4 +1,4 @@
-"""What the tools take and give: their JSON schemas are made from these."""
+"""Arguments and results of the tools; their JSON schemas are made from these."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from msgspec import Meta, Struct
 from dragoman.errors import InvalidInputError
 
 S = TypeVar("S", bound=Struct)
-_LARGEST = 2**53 - 1  # what every JSON reader takes for a whole number
-_TEXT = {"type": "string"}  # some models' APIs want it beside an enum
-# The texts of msgspec that name types and arguments of ours, and nothing that the caller sent.
+_MAX_INTEGER = 2**53 - 1  # the largest integer that every JSON parser reads exactly
+_TEXT = {"type": "string"}  # some model APIs require it beside an enum
+# Messages of msgspec that only name our types and arguments, and nothing that the caller sent.
 _SAFE = re.compile(
     r"(Expected `[\w |]+`(?:, got `\w+`| [<>]= \d+| of length [<>]= \d+)"
     r"|Object missing required field `\w+`)(?: - at `\$\.(?P<place>\w+)`)?"
 )
 _PLACE = re.compile(r" - at `\$\.(\w+)")
 
-Number = Annotated[int, Meta(ge=0, le=_LARGEST)]
+Number = Annotated[int, Meta(ge=0, le=_MAX_INTEGER)]
 
 
 class Arguments(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a tool takes."""
+    """Arguments of a tool."""
 
 
 class Result(Struct, frozen=True, kw_only=True):
-    """What a tool gives."""
+    """The result of a tool."""
 
 
 SessionName = Annotated[
@@ -38,7 +38,7 @@ SessionName = Annotated[
     Meta(
         min_length=1,
         max_length=1000,
-        description="The session: its id or its name, as list_sessions tells them.",
+        description="The session: its id or its name, as returned by list_sessions.",
     ),
 ]
 
@@ -47,23 +47,21 @@ SessionName = Annotated[
 
 
 class ListSessions(Arguments, frozen=True):
-    """Which page of the sessions."""
+    """Which page of sessions."""
 
-    limit: Annotated[int, Meta(ge=1, le=100, description="At most this many sessions.")] = 20
-    cursor: Annotated[
-        str | None, Meta(description="Where the page before ended: its next_cursor.")
-    ] = None
+    limit: Annotated[int, Meta(ge=1, le=100, description="Maximum number of sessions.")] = 20
+    cursor: Annotated[str | None, Meta(description="The next_cursor of the previous page.")] = None
 
 
 class SessionInfo(Result, frozen=True):
-    """A session, and what tells which one it is."""
+    """A session, with what identifies it."""
 
     id: str
-    name: Annotated[str, Meta(description="What other tools take for it, beside the id.")]
+    name: Annotated[str, Meta(description="Its name, which other tools accept like the id.")]
     identity: Annotated[
-        dict[str, str], Meta(description="The names it is kept under: agent, chat, user, …")
+        dict[str, str], Meta(description="The names it is stored under: agent, chat, user, …")
     ]
-    first_line: Annotated[str | None, Meta(description="What the user said first.")]
+    first_line: Annotated[str | None, Meta(description="First line of the first user message.")]
     model: Annotated[str | None, Meta(description="The model that answered last.")]
     messages: int
     branches: int
@@ -73,32 +71,32 @@ class SessionInfo(Result, frozen=True):
 
 
 class SessionList(Result, frozen=True):
-    """A page of the sessions."""
+    """A page of sessions."""
 
     sessions: list[SessionInfo]
     next_cursor: Annotated[str | None, Meta(description="Null on the last page.")]
 
 
 class Search(Arguments, frozen=True):
-    """What to look for."""
+    """What to search for."""
 
     query: Annotated[
         str,
         Meta(min_length=1, max_length=1000,
-             description="Words; a message is found if it holds all of them."),
+             description="Words; finds messages that contain all of them."),
     ]  # fmt: skip
     session: Annotated[
         SessionName | None, Meta(description="Only in this session: its id or name.")
     ] = None
-    limit: Annotated[int, Meta(ge=1, le=100, description="At most this many messages.")] = 20
+    limit: Annotated[int, Meta(ge=1, le=100, description="Maximum number of messages.")] = 20
 
 
 class Found(Result, frozen=True):
-    """A message that holds the words."""
+    """A message that contains the words."""
 
     session: str
     session_name: str
-    number: Annotated[int, Meta(description="Its number: read_session reads around it.")]
+    number: Annotated[int, Meta(description="Its number, for read_session.")]
     message_id: str
     role: str
     at: str | None
@@ -106,19 +104,19 @@ class Found(Result, frozen=True):
 
 
 class FoundMessages(Result, frozen=True):
-    """All that was found."""
+    """All messages found."""
 
-    messages: Annotated[list[Found], Meta(description="The latest first.")]
+    messages: Annotated[list[Found], Meta(description="Most recent first.")]
 
 
 class ReadSession(Arguments, frozen=True):
     """Which messages of a session."""
 
     session: SessionName
-    limit: Annotated[int, Meta(ge=1, le=200, description="At most this many messages.")] = 20
+    limit: Annotated[int, Meta(ge=1, le=200, description="Maximum number of messages.")] = 20
     after: Annotated[
         Number | None,
-        Meta(description="Read on from this message number; 0 reads from the beginning."),
+        Meta(description="Read from after this message number; 0 starts at the beginning."),
     ] = None
     before: Annotated[
         Number | None, Meta(description="Read the messages before this message number.")
@@ -132,7 +130,7 @@ class ReadSession(Arguments, frozen=True):
              extra_json_schema=_TEXT),
     ] = "markdown"  # fmt: skip
     max_chars: Annotated[
-        int, Meta(ge=1000, le=1_000_000, description="At most about this many characters.")
+        int, Meta(ge=1000, le=1_000_000, description="Approximate maximum number of characters.")
     ] = 40_000
 
 
@@ -143,10 +141,10 @@ class SessionText(Result, frozen=True):
     branch: int
     first: Annotated[int | None, Meta(description="The number of the first message here.")]
     last: Annotated[int | None, Meta(description="The number of the last message here.")]
-    more_before: Annotated[bool, Meta(description="Earlier messages: before=first reads them.")]
-    more_after: Annotated[bool, Meta(description="Later messages: after=last reads them.")]
+    more_before: Annotated[bool, Meta(description="Earlier messages exist; use before=first.")]
+    more_after: Annotated[bool, Meta(description="Later messages exist; use after=last.")]
     version: Annotated[int, Meta(description="The session's version, for expected_version.")]
-    text: Annotated[str, Meta(description="The messages, in the format that was asked for.")]
+    text: Annotated[str, Meta(description="The messages, in the requested format.")]
     unreadable: Annotated[list[str], Meta(description="What can't be read, and why.")] = []
 
 
@@ -159,14 +157,14 @@ class AppendMessage(Arguments, frozen=True):
     session: SessionName
     text: Annotated[str, Meta(min_length=1, max_length=1_000_000)]
     role: Annotated[
-        Literal["user", "assistant"], Meta(description="Who says it.", extra_json_schema=_TEXT)
+        Literal["user", "assistant"], Meta(description="Its author.", extra_json_schema=_TEXT)
     ] = "user"
     create: Annotated[
-        bool, Meta(description="Begin a new session of this name, where there is none.")
+        bool, Meta(description="Create a session with this name if there is none.")
     ] = False
     expected_version: Annotated[
         Number | None,
-        Meta(description="Fail if the session has another version: somebody else wrote to it."),
+        Meta(description="Fail if the session has another version, because somebody wrote to it."),
     ] = None
 
 
@@ -180,16 +178,16 @@ class Appended(Result, frozen=True):
 
 
 class ForkSession(Arguments, frozen=True):
-    """Which message to go on from."""
+    """Which message to branch from."""
 
     session: SessionName
     message_id: Annotated[
-        str, Meta(min_length=1, max_length=1000, description="The message to go on from.")
+        str, Meta(min_length=1, max_length=1000, description="The message to continue from.")
     ]
 
 
 class Forked(Result, frozen=True):
-    """The branch that was made."""
+    """The new branch."""
 
     session: str
     branch: int
@@ -201,7 +199,7 @@ class Forked(Result, frozen=True):
 Body = Annotated[
     dict[str, Any] | list[Any] | str,
     Meta(
-        description="A request, a response or an array of messages: as JSON, or as its text.",
+        description="A request, a response or an array of messages, as JSON or as JSON text.",
     ),
 ]
 TargetName = Annotated[
@@ -209,13 +207,13 @@ TargetName = Annotated[
     Meta(
         min_length=1,
         max_length=200,
-        description="A dialect, a provider or provider:model; list_dialects tells them.",
+        description="A dialect, a provider or provider:model; see list_dialects.",
     ),
 ]
 
 
 class Translate(Arguments, frozen=True):
-    """What to translate, and for whom."""
+    """What to translate, and the target."""
 
     body: Body
     target: TargetName
@@ -227,7 +225,7 @@ class Translate(Arguments, frozen=True):
 
 
 class LossInfo(Result, frozen=True):
-    """Something that could not be said."""
+    """Something that the target doesn't support."""
 
     path: str
     reason: str
@@ -243,11 +241,11 @@ class RepairInfo(Result, frozen=True):
 
 
 class Translated(Result, frozen=True):
-    """The translation, and what became of the original."""
+    """The translation, with losses and repairs."""
 
-    source: Annotated[str, Meta(description="The dialect that the body was in.")]
+    source: Annotated[str, Meta(description="The dialect of the body.")]
     body: dict[str, Any]
-    losses: Annotated[list[LossInfo], Meta(description="What the target can't be told.")]
+    losses: Annotated[list[LossInfo], Meta(description="What the target doesn't support.")]
     repairs: Annotated[
         list[RepairInfo], Meta(description="What was changed so that the target accepts it.")
     ]
@@ -255,14 +253,14 @@ class Translated(Result, frozen=True):
 
 
 class Check(Arguments, frozen=True):
-    """What to check, and for whom."""
+    """What to check, and the target."""
 
     body: Body
     target: TargetName
 
 
 class ViolationInfo(Result, frozen=True):
-    """A rule that is broken."""
+    """A violated rule."""
 
     rule: str
     severity: Annotated[Literal["error", "warning"], Meta(extra_json_schema=_TEXT)]
@@ -271,14 +269,14 @@ class ViolationInfo(Result, frozen=True):
 
 
 class Checked(Result, frozen=True):
-    """All rules that are broken."""
+    """All violated rules."""
 
-    accepted: Annotated[bool, Meta(description="Whether no rule is broken: no error was found.")]
+    accepted: Annotated[bool, Meta(description="Whether no errors were found.")]
     violations: list[ViolationInfo]
 
 
 class ListDialects(Arguments, frozen=True):
-    """Nothing to say."""
+    """No arguments."""
 
 
 class DialectInfo(Result, frozen=True):
@@ -299,16 +297,16 @@ class Dialects(Result, frozen=True):
 
 
 def arguments_of(given: Mapping[str, Any] | None, kind: type[S]) -> S:
-    """Arguments as a tool takes them; raises without quoting them.
+    """Parse the arguments of a tool; raises without quoting them.
 
-    Numbers may come as texts or with a fraction of zero: some models' APIs send them so.
+    Numbers may arrive as strings or with a zero fraction, because some model APIs send them so.
     """
     try:
         return msgspec.convert(given or {}, kind, strict=False)
     except msgspec.ValidationError as error:
         problem = _explained(str(error), kind)
     except RecursionError:
-        problem = "the arguments nest too deeply"
+        problem = "the arguments are nested too deeply"
     raise InvalidInputError(problem)
 
 
@@ -324,19 +322,19 @@ def _explained(text: str, kind: type[Struct]) -> str:
 
 
 def schema_of(kind: type[Struct]) -> dict[str, Any]:
-    """The JSON schema of a shape, with an object at its root, as the protocol wants it."""
+    """The JSON schema of a type, with an object at its root, as the protocol requires."""
     (_,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     root = dict(parts.pop(kind.__name__))
     for part in (root, *parts.values()):
         part.pop("title", None)
-        part.pop("description", None)  # of the class, for those who read this file
+        part.pop("description", None)  # the class docstring, which is for maintainers
     return {**root, "$defs": parts} if parts else root
 
 
 def carried(result: Struct) -> dict[str, Any]:
-    """A result in JSON values that the protocol can carry.
+    """A result as JSON values that the protocol can carry.
 
-    Half a surrogate pair, which JSON can only escape and the SDK can't write, becomes U+FFFD.
+    Lone surrogates, which JSON can only escape and the SDK can't write, become U+FFFD.
     """
     plain: Any = msgspec.to_builtins(result)
     carried: dict[str, Any] = plain if is_carried(plain) else _mended(plain)
@@ -344,7 +342,7 @@ def carried(result: Struct) -> dict[str, Any]:
 
 
 def is_carried(value: Any) -> bool:
-    """Whether these JSON values hold whole characters only."""
+    """Whether these JSON values contain no lone surrogates."""
     try:
         msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -353,7 +351,7 @@ def is_carried(value: Any) -> bool:
 
 
 def whole_text(text: str) -> str:
-    """A text without halves of characters."""
+    """The text without lone surrogates."""
     return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
@@ -366,9 +364,9 @@ def _mended(value: Any) -> Any:
 
 
 def document_of(body: Any) -> bytes:
-    """The body of a call as JSON text; raises for numbers that JSON does not have.
+    """The body of a call as JSON text; raises for numbers that JSON doesn't have.
 
-    The SDK reads `NaN`, which our own writer would turn into `null` without a word.
+    The SDK accepts `NaN`, which our own encoder would silently turn into `null`.
     """
     if isinstance(body, str):
         return body.encode("utf-8", "surrogatepass")
@@ -376,5 +374,5 @@ def document_of(body: Any) -> bytes:
         return json.dumps(body, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
         is_deep = isinstance(error, RecursionError)
-    msg = "the body nests too deeply" if is_deep else "the body holds a number that is out of range"
+    msg = "the body is nested too deeply" if is_deep else "the body has a number out of range"
     raise InvalidInputError(msg)

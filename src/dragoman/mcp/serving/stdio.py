@@ -1,4 +1,4 @@
-"""Serving one client over standard input and output, until it closes them or we are told to end."""
+"""Serves one client over standard input and output, until it closes them or a signal arrives."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 async def serve_stdio(server: Server[Any]) -> int | None:
-    """Serve until standard input ends (None), or until a signal comes: its number.
+    """Serve until standard input ends (returns None), or a signal arrives (returns its number).
 
-    After a signal a thread of the SDK may still wait for a line of input, and nothing can end it
-    but one: the caller has to leave with `os._exit`.
+    After a signal, a thread of the SDK may still wait for a line of input, and can't be stopped:
+    the caller has to exit with `os._exit`.
     """
     serving = asyncio.create_task(_serve(server))
     with _signalled() as told:
@@ -27,19 +27,19 @@ async def serve_stdio(server: Server[Any]) -> int | None:
         await asyncio.wait((serving, waiting), return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     if serving.done():
-        serving.result()  # raises what it raised
+        serving.result()  # raises its exception
         return None
     return told.number
 
 
 async def _serve(server: Server[Any]) -> None:
-    # While it serves, file descriptor 1 is standard error: nothing but the protocol gets out.
+    # While serving, file descriptor 1 is standard error, so that only the protocol is written.
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 class _Told:
-    """Which signal came, if one did."""
+    """The signal that arrived, if any."""
 
     def __init__(self) -> None:
         self.number: int | None = None

@@ -1,7 +1,7 @@
-"""Telling clients that a conversation has grown, whoever wrote to it.
+"""Notifies clients of changed conversations, whoever wrote to them.
 
-Other processes write to the same store, and few stores tell of that: sessions that somebody
-follows are looked at every few seconds, and only those.
+Other processes write to the same store, and few stores notify of that, so subscribed sessions are
+polled every few seconds.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from dragoman.mcp.serving.resources import address_of
 from dragoman.mcp.serving.served_sessions import ServedSessions
 
 INTERVAL = 2.0  # seconds
-_LIST = ""  # in the place of a URI: the list of all sessions
-_MOST_URIS = 100
+_LIST = ""  # instead of a URI: the list of all sessions
+_MAX_URIS = 100
 
 
 class Watcher:
-    """Compares followed sessions with what they were, and publishes what has changed."""
+    """Compares subscribed sessions with their earlier state, and publishes changes."""
 
     def __init__(self, served: ServedSessions, bus: InMemorySubscriptionBus) -> None:
         self._served = served
@@ -42,8 +42,8 @@ class Watcher:
 
     @asynccontextmanager
     async def following(self, uris: list[str], *, lists: bool) -> AsyncGenerator[None]:
-        """Look after these while somebody listens; what is written from now on is told."""
-        wanted = [*uris[:_MOST_URIS], *([_LIST] if lists else [])]
+        """Watch these while somebody listens; changes from now on are reported."""
+        wanted = [*uris[:_MAX_URIS], *([_LIST] if lists else [])]
         for uri in wanted:
             if uri not in self._seen:
                 await self._look(uri)
@@ -60,7 +60,7 @@ class Watcher:
                     self._seen.pop(uri, None)
 
     def close(self) -> None:
-        """Stop looking."""
+        """Stop watching."""
         if self._task is not None:
             self._task.cancel()
 
@@ -73,14 +73,14 @@ class Watcher:
     async def _look(self, uri: str) -> None:
         try:
             now = await self._state(uri)
-        except DragomanError:  # not served, or out of reach for now: nothing to tell
+        except DragomanError:  # not served, or unreachable for now: nothing to report
             return
         if uri in self._seen and self._seen[uri] != now:
             await self._bus.publish(ResourceUpdated(uri) if uri else ResourcesListChanged())
         self._seen[uri] = now
 
     async def _state(self, uri: str) -> object:
-        """What changes whenever a session, or the list of them, does."""
+        """A value that changes whenever a session, or the list of sessions, changes."""
         if uri == _LIST:
             return frozenset(each.identity.digest for each in await self._served.all())
         session = await self._served.of_id(address_of(uri).id)
@@ -88,7 +88,7 @@ class Watcher:
 
 
 class Listening(ListenHandler):
-    """The SDK's streams of events, with a watcher for what their readers follow."""
+    """The SDK's event streams, with a watcher for what their readers subscribe to."""
 
     def __init__(self, watcher: Watcher, bus: InMemorySubscriptionBus) -> None:
         super().__init__(bus)

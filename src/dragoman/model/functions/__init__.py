@@ -1,1 +1,1 @@
-"""Python types and functions as tools: their JSON Schema, and JSON arguments as their values."""
+"""Turns Python types and functions into tools: JSON Schema, and conversion of JSON arguments."""

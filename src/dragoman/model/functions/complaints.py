@@ -1,7 +1,7 @@
-"""What a class of the user's says against a value, without the value.
+"""Reports errors raised by users' classes, without quoting the value.
 
-Validators are written by the developer, and their words are what a model needs to hear. But they
-may quote what they complain about; whatever of the value is in them is blotted out.
+A model needs the text of a validator's error to correct itself. But the text may quote the value,
+so every part of the value that occurs in it is masked.
 """
 
 from __future__ import annotations
@@ -10,42 +10,42 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-_BLOT = "…"
+_MASK = "…"
 _MAX_LEAVES = 10_000
 _MAX_LENGTH = 500
 _MAX_QUOTING = 20_000
 _SHOWN = 5
 _SHORT = 4
-"""Characters: what is shorter is blotted out only where it stands alone."""
+"""Characters: shorter strings are masked only where they are whole words."""
 
 
 def complaint(error: Exception, given: Any, names: Collection[str] = ()) -> str:
-    """In words: why a class refused the value; only the error's class where that is all it says.
+    """Why a class rejected the value; only the exception's class name if there is no message.
 
     >>> complaint(ValueError("Atlantis is no city"), {"city": "Atlantis"}, ["city"])
     '… is no city'
 
-    `names` are the keys that the developer has given; any other is part of the value.
+    `names` are keys declared by the developer, which may be shown; all others are masked.
     """
     details = _details(error, names)
     if not details and type(error) in {ValueError, AssertionError} and str(error):
         details = [str(error)]
     if not details:
         return type(error).__name__
-    texts = [_blotted(text, given, names) for text in details[:_SHOWN]]
+    texts = [_masked(text, given, names) for text in details[:_SHOWN]]
     rest = [f"and {len(details) - _SHOWN} more"] if len(details) > _SHOWN else []
     return "; ".join([*dict.fromkeys(texts), *rest])
 
 
 def _details(error: Any, names: Collection[str]) -> list[str]:
-    """What pydantic's ValidationError says, known by its method: a place and a text each."""
+    """The path and message of each error in a pydantic ValidationError (known by its method)."""
     listing = getattr(error, "errors", None)
     if not callable(listing):
         return []
     try:
         found: Any = listing(include_url=False, include_context=False, include_input=False)
         return [_detail(each, names) for each in found]
-    except Exception:  # noqa: BLE001 - another class's method of that name
+    except Exception:  # noqa: BLE001 - an unrelated method of the same name
         return []
 
 
@@ -62,8 +62,8 @@ def _step(step: Any, names: Collection[str]) -> str:
     return f".{step}" if step in names else ".*"
 
 
-def _blotted(text: str, given: Any, names: Collection[str]) -> str:
-    """The text without any text, number or foreign key of the value."""
+def _masked(text: str, given: Any, names: Collection[str]) -> str:
+    """The text with every string, number and undeclared key of the value masked."""
     leaves: set[str] = set()
     for seen, leaf in enumerate(_leaves(given, names)):
         if len(leaf) <= len(text):
@@ -74,7 +74,7 @@ def _blotted(text: str, given: Any, names: Collection[str]) -> str:
         return "not accepted"
     if leaves:
         longest_first = sorted(leaves, key=lambda leaf: (-len(leaf), leaf))
-        text = re.sub("|".join(map(_pattern, longest_first)), _BLOT, text, flags=re.IGNORECASE)
+        text = re.sub("|".join(map(_pattern, longest_first)), _MASK, text, flags=re.IGNORECASE)
     return text[:_MAX_LENGTH]
 
 
@@ -84,7 +84,7 @@ def _pattern(leaf: str) -> str:
 
 
 def _leaves(value: Any, names: Collection[str]) -> Iterator[str]:
-    """The texts and numbers in a value, as `str` and as `repr` would write them."""
+    """The strings and numbers in a value, as `str` and `repr` would write them."""
     if value is None or isinstance(value, bool):
         return
     if isinstance(value, Mapping):
@@ -102,8 +102,8 @@ def _leaves(value: Any, names: Collection[str]) -> Iterator[str]:
 def _spellings(value: Any) -> Iterator[str]:
     try:
         texts = {str(value), str(value).strip(), repr(value), repr(value)[1:-1]}
-    except Exception:  # noqa: BLE001 - a class of the user's may be in any state
+    except Exception:  # noqa: BLE001 - a user's class may raise anything
         return
     if not isinstance(value, str):
-        texts.discard(repr(value)[1:-1])  # that is for the quotes around a text
+        texts.discard(repr(value)[1:-1])  # stripping quotes makes sense for strings only
     yield from (text for text in texts if text.strip())

@@ -1,7 +1,7 @@
-"""What the notes of an `Annotated` type say, as JSON Schema keywords.
+"""Translates the metadata of `Annotated` types to JSON Schema keywords.
 
-The notes are told by what they carry, not by their class: a plain string, `msgspec.Meta`, the
-objects of `annotated_types`, pydantic's `Field(…)` and whatever else has the same attributes.
+Metadata is recognised by its attributes, not by its class: plain strings, `msgspec.Meta`, the
+classes of `annotated_types`, pydantic's `Field(…)`, and anything else with the same attributes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _IN_WORDS = {"gt": "above", "ge": "at or above", "lt": "below", "le": "at or bel
 
 
 def keywords(notes: Iterable[object], types: Collection[str]) -> dict[str, Any]:
-    """The keywords that the notes stand for, on a value of these JSON types.
+    """The keywords for this metadata, on a value of these JSON types.
 
     >>> import msgspec
     >>> keywords(["How many.", msgspec.Meta(ge=1)], {"integer"})
@@ -46,10 +46,10 @@ def keywords(notes: Iterable[object], types: Collection[str]) -> dict[str, Any]:
     return found
 
 
-def broken_bound(notes: Iterable[object], value: object) -> str | None:
-    """In words, the first bound that a value breaks which JSON has no number for: a date, say."""
+def violated_bound(notes: Iterable[object], value: object) -> str | None:
+    """The first violated bound that JSON Schema can't express (as of a date), in words."""
     if isinstance(value, (int, float)):
-        return None  # the schema has said it
+        return None  # covered by the schema
     for note in _flat(notes):
         for name, holds in _COMPARISONS.items():
             bound = getattr(note, name, None)
@@ -62,13 +62,13 @@ def _holds(comparison: Callable[[Any, Any], bool], value: object, bound: object)
     try:
         return bool(comparison(value, bound))
     except TypeError:
-        return True  # of another kind, so not about this value
+        return True  # not comparable, so the bound does not apply
 
 
 def _flat(notes: Iterable[object]) -> Iterator[object]:
     for note in notes:
         yield note
-        inner = getattr(note, "metadata", None)  # pydantic's Field keeps its constraints there
+        inner = getattr(note, "metadata", None)  # pydantic's Field has its constraints there
         if isinstance(inner, (list, tuple)):
             yield from _flat(inner)
 
@@ -76,7 +76,7 @@ def _flat(notes: Iterable[object]) -> Iterator[object]:
 def _description(note: object) -> dict[str, Any]:
     if isinstance(note, str):
         return {"description": note}
-    for name in ("description", "documentation"):  # `typing_extensions.Doc` has the latter
+    for name in ("description", "documentation"):  # the latter is `typing_extensions.Doc`
         text = getattr(note, name, None)
         if isinstance(text, str) and text:
             return {"description": text}
@@ -122,4 +122,4 @@ def _examples(note: object) -> dict[str, Any]:
     try:
         return dict(thaw(freeze(found)))
     except InvalidInputError:
-        return {}  # not JSON, and nothing depends on them
+        return {}  # not JSON, and not essential

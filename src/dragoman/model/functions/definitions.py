@@ -1,7 +1,7 @@
-"""The named parts of a generated JSON Schema, and the walks over one.
+"""The `$defs` of a generated JSON Schema, and traversal of schemas.
 
-A type that is used once is written where it is used; one that is used more often, or that holds
-itself, goes to `$defs`. That is the shortest form that people and models read with ease.
+A type that is used once is inlined. A type that is used more than once, or that contains itself,
+goes into `$defs`. That is the shortest form that is still easy to read for people and models.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _POINTER = "#/$defs/"
 
 
 def mapped(schema: Mapping[str, Any], change: Callable[[Any], Any]) -> Schema:
-    """A copy of a schema with each schema directly within it changed."""
+    """A copy of a schema, with a function applied to each direct subschema."""
     changed = dict(schema)
     for key in _MAPS:
         if isinstance(inner := schema.get(key), Mapping):
@@ -41,10 +41,10 @@ def _changed(schema: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def closed(schema: Mapping[str, Any]) -> Schema:
-    """A copy in which objects with listed properties allow no others, unless they say so.
+    """A copy in which objects with properties forbid additional ones, unless they declare them.
 
-    Objects that are put together with `allOf` or `$ref` stay open: each part would forbid what
-    the others ask for.
+    Objects combined with `allOf` or `$ref` stay open, because each part would forbid the
+    properties of the others.
     """
     result = mapped(schema, closed)
     is_whole = not any(key in schema for key in ("allOf", "anyOf", "oneOf", "$ref", "if"))
@@ -54,23 +54,23 @@ def closed(schema: Mapping[str, Any]) -> Schema:
 
 
 class Definitions:
-    """Collects schemas under names that are unique, readable and the same in every run."""
+    """Collects schemas under unique, readable and deterministic names."""
 
     def __init__(self) -> None:
         self._names: dict[Hashable, str] = {}
         self._schemas: dict[str, Schema] = {}
 
     def refer(self, key: Hashable, name: str, build: Callable[[], Schema]) -> Schema:
-        """A reference to what `build` gives; it is built once for each key."""
+        """A `$ref` to the schema that `build` returns; called once per key."""
         if key not in self._names:
             taken = self._free(name)
             self._names[key] = taken
-            self._schemas[taken] = {}  # whoever asks meanwhile is inside, and gets the reference
+            self._schemas[taken] = {}  # recursive types get the reference while it is being built
             self._schemas[taken] = build()
         return {"$ref": _POINTER + self._names[key]}
 
     def adopt(self, key: Hashable, name: str, schema: Schema) -> Schema:
-        """A reference to a schema that brings `$defs` of its own."""
+        """A `$ref` to a schema that has its own `$defs`."""
         if key not in self._names:
             foreign: dict[str, Schema] = {**schema.pop("$defs", {})}
             if schema.get("$ref") != _POINTER + name:
@@ -85,7 +85,7 @@ class Definitions:
         return {"$ref": _POINTER + self._names[key]}
 
     def _free(self, name: str, schema: Schema | None = None) -> str:
-        """A name that is not taken, or taken by this very schema."""
+        """A name that is free, or already used for this very schema."""
         plain = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "Type"
         number, free = 1, plain
         while free in self._schemas and (schema is None or self._schemas[free] != schema):
@@ -94,7 +94,7 @@ class Definitions:
         return free
 
     def types(self, schema: Mapping[str, Any], depth: int = 0) -> set[str]:
-        """The JSON types that a schema allows, as far as it says."""
+        """The JSON types that a schema allows, as far as it declares them."""
         kind = schema.get("type", ())
         found = {kind} if isinstance(kind, str) else set(kind)
         for arm in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
@@ -104,8 +104,8 @@ class Definitions:
         return found
 
     def document(self, root: Schema) -> Schema:
-        """The whole schema: the root, whatever is used once in its place, the rest in `$defs`."""
-        for _ in self._schemas:  # a schema of parameters must say `"type": "object"` at its top
+        """The complete schema: types used once are inlined, the rest goes into `$defs`."""
+        for _ in self._schemas:  # the schema of parameters must have `"type": "object"` at the top
             if "$ref" in root:
                 beside = {key: item for key, item in root.items() if key != "$ref"}
                 root = {**self._schemas[_target(root)], **beside}
@@ -130,7 +130,7 @@ def _target(schema: Mapping[str, Any]) -> str:
 
 
 def _references(schema: Mapping[str, Any]) -> Counter[str]:
-    """How often a schema refers to each definition."""
+    """The number of references to each definition."""
     found: Counter[str] = Counter()
 
     def visit(inner: Mapping[str, Any]) -> Schema:
@@ -143,7 +143,7 @@ def _references(schema: Mapping[str, Any]) -> Counter[str]:
 
 
 def _kept(uses: Counter[str], held: Mapping[str, Counter[str]]) -> set[str]:
-    """The definitions that are referred to more than once, or hold themselves."""
+    """The definitions that are referenced more than once, or contain themselves."""
     total, waiting, seen = Counter(uses), list(uses), set(uses)
     while waiting:
         for name, count in held[waiting.pop()].items():
@@ -165,7 +165,7 @@ def _holds_itself(name: str, held: Mapping[str, Counter[str]]) -> bool:
 
 
 def _renamed(schema: Schema, names: Mapping[str, str]) -> Schema:
-    """A copy with its references pointing to the new names."""
+    """A copy with its references renamed."""
     changed = mapped(schema, lambda inner: _renamed(inner, names))
     if "$ref" in changed:
         changed["$ref"] = _POINTER + names.get(_target(changed), _target(changed))

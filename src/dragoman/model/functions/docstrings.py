@@ -1,4 +1,4 @@
-"""What a docstring says about a function and its parameters: Google, NumPy or Sphinx style."""
+"""Parses docstrings of functions and classes: Google, NumPy or Sphinx style."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _OTHER_FIELDS = {
 
 
 class Docstring(NamedTuple):
-    """A docstring's own words, and those about each parameter."""
+    """The description in a docstring, and the descriptions of the parameters."""
 
     description: str = ""
     parameters: Mapping[str, str] = {}
 
 
 def parse(text: str | None) -> Docstring:
-    """The description (all up to the first section), and the parameters' descriptions."""
+    """Parses a docstring: the text before the first section, and the parameters' descriptions."""
     lines = cleandoc(text or "").splitlines()
     end = next((at for at in range(len(lines)) if _starts_section(lines, at)), len(lines))
     found = {**_google(lines), **_numpy(lines), **_sphinx(lines)}
@@ -64,7 +64,7 @@ def _indent(line: str) -> int:
 
 
 def _google(lines: list[str]) -> dict[str, list[str]]:
-    """`Args:`, and below it, indented, `name (type): words`."""
+    """Parses `Args:` followed by indented lines of `name (type): words`."""
     found: dict[str, list[str]] = {}
     for at, line in enumerate(lines):
         if line.rstrip().endswith(":") and line.rstrip()[:-1].lower() in _PARAMETERS:
@@ -85,7 +85,7 @@ def _google_entries(block: list[str], found: dict[str, list[str]]) -> None:
 
 
 def _block(lines: Iterable[str]) -> list[str]:
-    """The indented lines that the others begin with."""
+    """The indented lines at the start."""
     block: list[str] = []
     for line in lines:
         if line.strip() and not _indent(line):
@@ -95,7 +95,7 @@ def _block(lines: Iterable[str]) -> list[str]:
 
 
 def _numpy(lines: list[str]) -> dict[str, list[str]]:
-    """`Parameters` underlined, then `name : type` with the words indented below it."""
+    """Parses an underlined `Parameters`, then `name : type` with indented text below it."""
     found: dict[str, list[str]] = {}
     named: list[list[str]] = []
     is_inside = False
@@ -114,7 +114,7 @@ def _numpy(lines: list[str]) -> dict[str, list[str]]:
 
 
 def _sphinx(lines: list[str]) -> dict[str, list[str]]:
-    """`:param type name: words`, continued on indented lines."""
+    """Parses `:param type name: words`, continued on indented lines."""
     found: dict[str, list[str]] = {}
     words: list[str] = []
     for line in lines:

@@ -1,7 +1,4 @@
-"""The fields of the classes that people describe arguments with.
-
-Dataclasses, TypedDicts, NamedTuples and msgspec Structs, read into one form.
-"""
+"""The fields of dataclasses, TypedDicts, NamedTuples and msgspec Structs, in one common form."""
 
 from __future__ import annotations
 
@@ -34,19 +31,19 @@ _EMPTY_FACTORIES = (list, dict, set, frozenset, tuple)
 
 
 class Field(NamedTuple):
-    """One field: its name in Python and in JSON, its type, and what is known about it."""
+    """One field: its name in Python and in JSON, its type, default and description."""
 
     name: str
     key: str
     kind: Any
     is_required: bool = True
     default: Any = UNSET
-    """As JSON; unset where there is none or JSON can't say it."""
+    """The default as JSON; unset if there is none or it is not JSON."""
     description: str | None = None
 
 
 class Layout(NamedTuple):
-    """The fields of a class, and how its JSON form is put together."""
+    """The fields of a class, and the structure of its JSON form."""
 
     fields: tuple[Field, ...]
     tag: tuple[str, str | int] | None = None
@@ -60,7 +57,7 @@ class Layout(NamedTuple):
 
 
 def layout_of(kind: type) -> Layout | None:
-    """The layout of a class that has fields; None for any other class."""
+    """The layout of a class that has fields, or `None` for other classes."""
     if issubclass(kind, msgspec.Struct):
         return _struct(kind)
     if dataclasses.is_dataclass(kind):
@@ -73,7 +70,7 @@ def layout_of(kind: type) -> Layout | None:
 
 
 def documentation(kind: type) -> Docstring:
-    """What the class's own docstring says; the ones that Python makes up say nothing."""
+    """The class's own docstring; ignores those that Python generates."""
     text = vars(kind).get("__doc__")
     is_made_up = isinstance(text, str) and text.startswith(f"{kind.__name__}(")
     return Docstring() if is_made_up or not isinstance(text, str) else parse(text)
@@ -85,13 +82,13 @@ def hints_of(
     known: Mapping[str, Any],
     what: str,
 ) -> dict[str, Any]:
-    """The annotations as types, forward references resolved; an unknown name is a clear error."""
+    """Resolves annotations to types; raises a clear error for an unknown name."""
     try:
-        # A class, so that `ClassVar` is allowed in it. Asking may fail as well, from 3.14 on.
+        # In a class, because it allows `ClassVar`. From 3.14 on, reading annotations may raise.
         holder = type("Annotated", (), {"__annotations__": dict(annotations())})
         return typing.get_type_hints(holder, dict(names), dict(known), include_extras=True)
     except NameError as error:
-        problem = f"names the type `{error.name}`, which can't be found there"
+        problem = f"refers to the type `{error.name}`, which is not defined there"
     except (SyntaxError, TypeError, AttributeError) as error:
         problem = f"has an annotation that is not a type ({type(error).__name__})"
     msg = f"{what} {problem}"
@@ -99,24 +96,24 @@ def hints_of(
 
 
 def json_default(value: object) -> Any:
-    """A default as JSON, or unset."""
+    """A default as JSON, or unset if that is not possible."""
     if value is UNSET or value is dataclasses.MISSING or value is msgspec.NODEFAULT:
         return UNSET
     try:
         return thaw(freeze(msgspec.to_builtins(value)))
-    except Exception:  # noqa: BLE001 - whatever its class does on the way, it is not JSON
+    except Exception:  # noqa: BLE001 - a user's class may raise anything
         return UNSET
 
 
 def _json_factory(factory: Any) -> Any:
-    """The default that a factory makes; only those that always make the same are asked."""
+    """The value of a default factory; only factories that return the same value are called."""
     return json_default(factory()) if factory in _EMPTY_FACTORIES else UNSET
 
 
 def _class_hints(kind: type) -> dict[str, Any]:
     what = f"`{kind.__name__}`"
     hints: dict[str, Any] = {}
-    for base in reversed(kind.__mro__):  # each with the names of its own module
+    for base in reversed(kind.__mro__):  # each with the globals of its own module
         known = {kind.__name__: kind, base.__name__: base}
         own = functools.partial(inspect.get_annotations, base)
         hints |= hints_of(own, names_around(base), known, what)
@@ -125,12 +122,12 @@ def _class_hints(kind: type) -> dict[str, Any]:
 
 
 def names_around(kind: Any) -> dict[str, Any]:
-    """The names of the module that something was made in."""
+    """The globals of the module that defines a class or function."""
     return vars(sys.modules.get(kind.__module__, typing))
 
 
 def _settled(kind: type) -> dict[Any, Any]:
-    """The type variables that a class's bases have settled: `class Numbers(Box[int])`."""
+    """The type variables that a class's bases bind, as in `class Numbers(Box[int])`."""
     found: dict[Any, Any] = {}
     for base in kind.__mro__:
         for made in vars(base).get("__orig_bases__", ()):
@@ -144,11 +141,11 @@ def _is_open(kind: Any, variable: object) -> bool:
 
 
 def filled(hint: Any, variables: Mapping[Any, Any]) -> Any:
-    """A type with its type variables replaced."""
+    """A type with its type variables substituted."""
     if isinstance(hint, TypeVar):
         return variables.get(hint, hint)
     if isinstance(hint, type) or not getattr(hint, "__parameters__", ()):
-        return hint  # a generic class without brackets has parameters too, and they stay open
+        return hint  # an unsubscripted generic class has parameters too, which stay open
     return hint[tuple(variables.get(each, each) for each in hint.__parameters__)]
 
 
@@ -176,7 +173,7 @@ def _dataclass(kind: Any) -> typing.Iterator[Field]:
 def _typed_dict(kind: Any) -> typing.Iterator[Field]:
     said = documentation(kind).parameters
     for name, hint in _class_hints(kind).items():
-        # `__required_keys__` is wrong for annotations in text, hence the look at the hint.
+        # `__required_keys__` is wrong for string annotations, so the hint is checked first.
         marked = _required_mark(hint)
         is_required = name in kind.__required_keys__ if marked is None else marked
         yield Field(name, name, hint, is_required, UNSET, said.get(name))
@@ -207,7 +204,7 @@ def _struct(kind: type[msgspec.Struct]) -> Layout:
     required = (msgspec.NODEFAULT,) * (len(names) - len(defaults))
     fields: list[Field] = []
     for name, key, given in zip(names, keys, required + defaults, strict=True):
-        factory = getattr(given, "factory", None)  # msgspec wraps those, and only those
+        factory = getattr(given, "factory", None)  # msgspec wraps factories, and only those
         default = json_default(given) if factory is None else _json_factory(factory)
         absent = given is msgspec.NODEFAULT
         fields.append(Field(name, key, hints[name], absent, default, said.get(name)))
@@ -220,5 +217,5 @@ Make = Callable[[dict[str, Any]], Any]
 
 
 def maker_of(kind: type) -> Make:
-    """What makes an instance from its fields by name."""
+    """A function that creates an instance from a dict of its fields."""
     return dict if issubclass(kind, dict) else lambda fields: kind(**fields)

@@ -1,4 +1,4 @@
-"""Parameters that are filled in by whoever calls the function, and not by a model."""
+"""Parameters that are filled in by the caller, not by the model."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _WRAPPERS = (Annotated, Union, UnionType)
 
 
 class Injected:
-    """A type whose parameters the model never hears of."""
+    """Base class of types whose parameters are hidden from the model."""
 
     __slots__ = ()
 
 
 def is_injected(hint: Any) -> bool:
-    """Whether a parameter of this type is filled in: the type itself, `X[...]` or `X | None`."""
+    """Whether parameters of this type are injected: the type itself, `X[...]` or `X | None`."""
     origin = get_origin(hint)
     kind = hint if origin is None else origin
     if isinstance(kind, type) and issubclass(kind, Injected):

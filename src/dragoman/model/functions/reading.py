@@ -1,4 +1,4 @@
-"""JSON as a Python type, checked first: the errors tell what does not fit, and quote nothing."""
+"""Validates JSON and converts it to a Python type; error messages quote no values."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from dragoman.model.validation.problems import in_sentences, problems
 
 
 def read_as(kind: Any, value: Any, what: str) -> Any:
-    """The value as that type; `what` names it in the error."""
+    """Converts a value to a type; `what` names the value in error messages."""
     schema, shape = _prepared(kind)
     found = problems(schema, value)
     if found:
-        msg = f"{what} does not fit: {in_sentences(found)}"
+        msg = f"{what} don't match the schema: {in_sentences(found)}"
         raise InvalidInputError(msg)
     try:
         return shape.read(value)
     except MisfitError as misfit:
-        msg = f"{what} does not fit: ${misfit.path}: expected {misfit.expected}"
+        msg = f"{what} don't match the schema: ${misfit.path}: expected {misfit.expected}"
     raise InvalidInputError(msg)
 
 
 def _prepared(kind: Any) -> tuple[dict[str, Any], Any]:
     if not isinstance(kind, Hashable):
-        msg = f"a {type(kind).__name__} is not a type to read arguments as"
+        msg = f"arguments can't be read as a {type(kind).__name__}; pass a type"
         raise InvalidInputError(msg)
-    # Unions are equal whatever their order, but the first arm that fits is read: hence the text.
+    # Unions are equal in any order, but the first matching arm is read: hence the repr in the key.
     return _remembered(kind, repr(kind))
 
 

@@ -1,4 +1,4 @@
-"""The shapes of classes: those with fields, pydantic's models, and names for either."""
+"""Shapes of classes: records with fields, pydantic models, and named types."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from dragoman.model.jsontext import dumps
 
 
 class Named(Shape):
-    """A type with a name, so that it can be used often, and within itself.
+    """A named type, which may be used repeatedly and inside itself.
 
-    `inner` is set when it is known: what it is made of may need this one first.
+    `inner` is set later, because building it may need this object.
     """
 
     inner: Shape
@@ -45,7 +45,7 @@ class Named(Shape):
 
 
 class Record(Shape):
-    """An object with fields, and what makes a Python value of them."""
+    """An object with fields, and a function that creates the Python value."""
 
     def __init__(self, layout: Layout, shapes: tuple[Shape, ...], make: Make, name: str) -> None:
         self._layout = layout
@@ -109,12 +109,12 @@ def _property(field: Field, shape: Shape, definitions: Definitions) -> Schema:
 def _made(
     make: Callable[[Any], Any], given: Any, name: str, value: Any, names: Collection[str]
 ) -> Any:
-    """What a class of the user's makes of the value; its own errors may quote it."""
+    """Calls a user's class; its exceptions may quote the value, so they are converted."""
     try:
         return make(given)
     except DragomanError:
         raise
-    except Exception as error:  # noqa: BLE001 - classes raise what they like
+    except Exception as error:  # noqa: BLE001 - a user's class may raise anything
         problem = complaint(error, value, names)
     misfit = MisfitError(expected=f"what {name} accepts ({problem})")
     misfit.is_verdict = True
@@ -122,7 +122,7 @@ def _made(
 
 
 class Model(Shape):
-    """A pydantic model, known by its methods: it describes and validates itself."""
+    """A pydantic model, recognised by its methods; it describes and validates itself."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
@@ -135,7 +135,7 @@ class Model(Shape):
     def _described(self) -> Schema:
         try:
             described: Schema = self._kind.model_json_schema()
-        except Exception as error:  # noqa: BLE001 - of pydantic's, or of the model's own hooks
+        except Exception as error:  # noqa: BLE001 - raised by pydantic or by the model's own hooks
             problem = type(error).__name__
         else:
             return described
@@ -143,7 +143,7 @@ class Model(Shape):
         raise InvalidInputError(msg)
 
     def read(self, value: Any) -> Any:  # noqa: D102
-        # As JSON: a strict model takes a date or a member of an Enum from text only there.
+        # As JSON: only there does a strict model accept text for a date or an Enum member.
         make, name = self._kind.model_validate_json, str(self._kind.__name__)
         return _made(make, dumps(value), name, value, _Names(self._described))
 
@@ -154,7 +154,7 @@ class Model(Shape):
 
 
 class _Names(Collection[str]):
-    """The names of all properties in a schema, looked for when somebody asks."""
+    """The names of all properties in a schema, collected on first use."""
 
     def __init__(self, described: Callable[[], Schema]) -> None:
         self._described = described
@@ -181,13 +181,13 @@ class _Names(Collection[str]):
 
 
 def _without_titles(schema: Mapping[str, Any], name: str) -> Schema:
-    """A copy without the titles that pydantic makes of names, and the marks of OpenAPI 3.0."""
+    """A copy without the titles that pydantic derives from names, and without `discriminator`."""
     result = mapped(schema, lambda inner: _without_titles(inner, ""))
     for group in ("properties", "$defs"):
         if group in schema:
             inner: Mapping[str, Any] = schema[group]
             result[group] = {key: _without_titles(inner[key], key) for key in inner}
-    result.pop("discriminator", None)  # it points into $defs, and the `const`s say the same
+    result.pop("discriminator", None)  # OpenAPI 3.0; it refers to $defs, and `const` says the same
     plain = str(schema.get("title", "")).replace(" ", "").lower()
     if plain == re.sub(r"[\W_]", "", name).lower():
         result.pop("title", None)

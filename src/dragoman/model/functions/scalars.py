@@ -1,4 +1,4 @@
-"""The types that are a single string, number, boolean or null in JSON."""
+"""Types that are a single string, number, boolean or null in JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _whole(value: Any) -> int:
 
 
 def _parsed(kind: Any, expected: str) -> Callable[[Any], Any]:
-    """Reads text as msgspec does, whose errors would quote it."""
+    """Reads text with msgspec; replaces its errors, which would quote the text."""
 
     def load(value: Any) -> Any:
         try:
@@ -82,7 +82,7 @@ INTEGER_KEY = Scalar(string(pattern="^-?[0-9]{1,18}$"), _parsed_key)
 
 
 def scalar_of(kind: type) -> Shape | None:
-    """The shape of a subclass of str, int, float or a path; None for any other class."""
+    """The shape of a subclass of str, int, float or PurePath; `None` for other classes."""
     for plain in (str, int, float):
         if issubclass(kind, plain):
             shape = SCALARS[plain]

@@ -1,4 +1,4 @@
-"""The JSON Schema of a Python type: what a model is told about a tool's arguments.
+"""The JSON Schema of Python types, for the arguments of tools.
 
 | Python | JSON Schema |
 |---|---|
@@ -7,8 +7,8 @@
 | `dict` `Mapping` | an object with `additionalProperties` |
 | dataclass, TypedDict, NamedTuple, msgspec Struct, pydantic v2 model | an object with properties |
 | `Literal`, Enum | `enum` |
-| unions, `X | None` | `anyOf`, or a list of types where that says it all |
-| `Annotated[X, …]` | X with the notes as keywords; a plain string is the description |
+| unions, `X | None` | `anyOf`, or a list of types where that is enough |
+| `Annotated[X, …]` | X with the metadata as keywords; a plain string is the description |
 | `datetime` `date` `time` `timedelta` `UUID` | a string with a `format` |
 | `Decimal` `bytes` `Path` | a string: with a `pattern`, in base64, plain |
 """
@@ -68,25 +68,25 @@ def schema_for(kind: Any, *, closed: bool = False) -> dict[str, Any]:
     >>> schema_for(list[int])
     {'type': 'array', 'items': {'type': 'integer'}}
 
-    `closed` forbids properties that are not listed. Raises where JSON can't describe the type.
+    `closed` forbids additional properties. Raises if JSON Schema can't describe the type.
     """
     return schema_of_shape(shape_for(kind), closed=closed)
 
 
 def schema_of_shape(shape: Shape, *, closed: bool = False) -> dict[str, Any]:
-    """The whole JSON Schema of a shape, `$defs` included."""
+    """The complete JSON Schema of a shape, including `$defs`."""
     named = Definitions()
     document = named.document(shape.schema(named))
     return definitions.closed(document) if closed else document
 
 
 def shape_for(kind: Any, where: str = "") -> Shape:
-    """The shape of a type; `where` names it in errors."""
+    """The shape of a type; `where` names it in error messages."""
     return _Finder().find(kind, where or f"`{_name(kind)}`")
 
 
 def shape_of_layout(layout: Layout, make: Make, name: str) -> Record:
-    """The shape of fields that belong to no class: a function's parameters."""
+    """The shape of fields that belong to no class, such as a function's parameters."""
     return _Finder().record(layout, make, name, "")
 
 
@@ -110,7 +110,7 @@ _WRAPPERS = (Required, NotRequired, Final)
 
 
 class _Finder:
-    """Finds shapes; remembers the named ones, so that a type may hold itself."""
+    """Finds the shapes of types; caches named ones, so that a type may contain itself."""
 
     def __init__(self) -> None:
         self._named: dict[Hashable, Named] = {}
@@ -133,7 +133,7 @@ class _Finder:
         if origin is Literal:
             return Choice(tuple((_plain(value, where), value) for value in args))
         if origin in {Union, types.UnionType}:
-            arms = [arm for arm in args if arm is not UnsetType]  # msgspec's "not there"
+            arms = [arm for arm in args if arm is not UnsetType]  # msgspec's "absent"
             return AnyOf(tuple(self.find(arm, where) for arm in arms))
         if origin is tuple or origin in _ARRAYS or origin in _TABLES:
             return self._find_container(origin, args, where)
@@ -162,7 +162,7 @@ class _Finder:
         shape, named = self.find(kind, where), Definitions()
         if named.types(shape.schema(named)) == {"string"}:
             return shape
-        msg = f"{where}: the keys of a JSON object are strings, so they can't be {_name(kind)}"
+        msg = f"{where}: keys of a JSON object must be strings, not {_name(kind)}"
         raise InvalidInputError(msg)
 
     def _find_alias(self, kind: Any, origin: Any, args: tuple[Any, ...], where: str) -> Shape:
@@ -218,13 +218,13 @@ class _Finder:
 def _is_hashable(kind: Any) -> bool:
     try:
         hash(kind)
-    except TypeError:  # an argument with notes that are not
+    except TypeError:  # a type argument with unhashable metadata
         return False
     return True
 
 
 def _unwrapped(kind: Any) -> Any:
-    """What stands behind a wrapper that JSON knows nothing of; None where there is none."""
+    """The type inside a wrapper that does not affect the JSON form; `None` if there is none."""
     if isinstance(kind, NewType):
         return kind.__supertype__
     if isinstance(kind, TypeVar):
@@ -238,7 +238,7 @@ def _unwrapped(kind: Any) -> Any:
 
 
 def _plain(value: Any, where: str) -> Any:
-    """The JSON value of a member; an Enum's str or int subclass becomes the plain one."""
+    """The JSON value of a Literal or Enum member, as a plain str, int or float."""
     if isinstance(value, enum.Enum):
         value = value.value
     if value is None or isinstance(value, bool):
@@ -246,7 +246,7 @@ def _plain(value: Any, where: str) -> Any:
     for plain in (str, int, float):
         if isinstance(value, plain):
             return plain(value)
-    msg = f"{where}: JSON has no {type(value).__name__}, and one of the values is of that type"
+    msg = f"{where}: a value of type {type(value).__name__} can't be represented in JSON"
     raise InvalidInputError(msg)
 
 
@@ -264,5 +264,5 @@ def _step(where: str, step: str) -> str:
 
 
 def _undescribable(kind: Any, where: str) -> InvalidInputError:
-    advice = "use a type that JSON has: a dataclass, TypedDict, list, dict, Enum, str, …"
-    return InvalidInputError(f"{where}: JSON can't describe the type {_name(kind)}; {advice}")
+    advice = "use a dataclass, TypedDict, list, dict, Enum, str, …"
+    return InvalidInputError(f"{where}: the type {_name(kind)} has no JSON Schema; {advice}")

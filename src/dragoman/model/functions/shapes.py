@@ -1,7 +1,7 @@
-"""The shapes that types have in JSON: each gives its schema, and reads a value into its type.
+"""Shapes: the JSON form of a type. Each gives a schema, and converts JSON to the type.
 
-`typeschema` finds the shape of a type; those of classes are in `typerecords`. Reading expects a
-value that the schema allows: it says where one does not fit, but checks no more than it needs.
+`schema` finds the shape of a type; those of classes are in `records`. Conversion expects a value
+that the schema allows; it reports where a value does not match, but checks no more than it needs.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from dataclasses import dataclass
 from typing import Any
 
 from dragoman.model.frozen import thaw
-from dragoman.model.functions.constraints import broken_bound, keywords
+from dragoman.model.functions.constraints import keywords, violated_bound
 from dragoman.model.functions.definitions import Definitions, Schema
 
 
 class MisfitError(Exception):
-    """A value does not have the shape; `path` and `expected` say where and what would."""
+    """A value does not match the shape; `path` and `expected` say where and what would."""
 
     def __init__(self, expected: str) -> None:
         super().__init__(expected)
         self.expected = expected
         self.path = ""
         self.is_verdict = False
-        """Whether a class of the user's has said so, of a value that had the right shape."""
+        """Whether a user's class rejected a value that had the right shape."""
 
 
 class Shape(ABC):
-    """What a type looks like in JSON."""
+    """The JSON form of a type."""
 
     @abstractmethod
     def schema(self, definitions: Definitions) -> Schema:
-        """The JSON Schema; named types go to the definitions."""
+        """The JSON Schema; named types are added to the definitions."""
 
     @abstractmethod
     def read(self, value: Any) -> Any:
-        """The Python value that a JSON value stands for."""
+        """Converts a JSON value to the Python value."""
 
     def covers(self, _value: Any) -> bool:
-        """Whether nothing in the value would be left out; decides between the arms of a union."""
+        """Whether conversion would drop nothing from the value; chooses between arms of a union."""
         return True
 
 
 def inside(shape: Shape, value: Any, step: str) -> Any:
-    """What the shape reads; where it can't, the error says at which step."""
+    """Converts a nested value; adds the step to the path of an error."""
     try:
         return shape.read(value)
     except MisfitError as error:
@@ -53,21 +53,21 @@ def inside(shape: Shape, value: Any, step: str) -> Any:
 
 
 def array(value: Any) -> list[Any]:
-    """The items of what must be an array."""
+    """The items of an array; raises for other values."""
     if isinstance(value, (list, tuple)):
         return list(value)
     raise MisfitError(expected="an array")
 
 
 def entries(value: Any) -> Mapping[str, Any]:
-    """The entries of what must be an object."""
+    """The entries of an object; raises for other values."""
     if isinstance(value, Mapping):
         return value
     raise MisfitError(expected="an object")
 
 
 class Anything(Shape):
-    """Any JSON value; read as ordinary lists and dicts."""
+    """Any JSON value; converted to ordinary lists and dicts."""
 
     def schema(self, definitions: Definitions) -> Schema:  # noqa: ARG002, D102
         return {}
@@ -78,7 +78,7 @@ class Anything(Shape):
 
 @dataclass(frozen=True)
 class Scalar(Shape):
-    """A string, number, boolean or null, and what makes the Python value of it."""
+    """A string, number, boolean or null, and a function that converts it."""
 
     keywords: Mapping[str, Any]
     load: Callable[[Any], Any]
@@ -92,7 +92,7 @@ class Scalar(Shape):
 
 @dataclass(frozen=True)
 class Choice(Shape):
-    """One of some values: of a Literal, or of an Enum, whose members are then what is read."""
+    """One of several values: of a Literal, or of an Enum, for which the member is returned."""
 
     values: tuple[tuple[Any, Any], ...]
 
@@ -105,7 +105,7 @@ class Choice(Shape):
         for plain, member in self.values:
             if plain == value and isinstance(plain, bool) is isinstance(value, bool):
                 return member
-        raise MisfitError(expected="one of the values listed")
+        raise MisfitError(expected="one of the listed values")
 
 
 TYPE_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
@@ -113,7 +113,7 @@ TYPE_NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", t
 
 @dataclass(frozen=True)
 class Array(Shape):
-    """Items of one shape, as many as come."""
+    """Any number of items of one shape."""
 
     item: Shape
     make: Callable[[list[Any]], Any]
@@ -128,7 +128,7 @@ class Array(Shape):
         try:
             return self.make(items)
         except TypeError:
-            pass  # an item that can't be hashed
+            pass  # an unhashable item
         raise MisfitError(expected="items that can be in a set")
 
     def covers(self, value: Any) -> bool:  # noqa: D102
@@ -137,17 +137,17 @@ class Array(Shape):
 
 @dataclass(frozen=True)
 class FixedArray(Shape):
-    """One item of each shape, in this order."""
+    """A fixed sequence of items, each with its own shape."""
 
     items: tuple[Shape, ...]
     optional: int = 0
-    """How many may be missing at the end."""
+    """How many items may be missing at the end."""
 
     def schema(self, definitions: Definitions) -> Schema:  # noqa: D102
         schemas = [item.schema(definitions) for item in self.items]
         size = {"minItems": len(schemas) - self.optional, "maxItems": len(schemas)}
         if schemas and all(schema == schemas[0] for schema in schemas):
-            return {"type": "array", "items": schemas[0], **size}  # understood by all providers
+            return {"type": "array", "items": schemas[0], **size}  # supported by all providers
         return {"type": "array", "prefixItems": schemas, **size}
 
     def read(self, value: Any) -> tuple[Any, ...]:  # noqa: D102
@@ -160,7 +160,7 @@ class FixedArray(Shape):
 
 @dataclass(frozen=True)
 class Table(Shape):
-    """An object with keys that are not known beforehand."""
+    """An object with arbitrary keys."""
 
     key: Shape
     item: Shape
@@ -180,7 +180,7 @@ class Table(Shape):
 
 @dataclass(frozen=True)
 class AnyOf(Shape):
-    """One of several shapes; the first that fits without leaving something out is read."""
+    """One of several shapes; prefers the first that matches without dropping anything."""
 
     arms: tuple[Shape, ...]
 
@@ -207,7 +207,7 @@ class AnyOf(Shape):
                             verdicts[misfit.path + misfit.expected] = misfit
         if len(verdicts) == 1:  # the only arm that had the right shape
             raise verdicts.popitem()[1]
-        raise MisfitError(expected=f"one of the {len(self.arms)} shapes that are allowed")
+        raise MisfitError(expected=f"one of the {len(self.arms)} allowed shapes")
 
 
 def _joined(types: list[Any]) -> Any:
@@ -218,7 +218,7 @@ def _joined(types: list[Any]) -> Any:
 
 
 def _is_rounding(arm: Shape, value: Any) -> bool:
-    """Whether the arm would make an int of a float: 1.0 fits, but a float arm fits better."""
+    """Whether the arm would turn a float into an int: for 1.0, a float arm is the better match."""
     return isinstance(value, float) and isinstance(arm, Scalar) and arm.keywords == _INTEGER
 
 
@@ -227,7 +227,7 @@ _INTEGER = {"type": "integer"}
 
 @dataclass(frozen=True)
 class Noted(Shape):
-    """A shape with the notes of an `Annotated` type."""
+    """A shape with the metadata of an `Annotated` type."""
 
     inner: Shape
     notes: tuple[Any, ...]
@@ -238,7 +238,7 @@ class Noted(Shape):
 
     def read(self, value: Any) -> Any:  # noqa: D102
         read = self.inner.read(value)
-        if bound := broken_bound(self.notes, read):
+        if bound := violated_bound(self.notes, read):
             raise MisfitError(expected=f"a value {bound}")
         return read
 

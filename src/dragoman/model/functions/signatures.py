@@ -1,4 +1,4 @@
-"""A function as a tool: its name, what its docstring says, and its parameters as a shape."""
+"""Describes a function as a tool: its name, docstring and parameters."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ _COLLECTORS = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYW
 
 
 class Signature(NamedTuple):
-    """What a function says about itself."""
+    """The signature of a function, as needed for a tool."""
 
     name: str
     description: str
     shape: Record
     positional: tuple[str, ...]
-    """The parameters that can't be given by name."""
+    """Parameters that can't be passed by keyword."""
     injected: tuple[str, ...] = ()
-    """The parameters that the caller fills in; the model does not hear of them."""
+    """Parameters that the caller fills in, hidden from the model."""
     context: Any = None
-    """The type of the first of these."""
+    """The type of the first injected parameter."""
 
     def schema(self, *, closed: bool) -> dict[str, Any]:
         """The JSON Schema of the parameters."""
         return schema_of_shape(self.shape, closed=closed)
 
     def read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments in the types of the signature; raises without quoting them."""
+        """Converts the arguments to the types of the signature; errors don't quote them."""
         try:
             read: dict[str, Any] = self.shape.read(arguments)
         except MisfitError as misfit:
             problem = f"${misfit.path}: expected {misfit.expected}"
         else:
             return read
-        msg = f"the arguments do not fit `{self.name}`: {problem}"
+        msg = f"the arguments don't match `{self.name}`: {problem}"
         raise InvalidInputError(msg)
 
 
 def signature_of(function: Any) -> Signature:
     """The signature of a function, method, partial or callable object.
 
-    What a partial has already settled is no parameter any more. `self` and `cls` are none either.
+    Excludes `self`, `cls` and the parameters that a partial has already bound.
     """
     if isinstance(function, type):
-        msg = f"{function.__name__} is a class: use ToolDefinition.from_type"
+        msg = f"{function.__name__} is a class; use ToolDefinition.from_type"
         raise InvalidInputError(msg)
     if not callable(function):
-        msg = f"a tool is made from a function, not from a {type(function).__name__}"
+        msg = f"a tool must be a function, not {type(function).__name__}"
         raise InvalidInputError(msg)
     name, said = _name(function), _documentation(function)
     parameters = _parameters(function, name)
@@ -72,7 +72,7 @@ def signature_of(function: Any) -> Signature:
 
 
 def context_of(function: Any) -> Any:
-    """The type of the parameter that is filled in, of any function; None where nobody can tell."""
+    """The type of a function's injected parameter, or `None` if there is none."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
         hints = _hints(function, parameters, "")
@@ -82,7 +82,7 @@ def context_of(function: Any) -> Any:
 
 
 def _plain(function: Any) -> Any:
-    """The function itself: without partials, decorators that say so, or the object around it."""
+    """The underlying function, without partials, decorators or a callable object around it."""
     while isinstance(function, functools.partial):
         function = function.func
     function = inspect.unwrap(function)
@@ -103,7 +103,7 @@ def _documentation(function: Any) -> Docstring:
         function = function.func
     if hasattr(function, "__name__"):
         return parse(inspect.getdoc(function))
-    said = parse(type(function).__call__.__doc__)  # an object: its class describes it as well
+    said = parse(type(function).__call__.__doc__)  # a callable object: also use its class docstring
     own = parse(vars(type(function)).get("__doc__"))
     return Docstring(said.description or own.description, {**own.parameters, **said.parameters})
 
@@ -114,7 +114,7 @@ def _parameters(function: Any, name: str) -> list[inspect.Parameter]:
     except (TypeError, ValueError):
         parameters = None
     if parameters is None:
-        msg = f"the function `{name}` has no signature that Python can see"
+        msg = f"the function `{name}` has no signature that Python can inspect"
         raise InvalidInputError(msg)
     first = parameters[0] if parameters else None
     if first and first.name in {"self", "cls"} and first.annotation is first.empty:
@@ -123,15 +123,15 @@ def _parameters(function: Any, name: str) -> list[inspect.Parameter]:
     for each in parameters:
         if each.kind in _COLLECTORS:
             msg = (
-                f"the function `{name}` takes {_COLLECTORS[each.kind]}{each.name}: a model has to"
-                " be told each parameter by its name, so name them"
+                f"the function `{name}` takes {_COLLECTORS[each.kind]}{each.name}; a tool needs"
+                " named parameters, so list them"
             )
             raise InvalidInputError(msg)
     return [each for each in parameters if each.name not in settled]
 
 
 def _hints(function: Any, parameters: list[inspect.Parameter], name: str) -> dict[str, Any]:
-    """The parameters' types; the other annotations may name what does not exist at run time."""
+    """The parameters' types; other annotations may refer to names missing at run time."""
     plain = _plain(function)
     given = {each.name: each.annotation for each in parameters}
     present = {key: hint for key, hint in given.items() if hint is not inspect.Parameter.empty}
@@ -140,7 +140,7 @@ def _hints(function: Any, parameters: list[inspect.Parameter], name: str) -> dic
 
 
 def _enclosed(function: Any) -> dict[str, Any]:
-    """The names that a function has from the functions around it."""
+    """The names that a function captures from enclosing functions."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     cells = getattr(function, "__closure__", None) or ()
     found: dict[str, Any] = {}

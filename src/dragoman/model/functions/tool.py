@@ -1,4 +1,4 @@
-"""`@tool`: a Python function that a model may call."""
+"""`@tool`: turns a Python function into a tool that a model may call."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Enabled = bool | Callable[[Any], bool | Awaitable[bool]]
 
 
 class Tool(Generic[P, R_co, C_contra]):
-    """A function together with its definition. It is called as the function is.
+    """A function with its tool definition. Calling it calls the function.
 
-    `tool(**tool.validate(arguments))` calls it with what a model has sent. To type checkers it is
-    a `Tool[parameters, returned, context]`, where the context is the `RunContext[…]` that the
-    function wants (`object`, if none): an agent with other dependencies can't have it.
+    `tool(**tool.validate(arguments))` calls it with arguments sent by a model. For type checkers it
+    is a `Tool[parameters, returned, context]`. The context is the `RunContext[…]` that the function
+    takes, or `object`; an agent with other dependencies can't use the tool.
     """
 
     __name__: str
@@ -64,25 +64,25 @@ class Tool(Generic[P, R_co, C_contra]):
         self.function = function
         self.definition = definition
         self.requires_approval = requires_approval
-        """Whether an agent asks before it runs the tool; or a function of the arguments that says
-        so."""
+        """Whether an agent must ask for approval before each call, or a function of the arguments
+        that decides."""
         self.timeout = timeout
-        """Seconds that it may take; None: as the agent says."""
+        """Timeout in seconds; `None` uses the agent's."""
         self.enabled = enabled
-        """Whether the model is told of it; or a function of the `RunContext` that says so, plain or
-        async, before each request."""
+        """Whether the model is offered the tool, or a function of the `RunContext`, sync or async,
+        that decides before each request."""
         self.retries = retries
-        """How often in a row the model may get a call wrong and try again; None: as the agent
-        says."""
+        """How often in a row the model may retry an invalid or failed call; `None` uses the agent's
+        limit."""
         self.concurrency = concurrency
-        """How many calls of it run at a time; None: as many as of any tool."""
+        """Maximum number of concurrent calls of this tool; `None` means no limit of its own."""
         self.max_chars = max_chars
-        """How many characters its results may have; None: as the agent says."""
+        """Maximum number of characters in a result; `None` uses the agent's limit."""
         self.implements = implements
-        """The provider's tool that it is, where the provider has it: its calls are run by this."""
+        """The built-in provider tool that this function implements, such as `Shell()`."""
         self._signature = self._signature_of(function)
         self.context = self._signature.context
-        """The type of what whoever runs it fills in; None: nothing."""
+        """The type of the injected parameter; `None` if there is none."""
         self._fits = plain_check(definition.parameters)
         functools.update_wrapper(self, function)
 
@@ -91,42 +91,42 @@ class Tool(Generic[P, R_co, C_contra]):
 
     @property
     def name(self) -> str:
-        """The name that the model knows it by."""
+        """The name that the model sees."""
         return self.definition.name
 
     @property
     def offered(self) -> ToolDefinition | ProviderTool:
-        """What the model is told of."""
+        """What the model is offered: the definition, or the provider tool that it implements."""
         if self.implements is None or self.implements.function is not None:
             return self.implements or self.definition
         return self.implements.replace(function=self.definition)
 
     @property
     def call_names(self) -> tuple[str, ...]:
-        """What calls of it may be called."""
+        """The names by which calls may refer to it."""
         others = () if self.implements is None else self.implements.call_names
         return (self.name, *others)
 
     @property
     def is_async(self) -> bool:
-        """Whether calling it gives something to be awaited."""
+        """Whether calling it returns an awaitable."""
         called = getattr(self.function, "__call__", None)  # noqa: B004 - an object's may be async
         return inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(called)
 
     @property
     def injected(self) -> tuple[str, ...]:
-        """The parameters that whoever runs it fills in, and no model hears of."""
+        """The parameters that the caller fills in, hidden from the model."""
         return self._signature.injected
 
     def needs_approval(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether a call with these arguments must be approved first."""
+        """Whether a call with these arguments needs approval."""
         asked = self.requires_approval
         return bool(asked(arguments)) if callable(asked) else asked
 
     def validate(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments, checked against the definition and in the types of the signature.
+        """Validates the arguments, and converts them to the types of the signature.
 
-        Raises `InvalidInputError` with a text that the model can act on.
+        Raises `InvalidInputError` with a message that the model can act on.
         """
         arguments = self.adapted(arguments)
         if self._fits is None or not self._fits(arguments):
@@ -134,14 +134,14 @@ class Tool(Generic[P, R_co, C_contra]):
         return self._signature.read(arguments)
 
     def adapted(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The arguments, without what a provider's own call says beyond the parameters."""
+        """Drops arguments of a provider tool's call for which the function has no parameter."""
         if self.implements is None:
             return arguments
         names = (self.definition.parameters or {}).get("properties", {})
         return self.implements.arguments_for(arguments, names)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
-        """Call the function; parameters that it wants by position may be given by name."""
+        """Calls the function; positional-only parameters may be passed by name."""
         names = self._signature.positional[len(args) :]
         if not names or names[0] not in kwargs:
             return self.function(*args, **kwargs)
@@ -151,7 +151,7 @@ class Tool(Generic[P, R_co, C_contra]):
         return call(*args, *moved, **named)
 
     def __get__(self, instance: object, _owner: type | None = None) -> Tool[..., R_co, C_contra]:
-        """As a method: the tool of that object."""
+        """Binds the tool to an instance, if it is a method."""
         if instance is None or not hasattr(self.function, "__get__"):
             return self
         bound = copy.copy(self)
@@ -165,7 +165,7 @@ class Tool(Generic[P, R_co, C_contra]):
 
 
 class _MakesTool(Protocol):
-    """`@tool(…)`, called with the function. See the overloads of `tool`."""
+    """The type of `@tool(…)`. See the overloads of `tool`."""
 
     @overload
     def __call__(
@@ -187,8 +187,8 @@ class _MakesTool(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Tool[P, R, object]: ...
 
 
-# The first ones are for functions that have the run's context among their first four parameters:
-# type checkers can't find it among any number of them, nor behind a `*`.
+# The first overloads match functions that take the run's context among their first four
+# parameters: type checkers can't find it at an arbitrary position, nor after a `*`.
 @overload
 def tool(function: Callable[Concatenate[Context, P], R], /) -> Tool[..., R, Context]: ...
 @overload
@@ -232,7 +232,7 @@ def tool(  # noqa: PLR0913 - all but the function by keyword, and optional
     max_chars: int | None = None,
     implements: ProviderTool | None = None,
 ) -> Any:
-    """Make a tool of a function: what the model is told comes from its signature and docstring.
+    """Turns a function into a tool, described by its signature and docstring.
 
     >>> @tool
     ... def weather(city: str, days: int = 1) -> str:
@@ -247,13 +247,22 @@ def tool(  # noqa: PLR0913 - all but the function by keyword, and optional
     >>> weather(**weather.validate({"city": "Basel"}))
     '1 days of rain in Basel'
 
-    A tool that `requires_approval` (True, or a function of the arguments) is not run by an agent
-    before somebody agreed; the model is told of it while it is `enabled` (True, or a function of
-    the `RunContext`). `timeout` is the most seconds that it may take, `retries` how often in a row
-    a call may be wrong and be tried again, `concurrency` how many calls of it run at a time, and
-    `max_chars` the most characters of a result. A function that
-    `implements` a tool which models know (`Shell()`, `ApplyPatch()`) answers the provider's own
-    calls of it; a model that has none is told of the function.
+    Args:
+        function: The function, if the decorator is used without parentheses.
+        name: The tool's name; defaults to the function's.
+        description: The tool's description; defaults to the docstring.
+        strict: Whether the provider must enforce the schema.
+        requires_approval: Whether an agent must ask for approval before each call, or a function
+            of the arguments that decides.
+        enabled: Whether the model is offered the tool, or a function of the `RunContext` that
+            decides before each request.
+        timeout: Timeout of a call, in seconds.
+        retries: How often in a row the model may retry an invalid or failed call.
+        concurrency: Maximum number of concurrent calls of this tool.
+        max_chars: Maximum number of characters in a result.
+        implements: The built-in provider tool that the function implements, such as `Shell()` or
+            `ApplyPatch()`. It handles the provider's own calls of that tool; models without the
+            tool are offered the function.
     """
 
     def made(function: Callable[..., Any]) -> Tool[..., Any]:
@@ -275,7 +284,7 @@ def tool(  # noqa: PLR0913 - all but the function by keyword, and optional
 
 def _check_count(value: object, least: int, what: str) -> None:
     if value is not None and (type(value) is not int or value < least):
-        msg = f"{what} of a tool must be a whole number from {least} on, or None"
+        msg = f"{what} of a tool must be an integer of at least {least}, or None"
         raise InvalidInputError(msg)
 
 
@@ -295,9 +304,9 @@ def _check_implemented(implements: object) -> None:
 def _check_options(requires_approval: object, timeout: object) -> None:
     is_function = callable(requires_approval) and not inspect.iscoroutinefunction(requires_approval)
     if not isinstance(requires_approval, bool) and not is_function:
-        msg = "requires_approval must be True, False or a plain function of the arguments"
+        msg = "requires_approval must be True, False or a sync function of the arguments"
         raise InvalidInputError(msg)
     expect_number(timeout, "the timeout of a tool")
     if timeout is not None and not timeout > 0:  # type: ignore[operator]  # it is a number
-        msg = "the timeout of a tool must be more than 0 seconds"
+        msg = "the timeout of a tool must be greater than 0 seconds"
         raise InvalidInputError(msg)

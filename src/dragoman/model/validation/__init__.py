@@ -1,1 +1,1 @@
-"""JSON values held against a JSON Schema, with findings that a model can act on."""
+"""JSON Schema validation, with error messages that a model can act on."""

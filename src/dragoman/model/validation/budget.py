@@ -1,20 +1,20 @@
-"""How much work a schema may cause: schemas come from strangers, and a few lines can ask for years.
+"""Limits the work that validation may take: an untrusted schema of a few lines can take years.
 
-Work is counted in steps, never in seconds: the same schema takes the same steps on every machine.
+Work is counted in steps, not in seconds, so the outcome is the same on every machine.
 """
 
 from __future__ import annotations
 
 _UNIT = 64
-"""Bytes, characters or entries that are looked through, copied or written in about one step."""
+"""Bytes, characters or entries that are scanned, copied or written in about one step."""
 
 
 class TooManyStepsError(Exception):
-    """The budget is used up. Internal: whoever made the budget turns it into its own answer."""
+    """The budget is used up. Internal: the budget's owner converts it to its own result."""
 
 
 class Budget:
-    """How much work may still be done; a step takes a microsecond or two."""
+    """The number of steps left; a step takes a microsecond or two."""
 
     __slots__ = ("_left", "_steps")
 
@@ -23,16 +23,16 @@ class Budget:
 
     @property
     def spent(self) -> int:
-        """The steps that were taken."""
+        """The number of steps taken."""
         return self._steps - self._left
 
     def spend(self, steps: int = 1) -> None:
-        """Take these steps, or raise where they are not left."""
+        """Takes steps; raises if not enough are left."""
         self._left -= steps
         if self._left < 0:
             raise TooManyStepsError
 
     def spend_on(self, size: int) -> None:
-        """Take the steps for going once over that many characters or entries."""
+        """Takes the steps for one pass over this many characters or entries."""
         if size >= _UNIT:
             self.spend(size // _UNIT)

@@ -1,7 +1,7 @@
-"""The keywords of JSON Schema that look at one value and its parts; `schemalogic` has the others.
+"""JSON Schema keywords that check a value and its parts; `logic` has those that combine schemas.
 
-Each check gives the problems it finds. What is malformed in the schema is left aside: the model
-that gets to read about a problem can't do anything about it.
+Each check yields the problems it finds. Malformed keywords are ignored, because the model that
+reads about a problem could not fix the schema.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from dragoman.model.validation.budget import Budget
-from dragoman.model.validation.formats import broken_format
+from dragoman.model.validation.formats import violated_format
 from dragoman.model.validation.words import (
     USUAL_KINDS,
     Problem,
@@ -28,39 +28,39 @@ Found = Iterator[Problem]
 
 
 class Checker(Protocol):
-    """What checks need: to check schemas within schemas."""
+    """The interface that checks use to validate subschemas."""
 
     @property
     def budget(self) -> Budget:
-        """What may still be spent."""
+        """The remaining budget."""
         ...
 
     def one_of(self, values: list[Any], value: Any) -> bool:
-        """Whether a value is among these."""
+        """Whether a value is one of these."""
         ...
 
     def canonical(self, value: Any) -> Any:
-        """A hashable stand-in that is equal where JSON values are: 1 is 1.0, but not true."""
+        """A hashable representation in which JSON equality holds: 1 equals 1.0, but not true."""
         ...
 
     def search(self, pattern: str, text: str) -> bool | None:
-        """Whether the pattern is found in the text; None where that is not decided."""
+        """Whether the pattern matches in the text; `None` if that can't be decided."""
         ...
 
     def check(self, schema: Any, value: Any, path: str) -> Found:
-        """The problems of a value at a path."""
+        """The problems of a value, which is at `path`."""
         ...
 
     def first(self, schema: Any, value: Any, path: str) -> list[Problem]:
-        """The first few of them."""
+        """The first few problems."""
         ...
 
     def fits(self, schema: Any, value: Any, path: str) -> bool:
-        """Whether there are none."""
+        """Whether there are no problems."""
         ...
 
     def referred(self, reference: Any, value: Any, path: str) -> list[Problem]:
-        """The first few problems of a value with what a reference leads to."""
+        """The first few problems of a value with the target of a reference."""
         ...
 
     def target(self, reference: Any) -> Any:
@@ -69,7 +69,7 @@ class Checker(Protocol):
 
 
 Check = Callable[[Checker, Any, Any, Mapping[str, Any], str], Found]
-"""Takes the run, the keyword's argument, the value, the schema that holds both, and the path."""
+"""Takes the run, the keyword's argument, the value, the schema with the keyword, and the path."""
 
 
 def _type(run: Checker, types: Any, value: Any, _schema: Mapping[str, Any], path: str) -> Found:
@@ -116,7 +116,7 @@ def _bound(keyword: str, words: str, holds: Callable[[Any, Any], bool]) -> Check
 
 
 def _is_multiple(value: Any, of: Any) -> bool:
-    """In decimals, as people read numbers: 0.3 is a multiple of 0.1."""
+    """Compares as decimals, as people read numbers: 0.3 is a multiple of 0.1."""
     return of <= 0 or (_decimal(value) / _decimal(of)).denominator == 1
 
 
@@ -148,7 +148,7 @@ def _format(run: Checker, name: Any, value: Any, _schema: Mapping[str, Any], pat
     if not isinstance(name, str) or not isinstance(value, str):
         return
     run.budget.spend_on(len(value))
-    if expected := broken_format(name, value):
+    if expected := violated_format(name, value):
         yield Problem(path, expected, "another string", "format")
 
 
@@ -159,7 +159,7 @@ def _prefix_items(run: Checker, schemas: Any, value: Any, _: Mapping[str, Any], 
 
 
 def _items(run: Checker, items: Any, value: Any, schema: Mapping[str, Any], path: str) -> Found:
-    if isinstance(items, list):  # how it was written before 2020
+    if isinstance(items, list):  # the form before draft 2020-12
         yield from _prefix_items(run, items, value, schema, path)
     elif isinstance(value, (list, tuple)):
         prefix = schema.get("prefixItems")
@@ -172,7 +172,7 @@ def _unique(run: Checker, is_on: Any, value: Any, _schema: Mapping[str, Any], pa
     if is_on is True and isinstance(value, (list, tuple)):
         run.budget.spend(len(value))
         if len(set(map(run.canonical, value))) < len(value):
-            yield Problem(path, "items that differ", "some that are the same", "uniqueItems")
+            yield Problem(path, "unique items", "duplicates", "uniqueItems")
 
 
 def _properties(run: Checker, known: Any, value: Any, _: Mapping[str, Any], path: str) -> Found:
@@ -214,7 +214,7 @@ def _additional(run: Checker, rest: Any, value: Any, schema: Mapping[str, Any], 
     elif others:
         known = schema.get("properties")
         names = names_in_words(known) if isinstance(known, Mapping) and known else "none"
-        words = f"no properties but these: {names}"
+        words = f"only these properties: {names}"
         yield Problem(path, words, f"{len(others)} more", "additionalProperties")
 
 
@@ -243,7 +243,7 @@ def _dependent(run: Checker, needs: Any, value: Any, _: Mapping[str, Any], path:
         run.budget.spend_on(len(others) if isinstance(others, list) else 0)
         for other in others if name in value and isinstance(others, list) else ():
             if isinstance(other, str) and other not in value:
-                words = f"a value, as there is one for `{name}`"
+                words = f"a value, because `{name}` is present"
                 yield Problem(step(path, other), words, "nothing", "dependentRequired")
 
 

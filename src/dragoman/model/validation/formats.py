@@ -1,6 +1,6 @@
-"""The `format`s of JSON Schema that are checked; any other is a remark, as the standard has it.
+"""The `format`s that are validated; all others are ignored, as the standard allows.
 
-Times may lack an offset: models leave it out, and Python has a type for what remains.
+Times may lack an offset: models often omit it, and Python supports naive times.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _FORMATS: dict[str, tuple[str, Callable[[str], bool]]] = {
 }
 
 
-def broken_format(name: str, text: str) -> str | None:
-    """What the format asks for, where the text is not that; None where it is."""
+def violated_format(name: str, text: str) -> str | None:
+    """What the format requires if the text does not match it, otherwise `None`."""
     expected, check = _FORMATS.get(name, ("", None))
     return None if check is None or check(text) else expected

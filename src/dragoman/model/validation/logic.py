@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema that combine schemas: references, alternatives, conditions."""
+"""JSON Schema keywords that combine schemas: references, alternatives and conditions."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def _one(run: Checker, schemas: Any, value: Any, _schema: Mapping[str, Any], pat
     if fitting == 0:
         yield from _none_fits(run, schemas, found, value, path)
     elif fitting > 1:
-        words = f"one alone of {_alternatives(run, schemas)}"
-        yield Problem(path, words, f"what is {fitting} of them", "oneOf")
+        words = f"exactly one of {_alternatives(run, schemas)}"
+        yield Problem(path, words, f"a match for {fitting} of them", "oneOf")
 
 
 def _none_fits(
     run: Checker, schemas: list[Any], failed: list[list[Problem]], value: Any, path: str
 ) -> Found:
-    """The problems with the alternative that was meant, if one can tell; or what they all are."""
+    """The problems of the alternative that was probably meant, or a list of all alternatives."""
     meant = [found for found in failed if not any(_rules_out(each, path) for each in found)]
     if len(meant) == 1:
         yield from meant[0]
@@ -53,7 +53,7 @@ def _none_fits(
 
 
 def _rules_out(problem: Problem, path: str) -> bool:
-    """Whether the value was hardly meant for it: of another type, or with another tag."""
+    """Whether the value was probably not meant for this alternative: wrong type or tag."""
     is_here = problem.path == path and problem.keyword in {"type", "anyOf"}
     return is_here or problem.keyword in {"const", "enum"}
 

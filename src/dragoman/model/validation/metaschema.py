@@ -1,8 +1,7 @@
-"""Whether a mapping is a JSON Schema: the keywords that every draft has, each of its own type.
+"""Checks that a mapping is a JSON Schema: the known keywords, each with a value of its type.
 
-The shape is declared as a msgspec Struct and checked by msgspec in one pass in C, so that a tool
-made by hand pays a microsecond for it. Keywords that are not listed here are anybody's own and
-are left alone; so are their values.
+The structure is declared as a msgspec Struct and validated in one pass in C, which takes about a
+microsecond per tool. Unknown keywords and their values are ignored.
 """
 
 from __future__ import annotations
@@ -19,19 +18,19 @@ _read = msgspec.convert
 
 _Type = Literal["string", "number", "integer", "boolean", "object", "array", "null"]
 _Number = int | float
-_Count = Annotated[int, msgspec.Meta(ge=0)] | Annotated[float, msgspec.Meta(ge=0)]  # 2.0 is one too
+_Count = Annotated[int, msgspec.Meta(ge=0)] | Annotated[float, msgspec.Meta(ge=0)]  # 2.0 is valid
 
 _NAMES = {"ref": "$ref", "defs": "$defs", "not_": "not", "if_": "if", "else_": "else"}
 
 
 def _keyword(field: str) -> str:
-    """The keyword of a field: `any_of` is `anyOf`."""
+    """The keyword for a field name: `any_of` gives `anyOf`."""
     first, *rest = field.split("_")
     return _NAMES.get(field) or first + "".join(word.capitalize() for word in rest)
 
 
 class Schema(msgspec.Struct, rename=_keyword):
-    """The keywords of JSON Schema (2020-12, and what draft 4 to 7 spell otherwise)."""
+    """The keywords of JSON Schema (2020-12, and the older spellings of drafts 4 to 7)."""
 
     type: _Type | list[_Type] | UnsetType = UNSET
     properties: dict[str, Schema | bool] | UnsetType = UNSET
@@ -72,16 +71,16 @@ class Schema(msgspec.Struct, rename=_keyword):
 
 
 def check_schema(schema: Any, what: str) -> None:
-    """Raise unless this is a JSON Schema; says where it is wrong, never what stands there."""
+    """Raises unless this is a JSON Schema; the message says where, but quotes nothing."""
     try:
         _read(schema, Schema)  # one pass in C
-        return  # noqa: TRY300 - most schemas are fine
-    except (msgspec.ValidationError, RecursionError, UnicodeError):  # half a character, too
+        return  # noqa: TRY300 - the usual case
+    except (msgspec.ValidationError, RecursionError, UnicodeError):  # Unicode: a lone surrogate
         pass
     try:
-        convert(schema, Schema)  # the same again, for an error of our own
+        convert(schema, Schema)  # once more, for a safe error message
     except InvalidInputError as error:
-        problem = str(error).replace("the JSON holds", "it holds")
+        problem = str(error).replace("the JSON contains", "it contains")
     else:
         return
     msg = f"{what} are not a JSON Schema: {problem}"

@@ -1,9 +1,9 @@
-"""Regular expressions of strangers, matched in time that grows with the text and no faster.
+"""Matches untrusted regular expressions in linear time.
 
-A JSON Schema may come from anywhere, and Python's `re` can take forever over a few characters:
-`(a+)+$` on "aaaa…!". Here a pattern becomes a small automaton whose states are followed all at
-once, so no pattern can go back. What that can't express (backreferences, looking around, word
-boundaries) is not decided: `search` says None. Steps are counted, and a budget ends them.
+A JSON Schema may come from anywhere, and Python's `re` can take exponential time on a short text:
+`(a+)+$` on "aaaa…!". Here a pattern is compiled to an automaton whose states are followed in
+parallel, without backtracking. Patterns that need more (backreferences, lookaround, word
+boundaries) are not decided: `search` returns `None`. Steps are counted against a budget.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ATOM = re.compile(
     r"""
     \\x[0-9a-fA-F]{2} | \\u[0-9a-fA-F]{4} | \\[^0-9bBAZzpPkKGQEcxuN]  # escapes of one character
     | \[\^?\]?(?:\\.|[^\]\\])*\]                                      # a class
-    | [^\\[\](){}|*+?^$]                                              # itself, or the dot
+    | [^\\[\](){}|*+?^$]                                              # a literal, or the dot
     | [\]}]
     """,
     re.VERBOSE | re.DOTALL,
@@ -38,7 +38,7 @@ class _UnsupportedError(Exception):
 
 
 class _State(NamedTuple):
-    """Where to go on: over a character that the atom takes, or freely."""
+    """A state: its targets are reached over a character that matches the atom, or freely."""
 
     atom: re.Pattern[str] | None
     assertion: str
@@ -46,7 +46,7 @@ class _State(NamedTuple):
 
 
 def search(pattern: str, text: str, budget: Budget | None = None) -> bool | None:
-    """Whether the pattern is found in the text; None where that is not decided.
+    """Whether the pattern matches in the text; `None` if that can't be decided.
 
     >>> search("^(a+)+$", "a" * 1000 + "!")
     False
@@ -57,14 +57,14 @@ def search(pattern: str, text: str, budget: Budget | None = None) -> bool | None
 
 @lru_cache(maxsize=256)
 def compiled(pattern: str) -> tuple[Automaton | None, int]:
-    """What finds the pattern, None where it is not regular or too long; and the steps it took."""
+    """The automaton, or `None` if the pattern is not regular or too long; and the steps it took."""
     if len(pattern) > MAX_PATTERN:
         return None, 1
     parser = _Parser(pattern)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about classes that may mean something else some day
-            re.compile(pattern)  # whether it is one at all
+            warnings.simplefilter("ignore")  # FutureWarnings about character classes
+            re.compile(pattern)  # checks the syntax
             automaton = parser.automaton()
     except (_UnsupportedError, re.error, RecursionError, OverflowError, ValueError):
         automaton = None
@@ -72,15 +72,15 @@ def compiled(pattern: str) -> tuple[Automaton | None, int]:
 
 
 class Automaton:
-    """Thompson's: state 0 is the start, state 1 the end."""
+    """A Thompson automaton: state 0 is the start, state 1 the end."""
 
     def __init__(self, states: list[_State]) -> None:
         self._states = states
         self._known: dict[tuple[frozenset[int], str], frozenset[int]] = {}
-        self._anew = self._reach({0}, Budget())  # a match may begin anywhere
+        self._anew = self._reach({0}, Budget())  # a match may start anywhere
 
     def search(self, text: str, budget: Budget) -> bool:
-        """Whether the pattern is found in the text."""
+        """Whether the pattern matches in the text."""
         budget.spend(len(text) // 4)
         current = self._reach({0}, budget, "^")
         for character in text:
@@ -109,7 +109,7 @@ class Automaton:
         return found
 
     def _reach(self, start: Collection[int], budget: Budget, holds: str = "") -> frozenset[int]:
-        """All states that can be reached without another character, where `^` or `$` hold."""
+        """All states reachable without a character, given the assertions (`^`, `$`) that hold."""
         found, waiting = set(start), list(start)
         while waiting:
             state = self._states[waiting.pop()]
@@ -122,7 +122,7 @@ class Automaton:
 
 
 class _Parser:
-    """Recursive descent; each method appends states and returns where they begin and end."""
+    """A recursive descent parser; each method appends states and returns the first and last."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
@@ -131,7 +131,7 @@ class _Parser:
 
     @property
     def size(self) -> int:
-        """How many states were made so far."""
+        """The number of states so far."""
         return len(self._states)
 
     def automaton(self) -> Automaton:
@@ -195,7 +195,7 @@ class _Parser:
         return first, last
 
     def _piece_at(self, at: int) -> tuple[int, int]:
-        self._at = at  # parsed again: each copy needs states of its own
+        self._at = at  # parse it again: each copy needs its own states
         return self._piece()
 
     def _piece(self) -> tuple[int, int]:
@@ -209,7 +209,7 @@ class _Parser:
         if group:
             self._at = group.end()
             inner = self._either()
-            self._at += 1  # re.compile has seen to it that there is a bracket
+            self._at += 1  # the closing bracket; re.compile has checked that it is there
             return inner
         return self._atom()
 

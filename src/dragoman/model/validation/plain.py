@@ -1,6 +1,6 @@
-"""Arguments that plainly fit: most tools take a few texts and numbers, and most calls are right.
+"""A fast path for simple schemas: most tools take a few strings and numbers, mostly valid.
 
-Says yes only where the whole check would find nothing; whatever is not plain is left to that.
+Returns true only where full validation would find nothing; everything else is left to that.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REMARKS = frozenset({"title", "description", "default", "examples"})
 
 
 def plain_check(schema: Mapping[str, Any] | None) -> Callable[[Any], bool] | None:
-    """A function that knows arguments which plainly fit; None where the schema is not that plain.
+    """A function that recognises valid arguments; `None` if the schema is not simple enough.
 
     >>> fits = plain_check({"type": "object", "properties": {"days": {"type": "integer"}}})
     >>> fits({"days": 3}), fits({"days": "3"}), fits({"weeks": 1})
@@ -38,7 +38,7 @@ def plain_check(schema: Mapping[str, Any] | None) -> Callable[[Any], bool] | Non
     def fits(arguments: Any) -> bool:
         if not isinstance(arguments, dict) or not needed <= arguments.keys():
             return False
-        # An exact type: `True` is no integer to JSON.
+        # The exact type, because `True` is not an integer in JSON.
         return all(type(value) in kinds.get(name, ()) for name, value in arguments.items())
 
     return fits

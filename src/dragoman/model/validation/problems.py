@@ -1,16 +1,15 @@
-"""Whether a value fits a JSON Schema, and if not, what would: in words that a model can act on.
+"""Validates a value against a JSON Schema, with problems described for a model.
 
 >>> for problem in problems({"type": "object", "required": ["city"]}, {}):
 ...     print(problem)
 $.city: expected a value, got nothing
 
-The words come from the schema, which the developer wrote. Of the value they tell types and sizes,
-and of its keys those that the schema names; never what it says.
+Descriptions are taken from the schema, which the developer wrote. Of the value they mention only
+types, sizes and keys that the schema names, never its content.
 
-Neither a schema nor a value can make it raise, hang or overflow. A keyword that is malformed or
-unknown is left aside, and so are a reference that leads nowhere (or in a circle) and a `pattern`
-that is not regular (see `patterns`). A value that takes too many steps, or nests too deeply, is
-itself the problem.
+No schema and no value can make it raise, hang or overflow. Malformed and unknown keywords are
+ignored, as are references that don't resolve (or are circular) and patterns that are not regular
+(see `patterns`). A value that takes too many steps or is nested too deeply is itself a problem.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ __all__ = ["Problem", "Validation", "fits", "in_sentences", "problems"]
 
 MAX_PROBLEMS = 50
 MAX_DEPTH = 150
-"""Of schemas within schemas: a level of the value may take three of them."""
+"""Maximum nesting of schemas: one level of the value may take three."""
 _SHOWN = 10
 _CHECKS = {**checks.CHECKS, **logic.CHECKS}
 
 
 def problems(schema: Any, value: Any) -> list[Problem]:
-    """What is wrong with the value: empty where it fits, cut off at 50."""
+    """Validates a value; returns up to 50 problems, or an empty list if it is valid."""
     found: list[Problem] = []
     try:
         for problem in Validation(schema).check(schema, value, "$"):
@@ -44,16 +43,16 @@ def problems(schema: Any, value: Any) -> list[Problem]:
             if len(found) == MAX_PROBLEMS:
                 break
     except TooManyStepsError:
-        found.append(Problem("$", "something that takes fewer steps to check", "more", "steps"))
+        found.append(Problem("$", "a value that takes fewer steps to check", "more", "steps"))
     except RecursionError:
         found.append(_too_deep("$"))
-    except (TypeError, ValueError, ArithmeticError):  # values that no JSON text can hold
+    except (TypeError, ValueError, ArithmeticError):  # values that JSON can't represent
         found.append(Problem("$", "a value that can be checked", "another", "value"))
     return found
 
 
 def fits(schema: Any, value: Any, root: Any) -> bool:
-    """Whether a value fits a schema that stands somewhere in the root, where references lead."""
+    """Whether a value matches a subschema of `root`, in which references are resolved."""
     try:
         return Validation(root).holds(schema, value)
     except TooManyStepsError:
@@ -61,7 +60,7 @@ def fits(schema: Any, value: Any, root: Any) -> bool:
 
 
 def in_sentences(found: Iterable[Problem]) -> str:
-    """Problems as one text, the first ten of them."""
+    """The first ten problems as one text."""
     texts = [str(problem) for problem in found]
     rest = [f"and {len(texts) - _SHOWN} more"] if len(texts) > _SHOWN else []
     return "; ".join(texts[:_SHOWN] + rest)
@@ -72,10 +71,10 @@ def _too_deep(path: str) -> Problem:
 
 
 class Validation:
-    """Values held against the schemas of one root, to which references lead, on one budget.
+    """Validates values against the schemas of one root, with one budget.
 
-    What a reference leads to is checked once for each value and place, however many of them lead
-    there: definitions can double at every step.
+    The target of a reference is checked once per value and path, however many references point to
+    it, because definitions can multiply exponentially.
     """
 
     def __init__(self, root: Any, budget: Budget | None = None) -> None:
@@ -83,7 +82,7 @@ class Validation:
         self._root = root
         self._active: set[tuple[int, int, str]] = set()
         self._circles = 0
-        # What was found out, by identity; the objects are kept beside it, so that it stays theirs.
+        # Caches by identity; the objects are stored too, so that their ids are not reused.
         self._enums: dict[int, tuple[Any, frozenset[Any]]] = {}
         self._canonical: dict[int, tuple[Any, Any]] = {}
         self._referred: dict[tuple[int, int, str], tuple[Any, Any, list[Problem]]] = {}
@@ -91,14 +90,14 @@ class Validation:
         self._automata: dict[str, Automaton | None] = {}
 
     def holds(self, schema: Any, value: Any) -> bool:
-        """Whether a value fits a schema. Raises `TooManyStepsError`, and nothing else."""
+        """Whether a value matches a schema. Raises `TooManyStepsError` only."""
         try:
             return self.fits(schema, value, "$")
         except (RecursionError, TypeError, ValueError, ArithmeticError):
-            return False  # too deep, or values that no JSON text can hold
+            return False  # nested too deeply, or not JSON
 
     def first(self, schema: Any, value: Any, path: str, most: int = MAX_PROBLEMS) -> list[Problem]:
-        """The first few problems of a value at a path."""
+        """The first few problems of a value, which is at `path`."""
         found = self.check(schema, value, path)
         try:
             return list(islice(found, most))
@@ -106,11 +105,11 @@ class Validation:
             found.close()
 
     def fits(self, schema: Any, value: Any, path: str) -> bool:
-        """Whether there are none."""
+        """Whether there are no problems."""
         return not self.first(schema, value, path, 1)
 
     def check(self, schema: Any, value: Any, path: str) -> Generator[Problem, None, None]:
-        """The problems of a value at a path."""
+        """The problems of a value, which is at `path`."""
         self.budget.spend(1 + (len(path) >> 8))
         if schema is False:
             yield Problem(path, "nothing there", kind_of(value), "false")
@@ -119,7 +118,7 @@ class Validation:
         here = (id(schema), id(value), path)
         if here in self._active:
             self._circles += 1
-            return  # a reference in a circle: it asks for nothing new
+            return  # a circular reference: nothing new to check
         if len(self._active) > MAX_DEPTH:
             yield _too_deep(path)
             return
@@ -128,14 +127,14 @@ class Validation:
             for keyword, argument in schema.items():
                 if keyword in _CHECKS:
                     for problem in _CHECKS[keyword](self, argument, value, schema, path):
-                        # on each level that it passes on its way up
+                        # charged on every level that it passes on its way up
                         self.budget.spend(1 + (len(problem.expected) >> 6))
                         yield problem
         finally:
             self._active.discard(here)
 
     def referred(self, reference: Any, value: Any, path: str) -> list[Problem]:
-        """The first few problems of a value with what a reference leads to."""
+        """The first few problems of a value with the target of a reference."""
         target = self.target(reference)
         key = (id(target), id(value), path)
         known = self._referred.get(key)
@@ -144,12 +143,12 @@ class Validation:
             return known[2]
         circles = self._circles
         found = [*dict.fromkeys(self.first(target, value, path))]
-        if circles == self._circles:  # else it holds only where it was asked
+        if circles == self._circles:  # otherwise the result is valid only in this context
             self._referred[key] = (target, value, found)
         return found
 
     def one_of(self, values: list[Any], value: Any) -> bool:
-        """Whether a value is among these."""
+        """Whether a value is one of these."""
         known = self._enums.get(id(values))
         if known is None:
             self.budget.spend(len(values))
@@ -157,7 +156,7 @@ class Validation:
         return self.canonical(value) in known[1]
 
     def canonical(self, value: Any) -> Any:
-        """A hashable stand-in that is equal where JSON values are: 1 is 1.0, but not true."""
+        """A hashable representation in which JSON equality holds: 1 equals 1.0, but not true."""
         if not isinstance(value, (list, tuple, Mapping)):
             return _canonical_scalar(value)
         known = self._canonical.get(id(value))
@@ -172,7 +171,7 @@ class Validation:
         return known[1]
 
     def search(self, pattern: str, text: str) -> bool | None:
-        """Whether the pattern is found in the text; None where that is not decided."""
+        """Whether the pattern matches in the text; `None` if that can't be decided."""
         if pattern not in self._automata:
             self._automata[pattern], steps = compiled(pattern)
             self.budget.spend(steps)
@@ -206,7 +205,7 @@ class Validation:
 
 
 def _within(schema: Any, name: str) -> Any:
-    """One step of a reference; True, which takes anything, where it leads nowhere."""
+    """Follows one step of a reference; `True`, which accepts anything, if it does not resolve."""
     if isinstance(schema, Mapping):
         return schema.get(name, True)
     if isinstance(schema, list) and is_index(name) and int(name) < len(schema):
@@ -215,7 +214,7 @@ def _within(schema: Any, name: str) -> Any:
 
 
 def _canonical_scalar(value: Any) -> Any:
-    """Of numbers their digits: Python's hashes of numbers are known, and can be made to collide."""
+    """Numbers become digits: Python's hashes of numbers can be made to collide."""
     if is_number(value):
         is_whole = isinstance(value, int) or value == value // 1
         return ("number", f"{int(value):x}" if is_whole else repr(float(value)))

@@ -1,4 +1,4 @@
-"""The words in which a value's misfit with its schema is told: types, sizes, what is expected."""
+"""Wording of validation problems: types, sizes and what was expected."""
 
 from __future__ import annotations
 
@@ -27,21 +27,23 @@ _ARTICLES = {
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong with a value."""
+    """A problem found in a value."""
 
     path: str
-    """Where: `$.items[2].name`. A key that the schema does not name is `*`."""
+    """The path, such as `$.items[2].name`. A key that the schema does not name is `*`."""
     expected: str
+    """What the schema requires."""
     got: str
+    """The type or size of the actual value."""
     keyword: str = ""
-    """The keyword of the schema that was broken."""
+    """The schema keyword that was violated."""
 
     def __str__(self) -> str:
         return f"{self.path}: expected {self.expected}, got {self.got}"
 
 
 def kind_of(value: Any) -> str:
-    """The JSON type of a value; for what JSON has not, the name of its class."""
+    """The JSON type of a value, or its class name if it is not JSON."""
     if (usual := USUAL_KINDS.get(type(value))) is not None:
         return usual
     if isinstance(value, float) and not isfinite(value):
@@ -62,7 +64,7 @@ USUAL_KINDS: dict[type, str] = {
     dict: "object",
     FrozenDict: "object",
 }
-"""What nearly all values are. Not floats: some of them are no JSON."""
+"""The most frequent types. Floats are not included, because some are not valid JSON."""
 _KINDS: tuple[tuple[Any, str], ...] = (
     (bool, "boolean"),
     (int, "integer"),
@@ -74,12 +76,12 @@ _KINDS: tuple[tuple[Any, str], ...] = (
 
 
 def is_number(value: Any) -> bool:
-    """Whether JSON sees a number; booleans are none."""
+    """Whether it is a JSON number; booleans are not."""
     return kind_of(value) in {"integer", "number"}
 
 
 def is_index(name: str) -> bool:
-    """Whether a step of a reference is the place of an item in a list."""
+    """Whether a step of a reference is a list index."""
     return _INDEX.fullmatch(name) is not None
 
 
@@ -89,32 +91,32 @@ def step(path: str, name: str) -> str:
 
 
 def either(words: Iterable[str]) -> str:
-    """Alternatives, joined as people do."""
+    """Joins alternatives: `a, b or c`."""
     *first, last = list(dict.fromkeys(words))
     return f"{', '.join(first)} or {last}" if first else last
 
 
 def type_in_words(types: Any) -> str:
-    """What `type` asks for."""
+    """What `type` requires, in words."""
     listed = types if isinstance(types, list) else [types]
     return either(_ARTICLES.get(name, "a value") for name in listed if isinstance(name, str))
 
 
 def listed(values: list[Any]) -> str:
-    """What `enum` or `const` asks for."""
+    """What `enum` or `const` requires, in words."""
     return either(
         [*(_quoted(value) for value in values[:_MAX_LISTED]), *_others(values, _MAX_LISTED)]
     )
 
 
 def alternatives(schemas: list[Any], resolved: Callable[[Any], Any]) -> str:
-    """What a list of alternatives asks for, each in few words."""
+    """What a list of alternatives requires, in short."""
     shown = [in_words(resolved(schema)) for schema in schemas[:_MAX_LISTED]]
     return either([*shown, *_others(schemas, _MAX_LISTED)])
 
 
 def names_in_words(names: Collection[Any]) -> str:
-    """Names of properties, one after the other; the first hundred of them."""
+    """The first hundred property names, separated by commas."""
     return ", ".join([*map(str, islice(names, _MAX_NAMES)), *_others(names, _MAX_NAMES)])
 
 
@@ -130,7 +132,7 @@ def _quoted(value: Any) -> str:
 
 
 def in_words(schema: Any) -> str:
-    """What a schema asks for, in few words."""
+    """What a schema requires, in short."""
     if not isinstance(schema, Mapping):
         return "a value"
     values = [schema["const"]] if "const" in schema else schema.get("enum")

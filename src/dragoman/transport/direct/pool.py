@@ -22,7 +22,7 @@ from dragoman.transport.direct.connection import Connection
 from dragoman.transport.direct.request_head import RequestHead, Server, request_head
 from dragoman.transport.direct.response import DirectReply
 from dragoman.transport.http import HttpTransport
-from dragoman.transport.protocol import SLOWEST_UPLOAD, HttpRequest, Reply, Timeouts
+from dragoman.transport.protocol import MIN_UPLOAD_RATE, HttpRequest, Reply, Timeouts
 
 KEEP_ALIVE = 15.0
 """Seconds that a connection may be idle before it is closed; servers close theirs later."""
@@ -54,7 +54,7 @@ class DirectTransport:
         )
         body, limit = request.body or b"", timeouts.first_byte
         if limit is not None:
-            limit += len(body) / SLOWEST_UPLOAD
+            limit += len(body) / MIN_UPLOAD_RATE
         self._active.add(connection)
         response = connection.send(b"%b%d\r\n\r\n" % (head.start, len(body)), body, limit)
         try:

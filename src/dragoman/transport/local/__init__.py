@@ -1,1 +1,1 @@
-"""Models on this machine, run by llama.cpp's own server: no key, no account, no network."""
+"""Local models, run by llama.cpp's server: no key, no account, no network."""

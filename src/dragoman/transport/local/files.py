@@ -1,4 +1,4 @@
-"""Which file a local model is."""
+"""Resolves the name of a local model to a file."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from dragoman.errors import ConfigError
 from dragoman.transport.local.catalogue import PACKAGED, Packaged
 
 _MAGIC = b"GGUF"
-_FORMS = "name a file (local:/path/to/model.gguf) or one of: " + ", ".join(
+_FORMS = "use a file (local:/path/to/model.gguf) or one of: " + ", ".join(
     f"local:{name}" for name in PACKAGED
 )
 
 
 def found(name: str) -> Packaged | Path:
-    """What is named: a model that can be fetched, or a file. Whether it is there is not asked."""
+    """The model that a name refers to: a downloadable one, or a file, which may not exist."""
     if not name:
-        msg = f"which local model? {_FORMS}"
+        msg = f"no local model given; {_FORMS}"
         raise ConfigError(msg)
     if known := PACKAGED.get(name.lower()):
         return known
     if not name.lower().endswith(".gguf") and "/" not in name and "\\" not in name:
-        msg = f"there is no local model of that name; {_FORMS}"
+        msg = f"there is no local model with this name; {_FORMS}"
         raise ConfigError(msg)
     try:
         return Path(name).expanduser().absolute()
     except RuntimeError:
-        msg = "the home directory in the path of the model is not known; give the whole path"
+        msg = "the home directory in the model's path can't be resolved; use an absolute path"
     raise ConfigError(msg)
 
 
 def check_file(path: Path) -> None:
-    """Raise unless a file can be read and says that it is a model."""
+    """Raise unless the file is readable and is a GGUF file."""
     try:
         with path.open("rb") as file:
             problem = "" if file.read(len(_MAGIC)) == _MAGIC else "is not a GGUF file"

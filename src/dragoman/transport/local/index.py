@@ -1,4 +1,4 @@
-"""The package index: where a file of a project is (PEP 503, PEP 691)."""
+"""Finds files on the package index (PEP 503, PEP 691)."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport,
 _VARIABLES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX")
 _PYPI = "https://pypi.org/simple"
 _FORMS = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
-_MOST = 16 * 1024 * 1024
+_MAX_BYTES = 16 * 1024 * 1024
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_HOPS = 5
+_MAX_REDIRECTS = 5
 
 
 def index_url() -> str:
-    """The index to ask: the one that pip or uv is told to use by the environment, or PyPI."""
+    """The URL of the package index: as configured for pip or uv in the environment, or PyPI."""
     return next((os.environ[name] for name in _VARIABLES if os.environ.get(name)), _PYPI)
 
 
 async def file_url(transport: Transport, timeouts: Timeouts, project: str, name: str) -> str:
-    """The address of a project's file."""
+    """The URL of a project's file."""
     page = f"{index_url().rstrip('/')}/{project}/"
     reply, page = await opened(transport, timeouts, page, {"Accept": _FORMS})
     try:
-        body = await read_body(reply, _MOST)
+        body = await read_body(reply, _MAX_BYTES)
     finally:
         await reply.close()
     for link in _links(body):
@@ -40,16 +40,16 @@ async def file_url(transport: Transport, timeouts: Timeouts, project: str, name:
     raise ConfigError(msg)
 
 
-SET_INDEX = "PIP_INDEX_URL says which index is asked"
+SET_INDEX = "set PIP_INDEX_URL to use another index"
 
 
 async def opened(
     transport: Transport, timeouts: Timeouts, url: str, headers: dict[str, str]
 ) -> tuple[Reply, str]:
-    """A reply that says yes, and its address. There is no key, so redirects may be followed."""
-    for _ in range(_HOPS):
+    """A successful reply, and its URL. No key is sent, so redirects can be followed."""
+    for _ in range(_MAX_REDIRECTS):
         if not url.startswith(("https://", "http://")):
-            msg = f"the package index must be at https:// or http://; {SET_INDEX}"
+            msg = f"the URL of the package index must start with https:// or http://; {SET_INDEX}"
             raise ConfigError(msg)
         message = HttpRequest(url=url, method="GET", headers=headers)
         reply = await transport.open(message, timeouts)
@@ -60,27 +60,27 @@ async def opened(
         if status not in _REDIRECTS or not place:
             raise _refused(status)
         url = _next(url, place)
-    msg = f"the package index sends from place to place; {SET_INDEX}"
+    msg = f"the package index redirects too many times; {SET_INDEX}"
     raise TransportError(msg, sent=True)
 
 
 def _next(url: str, place: str) -> str:
     target = urljoin(url, place)
     if url.startswith("https://") and not target.startswith("https://"):
-        msg = "the package index sends to an address without TLS, which is not followed"
+        msg = "the package index redirects to a URL without TLS, which is not followed"
         raise TransportError(msg, sent=True)
     return target
 
 
 def _refused(status: int) -> TransportError | ConfigError:
-    msg = f"the package index answered with status {status}; {SET_INDEX}"
+    msg = f"the package index returned status {status}; {SET_INDEX}"
     return ConfigError(msg) if status < 500 else TransportError(msg, sent=True)  # noqa: PLR2004
 
 
 def _links(body: bytes) -> Iterator[str]:
     try:
         page: Any = loads(body)
-    except InvalidInputError:  # HTML, of an older index
+    except InvalidInputError:  # HTML, from an older index
         page = _Page()
         page.feed(body.decode("utf-8", "replace"))
         yield from page.links

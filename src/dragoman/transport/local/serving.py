@@ -1,10 +1,10 @@
-"""The process that runs llama.cpp's server. Started by `servers`, as a script of its own.
+"""The process that runs llama.cpp's server, started by `servers` as a separate script.
 
-Why not a thread: loading holds the interpreter's lock for seconds, the library takes Ctrl-C for
-itself, and a model that it can't digest ends the whole process.
+It is not a thread because loading holds the interpreter's lock for seconds, the library installs
+its own Ctrl-C handler, and a bad model file ends the whole process.
 
-The first line of stdin is the settings, as JSON; the answer is a line on stdout. When stdin ends,
-whoever started us is gone, however that happened, and so are we. Nothing of Dragoman is imported.
+The first line of stdin has the settings, as JSON; the answer is one line on stdout. When stdin
+ends, the parent process is gone, and this one exits. Nothing of Dragoman is imported.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _POLL = 1.0
 
 
 def main() -> None:
-    """Load a model, tell where it is served, and stay until nobody listens."""
+    """Load a model, report its address, and serve until stdin is closed."""
     out = os.dup(1)
-    os.dup2(2, 1)  # whatever the library prints is no answer
+    os.dup2(2, 1)  # the library's own output must not mix with the answer
     settings = json.loads(sys.stdin.buffer.readline())
     sys.path[:] = settings["path"]
-    # A process that forked off our parent may hold the other end of stdin: look for the parent too.
+    # A process forked from our parent may hold the other end of stdin: watch the parent, too.
     threading.Thread(target=_watch, args=(settings["parent"],), daemon=True).start()
     _end_with_stdin()
     server: Any = None
@@ -43,11 +43,11 @@ def main() -> None:
     os.close(out)
     if server is not None:
         sys.stdin.buffer.read()
-    os._exit(0)  # there is nothing to put in order
+    os._exit(0)  # nothing to clean up
 
 
 def _served(settings: dict[str, Any]) -> Any:
-    # By name: type checkers would say one thing where it is installed and another where it is not.
+    # By name: type checkers' results must not depend on whether it is installed.
     xllamacpp: Any = import_module("xllamacpp")
     params = xllamacpp.CommonParams()
     params.model.path = settings["model"]
@@ -72,7 +72,7 @@ def _served(settings: dict[str, Any]) -> Any:
 
 
 def _end_with_stdin() -> None:
-    """Let the system end us when stdin does: no thread of ours runs while a model is loaded."""
+    """Let the system end us with stdin: none of our threads runs while a model is loading."""
     if sys.platform == "linux":
         import fcntl
 
@@ -81,7 +81,7 @@ def _end_with_stdin() -> None:
 
 
 def _watch(parent: int) -> None:
-    # The number stays the same on Windows, where stdin has to do.
+    # On Windows the number stays the same, and stdin must suffice.
     while sys.platform == "win32" or os.getppid() == parent:
         time.sleep(_POLL)
     os._exit(0)

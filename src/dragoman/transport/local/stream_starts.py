@@ -1,8 +1,8 @@
-"""The beginning that llama.cpp leaves out of some Anthropic streams.
+"""Adds the start event that llama.cpp omits from some Anthropic streams.
 
-It comes along with the first token's text, and with it the count of the prompt. A token that is
-half a character has no text yet, so there is no beginning either. What it would have said, the
-server knows: it counts tokens, too.
+The event is sent with the text of the first token, along with the prompt's token count. A token
+that is half a character has no text yet, and then there is no start event. Its content can be
+obtained from the server, which also counts tokens.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from dragoman.transport.protocol import HttpRequest, Reply, Timeouts, Transport,
 MESSAGES = "/messages"
 _COUNT = "/count_tokens"
 _OK = 200
-_MOST = 64 * 1024
-_NAMED = b"event:"
-_LATE = (b"content_block_start", b"message_delta")
+_MAX_BYTES = 64 * 1024
+_EVENT_PREFIX = b"event:"
+_NOT_FIRST = (b"content_block_start", b"message_delta")
 
 
 def is_stream(reply: Reply) -> bool:
-    """Whether an answer comes piece by piece."""
+    """Whether a reply is an event stream."""
     kind = reply.headers.get("Content-Type") or ""
     return reply.status == _OK and kind.startswith("text/event-stream")
 
 
 class BegunReply:
-    """A stream of messages, which begins as all of them should."""
+    """A message stream that has its start event."""
 
     def __init__(self, reply: Reply, start: Callable[[], Awaitable[bytes]]) -> None:
         self._reply = reply
@@ -45,7 +45,7 @@ class BegunReply:
         return self._reply.headers
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body as it comes, but for its very beginning."""
+        """The body as it arrives, with a start event if it is missing."""
         held: bytes | None = b""
         async for piece in self._reply.chunks():
             if held is None:
@@ -55,7 +55,7 @@ class BegunReply:
             first = _first_event(held)
             if first is None:
                 continue
-            if first in _LATE:
+            if first in _NOT_FIRST:
                 yield await self._start()
             yield held
             held = None
@@ -63,28 +63,28 @@ class BegunReply:
             yield held
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Close it."""
         await self._reply.close()
 
 
 def _first_event(data: bytes) -> bytes | None:
-    """The name of the first event; None where it is not here yet."""
+    """The name of the first event; None if it has not arrived yet."""
     for line in data.split(b"\n")[:-1]:
-        if line.startswith(_NAMED):
-            return line.removeprefix(_NAMED).strip()
+        if line.startswith(_EVENT_PREFIX):
+            return line.removeprefix(_EVENT_PREFIX).strip()
     return None
 
 
 async def counted_start(http: Transport, request: HttpRequest, timeouts: Timeouts) -> bytes:
-    """The event that a stream in answer to this request should have begun with.
+    """The start event that the stream for this request should have.
 
-    Nothing where the tokens can't be counted: the answer is worth more than its price.
+    Empty if the tokens can't be counted: the response matters more than its count.
     """
     asked = HttpRequest(url=request.url + _COUNT, headers=request.headers, body=request.body)
     try:
         reply = await http.open(asked, timeouts)
         try:
-            counts = loads(await read_body(reply, _MOST))
+            counts = loads(await read_body(reply, _MAX_BYTES))
         finally:
             await reply.close()
         model = loads(request.body or b"{}")["model"]

@@ -1,7 +1,7 @@
-"""Chat templates for models whose own ones leave tools out.
+"""Chat templates for models whose own templates omit tools.
 
-llama.cpp drops tools, and every word about them, where the template does not mention them. One that
-does also tells it how calls are written; from that it makes the grammar which calls are held to.
+llama.cpp drops tools if the template doesn't mention them. A template that does also tells it the
+syntax of calls, from which it derives the grammar that constrains them.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import msgspec
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True):
-    """A chat template, and what a call begins with in it."""
+    """A chat template, and the text that a call starts with."""
 
     text: str
     call_opening: str
 
 
-# SmolLM2's own, to the letter where there are no tools. Calls are as its larger sister writes them;
-# one list for all, since for calls one by one llama.cpp's grammar has no way to end at the first.
-# Results are in messages of the tool's own: the model answers from them. In a user's, it repeats.
+# SmolLM2's own template, unchanged if there are no tools. Calls are written as by its larger
+# variant; in one list, because for single calls llama.cpp's grammar can't end after the first.
+# Results are in tool messages: the model answers from them. In user messages, it repeats them.
 SMOLLM2 = Template(
     call_opening="<tool_call>[",
     text=r"""

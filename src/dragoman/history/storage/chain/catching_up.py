@@ -1,8 +1,8 @@
-"""Bringing a member's copy of a session up to the primary's.
+"""Brings a member's copy of a session up to date with the primary.
 
-Nothing is overwritten but an older state of the same session. A copy that is ahead of the
-primary, or of another session under the same names (made at another time), may be the only one of
-what it holds: it is told, and left for people to decide about.
+Only an older state of the same session is ever overwritten. A copy that is ahead of the primary, or
+belongs to another session with the same names (created at another time), may be the only copy of
+its content: it is reported, and left for people to decide.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.chain.members import Member
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage, is_proving
 
-_TRIES = 50  # each is lost only to somebody else's write in between
-_BUSY = "the session is written to all the time; try again"
-LEFT_OVER = "it has a session that the primary has not; it is left as it is"
-_AHEAD = "its session is ahead of the primary's; it is left as it is"
-ANOTHER = "it has another session under the same names; it is left as it is"
+_TRIES = 50  # an attempt fails only if another writer interferes
+_BUSY = "the session is being written to constantly; try again"
+LEFT_OVER = "it has a session that the primary does not have; it was left unchanged"
+_AHEAD = "its session is ahead of the primary's; it was left unchanged"
+ANOTHER = "it has another session with the same names; it was left unchanged"
 
 
 async def mend(primary: Member, member: Member, identity: SessionIdentity) -> bool:
-    """Make the member's session the primary's; whether there was something to do."""
+    """Makes the member's session equal to the primary's; returns whether it had to change."""
     for _ in range(_TRIES):
         ours = await primary.run(lambda storage: storage.session(identity))
         theirs = await member.run(lambda storage: storage.session(identity))
@@ -37,7 +37,7 @@ async def mend(primary: Member, member: Member, identity: SessionIdentity) -> bo
         elif ours.version == theirs.version:
             return await _aligned(member, ours, theirs)
         elif await primary.run(lambda storage: storage.session(identity)) == ours:
-            if not await _is_ahead_of_nothing(primary, member, identity):
+            if not await _is_ahead_in_versions_only(primary, member, identity):
                 raise StoreError(_AHEAD)
             await member.run(lambda storage: storage.delete(identity))
     raise StoreError(_BUSY)
@@ -46,7 +46,7 @@ async def mend(primary: Member, member: Member, identity: SessionIdentity) -> bo
 async def _copied(
     primary: Member, member: Member, ours: Session | None, theirs: Session | None
 ) -> bool:
-    """Replace a copy that is absent or older; whether it is alike now."""
+    """Replaces a missing or older copy; returns whether it is equal now."""
     if ours is None:
         return theirs is None
     if theirs is not None and theirs.created_at != ours.created_at:
@@ -55,28 +55,30 @@ async def _copied(
     if copy is None or not await member.run(lambda storage: storage.restore(*copy)):
         return False
     if not await primary.has(ours.identity):
-        # Deleted meanwhile, on the members first: what was just put there would be left over.
+        # Just deleted, on the members first: the copy must not be left over.
         await member.run(lambda storage: storage.delete(ours.identity))
     return True
 
 
-async def _is_ahead_of_nothing(primary: Member, member: Member, identity: SessionIdentity) -> bool:
-    """Whether an encrypted copy has only counted on: it has versions where others have none."""
+async def _is_ahead_in_versions_only(
+    primary: Member, member: Member, identity: SessionIdentity
+) -> bool:
+    """Whether an encrypted copy is ahead only in version numbers, as encryption adds versions."""
     if not is_proving(member.storage):
         return False
     ours = await primary.run(lambda storage: snapshot(storage, identity))
     theirs = await member.run(lambda storage: snapshot(storage, identity))
     if ours is None or theirs is None or ours[0].created_at != theirs[0].created_at:
         return False
-    return [_said(row) for row in ours[1]] == [_said(row) for row in theirs[1]]
+    return [_content_of(row) for row in ours[1]] == [_content_of(row) for row in theirs[1]]
 
 
-def _said(row: Row) -> Row:
+def _content_of(row: Row) -> Row:
     return msgspec.structs.replace(row, checksum=None, chain=None)
 
 
 async def _aligned(member: Member, ours: Session, theirs: Session) -> bool:
-    """Take over what has no version, of sessions that should be alike else."""
+    """Aligns what has no version, for sessions that are otherwise equal."""
     alike = (theirs.created_at, theirs.last_seq, theirs.forks)
     if alike != (ours.created_at, ours.last_seq, ours.forks):
         raise StoreError(ANOTHER)
@@ -91,7 +93,7 @@ async def _aligned(member: Member, ours: Session, theirs: Session) -> bool:
 async def snapshot(
     storage: Storage, identity: SessionIdentity
 ) -> tuple[Session, Sequence[Row]] | None:
-    """A session with all rows of all its branches, as they were at one moment."""
+    """A session with all rows of all branches, in one consistent state."""
     for _ in range(_TRIES):
         head = await storage.session(identity)
         if head is None:

@@ -1,7 +1,7 @@
-"""Replacing a damaged copy of a session by a sound one that another member has.
+"""Replaces a damaged copy of a session by an intact one of another member.
 
-Only by one of the same state: with the same version, and holding everything that can still be read
-of the damaged one. Where a member's numbers can't be read, its messages have to say so alone.
+The intact copy must have the same state: the same version, and everything that is still readable in
+the damaged one. If a member's counters are unreadable, only its messages are compared.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from dragoman.history.storage.chain.replicas import Replicas
 from dragoman.history.storage.integrity import missing_rows, problem_with
 from dragoman.history.storage.protocol import MAIN, Row, Session, Storage, is_proving
 
-_NO_COPY = "its copy of a session is damaged, and no member has a sound one of the same state"
+_NO_COPY = "its copy of a session is damaged, and no member has an intact one of the same state"
 
 
 class _Copy(msgspec.Struct, frozen=True):
-    """What a member has of a session, and what is wrong with it."""
+    """A member's copy of a session, and what is wrong with it."""
 
     member: Member
     session: Session | None
-    """None where its numbers can't be read."""
+    """`None` if its counters are unreadable."""
     rows: tuple[Row, ...]
     problem: str | None
 
 
 async def heal(replicas: Replicas, identity: SessionIdentity) -> tuple[list[Report], list[Report]]:
-    """Replace the copies that are damaged; reports of those that were, and that could not be."""
+    """Replaces damaged copies; returns reports of those replaced and of those that could not be."""
     found = [await _copy(member, identity) for member in replicas.members]
     copies = [copy for copy in found if copy is not None]
     sound = [copy for copy in copies if copy.problem is None]
@@ -50,7 +50,7 @@ async def heal(replicas: Replicas, identity: SessionIdentity) -> tuple[list[Repo
         except DragomanError as error:
             failed.append(replicas.reports.add(bad.member, "repair", error))
         else:
-            told = f"its copy of a session was damaged, and replaced by that of {good.member.name}"
+            told = f"its damaged copy of a session was replaced by that of {good.member.name}"
             healed.append(replicas.reports.add(bad.member, "repair", told))
     return healed, failed
 
@@ -61,7 +61,7 @@ async def _copy(member: Member, identity: SessionIdentity) -> _Copy | None:
     except Corrupt as error:
         return _Copy(member, None, await _readable(member, identity), str(error))
     except DragomanError:
-        return None  # it is away: that is told where it is asked for
+        return None  # it is unavailable, which is reported elsewhere
     if found is None:
         return None
     session, rows = found
@@ -70,7 +70,7 @@ async def _copy(member: Member, identity: SessionIdentity) -> _Copy | None:
 
 
 async def _readable(member: Member, identity: SessionIdentity) -> tuple[Row, ...]:
-    """What can be read of the first branch, where nothing tells which others there are."""
+    """The readable rows of the main branch, if the other branches are unknown."""
     try:
         return tuple(await member.run(lambda storage: storage.rows(identity, branch=MAIN)))
     except DragomanError:
@@ -95,12 +95,12 @@ def _is_of_same_state(good: _Copy, bad: _Copy) -> bool:
         numbers = (bad.session.version, bad.session.created_at)
         if numbers != (good.session.version, good.session.created_at):
             return False
-    held = {(row.branch, row.seq): _said(row) for row in good.rows}
+    held = {(row.branch, row.seq): _content_of(row) for row in good.rows}
     readable = [row for row in bad.rows if problem_with(row) is None]
-    return all(held.get((row.branch, row.seq)) == _said(row) for row in readable)
+    return all(held.get((row.branch, row.seq)) == _content_of(row) for row in readable)
 
 
-def _said(row: Row) -> Row:
+def _content_of(row: Row) -> Row:
     return msgspec.structs.replace(row, checksum=None, chain=None)
 
 
@@ -110,13 +110,13 @@ async def _replace(bad: _Copy, good: _Copy, *, is_primary: bool) -> None:
         return
     identity = session.identity
     if is_primary and bad.session is not None and session.seal is None:
-        # In one step, for others may be writing; the other members get the new version after it.
+        # Atomically, as others may be writing; the other members get the new version afterwards.
         newer = msgspec.structs.replace(session, version=session.version + 1, chain=None)
         if await bad.member.run(lambda storage: storage.restore(newer, good.rows)):
             return
-        msg = "its session was written to meanwhile; try again"
+        msg = "its session was changed in the meantime; try again"
         raise StoreError(msg)
-    # A seal is for one version only. Were this broken off, the session would be brought from the
-    # member that has it.
+    # A seal is valid for one version only. If this is interrupted, the session is restored from
+    # the member that has it.
     await bad.member.run(lambda storage: storage.delete(identity))
     await bad.member.run(lambda storage: storage.restore(session, good.rows))

@@ -1,4 +1,4 @@
-"""A member of a chain: opened again when it failed to, and its failures told."""
+"""A member of a chain: reopened after failures, which are reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEPT = 1000
 
 
 class Report(msgspec.Struct, frozen=True):
-    """Something that went wrong with a member, without content, names or ids."""
+    """A problem with a member, without content, names or ids."""
 
     at: float
     member: str
@@ -29,20 +29,20 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Reports:
-    """The latest reports; each is logged as a warning as well."""
+    """The latest reports; each is also logged as a warning."""
 
     def __init__(self) -> None:
         self._latest: deque[Report] = deque(maxlen=_KEPT)
 
     def add(self, member: Member, doing: str, problem: DragomanError | str) -> Report:
-        """Note a problem."""
+        """Adds a report."""
         report = Report(time(), member.name, doing, str(problem))
         self._latest.append(report)
         _LOG.warning("history store %s, %s: %s", report.member, doing, report.problem)
         return report
 
     def all(self) -> tuple[Report, ...]:
-        """The reports, the oldest first."""
+        """The reports, oldest first."""
         return tuple(self._latest)
 
 
@@ -52,7 +52,7 @@ class Member:
     def __init__(self, storage: Storage, retry_after: float) -> None:
         self.storage = storage
         self.behind: set[str] = set()
-        """The digests of sessions that it may not have the latest of."""
+        """The digests of sessions of which it may not have the latest state."""
         self._retry_after = retry_after
         self._wanted = False
         self._is_open = False
@@ -60,28 +60,28 @@ class Member:
 
     @property
     def name(self) -> str:
-        """What it is and where."""
+        """The kind of backend and its location."""
         return self.storage.name
 
     async def open(self) -> None:
-        """Open it; where that fails, each later call tries again, though not too often."""
+        """Opens it; if that fails, later calls try again after a while."""
         self._wanted = True
         self._next_try = monotonic() + self._retry_after
         await _explained(self.storage.open)
         self._is_open = True
 
     async def close(self) -> None:
-        """Close it, if it is open."""
+        """Closes it, if it is open."""
         self._wanted = False
         if self._is_open:
             self._is_open = False
             await _explained(self.storage.close)
 
     async def run(self, ask: Callable[[Storage], Awaitable[T]]) -> T:
-        """What it answers; raises `StoreError` where it fails, whatever it raised itself."""
+        """Makes a call; any failure raises `StoreError`."""
         if self._wanted and not self._is_open:
             if monotonic() < self._next_try:
-                msg = "it could not be opened, and is tried again later"
+                msg = "it could not be opened; another attempt follows later"
                 raise StoreError(msg)
             await self.open()
         return await _explained(lambda: ask(self.storage))
@@ -96,7 +96,7 @@ async def _explained(call: Callable[[], Awaitable[T]]) -> T:
         return await call()
     except (StoreError, InvalidInputError, ConfigError):
         raise
-    except Exception as error:  # noqa: BLE001 - a member must not take the others down with it
-        problem = type(error).__name__  # its text may quote what was stored
+    except Exception as error:  # noqa: BLE001 - a member must not affect the others
+        problem = type(error).__name__  # the message may quote stored content
     msg = f"it failed with {problem}"
     raise StoreError(msg)

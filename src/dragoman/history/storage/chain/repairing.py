@@ -1,4 +1,4 @@
-"""Going through whole members, and bringing them up to the primary."""
+"""Brings whole members up to date with the primary."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _PAGE = 200
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """How many sessions were looked at, how many copies mended, and what could not be."""
+    """The number of sessions checked and copies updated, and the remaining problems."""
 
     sessions: int
     mended: int
     problems: tuple[Report, ...] = ()
     healed: tuple[Report, ...] = ()
-    """Copies that were damaged, and replaced by sound ones."""
+    """Damaged copies that were replaced by intact ones."""
 
 
 async def repair(replicas: Replicas, identity: SessionIdentity | None) -> Repair:
@@ -42,7 +42,7 @@ async def repair(replicas: Replicas, identity: SessionIdentity | None) -> Repair
 
 
 class _Work:
-    """A repair under way."""
+    """A repair in progress."""
 
     def __init__(self, replicas: Replicas) -> None:
         self._replicas = replicas
@@ -53,13 +53,13 @@ class _Work:
         self.seen: set[str] = set()
 
     async def mend(self, identity: SessionIdentity, members: list[Member]) -> None:
-        """Mend every member's copy of a session."""
-        async with self._replicas.turn(identity):
+        """Updates every member's copy of a session."""
+        async with self._replicas.locked(identity):
             self.sessions += 1
             healed, failed = await heal(self._replicas, identity)
             self.healed += healed
             self.problems += failed
-            # A primary that fails is no member's fault, and nothing can be mended from it.
+            # A failing primary is not a member's fault, and nothing can be repaired from it.
             await self._replicas.primary.has(identity)
             for member in members:
                 await self._mend(identity, member)
@@ -74,7 +74,7 @@ class _Work:
             member.behind.discard(identity.digest)
 
     async def look_for_more(self, member: Member) -> None:
-        """Tell of sessions that only this member has."""
+        """Reports sessions that only this member has."""
         primary = self._replicas.primary
         try:
             async for session in _everything(member):
@@ -82,7 +82,7 @@ class _Work:
                     continue
                 try:
                     is_there = await primary.has(session.identity)
-                except Corrupt:  # so it was not in the listing
+                except Corrupt:  # unreadable, so it was not in the listing
                     await self.mend(session.identity, self._replicas.secondaries)
                     self.seen.add(session.identity.digest)
                     continue
@@ -93,7 +93,7 @@ class _Work:
 
 
 async def _expect_as_many(primary: Member, member: Member, identity: SessionIdentity) -> None:
-    """Raise where two sessions of one version hold different numbers of messages."""
+    """Raises if two sessions of the same version have different numbers of messages."""
     counts: set[int] = set()
     versions: set[int | None] = set()
     for each in (primary, member):
@@ -105,7 +105,7 @@ async def _expect_as_many(primary: Member, member: Member, identity: SessionIden
 
 
 async def _everything(member: Member) -> AsyncGenerator[Session]:
-    """All sessions of a member, a page at a time."""
+    """All sessions of a member, page by page."""
     after = ""
     while page := await _page(member, after):
         for session in page:

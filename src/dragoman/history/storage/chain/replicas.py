@@ -1,4 +1,4 @@
-"""How the members of a chain are asked and written to, so that they stay alike."""
+"""Reads from and writes to the members of a chain, so that they stay equal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.chain.catching_up import mend, snapshot
 from dragoman.history.storage.chain.members import Member, Report, Reports
 from dragoman.history.storage.protocol import Row, Session, Storage
-from dragoman.history.storage.turns import Turns
+from dragoman.history.storage.session_locks import SessionLocks
 
 T = TypeVar("T")
 Ask = Callable[[Storage], Awaitable[T]]
@@ -26,13 +26,13 @@ class Replicas:
         self.members = tuple(Member(storage, retry_after) for storage in storages)
         self.primary, *self.secondaries = self.members
         self.reports = Reports()
-        self._turns = Turns(blocking=all(storage.is_blocking for storage in storages))
+        self._locks = SessionLocks(blocking=all(storage.is_blocking for storage in storages))
         self._known: set[str] = set()  # sessions that the primary has had
 
-    # --- asking
+    # --- reading
 
     async def read(self, ask: Ask[T], identity: SessionIdentity) -> T:
-        """The answer of the first member that has the session; else that there is none."""
+        """The response of the first member that has the session, otherwise the primary's."""
         absent: list[T] = []
         failed: list[Report] = []
         for member in self.members:
@@ -46,24 +46,24 @@ class Replicas:
                 return answer
             if member is self.primary:
                 absent.append(answer)
-        if not absent:  # nobody has it, but the one that should know did not answer
+        if not absent:  # nobody has it, but the primary did not respond
             msg = "the history could not be read"
             raise failure(msg, failed)
         return absent[0]
 
     async def answer(self, ask: Ask[T]) -> T:
-        """The answer of the first member that gives one."""
+        """The response of the first member that does not fail."""
         failed: list[Report] = []
         for member in self.members:
             try:
                 return await member.run(ask)
             except StoreError as error:
                 failed.append(self.reports.add(member, "read", error))
-        msg = "no member of the chain could answer"
+        msg = "all members of the chain failed"
         raise failure(msg, failed)
 
     async def all(self, doing: str, ask: Ask[T]) -> tuple[list[tuple[str, T]], list[Report]]:
-        """Every member's name and answer, the primary's last, and the failures."""
+        """Every member's name and response, the primary's last, and the failures."""
         answers: list[tuple[str, T]] = []
         failed: list[Report] = []
         for member in (*self.secondaries, self.primary):
@@ -81,8 +81,8 @@ class Replicas:
         lead: Ask[T],
         follow: Callable[[Storage, T], Awaitable[object]],
     ) -> T:
-        """Write to the primary, then to the others what it made of it."""
-        async with self.turn(identity):
+        """Writes to the primary, then writes the result to the others."""
+        async with self.locked(identity):
             try:
                 await self._adopt(identity)
                 made = await self.primary.run(lead)
@@ -93,20 +93,20 @@ class Replicas:
         return made
 
     @asynccontextmanager
-    async def turn(self, identity: SessionIdentity) -> AsyncGenerator[None]:
-        """Be the only one in this process to write to the session."""
-        async with self._turns.of(identity.digest):
+    async def locked(self, identity: SessionIdentity) -> AsyncGenerator[None]:
+        """Serialises writes to the session within this process."""
+        async with self._locks.of(identity.digest):
             try:
                 yield
             except Exception:
                 raise
-            except BaseException:  # cancelled: who knows how far it got
+            except BaseException:  # cancelled: the progress is unknown
                 for member in self.secondaries:
                     member.behind.add(identity.digest)
                 raise
 
     async def copy(self, identity: SessionIdentity, write: Ask[object]) -> None:
-        """Write to the secondaries what the primary has; those that fail are remembered."""
+        """Writes to the secondaries what the primary has; remembers those that fail."""
         for member in self.secondaries:
             try:
                 await self._follow(member, identity, write)
@@ -121,13 +121,13 @@ class Replicas:
             try:
                 done = await member.run(write)
             except (Conflict, NotFound):
-                done = False  # it is behind, or others wrote to it, or it got this before
+                done = False  # it is behind, changed by others, or already has this write
             if done is not False:
                 return
         await mend(self.primary, member, identity)
 
     async def _adopt(self, identity: SessionIdentity) -> None:
-        """Bring a session that only a secondary has to the primary, once."""
+        """Copies a session that only a secondary has to the primary, once."""
         if identity.digest in self._known:
             return
         if not await self.primary.has(identity):
@@ -145,11 +145,11 @@ class Replicas:
                 continue
             if found is not None:
                 await self.primary.run(partial(_restored, found))
-                self.reports.add(member, "write", "a session was brought from it to the primary")
+                self.reports.add(member, "write", "a session was copied from it to the primary")
                 return
 
     def lost(self, identity: SessionIdentity | None = None) -> None:
-        """The primary has the session no longer, or any one may have gone."""
+        """Forgets that the primary has the session, or any session."""
         if identity is None:
             self._known.clear()
         else:
@@ -161,6 +161,6 @@ async def _restored(copy: tuple[Session, Sequence[Row]], storage: Storage) -> bo
 
 
 def failure(what: str, reports: Sequence[Report]) -> StoreError:
-    """The error that tells of all of these."""
+    """The error that lists all of these reports."""
     told = "; ".join(f"{report.member}: {report.problem}" for report in reports)
     return StoreError(f"{what} ({told})")

@@ -1,17 +1,17 @@
-"""The chain: reads fall through it, writes go down it.
+"""`ChainStorage`: reads fall back along the chain, writes are replicated.
 
-- A read asks the primary. Where that has no such session, or fails, the next member is asked. An
-  empty session has been cleared: it is an answer. Where the primary fails and nobody else has the
-  session, that is an error, never an empty history.
-- A write goes to the primary. If it fails there, it has failed, and no other member is touched.
-  Then it goes to each secondary, for the same version: numbers are given out alike, so the copies
-  stay alike. A secondary that fails, or is behind, fails no write: it is reported (`reports`, and
-  as a warning in the log `dragoman.history`), and mended from the primary at the next write to
-  the session, or by `repair`.
-- A session that only a secondary has (the primary is new, or lost it) is brought to the primary
+- A read goes to the primary. If it fails or does not have the session, the next member is used. An
+  empty session has been cleared, so it is a valid result. If the primary fails and nobody else has
+  the session, that is an error, never an empty history.
+- A write goes to the primary. If it fails there, it has failed, and no other member is changed.
+  Then it goes to each secondary, for the same version: numbering is deterministic, so the copies
+  stay equal. A secondary that fails or is behind does not make the write fail: it is reported
+  (`reports`, and as a warning in the log `dragoman.history`), and updated from the primary at the
+  next write to the session, or by `repair`.
+- A session that only a secondary has (the primary is new, or lost it) is copied to the primary
   before it is written to.
-- `delete` and `forget` go to the secondaries first, and raise where any member fails: what is
-  left on one would come back to life.
+- `delete` and `forget` go to the secondaries first, and raise if any member fails: otherwise a
+  remaining copy would reappear.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class ChainStorage:
     >>> ChainStorage(SQLiteStorage("chats.db"), FileStorage("copies")).name
     'chain(sqlite:chats.db, file:copies)'
 
-    A member that could not be opened is tried again with a later call, `retry_after` seconds
-    later at the earliest. `close` closes the members that are `owned`: all, if it is left out.
+    A member that could not be opened is tried again by a later call, after at least `retry_after`
+    seconds. `close` closes the `owned` members; the default is all.
     """
 
     def __init__(
@@ -76,21 +76,21 @@ class ChainStorage:
 
     @property
     def name(self) -> str:
-        """Its members."""
+        """The names of its members."""
         return f"chain({', '.join(member.name for member in self._replicas.members)})"
 
     @property
     def is_blocking(self) -> bool:
-        """Whether all members are."""
+        """Whether all members are blocking."""
         return self._blocking
 
     @property
     def reports(self) -> tuple[Report, ...]:
-        """What went wrong with members, the oldest first; the last 1,000."""
+        """Problems with members, oldest first; the last 1,000."""
         return self._replicas.reports.all()
 
     async def open(self) -> None:
-        """Open all members; raises where none could be."""
+        """Opens all members; raises if none could be opened."""
         failed = [await self._failed("open", each) for each in self._replicas.members]
         reports = [report for report in failed if report is not None]
         if len(reports) == len(failed):
@@ -98,7 +98,7 @@ class ChainStorage:
             raise failure(msg, reports)
 
     async def close(self) -> None:
-        """Close the members that are its own."""
+        """Closes the owned members."""
         for member in self._replicas.members:
             if id(member.storage) in self._owned:
                 await self._failed("close", member)
@@ -119,7 +119,7 @@ class ChainStorage:
         return next((problem for problem in told if problem is not None), None)
 
     async def session(self, identity: SessionIdentity) -> Session | None:
-        """The session; None where the primary says that there is none, and nobody has it."""
+        """The session, or `None` if the primary confirms that there is none, and nobody has it."""
         return await self._replicas.read(lambda storage: storage.session(identity), identity)
 
     async def append(
@@ -162,7 +162,7 @@ class ChainStorage:
         return await self._replicas.read(ask, identity)
 
     async def row(self, identity: SessionIdentity, id: str) -> Row | None:
-        """One message, on any branch."""
+        """A message by id, on any branch."""
         return await self._replicas.read(lambda storage: storage.row(identity, id), identity)
 
     async def count(self, identity: SessionIdentity, branch: int | None = None) -> int:
@@ -193,7 +193,7 @@ class ChainStorage:
         expected: int | None,
         write: Callable[[Storage, int | None], Awaitable[int]],
     ) -> int:
-        """Write what makes a version: on the secondaries, that same one."""
+        """Makes a write that creates a version; on the secondaries, the same version."""
         return await self._replicas.write(
             identity,
             lambda storage: write(storage, expected),
@@ -251,7 +251,7 @@ class ChainStorage:
 
         async def follow(storage: Storage, _: None) -> bool:
             await write(storage)
-            return not is_proving(storage)  # that makes a version of it: compare
+            return not is_proving(storage)  # encryption adds a version: compare afterwards
 
         await self._replicas.write(identity, write, follow)
 
@@ -264,11 +264,11 @@ class ChainStorage:
         )
 
     async def delete(self, identity: SessionIdentity) -> bool:
-        """See `Storage.delete`: from the secondaries first; raises where one fails."""
+        """See `Storage.delete`; deletes from the secondaries first, and raises if one fails."""
         replicas = self._replicas
-        # Twice: another process may have mended a secondary before the primary's turn came.
+        # Twice: another process may have updated a secondary before the primary was changed.
         order = (*replicas.secondaries, replicas.primary, *replicas.secondaries)
-        async with replicas.turn(identity):
+        async with replicas.locked(identity):
             replicas.lost(identity)
             return any([await self._deleted(member, identity) for member in order])
 
@@ -280,13 +280,13 @@ class ChainStorage:
         else:
             member.behind.discard(identity.digest)
             return deleted
-        msg = "the session is not deleted everywhere; try again"
+        msg = "the session could not be deleted everywhere; try again"
         raise failure(msg, [report])
 
     async def restore(self, session: Session, rows: Sequence[Row]) -> bool:
-        """See `Storage.restore`; it is the primary's session that has to be older."""
+        """See `Storage.restore`; compares with the version of the primary."""
         replicas = self._replicas
-        async with replicas.turn(session.identity):
+        async with replicas.locked(session.identity):
             restored = await replicas.primary.run(lambda storage: storage.restore(session, rows))
             if restored:
                 await replicas.copy(session.identity, lambda each: each.restore(session, rows))
@@ -301,11 +301,11 @@ class ChainStorage:
         expected: int | None = None,
         seal: Seal = UNSET,
     ) -> int:
-        """See `Storage.set_aside`; `repair` first, where another member may have sound copies."""
+        """See `Storage.set_aside`; run `repair` first if another member may have intact copies."""
 
         async def follow(storage: Storage, _: int) -> Literal[False]:
             await storage.set_aside(identity, seqs, reason, seal=seal)
-            return False  # the version was not asked for, so let it be compared after
+            return False  # without an expected version: compare afterwards
 
         return await self._replicas.write(
             identity,
@@ -318,40 +318,40 @@ class ChainStorage:
     async def sessions(
         self, which: Filter = EVERYTHING, *, limit: int | None = None, after: str = ""
     ) -> list[Session]:
-        """See `Storage.sessions`: those of the first member that answers."""
+        """See `Storage.sessions`; those of the first member that does not fail."""
         expect_query(which, limit=limit)
         return await self._replicas.answer(
             lambda storage: storage.sessions(which, limit=limit, after=after)
         )
 
     async def search(self, text: str, which: Filter = EVERYTHING, *, limit: int = 50) -> list[Hit]:
-        """See `Storage.search`: what the first member that answers finds."""
+        """See `Storage.search`; uses the first member that does not fail."""
         expect_query(which, text=text, limit=limit)
         return await self._replicas.answer(lambda storage: storage.search(text, which, limit=limit))
 
     async def totals(self, by: Group, which: Filter = EVERYTHING) -> list[Total]:
-        """See `Storage.totals`: those of the first member that answers."""
+        """See `Storage.totals`; those of the first member that does not fail."""
         expect_query(which, by=by)
         return await self._replicas.answer(lambda storage: storage.totals(by, which))
 
     async def forget(self, user: str) -> Erasure:
-        """See `Storage.forget`: on every member; raises, after trying all, where one failed."""
+        """See `Storage.forget`; tries every member, and raises if one failed."""
         expect(user, str, "the user to forget")
         replicas = self._replicas
         erased, failed = await replicas.all("forget", lambda storage: storage.forget(user))
         replicas.lost()
         if failed:
-            msg = "the user is not forgotten everywhere; try again"
+            msg = "the user could not be erased everywhere; try again"
             raise failure(msg, failed)
         return Erasure(
-            # They are copies of each other: who had the most had them all.
+            # They are copies of each other: the highest number is the total.
             max(each.sessions for _, each in erased),
             max(each.messages for _, each in erased),
             tuple(f"{name}: {remains}" for name, each in erased for remains in each.remains),
         )
 
     async def verify(self) -> list[str]:
-        """What is wrong with any member."""
+        """Reports the problems of all members."""
         found, failed = await self._replicas.all("verify", lambda storage: storage.verify())
         unchecked = [f"{report.member} could not be checked: {report.problem}" for report in failed]
         return [
@@ -359,12 +359,12 @@ class ChainStorage:
         ] + unchecked
 
     async def repair(self, identity: SessionIdentity | None = None) -> Repair:
-        """Bring one session, or all, of every secondary up to the primary's.
+        """Brings one session, or all, of every secondary up to date with the primary.
 
-        A copy that is damaged, also the primary's, is replaced by a sound one of the same state,
-        if a member has one. Raises where the primary fails. What a secondary has and the primary
-        has not, or has an older or another state of, is told and left as it is: neither deleted
-        nor overwritten, nor brought to the primary.
+        A damaged copy, also the primary's, is replaced by an intact one of the same state, if a
+        member has one. Raises if the primary fails. Sessions that the primary does not have, or of
+        which it has an older or different state, are reported and left unchanged: they are neither
+        deleted nor overwritten, nor copied to the primary.
         """
         return await repair(self._replicas, identity)
 
@@ -375,7 +375,7 @@ async def _known(
     expected: int | None,
     write: Callable[[Storage, int | None], Awaitable[T]],
 ) -> tuple[T, int]:
-    """Write; what that made, and the version that the session had before."""
+    """Makes a write; returns its result, and the session's version before it."""
     while True:
         session = None if expected is not None else await storage.session(identity)
         before = expected if session is None else session.version

@@ -1,4 +1,4 @@
-"""Sessions in files of JSON lines, one per session."""
+"""The file backend: one file of JSON lines per session."""
 
 from __future__ import annotations
 

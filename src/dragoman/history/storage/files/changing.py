@@ -1,4 +1,4 @@
-"""What every change of a session's file begins with: the file, tidy, for the holder of the lock."""
+"""Opens a session's file for a change, and tidies it up; the caller holds the lock."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from dragoman.history.storage.files.lines import Aside, aside_line
 from dragoman.history.storage.files.log import Log
 from dragoman.history.storage.protocol import MAIN, NO_BRANCH, Fork, Session, conflict
 
-_TORN = "torn off: the line, or the write that it belongs to, was never completed"
+_TORN = "incomplete: the line, or the write that it belongs to, was never finished"
 
 
 @contextmanager
 def writing(directory: Directory, identity: SessionIdentity, digest: str) -> Generator[Log | None]:
-    """The file, open for the holder of the lock, without a torn end."""
+    """The file, open for writing, without an incomplete end."""
     fd = directory.opened(place(digest, ".jsonl"), os.O_RDWR, is_locked=True)
     try:
         log = None if fd is None else Log(fd, digest)
-        # One whose first line can't be read is not touched.
+        # A file with an unreadable first line is not touched.
         if log is not None and not log.is_tidy and log.head is not None:
             _tidy(directory, identity, log)
         yield log
@@ -34,9 +34,9 @@ def writing(directory: Directory, identity: SessionIdentity, digest: str) -> Gen
 
 
 def _tidy(directory: Directory, identity: SessionIdentity, log: Log) -> None:
-    """Set aside what a crash left at the end of the file; let no line run into the next."""
+    """Sets aside what a crash left at the end of the file, and terminates the last line."""
     if log.is_cut:
-        ids.dropped(directory, log.digest)  # what it says of the end is not true any more
+        ids.dropped(directory, log.digest)  # its information about the end is outdated
     if log.end < log.size:
         keep_aside(directory, identity, [(log.end, log.torn())], _TORN)
         os.ftruncate(log.fd, log.end)
@@ -52,7 +52,7 @@ def keep_aside(
     pieces: Iterable[tuple[int, bytes]],
     reason: str,
 ) -> None:
-    """Add to what was set aside of a session; nothing there is ever written over."""
+    """Appends to the records set aside of a session; never overwrites any."""
     now = time()
     lines = [aside_line(Aside(identity, now, at, reason, raw)) for at, raw in pieces]
     if lines:
@@ -60,17 +60,17 @@ def keep_aside(
 
 
 def new(identity: SessionIdentity, at: float) -> Session:
-    """A session that nobody has written to."""
+    """A new session."""
     return Session(identity, version=0, last_seq=0, created_at=at, updated_at=at)
 
 
 def expect(version: int, expected: int | None) -> None:
-    """Raise where somebody else wrote to the session."""
+    """Raises if the session has another version."""
     if expected is not None and version != expected:
         raise conflict(expected, version)
 
 
 def expect_branch(forks: Iterable[Fork], branch: int) -> None:
-    """Raise where the session has no such branch."""
+    """Raises if the session has no such branch."""
     if branch != MAIN and all(fork.number != branch for fork in forks):
         raise NotFound(NO_BRANCH)

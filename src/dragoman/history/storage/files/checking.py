@@ -1,4 +1,4 @@
-"""What is wrong with the files, line by line."""
+"""Checks the files, line by line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.history.storage.files.reading import read
 from dragoman.history.storage.integrity import damage_to, missing_rows
 from dragoman.history.storage.protocol import MAIN, Row
 
-_TORN = "torn off by a crash; the next write sets it aside"
+_TORN = "incomplete because of a crash; the next write sets it aside"
 
 
 def verify(directory: Directory) -> list[str]:
@@ -28,13 +28,13 @@ def verify(directory: Directory) -> list[str]:
 def _problems(directory: Directory, digest: str) -> list[str]:
     try:
         with read(directory, digest) as log:
-            found = [] if log is None else list(_of(log))  # None: deleted just now
+            found = [] if log is None else list(_of(log))  # None: just deleted
     except OSError as error:
         return [f": {explanation(error, 'file')}"]
     except StoreError as error:
         return [f": {error}"]
     if found and found[-1].endswith(_TORN) and not _is_torn(directory, digest):
-        found.pop()  # it was no more than a write under way
+        found.pop()  # a write was in progress
     return found
 
 
@@ -48,14 +48,14 @@ def _of(log: Log) -> Iterator[str]:
         yield ": the file is empty"
         return
     if log.head is None:
-        yield ":1: the line can't be read, or is another session's; branches are not known"
+        yield ":1: the line can't be read, or is another session's; branches are unknown"
     seen: set[str] = set()
     held, number = 0, 1
     for number, (line, row) in enumerate(placed(log), 2):
         held += 1
         problem = _problem(log, line, row)
         if problem is None and row.id in seen:
-            problem = "its id is there twice"
+            problem = "its id is used twice"
         if problem is not None:
             yield f":{number}: {problem}"
         seen.add(row.id)
@@ -67,7 +67,7 @@ def _of(log: Log) -> Iterator[str]:
 
 def _problem(log: Log, line: Line, row: Row) -> str | None:
     if is_unreadable(row):
-        return _strangeness(log, line)
+        return _placement_problem(log, line)
     problem = damage_to(row)
     if problem is None and not is_sealed(row.body):
         try:
@@ -77,13 +77,13 @@ def _problem(log: Log, line: Line, row: Row) -> str | None:
     return problem
 
 
-def _strangeness(log: Log, line: Line) -> str:
+def _placement_problem(log: Log, line: Line) -> str:
     if line.row is None:
-        return "the line can't be read, or is not from here"
+        return "the line can't be read, or belongs elsewhere"
     known = {MAIN, *(fork.number for fork in log.head.fixed.forks)} if log.head else None
     if known is not None and line.row.branch not in known:
-        return "it is on a branch that the session does not have"
-    return "its number is not above the one before"
+        return "its branch does not exist in the session"
+    return "its number is not above the previous one"
 
 
 def _miscounted(log: Log, held: int) -> Iterator[str]:

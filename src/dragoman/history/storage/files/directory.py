@@ -1,13 +1,13 @@
-"""The directory: safe opening, locks, whole files written in one step.
+"""The directory of a store: safe opening, locks, atomic replacement of files.
 
-Everything is opened relative to an open directory and never through a symbolic link, and nothing
-is named after anything but a session's digest:
+Everything is opened relative to an open directory and never through a symbolic link, and files are
+named after nothing but a session's digest:
 
     3f/3f…e1.jsonl   the session: its first line, then a line per message
-    3f/3f…e1.ids     where each message is, by its id; made anew where it is missing
-    3f/3f…e1.aside   what could not be read, with where it was
+    3f/3f…e1.ids     an index of messages by id; rebuilt if it is missing
+    3f/3f…e1.aside   unreadable records, and where they were
     3f/3f…e1.tmp     a file that is being written
-    3f/lock          held by who writes to a file beside it
+    3f/lock          held while writing to a file next to it
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from typing import Protocol
 
 from dragoman.errors import ConfigError, StoreError
 
-_WAIT = 30.0  # seconds for another's write: far longer than any takes
+_LOCK_TIMEOUT = 30.0  # seconds to wait for another process's write: far longer than any takes
 _SHARD = re.compile(r"[0-9a-f]{2}")
 _DIGEST = re.compile(r"[0-9a-f]{40}")
 _IS_POSIX = os.name == "posix"
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 
-SUFFIXES = (".ids", ".jsonl", ".aside", ".tmp")  # in the order in which they are removed
+SUFFIXES = (".ids", ".jsonl", ".aside", ".tmp")  # in the order of removal
 
 
 class Closable(Protocol):
-    """What is let go of with the directory."""
+    """A resource that is closed with the directory."""
 
     def close(self) -> None:
-        """Let go of it."""
+        """Releases it."""
         ...
 
 
@@ -49,11 +49,11 @@ class Directory:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.is_synced = is_synced
         self.tables: dict[str, Closable] = {}
-        """Tables of ids that are kept open, by digest."""
+        """Id indexes that are kept open, by digest."""
         self._root = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
 
     def close(self) -> None:
-        """Let go of it."""
+        """Closes the directory and its id indexes."""
         for table in self.tables.values():
             table.close()
         os.close(self._root)
@@ -61,9 +61,9 @@ class Directory:
     # --- opening
 
     def opened(self, name: str, flags: int = os.O_RDONLY, *, is_locked: bool = False) -> int | None:
-        """A file of ours; None where there is none."""
+        """Opens one of our files; `None` if it does not exist."""
         try:
-            if not is_locked:  # who took the lock has looked at the directory
+            if not is_locked:  # taking the lock has already checked the directory
                 self._expect_directory(name[:2])
             fd = os.open(name, flags | _SAFE, 0o600, dir_fd=self._root)
         except FileNotFoundError:
@@ -75,7 +75,7 @@ class Directory:
 
     @contextmanager
     def reading(self, digest: str, suffix: str = ".jsonl") -> Generator[int | None]:
-        """A session's file, open for reading; None where there is none."""
+        """Opens a session's file for reading; `None` if it does not exist."""
         fd = self.opened(place(digest, suffix))
         try:
             yield fd
@@ -87,7 +87,7 @@ class Directory:
 
     @contextmanager
     def locked(self, digest: str) -> Generator[None]:
-        """Nobody else, in this process or another, writes to the session meanwhile."""
+        """Holds the exclusive lock for writing to the session, across threads and processes."""
         self._make_directory(digest[:2])
         flags = os.O_RDWR | os.O_CREAT | _SAFE
         lock = os.open(f"{digest[:2]}/lock", flags, 0o600, dir_fd=self._root)
@@ -95,7 +95,7 @@ class Directory:
             _wait_for(lock)
             yield
         finally:
-            os.close(lock)  # and with it the lock
+            os.close(lock)  # also releases the lock
 
     def replace(
         self,
@@ -104,9 +104,9 @@ class Directory:
         chunks: Iterable[bytes],
         amended: Callable[[], tuple[int, bytes]] | None = None,
     ) -> None:
-        """Put a whole file in place, or leave what is there: it never appears half written.
+        """Replaces a file atomically: it never appears half written.
 
-        What is `amended`, asked for when all the rest is written, goes to a place within.
+        `amended` is called after everything else is written; returns bytes to write at an offset.
         """
         temporary = place(digest, ".tmp")
         self._unlink(temporary)
@@ -128,26 +128,26 @@ class Directory:
         self._sync_shard(digest)
 
     def add(self, digest: str, suffix: str, raw: bytes) -> None:
-        """Add to the end of a file, made if need be."""
+        """Appends to a file, created if necessary."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _SAFE
         fd = os.open(place(digest, suffix), flags, 0o600, dir_fd=self._root)
         try:
             size = os.fstat(fd).st_size
             if size and os.pread(fd, 1, size - 1) != b"\n":
-                raw = b"\n" + raw  # a crash left half a line
+                raw = b"\n" + raw  # a crash left an incomplete line
             write_at_end(fd, size, [raw], self.sync)
         finally:
             os.close(fd)
         self._sync_shard(digest)
 
     def remove(self, digest: str, suffixes: Iterable[str] = SUFFIXES) -> bool:
-        """Remove a session's files; whether there was one."""
+        """Removes a session's files; returns whether there were any."""
         removed = [self._unlink(place(digest, suffix)) for suffix in suffixes]
         self._sync_shard(digest)
         return any(removed)
 
     def sync(self, fd: int) -> None:
-        """Bring a file to the disk, where that is asked for."""
+        """Flushes a file to disk, if configured."""
         if self.is_synced:
             os.fsync(fd)
 
@@ -155,7 +155,7 @@ class Directory:
         try:
             self._expect_directory(shard)
         except FileNotFoundError:
-            with suppress(FileExistsError):  # another was quicker
+            with suppress(FileExistsError):  # another process was faster
                 os.mkdir(shard, 0o700, dir_fd=self._root)
             self.sync(self._root)
 
@@ -186,7 +186,7 @@ class Directory:
     # --- listing
 
     def digests(self, suffix: str = ".jsonl", after: str = "") -> Iterator[str]:
-        """The sessions that have such a file, in order, those above `after`."""
+        """The sessions that have such a file, in order, starting after `after`."""
         for shard in sorted(filter(_SHARD.fullmatch, os.listdir(self._root))):  # noqa: PTH208 - open
             if shard >= after[:2]:
                 for digest in self._in_shard(shard, suffix):
@@ -205,7 +205,7 @@ class Directory:
 
 
 def place(digest: str, suffix: str) -> str:
-    """Where a file is, within the directory."""
+    """The path of a file, relative to the directory."""
     return f"{digest[:2]}/{digest}{suffix}"
 
 
@@ -222,8 +222,8 @@ def expect_locks() -> None:
 def _wait_for(lock: int) -> None:
     import fcntl
 
-    # Polled, as a lock that is waited for can't be given up: a stopped process may hold it.
-    deadline, pause = monotonic() + _WAIT, 0.0002
+    # Polled, because a blocking wait can't be given up, and a stopped process may hold the lock.
+    deadline, pause = monotonic() + _LOCK_TIMEOUT, 0.0002
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -233,8 +233,8 @@ def _wait_for(lock: int) -> None:
             return
         if held:
             msg = (
-                f"another process held the session for over {_WAIT:.0f} seconds; nothing was"
-                " written, try again"
+                f"another process locked the session for over {_LOCK_TIMEOUT:.0f} seconds;"
+                " nothing was written, try again"
             )
             raise StoreError(msg)
         sleep(pause)
@@ -242,7 +242,7 @@ def _wait_for(lock: int) -> None:
 
 
 def write_at_end(fd: int, size: int, chunks: Iterable[bytes], sync: Callable[[int], None]) -> None:
-    """Write at `size`, the end of a file; where that fails, cut off what was written."""
+    """Writes at `size`, the end of a file; on failure, truncates what was written."""
     try:
         at = size
         for chunk in chunks:
@@ -250,7 +250,7 @@ def write_at_end(fd: int, size: int, chunks: Iterable[bytes], sync: Callable[[in
             sync(fd)
             at += len(chunk)
     except BaseException:
-        with suppress(OSError):  # what is left of it is seen as torn, and cut off later
+        with suppress(OSError):  # the rest will be seen as incomplete, and truncated later
             os.ftruncate(fd, size)
         raise
 
@@ -268,14 +268,14 @@ def explanation(error: OSError, name: str) -> StoreError:
 
 
 _REASONS = {
-    errno.ENOSPC: "the disk is full; nothing was written, make room and try again",
-    errno.EDQUOT: "the disk quota is used up; nothing was written, make room and try again",
-    errno.EFBIG: "a file would become larger than is allowed; nothing was written",
-    errno.ELOOP: "a symbolic link, or something else that is no plain file, is in the place of"
-    " one of its files; nothing was written, remove it",
-    errno.ENOTDIR: "a file or a symbolic link is in the place of its directory; name another one",
-    errno.EACCES: "access is not allowed; nothing was written",
-    errno.EPERM: "access is not allowed; nothing was written",
+    errno.ENOSPC: "the disk is full; nothing was written, free some space and try again",
+    errno.EDQUOT: "the disk quota is exceeded; nothing was written, free some space and try again",
+    errno.EFBIG: "a file would exceed the maximum size; nothing was written",
+    errno.ELOOP: "one of its files is a symbolic link or not a regular file; nothing was written,"
+    " remove it",
+    errno.ENOTDIR: "its directory is a file or a symbolic link; use another one",
+    errno.EACCES: "permission denied; nothing was written",
+    errno.EPERM: "permission denied; nothing was written",
     errno.EROFS: "the file system is read-only; nothing was written",
     errno.EIO: "the disk can't be read or written; nothing was acknowledged",
 }

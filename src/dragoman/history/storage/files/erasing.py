@@ -1,4 +1,4 @@
-"""Erasing a user: every file of every session, and what was set aside."""
+"""Erases a user: every file of every session, and the records set aside."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dragoman.history.storage.files.reading import read
 from dragoman.history.storage.files.salvaging import identity_in
 from dragoman.history.storage.protocol import Erasure
 
-_OUTSIDE = "backups and snapshots of the directory, and blocks that the disk no longer uses"
+_OUTSIDE = "backups and snapshots of the directory, and freed blocks of the disk"
 
 
 def forget(directory: Directory, user: str) -> Erasure:
@@ -27,14 +27,14 @@ def forget(directory: Directory, user: str) -> Erasure:
     unread = _forget_aside(directory, user)
     remains = [_OUTSIDE]
     if unknown:
-        remains.append(f"{unknown} files whose first line can't be read: see `verify`")
+        remains.append(f"{unknown} files with an unreadable first line; see `verify`")
     if unread:
-        remains.append(f"{unread} files of what was set aside, in which a line can't be read")
+        remains.append(f"{unread} files of records set aside, with an unreadable line")
     return Erasure(sessions, messages, tuple(remains))
 
 
 def _owner(directory: Directory, digest: str) -> tuple[tuple[str | None] | None, int]:
-    """Whose session it is (None: that can't be told), and how many messages it holds."""
+    """The owner of a session (`None` if unreadable), and its number of messages."""
     with read(directory, digest, is_locked=True) as log:
         if log is None:
             return None, 0
@@ -44,7 +44,7 @@ def _owner(directory: Directory, digest: str) -> tuple[tuple[str | None] | None,
 
 
 def _forget_aside(directory: Directory, user: str) -> int:
-    """Also of sessions that are there no more; returns how many files leave open whose they are."""
+    """Also covers deleted sessions; returns the number of files whose owner is unclear."""
     unread = 0
     for digest in list(directory.digests(".aside")):
         with directory.locked(digest):
@@ -57,7 +57,7 @@ def _forget_aside(directory: Directory, user: str) -> int:
 
 
 def set_aside(directory: Directory, digest: str) -> Iterator[Aside | None]:
-    """What was set aside of a session; None for a line that can't be read."""
+    """The records set aside of a session; `None` for an unreadable line."""
     with directory.reading(digest, ".aside") as fd:
         if fd is None:
             return

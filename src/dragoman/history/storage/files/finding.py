@@ -1,4 +1,4 @@
-"""Finding messages by id: in a small file by looking, in a large one with a table."""
+"""Finds messages by id: by scanning a small file, or with an index for a large one."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from dragoman.history.storage.protocol import Entry
 
 
 def line_of(directory: Directory, log: Log, id: str) -> Line | None:
-    """The line of a message; None where there is none."""
+    """The line of a message, or `None`."""
     with suppress(OSError), _table(directory, log) as table:
         if table is not None:
-            covered = table.covered  # as it was when the table was opened: it may grow meanwhile
+            covered = table.covered  # as of opening: the table may grow in the meantime
             return table.find(log, id) or _looked_for(log, covered, [id]).get(id)
     return _looked_for(log, 0, [id]).get(id)
 
 
 def known(directory: Directory, log: Log, wanted: Iterable[str]) -> list[str]:
-    """Which of these ids the file holds; for who holds the lock."""
+    """Which of these ids the file contains; the caller holds the lock."""
     if not _is_small(log):
         try:
             table = ids.nearly_up_to_date(directory, log)
@@ -34,13 +34,13 @@ def known(directory: Directory, log: Log, wanted: Iterable[str]) -> list[str]:
             if new is None:
                 new = _looked_for(log, table.covered, wanted)
             return [id for id in wanted if id in new or table.find(log, id) is not None]
-        except OSError:  # a full disk, say: it can be done without
+        except OSError:  # a full disk, for example: continue without an index
             ids.dropped(directory, log.digest)
     return list(_looked_for(log, 0, wanted))
 
 
 def added(directory: Directory, log: Log, entries: Sequence[Entry], lines: Sequence[bytes]) -> None:
-    """Say what has been written at the end of the file."""
+    """Records what has been written at the end of the file."""
     table = directory.tables.get(log.digest)
     if isinstance(table, ids.Ids) and not _is_small(log):
         *starts, end = accumulate(map(len, lines), initial=log.end - log.begin)
@@ -50,7 +50,7 @@ def added(directory: Directory, log: Log, entries: Sequence[Entry], lines: Seque
 
 @contextmanager
 def moved(directory: Directory, log: Log) -> Generator[None]:
-    """Keep the table through the writing of a new file that has the same rows."""
+    """Keeps the index valid while the file is replaced by one with the same rows."""
     table = None
     with suppress(OSError):
         table = ids.opened(directory, log, os.O_RDWR)
@@ -67,7 +67,7 @@ def moved(directory: Directory, log: Log) -> Generator[None]:
 
 @contextmanager
 def _table(directory: Directory, log: Log) -> Generator[ids.Ids | None]:
-    """The table, for a reader: one that is missing is made, if that can be done."""
+    """The index, for a reader; built if it is missing and that is possible."""
     table = None if _is_small(log) else ids.opened(directory, log)
     if table is None and not _is_small(log):
         with suppress(OSError, StoreError), directory.locked(log.digest):
@@ -80,8 +80,8 @@ def _table(directory: Directory, log: Log) -> Generator[ids.Ids | None]:
 
 
 def _made(directory: Directory, log: Log) -> ids.Ids | None:
-    # For the file that is there now, which may be another one than was opened. One that is kept
-    # open has been removed, or it would have been found.
+    # For the current file, which may differ from the one that was opened. An index that is kept
+    # open must have been removed, otherwise it would have been found.
     ids.dropped(directory, log.digest)
     with directory.reading(log.digest) as fd:
         if fd is not None:
@@ -94,12 +94,12 @@ def _is_small(log: Log) -> bool:
 
 
 def _looked_for(log: Log, covered: int, wanted: Iterable[str]) -> dict[str, Line]:
-    """The lines with these ids, behind what is covered."""
+    """The lines with these ids, after the part that the index covers."""
     start = log.begin + covered
     likely = set(wanted)
     if log.end - start <= 2 * ids.SMALL:
-        # Looking for the bytes first is far quicker than reading every line, and from the end it is
-        # quicker still: Python's search forwards stumbles over the many quotes.
+        # Searching for the bytes first is much faster than parsing every line, and searching from
+        # the end is faster still: Python's forward search is slowed down by the many quotes.
         raw = os.pread(log.fd, log.end - start, start)
         likely = {id for id in likely if raw.rfind(_quoted(id)) >= 0}
     lines = log.lines(start) if likely else ()
@@ -110,4 +110,4 @@ def _quoted(id: str) -> bytes:
     try:
         return msgspec.json.encode(id)
     except UnicodeEncodeError:
-        return b""  # written in another way: every line has to be read
+        return b""  # encoded differently: every line has to be parsed

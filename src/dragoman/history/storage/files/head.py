@@ -1,16 +1,15 @@
-"""A file's first line: the session, and the numbers that every append writes over in place.
+"""A file's first line: the session, and counters that every append overwrites in place.
 
     {"dragoman":2,"kind":"Session","value":{"version":7,"last_seq":9,"updated_at":1763294400.5,
     "chain":"f1-9.3.4711-5ac0be11-0123456789abcdef"        ,"identity":{…},"created_at":…}}
 
-What changes with an append stands first, in a fixed room filled up with spaces: within the first
-512 bytes, which a disk writes as one. Its `chain` says how many rows there are, the version at
-which the file was written as a whole, how many bytes of rows there are, which writing as a whole
-it was, and a checksum of the line. Rows are written first, and then the numbers: these may be
-behind (after a crash), never ahead. Where they are ahead, rows are gone.
+What changes with an append comes first, in a fixed area padded with spaces, within the first 512
+bytes, which a disk writes atomically. `chain` holds the number of rows, the version at which the
+file was last rewritten, the size of the rows in bytes, the generation of the file, and a checksum
+of the line. Rows are written first, then the counters: after a crash, the counters may be behind,
+but never ahead. If they are ahead, rows are missing.
 
-A line of any other layout, as version 1 and exports have it, is read as it is; the next write
-gives the file one of these.
+A line of another layout, as in version 1 and in exports, is read as is; the next write replaces it.
 """
 
 from __future__ import annotations
@@ -33,49 +32,49 @@ from dragoman.history.storage.protocol import MAIN, Session
 from dragoman.model.jsontext import dumps
 
 _OPENING = b'{"dragoman":2,"kind":"Session","value":{'
-_OURS = _OPENING + b'"version":'  # other layouts begin with the identity
+_OURS = _OPENING + b'"version":'  # other layouts start with the identity
 _FIXED = b',"identity":'
-_ROOM = 208  # for numbers of up to 20 digits
+_ROOM = 208  # enough for numbers of up to 20 digits
 PLACE = len(_OPENING)
-"""Where the numbers are written over."""
+"""The offset of the counters that are overwritten."""
 _FORM = "f1-"
 _NUMBERS = re.compile(
     rb'("version":(-?\d{1,20}),"last_seq":(-?\d{1,20}),"updated_at":(-?[\d.e+-]{1,24})'
     rb',"chain":"f1-(\d{1,20})\.(-?\d{1,20})\.(\d{1,20})-([0-9a-f]{8})-)([0-9a-f]{16})" *'
 )
-_MOST = 128  # first lines that are remembered
+_MAX_CACHED = 128  # first lines that are cached
 _ABSENT = msgspec.Raw()
 
 
 class Marks(NamedTuple):
-    """What a file says of itself, beside the session's own numbers."""
+    """What a first line records in addition to the session's counters."""
 
     rows: int
-    """How many it has, on all branches."""
+    """The number of rows, on all branches."""
     written: int
-    """The session's version when the file was written as a whole."""
+    """The session's version when the file was last rewritten."""
     size: int
-    """How many bytes its rows have: all of them were acknowledged."""
+    """The size of the rows in bytes; all of them were acknowledged."""
     generation: bytes
-    """Another one each time that the file is written as a whole."""
+    """A new value each time the file is rewritten."""
 
 
 class Head(NamedTuple):
-    """What a first line holds."""
+    """The content of a first line."""
 
     fixed: Session
-    """The session; in a line with marks, its numbers are those here."""
+    """The session; in a line with marks, the counters below apply."""
     version: int
     last_seq: int
     updated_at: float
     marks: Marks | None
     room: int = 0
-    """How many bytes the numbers may take up."""
+    """The number of bytes available for the counters."""
 
     def tally(self) -> Tally | None:
-        """How many rows there should be; None where nobody has counted them.
+        """The expected number of rows; `None` if it was never counted.
 
-        Raises `Corrupt` where the numbers disagree.
+        Raises `Corrupt` if the counters are inconsistent.
         """
         if self.marks is None:
             return tally_of(self.fixed)
@@ -83,7 +82,7 @@ class Head(NamedTuple):
 
 
 class _Fixed(msgspec.Struct, omit_defaults=True, gc=False):
-    """What stays in a first line from one append to the next."""
+    """The part of a first line that an append does not change."""
 
     identity: SessionIdentity
     created_at: float
@@ -98,7 +97,7 @@ class _Fixed(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 def first_line(session: Session, marks: Marks) -> bytes:
-    """A first line, with its end."""
+    """A first line, with its newline."""
     fixed = _fixed_of(session)
     said = session.version, session.last_seq, session.updated_at
     text = _numbers(*said, marks, blake2b(fixed, digest_size=8))
@@ -114,26 +113,26 @@ def written_over(
     updated_at: float,
     marks: Marks,
 ) -> bytes | None:
-    """What is to be written over the numbers in a first line; None where there is no room."""
+    """The bytes to write over the counters of a first line; `None` if they don't fit."""
     room = head.room
     _, hashed = _fixed_in(raw[PLACE + room + 1 : -1])
     text = _numbers(version, last_seq, updated_at, marks, hashed)
     if len(text) > room:
         return None
     text = _padded(text, room)
-    # Who appends reads it again the next time.
+    # The next append will read it again.
     later = Head(head.fixed, version, last_seq, float(updated_at), marks, room)
     _remember(raw[:PLACE] + text + raw[PLACE + room :], digest, later)
     return text
 
 
 def plain_line(session: Session) -> bytes:
-    """A first line as exports have it: for copies whose numbers are not ours to judge."""
+    """A first line as in exports, for copies whose counters must not be interpreted."""
     return session_line(session) + b"\n"
 
 
 def new_generation() -> bytes:
-    """For a file that is written as a whole."""
+    """A new generation, for a file that is rewritten."""
     return urandom(4).hex().encode()
 
 
@@ -170,17 +169,17 @@ def _checksum(fixed: Any, text: bytes) -> bytes:
 # --- reading
 
 
-_known: dict[str, tuple[bytes, Head]] = {}  # by digest: the line that was read or written last
+_known: dict[str, tuple[bytes, Head]] = {}  # by digest: the line last read or written
 
 
 def _remember(raw: bytes, digest: str, head: Head) -> None:
-    if len(_known) >= _MOST:
+    if len(_known) >= _MAX_CACHED:
         _known.clear()
     _known[digest] = raw, head
 
 
 def head_in(raw: bytes, digest: str) -> Head | None:
-    """What a first line holds; None where it can't be read, or is another session's."""
+    """Parses a first line; `None` if it is unreadable, or another session's."""
     known = _known.get(digest)
     if known is not None and known[0] == raw:
         return known[1]
@@ -207,9 +206,9 @@ def _head_in(raw: bytes, digest: str) -> Head | None:
     return Head(session, int(version), int(last_seq), float(at), marks, end - PLACE)
 
 
-@lru_cache(_MOST)  # it stays as it is from one append to the next
+@lru_cache(_MAX_CACHED)  # unchanged between appends
 def _fixed_in(fixed: bytes) -> tuple[Session | None, Any]:
-    """The session in what stays of a first line, and its hash."""
+    """The session in the unchanging part of a first line, and its hash."""
     zeros = b'"version":0,"last_seq":0,"updated_at":0,'
     return _session_in(_OPENING + zeros + fixed + b"}"), blake2b(fixed, digest_size=8)
 
@@ -219,7 +218,7 @@ def _plain(raw: bytes, digest: str) -> Head | None:
     if session is None or session.identity.digest != digest:
         return None
     if (session.chain or "").startswith(_FORM):
-        return None  # ours, but no longer in its layout
+        return None  # ours, but its layout is damaged
     return Head(session, session.version, session.last_seq, session.updated_at, None)
 
 
@@ -235,7 +234,7 @@ def _session_in(raw: bytes) -> Session | None:
 
 
 def without_form(session: Session) -> Session:
-    """A copy that comes from a file, not through a store: its marks are that file's."""
+    """The session without marks, for a copy that was taken from a file directly."""
     if (session.chain or "").startswith(_FORM):
         return msgspec.structs.replace(session, chain=None)
     return session

@@ -1,18 +1,18 @@
-"""Where a message is, by its id: a table of hashes beside a file that has become large.
+"""The id index of a large file: a hash table of message positions.
 
-It makes finding one message, and the check that no id is there twice, as quick at 100,000 messages
-as at ten, in a process that has read nothing yet. It is no more than an aid: the file counts. What
-the table does not cover is read from the file, what it says is checked there, and where it is
-missing, of another file, damaged, or from before the machine's last start (when parts of it may
-not have reached the disk) it is made anew.
+It makes finding a message, and checking for duplicate ids, as fast with 100,000 messages as with
+ten, even in a process that has read nothing yet. It is only an aid: the file is authoritative. What
+the index does not cover is read from the file, and what it returns is verified there. If it is
+missing, damaged, of another file, or from before the last boot of the machine (when parts of it may
+not have reached the disk), it is rebuilt.
 
-    magic, slots, used, covered, stamp, start of the machine, checksum     80 bytes
-    hash of an id, place of its line + 1, checksum                         16 bytes a slot
+    magic, slots, used, covered, stamp, boot id, checksum     80 bytes
+    hash of an id, offset of its line + 1, checksum           16 bytes per slot
 
-A free slot holds its own number and ones, and a checksum covers the number of its slot: zeros,
-which disks leave behind, and what has moved are noticed.
+A free slot holds its own number and ones, and each checksum covers the slot number, so that zeros
+(which disks leave behind) and moved data are detected.
 
-Places are counted from the first row, so that a new first line does not change them.
+Offsets are relative to the first row, so that a new first line does not change them.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ import msgspec
 from dragoman.history.storage.files.directory import Directory, place
 from dragoman.history.storage.files.log import Line, Log
 
-SMALL = 64 * 1024  # a file up to this size needs no table
-_LAG = 16 * 1024  # so much of it may be uncovered: that is searched in no time
-_KEPT = 16  # tables that are kept open
+SMALL = 64 * 1024  # a file up to this size needs no index
+_LAG = 16 * 1024  # this much may be uncovered: it is scanned in no time
+_KEPT = 16  # indexes that are kept open
 _HEADER = struct.Struct("<8sQQQ16s16s")
 _CHECK = 16
 _START = _HEADER.size + _CHECK
 _SLOT = struct.Struct("<QQ")
 _SIZE = _SLOT.size
-_PLACE = 40  # bits of a place; the other 24 are its checksum
+_PLACE = 40  # bits of an offset; the other 24 are its checksum
 _PLACES = (1 << _PLACE) - 1
 _CHECKED = 13  # bytes of a slot before its checksum
 _ONES = (1 << 64) - 1
@@ -75,7 +75,7 @@ def _packed(slot: int, hashed: int, at: int) -> bytes:
 
 
 def _unpacked(slot: int, raw: bytes) -> tuple[int, int]:
-    """A hash and its place, 0 where the slot is free; raises where it is damaged."""
+    """A hash and its offset, 0 for a free slot; raises if the slot is damaged."""
     hashed, checked = _SLOT.unpack(raw)
     if checked == _ONES and hashed == slot:
         return 0, 0
@@ -85,7 +85,7 @@ def _unpacked(slot: int, raw: bytes) -> tuple[int, int]:
 
 
 class Ids:
-    """An open table."""
+    """An open index."""
 
     def __init__(self, fd: int, header: _Header) -> None:
         self._fd = fd
@@ -96,72 +96,72 @@ class Ids:
 
     @property
     def used(self) -> int:
-        """How many ids it knows."""
+        """The number of ids in it."""
         return self._header.used
 
     @property
     def covered(self) -> int:
-        """How far into the rows it reaches."""
+        """How much of the rows it covers, in bytes."""
         return self._header.covered
 
     def find(self, log: Log, id: str) -> Line | None:
-        """The line of a message, as far as the table covers the file."""
+        """The line of a message, as far as the index covers the file."""
         wanted = _hash(id)
-        if self._is_free(wanted % self._header.slots):  # as mostly, for a new message
+        if self._is_free(wanted % self._header.slots):  # the usual case for a new message
             return None
         for _, hashed, at in self._probe(wanted):
             if at and hashed == wanted:
                 line = log.line_at(log.begin + at - 1)
                 if line is None or line.row is None or line.row.id != id:
-                    raise OSError(errno.EIO, "")  # one of them is not as it was
+                    raise OSError(errno.EIO, "")  # the index or the file is damaged
                 return line
         return None
 
     def is_of(self, log: Log) -> bool:
-        """Whether it is the table of this very file."""
+        """Whether it is the index of exactly this file."""
         if self._file is None and self._header.stamp == _stamp(log):
             self._file = log.inode, log.generation
         return self._file == (log.inode, log.generation)
 
     def has_room(self, more: int) -> bool:
-        """Whether so many may be added: a table that is over half full gets slow."""
+        """Whether so many can be added: an index that is more than half full gets slow."""
         return (self._header.used + more) * 2 <= self._header.slots
 
     def add(self, pairs: Iterable[tuple[str, int]], covered: int) -> None:
-        """Add ids with their places; `covered` is told last, so that a crash leaves a true one."""
+        """Adds ids with their offsets; writes `covered` last, so that it is right after a crash."""
         new = [(_hash(id), at + 1) for id, at in pairs]
         for hashed, at in new:
             self._put(hashed, at)
-        self._header.used += len(new)  # also those that were put there before a crash
+        self._header.used += len(new)  # also counts those that were added before a crash
         self._header.covered = covered
         os.pwrite(self._fd, self._header.packed(), 0)
 
     def note(self, pairs: Iterable[tuple[str, int]], start: int, end: int) -> None:
-        """Remember what was appended, so that it need not be read again to be added."""
+        """Remembers what was appended, so that it need not be read again to be added."""
         if self._noted_upto == start:
             self._noted.update(pairs)
             self._noted_upto = end
 
     def noted(self, log: Log) -> Container[str] | None:
-        """The ids behind what it covers, where all of them were remembered."""
+        """The ids after the covered part, if all of them were remembered."""
         return self._noted if self._noted_upto == log.end - log.begin else None
 
     def add_noted(self, log: Log) -> bool:
-        """Add what was remembered; whether that is all there is to add."""
+        """Adds what was remembered; returns whether that is everything."""
         is_all = self._noted_upto == log.end - log.begin and self.has_room(len(self._noted))
         if not is_all or os.pread(self._fd, _START, 0) != self._header.packed():
-            return False  # others were at it as well
+            return False  # others have changed it too
         self.add(self._noted.items(), self._noted_upto)
         self._noted.clear()
         return True
 
     def stamp(self, log: Log) -> None:
-        """Say of which file it is; only its first line is new."""
+        """Assigns it to a new file, of which only the first line is new."""
         self._header.stamp = _stamp(log)
         os.pwrite(self._fd, self._header.packed(), 0)
 
     def entries(self) -> Iterator[tuple[int, int]]:
-        """The slots that are in use."""
+        """The slots in use."""
         page = b""
         for slot in range(self._header.slots):
             if slot % _PAGE == 0:
@@ -172,12 +172,12 @@ class Ids:
                 yield found
 
     def close(self) -> None:
-        """Let go of it."""
+        """Closes the file."""
         os.close(self._fd)
 
     def _put(self, hashed: int, at: int) -> None:
         first = hashed % self._header.slots
-        if self._is_free(first):  # as mostly
+        if self._is_free(first):  # the usual case
             os.pwrite(self._fd, _packed(first, hashed, at), _START + first * _SIZE)
             return
         for slot, there, place_there in self._probe(hashed):
@@ -198,7 +198,7 @@ class Ids:
             count = min(_CLUSTER, slots - slot)
             raw = os.pread(self._fd, count * _SIZE, _START + slot * _SIZE)
             if len(raw) < count * _SIZE:
-                raise OSError(errno.EIO, "")  # somebody cut it off
+                raise OSError(errno.EIO, "")  # truncated
             for n in range(count):
                 there, at = _unpacked(slot + n, raw[n * _SIZE : (n + 1) * _SIZE])
                 yield slot + n, there, at
@@ -208,7 +208,7 @@ class Ids:
 
 
 def opened(directory: Directory, log: Log, flags: int = os.O_RDONLY) -> Ids | None:
-    """The table of this very file; None where there is none that can be relied on."""
+    """The index of exactly this file; `None` if there is no reliable one."""
     fd = directory.opened(place(log.digest, ".ids"), flags)
     if fd is None:
         return None
@@ -226,9 +226,9 @@ def opened(directory: Directory, log: Log, flags: int = os.O_RDONLY) -> Ids | No
 
 
 def nearly_up_to_date(directory: Directory, log: Log) -> Ids:
-    """The table of this file, covering all but its end; for who holds the lock.
+    """The index of this file, covering all but its end; the caller holds the lock.
 
-    It is kept open, as one append follows another. Others may know of more than it does.
+    It is kept open, as appends tend to follow each other. Other processes may have added more.
     """
     kept = directory.tables.get(log.digest)
     if isinstance(kept, Ids):
@@ -258,10 +258,10 @@ def _uncovered(ids: Ids, log: Log) -> int:
 
 
 def dropped(directory: Directory, digest: str) -> None:
-    """Remove the table of a file that changes in more than its end, or one that is broken."""
+    """Removes the index of a file that changes in more than its end, or a damaged one."""
     if digest in directory.tables:
         directory.tables.pop(digest).close()
-    with suppress(OSError):  # it would not be taken for the new file's
+    with suppress(OSError):  # it would not be accepted for the new file
         directory.remove(digest, [".ids"])
 
 
@@ -301,7 +301,7 @@ def _table(entries: Iterable[tuple[int, int]], slots: int) -> bytes:
     return bytes(table)
 
 
-@lru_cache(1024)  # of an id that is new: asked for once, and once more when it is added
+@lru_cache(1024)  # needed twice for a new id: for the check, and to add it
 def _hash(id: str) -> int:
     raw = id.encode(errors="surrogatepass")
     return int.from_bytes(blake2b(raw, digest_size=8).digest(), "little")
@@ -313,7 +313,7 @@ def _stamp(log: Log) -> bytes:
 
 @lru_cache
 def _boot() -> bytes:
-    """When the machine was started; elsewhere than on Linux, the table is relied on always."""
+    """The boot id of the machine; on systems other than Linux, the index is always trusted."""
     try:
         return UUID(_BOOT.read_text().strip()).bytes
     except (OSError, ValueError):

@@ -1,9 +1,9 @@
-"""The lines of a file's rows, and what was set aside.
+"""The lines of a file's rows, and of records set aside.
 
-A row's `chain` in a file is of the file's own form: `f1-<session>.<branch>.<seq>.<version>.<more>`
-with the first eight digits of the session's digest, so that a line that was moved, or is another
-session's, is noticed. The last row of a write carries the session's seal behind it, in base64:
-both are there or neither is.
+In a file, a row's `chain` has the form `f1-<session>.<branch>.<seq>.<version>.<more>`, with the
+first eight digits of the session's digest, so that moved lines and lines of other sessions are
+detected. The last row of a write carries the session's seal after it, in base64: both are written
+or neither is.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FORM = "f1-"
 
 
 class Aside(msgspec.Struct, forbid_unknown_fields=True):
-    """Bytes that could not stay in a file, with where they were and why they went."""
+    """Bytes removed from a file, with their offset and the reason."""
 
     identity: SessionIdentity
     at: float
@@ -54,9 +54,9 @@ def batch(
     digest: str,
     seal: Seal = UNSET,
 ) -> tuple[list[bytes], StoredRow]:
-    """The lines of one write, with their ends, and what the last of them says.
+    """The lines of one write, with their newlines, and the last row.
 
-    Each says how many are still to come.
+    Each line records how many are still to come.
     """
     mark, last = mark_of(digest), len(entries) - 1
     rows: list[StoredRow] = []
@@ -76,7 +76,7 @@ def batch(
 
 
 def line_of(row: Row, digest: str) -> bytes:
-    """A row of a file that is written as a whole, as a line with its end."""
+    """A row as a line with its newline, for a file that is rewritten."""
     if row.chain == place_of(row.branch, row.seq):
         chain = f"{mark_of(digest)}{row.branch}.{row.seq}.0.0"
         row = msgspec.structs.replace(row, chain=chain)
@@ -89,12 +89,12 @@ def line_of(row: Row, digest: str) -> bytes:
 
 
 def mark_of(digest: str) -> str:
-    """What the chains of a session's rows begin with, in its file."""
+    """The prefix of the chains of a session's rows, in its file."""
     return f"{_FORM}{digest[:8]}."
 
 
 def row_in(raw: bytes, mark: str) -> StoredRow | None:
-    """The row in a line; None where it can't be read, or is not where it was written."""
+    """The row in a line; `None` if it is unreadable, or not where it was written."""
     row = parsed(raw)
     if row is None or row.chain is None:
         return row
@@ -107,7 +107,7 @@ def row_in(raw: bytes, mark: str) -> StoredRow | None:
 
 
 def row_of(stored: StoredRow) -> Row:
-    """The row, as the protocol has it."""
+    """Converts a stored row to a `Row`."""
     chain = stored.chain
     if chain is not None and chain.startswith(_FORM):
         chain = place_of(stored.branch, stored.seq)
@@ -118,7 +118,7 @@ def row_of(stored: StoredRow) -> Row:
 
 
 def seal_in(row: StoredRow) -> Seal:
-    """The seal that was written with a row; UNSET where there was none."""
+    """The seal that was written with a row; UNSET if there was none."""
     chain = row.chain or ""
     if not chain.startswith(_FORM):
         return UNSET
@@ -128,28 +128,28 @@ def seal_in(row: StoredRow) -> Seal:
     try:
         return urlsafe_b64decode(coded) or None
     except (Error, ValueError):
-        return None  # who reads the seal will miss it
+        return None  # the reader of the seal will notice
 
 
 def _on_one_line(entry: Entry) -> bytes:
-    """A body without ends of lines in it."""
+    """A body without newlines."""
     try:
         return dumps(loads(entry.body))
     except InvalidInputError:
-        # Damaged elsewhere, and copied here: still no message, and still all there.
+        # Damaged elsewhere and copied here: still not a message, but nothing is lost.
         return msgspec.json.encode(entry.body.decode(errors="backslashreplace"))
 
 
-# --- what was set aside
+# --- records set aside
 
 
 def aside_line(aside: Aside) -> bytes:
-    """What was set aside, as a line with its end."""
+    """A record set aside, as a line with its newline."""
     return document.write("Aside", aside) + b"\n"
 
 
 def aside_of(line: bytes) -> Aside | None:
-    """What a line holds that was set aside; None where it can't be read."""
+    """The record set aside in a line; `None` if unreadable."""
     try:
         found = document.read(line, "Aside")
     except ValueError:

@@ -1,4 +1,4 @@
-"""Many sessions: listing, searching and summing up by reading their files."""
+"""Lists, searches and aggregates sessions by reading their files."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def totals(directory: Directory, by: Group, which: Filter) -> list[Total]:
 
 
 def _logs(directory: Directory, which: Filter, after: str = "") -> Iterator[tuple[Session, Log]]:
-    """The files of the sessions that are meant, open while they are looked at.
+    """The files of matching sessions, open while they are processed.
 
-    One whose first line is damaged is there as far as its names can be read, with a tally that is
-    `Corrupt` for who looks at it: so it can be mended. `verify` tells of the others.
+    A session with a damaged first line is included if its names are readable, with a tally that
+    raises `Corrupt`, so that it can be repaired. `verify` reports the others.
     """
     for digest in directory.digests(after=after):
         with read(directory, digest) as log:

@@ -1,10 +1,10 @@
-"""Reading one session's file: its ends, forwards, backwards, and from a number on.
+"""Reads a session's file: its start and end, forwards, backwards, and from a number on.
 
-The file only grows, or is replaced as a whole. Up to where its first line says, everything was
-acknowledged: what can't be read there is damaged. Behind that, what it holds ends with the last
-line that can be read and that no line of the same write should follow: what comes after was torn
-off by a crash, or is just being written. The first line is read before the file's size is asked
-for: the rows that it speaks of were written before it. So readers need no lock.
+The file only grows, or is replaced as a whole. Up to the size in its first line, everything was
+acknowledged: unreadable lines there are damaged. After that, the content ends with the last
+readable line that no other line of the same write should follow: what comes after it was left
+incomplete by a crash, or is being written. The first line is read before the file's size, because
+the rows it counts were written before it. So readers need no lock.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from dragoman.history.storage.protocol import Session
 
 _BLOCK = 8 * 1024
 _LARGE = 256 * 1024
-_MOST = 128  # last lines that are remembered, none longer than a block
+_MAX_CACHED = 128  # last lines that are cached, none longer than a block
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """A line and where it starts; `row` is None where it can't be read, or is not from here."""
+    """A line and its offset; `row` is `None` if it is unreadable, or belongs elsewhere."""
 
     start: int
     raw: bytes
@@ -39,7 +39,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def end(self) -> int:
-        """Where the next one starts."""
+        """The offset of the next line."""
         return self.start + len(self.raw) + 1
 
     def __repr__(self) -> str:
@@ -47,7 +47,7 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
 
 class Log:
-    """What an open file holds, as of now."""
+    """The content of an open file, at one moment."""
 
     def __init__(self, fd: int, digest: str) -> None:
         self.fd = fd
@@ -58,61 +58,61 @@ class Log:
         self.size = about.st_size
         self.inode = about.st_ino
         self.begin = min(len(self.first_line) + 1, self.size)
-        """Where the rows begin."""
+        """The offset of the first row."""
         self.head = head_in(self.first_line, digest)
-        """What the first line says; None where it can't be read."""
+        """The parsed first line; `None` if it is unreadable."""
         self.marks = None if self.head is None else self.head.marks
         self.acknowledged = self.begin if self.marks is None else self.begin + self.marks.size
-        """Up to where everything was acknowledged, whatever is there now."""
+        """The offset up to which everything was acknowledged, whatever is there now."""
         self.last = self._last()
-        """The last row; None where there is none."""
+        """The last row, or `None`."""
         self.end = self._end()
-        """Where what counts ends; the rest is torn."""
+        """Where the valid content ends; the rest is incomplete."""
 
     @property
     def generation(self) -> bytes:
-        """Which writing of the file as a whole it is."""
+        """Identifies the rewrite that produced the file."""
         return self.first_line if self.marks is None else self.marks.generation
 
     @property
     def is_cut(self) -> bool:
-        """Whether it is shorter than it was."""
+        """Whether the file is shorter than it was."""
         return self.size < self.acknowledged
 
     @cached_property
     def is_open_ended(self) -> bool:
-        """Whether its last line has lost its end."""
+        """Whether the last line has no newline."""
         if self.end in {self.begin, self.last.end if self.last is not None else self.begin}:
             return False
         return os.pread(self.fd, 1, self.end - 1) != b"\n"
 
     def close_end(self) -> None:
-        """Its last line has got its end."""
+        """Records that the last line now has its newline."""
         self.size = self.end = self.end + 1
         self.is_open_ended = False
 
     @property
     def is_tidy(self) -> bool:
-        """Whether there is nothing behind its last row, and nothing was cut off there."""
+        """Whether nothing follows the last row, and nothing is missing there."""
         return self.last is not None and self.acknowledged <= self.size == self.last.end
 
     @property
     def rows(self) -> int | None:
-        """How many rows there should be; None where nobody has counted them."""
+        """The expected number of rows; `None` if it was never counted."""
         if self.marks is not None:
             return self.marks.rows + (self._unmarked() if self.end > self.acknowledged else 0)
         tally = None if self.head is None else self.head.tally()
         return None if tally is None else tally.rows
 
     def _unmarked(self) -> int:
-        """How many rows are behind those that the first line knows of: it may be behind."""
+        """The number of rows that the first line does not count yet, as it may be behind."""
         version = 0 if self.head is None else self.head.version
         start = self._line_start(self.acknowledged, self.begin)
         rows = [line.row for line in self.lines(start)]
         return sum(row is not None and row.version > version for row in rows)
 
     def numbers(self) -> tuple[int, int]:
-        """The session's version and last number now; raises `Corrupt` where nobody can tell."""
+        """The session's current version and last number; raises `Corrupt` if unreadable."""
         head = self.sound_head()
         if self.last is None or self.last.row is None:
             return head.version, head.last_seq
@@ -120,7 +120,7 @@ class Log:
         return max(head.version, row.version), max(head.last_seq, row.seq)
 
     def session(self) -> Session:
-        """The session as it is now; raises `Corrupt` where that can't be told."""
+        """The current session; raises `Corrupt` if unreadable."""
         head = self.sound_head()
         last = None if self.last is None else self.last.row
         version, last_seq = self.numbers()
@@ -138,7 +138,7 @@ class Log:
         )
 
     def sound_head(self) -> Head:
-        """What the first line says; raises `Corrupt` where it can't be read, or disagrees."""
+        """The parsed first line; raises `Corrupt` if it is unreadable or inconsistent."""
         if self.head is None:
             raise Corrupt(_unreadable(self))
         if self.marks is None:
@@ -147,7 +147,7 @@ class Log:
 
     @property
     def newest_seal(self) -> bytes | msgspec.UnsetType | None:
-        """The seal that was written with the last row; UNSET where the first line's counts."""
+        """The seal written with the last row; UNSET if that of the first line applies."""
         row = None if self.last is None else self.last.row
         if row is None or self.marks is None or row.version <= self.marks.written:
             return UNSET
@@ -156,7 +156,7 @@ class Log:
     # --- lines
 
     def lines(self, start: int | None = None) -> Iterator[Line]:
-        """The lines from a line's start on, in order."""
+        """The lines from an offset on, in order."""
         at = self.begin if start is None else start
         begun: list[bytes] = []
         mark = self._mark
@@ -168,19 +168,19 @@ class Log:
                     at += len(raw) + 1
                 begun = []
             begun.append(rest)
-        if rest := b"".join(begun):  # it was cut off: its end is missing
+        if rest := b"".join(begun):  # truncated: its newline is missing
             yield Line(at, rest, self._row(rest))
 
     def _row(self, raw: bytes) -> StoredRow | None:
         return row_in(raw, self._mark)
 
     def lines_before(self, stop: int) -> Iterator[Line]:
-        """The lines up to a line's end, the last first."""
+        """The lines before an offset, last first."""
         size, rest = _BLOCK, b"\n" if stop == self.end and self.is_open_ended else b""
         while stop > self.begin:
             start = max(self.begin, stop - size)
             block = os.pread(self.fd, stop - start, start) + rest
-            # Only the end of its first line may be in the block: kept for the next one.
+            # The block may contain only the end of its first line: keep that for the next block.
             cut = 0 if start == self.begin else block.find(b"\n") + 1
             at = start + len(block)
             for raw in reversed(block[cut:-1].split(b"\n")) if cut < len(block) else ():
@@ -190,20 +190,20 @@ class Log:
             size = max(min(size * 2, _LARGE), len(rest))
 
     def line_at(self, start: int) -> Line | None:
-        """The line that starts there; None where there can't be one."""
+        """The line at an offset; `None` if there can't be one."""
         if not self.begin <= start < self.end:
             return None
         found = self._line_from(start, self.end)
         return Line(start, found, self._row(found))
 
     def torn(self) -> bytes:
-        """What is behind the last row."""
+        """The bytes after the last row."""
         return os.pread(self.fd, self.size - self.end, self.end)
 
     def start_after(self, seq: int) -> tuple[int, StoredRow | None]:
-        """Where the first line may be that is numbered above `seq`, and the row before it.
+        """The offset of the first line that may have a number above `seq`, and the row before it.
 
-        Halves the file until a line or so is left: numbers only rise.
+        A binary search, as numbers only increase.
         """
         low, high, before = self.begin, self.end, None
         while low < high and seq > 0:
@@ -216,7 +216,7 @@ class Log:
         return min(low, self.end), before
 
     def _line_start(self, at: int, low: int) -> int:
-        """The start of the line that holds the byte at `at`; none starts before `low`."""
+        """The start of the line that contains the byte at `at`; not before `low`."""
         size = _BLOCK
         while True:
             start = max(low, at - size)
@@ -228,7 +228,7 @@ class Log:
             size *= 4
 
     def _readable(self, start: int, stop: int) -> Line | None:
-        """The first line from `start` on that can be read; None where there is none to `stop`."""
+        """The first readable line from `start` on; `None` if there is none before `stop`."""
         for line in self.lines(start):
             if line.start >= stop:
                 return None
@@ -246,7 +246,7 @@ class Log:
             size *= 4
 
     def blocks(self, at: int) -> Iterator[bytes]:
-        """The bytes from there on."""
+        """The bytes from an offset on."""
         size = _BLOCK
         while at < self.end:
             block = os.pread(self.fd, min(size, self.end - at), at)
@@ -257,11 +257,11 @@ class Log:
             size = min(size * 2, _LARGE)
 
     def _last(self) -> Line | None:
-        """Found in one read: what is torn may be cut off and written over between two."""
-        known = _lasts.get(self.digest)
+        """The last row, in one read: an incomplete end may be overwritten between two reads."""
+        known = _last_lines.get(self.digest)
         if known is not None and known.line.end == self.size and known.line.start >= self.begin:
             line, framed = known
-            # The same bytes between two ends are the same line: no need to read what they say.
+            # The same bytes between two newlines are the same line: no need to parse them.
             there = os.pread(self.fd, len(framed), line.start - 1)
             if there == framed and line.row is not None and self._is_whole(line.row, line.start):
                 return line
@@ -270,7 +270,7 @@ class Log:
             start = max(self.begin, self.size - size)
             block = os.pread(self.fd, self.size - start, start)
             if self.is_cut and not block.endswith(b"\n"):
-                block += b"\n"  # it may have lost no more than that
+                block += b"\n"  # only the newline may be missing
             found = self._last_in(block, start)
             if found is not None or start == self.begin:
                 return found
@@ -291,10 +291,10 @@ class Log:
     def _is_whole(self, row: StoredRow, start: int) -> bool:
         if start < self.acknowledged:
             return True
-        # A row that was there when the file was written as a whole may have lost its followers.
+        # A row that existed when the file was last rewritten may have lost its followers.
         if row.more and (self.head is None or row.version > self.head.version):
             return False
-        return self.marks is None or damage_to(row_of(row)) is None  # part of it may be missing
+        return self.marks is None or damage_to(row_of(row)) is None  # may be incomplete
 
     def _end(self) -> int:
         end = self.begin if self.last is None else min(self.last.end, self.size)
@@ -302,30 +302,30 @@ class Log:
             return end
         if self.size <= self.acknowledged:
             return self.size
-        # Lines may have become longer or shorter: the last that was acknowledged is taken whole.
+        # Damage may have changed the length of lines: take the last acknowledged one in full.
         before = self.acknowledged - 1
         return min(before + len(self._line_from(before, self.size)) + 1, self.size)
 
 
 class _Last(NamedTuple):
-    """A last line, and the same between the ends of the line before and its own."""
+    """The last line, and the same with the newlines around it."""
 
     line: Line
     framed: bytes
 
 
-_lasts: dict[str, _Last] = {}  # by digest: what was written last
+_last_lines: dict[str, _Last] = {}  # by digest: the last line written
 
 
 def remember_last(digest: str, start: int, raw: bytes, row: StoredRow) -> None:
-    """Know the last line, with its end, of a file: who appends to it reads it again the next time.
+    """Caches the last line of a file, which the next append reads again.
 
-    It is looked at even so: what is remembered is only what its bytes say.
+    The bytes are still compared with the file; only parsing is saved.
     """
     if len(raw) <= _BLOCK:
-        if len(_lasts) >= _MOST:
-            _lasts.clear()
-        _lasts[digest] = _Last(Line(start, raw[:-1], row), b"\n" + raw)
+        if len(_last_lines) >= _MAX_CACHED:
+            _last_lines.clear()
+        _last_lines[digest] = _Last(Line(start, raw[:-1], row), b"\n" + raw)
 
 
 def _first_line(fd: int) -> bytes:
@@ -339,8 +339,8 @@ def _first_line(fd: int) -> bytes:
 
 
 def _unreadable(log: Log) -> str:
-    what = "can't be read" if log.size else "is gone: the file is empty"
+    what = "can't be read" if log.size else "is missing: the file is empty"
     return (
-        f"the first line of {place(log.digest, '.jsonl')} {what}; nothing was changed: restore a"
-        " copy, or let `dragoman history repair` make it anew from the messages"
+        f"the first line of {place(log.digest, '.jsonl')} {what}; nothing was changed. Restore a"
+        " backup, or run `dragoman history repair` to rebuild it from the messages"
     )

@@ -1,7 +1,7 @@
-"""The rows of a file in order, with those that can't be read in their most likely places.
+"""The rows of a file in order, with unreadable ones in their most likely positions.
 
-A line that can't be read, is another session's, or stands where its number does not belong is
-returned as a row that shows its damage: numbered between its neighbours, as far as there is room.
+A line that is unreadable, belongs to another session, or is out of order is returned as a row
+whose damage is detectable, numbered between its neighbours as far as possible.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dragoman.history.storage.files.lines import row_of
 from dragoman.history.storage.files.log import Line, Log
 from dragoman.history.storage.protocol import MAIN, Row
 
-_UNREADABLE = "c1-unreadable"  # no checksum is like this
+_UNREADABLE = "c1-unreadable"  # never a valid checksum
 _MESSAGE = b',"message":'
 _PLACE = re.compile(rb'"chain":"(?:f1-([0-9a-f]{8})\.|p1-)(\d{1,18})\.(\d{1,18})[".]')
 _ID = re.compile(rb'"id":"([\w.:-]{1,128})"')
@@ -23,7 +23,7 @@ Placed = tuple[Line, Row]
 
 
 def is_unreadable(row: Row) -> bool:
-    """Whether a row stands for a line that is none, here."""
+    """Whether a row is a placeholder for an unreadable line."""
     return row.checksum == _UNREADABLE
 
 
@@ -51,13 +51,13 @@ def placed(
 
 
 def placed_after(log: Log, seq: int) -> Iterator[Placed]:
-    """The same from where rows numbered above `seq` may be."""
+    """Like `placed`, from where rows with numbers above `seq` may be."""
     start, before = log.start_after(seq)
     return placed(log, log.lines(start), before)
 
 
 def placed_before(log: Log, upto: int | None, branch: int, count: int) -> list[Placed]:
-    """The same, at least the last `count` of a branch up to a number; some are above it."""
+    """Like `placed`, at least the last `count` of a branch up to a number; some may be above it."""
     found: list[Line] = []
     after: StoredRow | None = None
     stop = log.end
@@ -71,7 +71,7 @@ def placed_before(log: Log, upto: int | None, branch: int, count: int) -> list[P
         found.append(line)
         missing -= line.row is not None and line.row.branch == branch
     found.reverse()
-    if stop < log.end:  # what can't be read may be numbered below `upto`, by who comes next
+    if stop < log.end:  # unreadable lines that follow may get numbers below `upto`
         found += _upto_readable(log.lines(stop))
     return list(placed(log, found, after))
 
@@ -93,7 +93,7 @@ def _guessed(
     log: Log, lines: Iterable[Line], seq: int, following: int | None, branch: int
 ) -> Iterator[Placed]:
     for line in lines:
-        said = _said(log, line)
+        said = _readable_place(log, line)
         highest = seq + 1 if following is None else following - 1
         if said is not None and seq < said[1] and (following is None or said[1] < following):
             place = said
@@ -103,8 +103,8 @@ def _guessed(
         yield line, Row(_id(line), line.raw, 0.0, branch=place[0], seq=seq, checksum=_UNREADABLE)
 
 
-def _said(log: Log, line: Line) -> tuple[int, int] | None:
-    """The branch and number that can still be read in a line."""
+def _readable_place(log: Log, line: Line) -> tuple[int, int] | None:
+    """The branch and number that are still readable in a line."""
     found = _PLACE.search(line.raw.partition(_MESSAGE)[0])
     if found is None or found[1] not in {None, log.digest[:8].encode()}:
         return None
@@ -115,6 +115,6 @@ def _said(log: Log, line: Line) -> tuple[int, int] | None:
 
 def _id(line: Line) -> str:
     if line.row is not None:
-        return ""  # it may be there a second time
+        return ""  # it may be a duplicate
     found = _ID.search(line.raw.partition(_MESSAGE)[0])
     return "" if found is None else found[1].decode(errors="replace")

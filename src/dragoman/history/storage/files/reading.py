@@ -1,4 +1,4 @@
-"""What is read of a session's file; no lock is needed for it."""
+"""Reads a session's file; no lock is needed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dragoman.history.storage.protocol import MAIN, Row, Session
 
 @contextmanager
 def read(directory: Directory, digest: str, *, is_locked: bool = False) -> Generator[Log | None]:
-    """What a session's file holds; None where there is none."""
+    """The content of a session's file; `None` if it does not exist."""
     with directory.reading(digest) as fd:
         log = None if fd is None else Log(fd, digest)
         if log is not None and log.head is None and not is_locked:
@@ -32,14 +32,14 @@ def read(directory: Directory, digest: str, *, is_locked: bool = False) -> Gener
 
 
 def _read_again(directory: Directory, log: Log) -> Log:
-    """Its first line may just have been written over: looked at again while nobody writes."""
+    """Reads it again with the lock: its first line may have been overwritten while reading."""
     with suppress(OSError, StoreError), directory.locked(log.digest):
         return Log(log.fd, log.digest)
     return log
 
 
 def session(directory: Directory, identity: SessionIdentity) -> Session | None:
-    """The session; None where there is none."""
+    """The session, or `None`."""
     with read(directory, identity.digest) as log:
         return None if log is None else log.session()
 
@@ -51,7 +51,7 @@ def rows(
     after: int,
     upto: int | None,
     limit: int | None,
-    newest: bool,  # noqa: FBT001 - called with what `Storage.rows` was given
+    newest: bool,  # noqa: FBT001 - called with the arguments of `Storage.rows`
 ) -> list[Row]:
     """See `Storage.rows`."""
     with read(directory, identity.digest) as log:
@@ -72,7 +72,7 @@ def _chosen(
             continue
         if upto is not None and row.seq > upto:
             break
-        # A line that can't be read may share a number with its neighbour: they stay together.
+        # An unreadable line may share a number with its neighbour: they stay together.
         if limit is not None and len(found) >= limit and row.seq != found[-1].seq:
             break
         found.append(row)
@@ -80,7 +80,7 @@ def _chosen(
 
 
 def row(directory: Directory, identity: SessionIdentity, id: str) -> Row | None:
-    """One message, on any branch."""
+    """A message by id, on any branch."""
     with read(directory, identity.digest) as log:
         if log is None:
             return None
@@ -89,11 +89,11 @@ def row(directory: Directory, identity: SessionIdentity, id: str) -> Row | None:
 
 
 def count(directory: Directory, identity: SessionIdentity, branch: int | None) -> int:
-    """See `Storage.count`; lines that can't be read are no messages."""
+    """See `Storage.count`; unreadable lines don't count."""
     with read(directory, identity.digest) as log:
         if log is None:
             return 0
-        # With branches, who asks may want to know whether one is missing: they are counted.
+        # With branches, the caller may want to know whether rows are missing, so they are counted.
         is_linear = log.head is not None and not log.head.fixed.forks
         if is_linear and branch in {None, MAIN} and not log.is_cut and log.rows is not None:
             return log.rows

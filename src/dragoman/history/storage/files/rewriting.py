@@ -1,4 +1,4 @@
-"""What writes a session's file anew as a whole, under its lock."""
+"""Operations that rewrite a session's file as a whole, with the lock held."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def keep_windows(directory: Directory, identity: SessionIdentity, windows: bytes
 
 
 def delete(directory: Directory, identity: SessionIdentity) -> bool:
-    """See `Storage.delete`; what was set aside stays."""
+    """See `Storage.delete`; records set aside are kept."""
     digest = identity.digest
     with directory.locked(digest), read(directory, digest, is_locked=True) as log:
         directory.remove(digest, [".ids", ".jsonl", ".tmp"])
@@ -145,7 +145,7 @@ def restore(directory: Directory, copy: Session, rows: Sequence[Row]) -> bool:
     """See `Storage.restore`."""
     identity = copy.identity
     with _writing(directory, identity) as log:
-        if log is not None and _told(log, identity).version >= copy.version:
+        if log is not None and _salvaged_session(log, identity).version >= copy.version:
             return False
         if log is not None:
             _sweep(directory, identity, log, frozenset(), _UNREADABLE)
@@ -160,7 +160,7 @@ def _restore(directory: Directory, log: Log | None, copy: Session, lines: Iterab
         tally = tally_of(copy)
     except Corrupt:
         tally = None
-    if tally is None and copy.chain is not None:  # damaged, or of a later form: it stays as it is
+    if tally is None and copy.chain is not None:  # damaged, or of a later form: keep it as it is
         _replace(directory, log, copy, chain([plain_line(copy)], lines))
     else:
         _put(directory, log, copy, lines, None if tally is None else tally.rows)
@@ -174,11 +174,11 @@ def set_aside(
     expected: int | None,
     seal: Seal,
 ) -> int:
-    """See `Storage.set_aside`; lines that can't be read go with them."""
+    """See `Storage.set_aside`; also moves unreadable lines."""
     with _writing(directory, identity) as log:
         if log is None:
             raise NotFound(NO_SESSION)
-        head = _told(log, identity)
+        head = _salvaged_session(log, identity)
         expect(head.version, expected)
         gone = _sweep(directory, identity, log, frozenset(seqs), reason)
         kept = (line.raw + b"\n" for line in log.lines() if line.start not in gone)
@@ -186,8 +186,8 @@ def set_aside(
         return len(gone)
 
 
-def _told(log: Log, identity: SessionIdentity) -> Session:
-    """The session, from what is left of it where it is damaged."""
+def _salvaged_session(log: Log, identity: SessionIdentity) -> Session:
+    """The session, or what can be salvaged of it."""
     try:
         return log.session()
     except Corrupt:
@@ -201,9 +201,9 @@ def _sweep(
     seqs: frozenset[int],
     reason: str,
 ) -> set[int]:
-    """Copy broken lines to where they are kept; returns where they start."""
+    """Copies damaged lines to the records set aside; returns their offsets."""
     lines = list(placed(log))
-    # What can't be read may have been given the number of a neighbour that is sound: that stays.
+    # An unreadable line may have been given the number of an intact neighbour, which must stay.
     guessed = {row.seq for _, row in lines if is_unreadable(row)}
     broken = [
         line
@@ -230,7 +230,7 @@ def _writing(directory: Directory, identity: SessionIdentity) -> Generator[Log |
 def _changing(
     directory: Directory, identity: SessionIdentity, expected: int | None = None
 ) -> Generator[tuple[Log, Session]]:
-    """The file of a session that has to be there, and the session as it is now."""
+    """The file of an existing session, and its current state."""
     with _writing(directory, identity) as log:
         if log is None:
             raise NotFound(NO_SESSION)
@@ -243,14 +243,14 @@ def _changing(
 
 
 def put_with(directory: Directory, log: Log | None, head: Session, lines: Sequence[bytes]) -> None:
-    """Write the file anew, with more lines behind those it has."""
+    """Rewrites the file with more lines at the end."""
     there = () if log is None else (line.raw + b"\n" for line in log.lines())
     rows = log.rows + len(lines) if log is not None and log.rows is not None else None
     _put(directory, log, head, chain(there, lines), rows)
 
 
 def _put_first(directory: Directory, log: Log, head: Session) -> None:
-    """Write the file anew with another first line."""
+    """Rewrites the file with another first line."""
     with finding.moved(directory, log):
         _write(directory, head, log.blocks(log.begin), log.rows)
 
@@ -262,18 +262,18 @@ def _put(
     lines: Iterable[bytes],
     rows: int | None,
 ) -> None:
-    """Write the file anew; the lines are counted where nobody knows how many rows there are."""
-    _let_go(directory, log, head)
+    """Rewrites the file; counts the lines if the number of rows is unknown."""
+    _release_old_file(directory, log, head)
     _write(directory, head, lines, rows)
 
 
 def _replace(directory: Directory, log: Log | None, head: Session, lines: Iterable[bytes]) -> None:
-    _let_go(directory, log, head)
+    _release_old_file(directory, log, head)
     directory.replace(head.identity.digest, ".jsonl", lines)
 
 
-def _let_go(directory: Directory, log: Log | None, head: Session) -> None:
-    """Let nothing be taken for the new file's, and nothing be lost with the old one."""
+def _release_old_file(directory: Directory, log: Log | None, head: Session) -> None:
+    """Removes the index of the old file, and saves its unreadable parts."""
     if log is None:
         return
     ids.dropped(directory, head.identity.digest)
@@ -285,7 +285,7 @@ def _let_go(directory: Directory, log: Log | None, head: Session) -> None:
 
 
 class _Counted:
-    """Chunks on their way into a file; how many lines and bytes they were."""
+    """Counts the lines and bytes of chunks while they are written."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = chunks
@@ -306,7 +306,7 @@ def _write(directory: Directory, head: Session, chunks: Iterable[bytes], rows: i
         held = counted.lines if rows is None else rows
         return first_line(head, Marks(held, head.version, counted.size, generation))
 
-    room = first()  # with the numbers still missing, but as long
+    room = first()  # a placeholder of the same length, as the counters are not known yet
     directory.replace(head.identity.digest, ".jsonl", chain([room], counted), lambda: (0, first()))
 
 
@@ -316,5 +316,5 @@ def _written(head: Session, at: float, given: Seal, **changes: Any) -> Session:
 
 
 def sealed(head: Session, seal: Seal) -> Session:
-    """The session with another seal, where one is given."""
+    """The session with another seal, if one is given."""
     return head if seal is UNSET else msgspec.structs.replace(head, seal=seal)

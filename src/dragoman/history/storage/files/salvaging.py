@@ -1,4 +1,4 @@
-"""What can still be told of a session whose first line is damaged: for who mends or erases it."""
+"""Salvages what is readable of a session with a damaged first line, for repair or erasure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from dragoman.history.identity import FIELDS, SessionIdentity
 from dragoman.history.storage.files.log import Log
 from dragoman.history.storage.protocol import MAIN, Fork, Session
 
-_UNKNOWN = "n1-"  # a tally that says nothing: whoever looks at it is told
+_UNKNOWN = "n1-"  # an invalid tally, which raises when it is read
 _decode = json.JSONDecoder().raw_decode
 
 
 def identity_in(log: Log) -> SessionIdentity | None:
-    """Whose session it is, as far as its names are whole: the file is called by their digest."""
-    said = _said(log.first_line, "identity")
+    """The identity, if its names are intact: their digest must match the file name."""
+    said = _field_value(log.first_line, "identity")
     if not isinstance(said, dict) or not all(isinstance(name, str) for name in said.values()):
         return None
     try:
@@ -31,9 +31,9 @@ def identity_in(log: Log) -> SessionIdentity | None:
 
 
 def salvaged(log: Log, identity: SessionIdentity) -> Session:
-    """The session, from what is left of its first line and from its rows.
+    """The session, from the readable parts of its first line and from its rows.
 
-    Branches that nobody knows of any more but their own messages begin where these begin.
+    Branches that are known only from their own messages start where these start.
     """
     if log.head is not None:
         return _renumbered(log, log.head.fixed)
@@ -68,7 +68,7 @@ def salvaged(log: Log, identity: SessionIdentity) -> Session:
 
 
 def _renumbered(log: Log, head: Session) -> Session:
-    """A session of which only the numbers disagree."""
+    """A session of which only the counters are inconsistent."""
     last = None if log.last is None else log.last.row
     return msgspec.structs.replace(
         head,
@@ -79,7 +79,7 @@ def _renumbered(log: Log, head: Session) -> Session:
 
 
 def _forks(raw: bytes, last_seq: int) -> Iterator[Fork]:
-    said = _said(raw, "forks")
+    said = _field_value(raw, "forks")
     known = {MAIN}
     for each in said if isinstance(said, list) else []:
         values = [each.get(name) for name in ("number", "parent", "at")] if _is(each, dict) else []
@@ -91,18 +91,18 @@ def _forks(raw: bytes, last_seq: int) -> Iterator[Fork]:
 
 
 def _number(raw: bytes, name: str) -> int:
-    said = _said(raw, name)
-    # Far above what anybody writes, it is damage as well.
+    said = _field_value(raw, name)
+    # A number far above any real one is damage too.
     return said if _is(said, int) and 0 <= said < 1 << 53 else 0
 
 
 def _time(raw: bytes, name: str) -> float | None:
-    said = _said(raw, name)
+    said = _field_value(raw, name)
     return float(said) if isinstance(said, (int, float)) and 0 < said < 1 << 40 else None
 
 
-def _said(raw: bytes, name: str) -> Any:
-    """The value behind a field's name; None where it can't be read."""
+def _field_value(raw: bytes, name: str) -> Any:
+    """The value of a field; `None` if unreadable."""
     text = raw.decode(errors="replace")
     found = re.search(f'"{name}":', text)
     if found is None:

@@ -1,13 +1,13 @@
-"""The backend: a directory with one file of JSON lines per session.
+"""`FileStorage`: a directory with one file of JSON lines per session.
 
-When `append` returns, the messages survive the death of the process; with `durability="power"`
-also that of the machine, for one fsync per write. Any number of processes may use the directory
-at once, on a local disk. The lines are those of an export: a file can be read with any tool, and
-moved by copying it.
+When `append` returns, the messages survive a crash of the process; with `durability="power"`, at
+the cost of one fsync per write, also a power failure. Any number of processes may use the directory
+at the same time, on a local disk. The lines have the format of an export: a file can be read with
+any tool, and moved by copying it.
 
-Adding messages and reading the last ones, a range or one by its id cost the same at any length.
-Everything else (replacing, removing, branching, moving the window) writes the session's file anew:
-for long sessions that change much, SQLite is the better choice. Searching reads every file.
+Appending messages, and reading the last ones, a range or one by id, cost the same at any length.
+Everything else (replacing, removing, branching, moving the window) rewrites the session's file: for
+long sessions that change a lot, SQLite is the better choice. Searching reads every file.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class FileStorage(ThreadedBackend[Directory]):
 
     @property
     def name(self) -> str:
-        """What it is and where."""
+        """The kind of backend and its location."""
         return f"file:{self._path.name}"
 
     def _connect(self) -> Directory:
@@ -82,7 +82,7 @@ class FileStorage(ThreadedBackend[Directory]):
         with self._lock:
             return self._explained(work, self._opened, *arguments)
 
-    _changed = _asked  # who writes takes the session's lock
+    _changed = _asked  # writers take the session's lock
 
     def _explained(self, action: Callable[..., T], *arguments: Any) -> T:
         try:
@@ -95,5 +95,5 @@ class FileStorage(ThreadedBackend[Directory]):
         return await self._write(erasing.forget, user)  # files are removed, not overwritten
 
     async def verify(self) -> list[str]:
-        """What can't be read or does not fit together, as `file:line: what`."""
+        """Reports unreadable and inconsistent lines, as `file:line: problem`."""
         return await self._read(checking.verify)

@@ -1,4 +1,4 @@
-"""Adding to a session's file, under its lock: rows first, then the numbers in its first line."""
+"""Appends to a session's file, with the lock held: rows first, then the counters."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def append(
         expect(version, expected)
         expect_branch(() if log is None else log.sound_head().fixed.forks, branch)
         _expect_new(directory, log, entries)
-        # A seal that came with a row goes on with the rows, until the file is written anew.
+        # A seal that was written with a row must be repeated with later rows, until a rewrite.
         kept = seal if seal is not UNSET or log is None else log.newest_seal
         lines, last = batch(entries, last_seq + 1, branch, version + 1, digest, kept)
         appended = Appended(version + 1, last_seq + len(entries))
@@ -59,7 +59,7 @@ def append(
 def _added(
     directory: Directory, log: Log, appended: Appended, at: float, lines: Sequence[bytes]
 ) -> bool:
-    """Whether the lines are at the end of the file now; otherwise it has to be written anew."""
+    """Appends the lines in place; returns `False` if the file has to be rewritten instead."""
     rows = log.rows
     if log.head is None or log.marks is None or rows is None:
         return False
@@ -69,12 +69,12 @@ def _added(
     text = written_over(log.first_line, log.digest, log.head, *said, marks)
     if text is None:
         return False
-    # The disk may take the blocks of a write in any order: the line that makes it count goes last.
+    # The disk may write blocks in any order: the line that completes the write goes last.
     one_by_one = directory.is_synced and len(lines) > 1
     chunks = [b"".join(lines[:-1]), lines[-1]] if one_by_one else [b"".join(lines)]
     write_at_end(log.fd, log.end, chunks, directory.sync)
-    # Only now, and never brought to the disk before the rows are: numbers that are behind do no
-    # harm, so a failure does none either, and nobody has to wait for them.
+    # Only now, and not synced: outdated counters do no harm, so a failure does none either, and
+    # nobody has to wait for them.
     with suppress(OSError):
         os.pwrite(log.fd, text, PLACE)
     return True

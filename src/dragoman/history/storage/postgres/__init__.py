@@ -1,4 +1,4 @@
-"""Sessions in PostgreSQL: for many processes and machines."""
+"""The PostgreSQL backend, for many processes and machines."""
 
 from __future__ import annotations
 

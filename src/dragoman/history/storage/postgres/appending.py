@@ -1,8 +1,8 @@
-"""Appending: one statement, one round trip, durable when it returns.
+"""Appends messages in one statement and one round trip; durable when it returns.
 
-It raises the session's numbers, which locks the session's row, and writes the messages under the
-numbers it got. What is expected of the session is part of the statement; why it found nothing to
-write to is only asked when it did not.
+The statement increments the session's counters, which locks its row, and inserts the messages with
+their numbers. The preconditions are part of the statement; a second query finds out why it matched
+nothing, only if it did not.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from dragoman.history.storage.postgres.link import Link
 
 _ROUNDS = 10
-_KEY = "messages_pkey"  # a number that is taken: the session's last one was altered
-_ODD = {"22P02", "22003"}  # the server can't read a number in the tally
+_KEY = "messages_pkey"  # a duplicate number: the session's last number was altered
+_UNREADABLE_NUMBER = {"22P02", "22003"}  # a number in the tally is unreadable
 _NUMBERS = "'n1-' || version || '.' || last_seq || '.'"
-# What an older program wrote has no tally: its rows are counted. The number of branches, and what
-# else is behind it, stays as it is.
+# Sessions of older versions have no tally: their rows are counted. The number of branches and what
+# follows it are kept.
 _ROWS = """
 (SELECT count(*) FROM our.messages m WHERE m.session = heads.id AND m.seq BETWEEN 1 AND
  heads.last_seq AND (m.branch = 0 OR m.branch = ANY (heads.forks[:][1:1])))"""
@@ -84,7 +84,7 @@ SELECT EXISTS (SELECT 1 FROM our.heads s JOIN our.messages m ON m.session = s.id
 
 
 class Wanted(NamedTuple):
-    """What `Storage.append` was asked for."""
+    """The arguments of `Storage.append`."""
 
     identity: SessionIdentity
     entries: Sequence[Entry]
@@ -113,7 +113,7 @@ async def append_again(
     expected: int | None,
     seal: Seal,
 ) -> Appended:
-    """The same, where an earlier attempt may have come through."""
+    """Like `append`, for a retry whose first attempt may have succeeded."""
     wanted = Wanted(identity, entries, branch, expected, seal)
     try:
         return await _append(link, wanted)
@@ -131,30 +131,30 @@ async def _append(link: Link, wanted: Wanted) -> Appended:
     except (Refused, Late) as error:
         failed = error
     if isinstance(failed, Late):
-        return await _after_all(link, wanted, failed)
+        return await _outcome_of_late(link, wanted, failed)
     if failed.state == DUPLICATE and failed.constraint != _KEY:
         raise DuplicateIds(await _known(link, wanted))
-    if failed.state == DUPLICATE or failed.state in _ODD:
+    if failed.state == DUPLICATE or failed.state in _UNREADABLE_NUMBER:
         await _expect(link, wanted)
     raise damaged(wanted.identity.digest) if failed.state == DUPLICATE else failed
 
 
 async def _appended(link: Link, wanted: Wanted) -> Appended:
-    for _ in range(_ROUNDS):  # more than one only where the session is being made or deleted
+    for _ in range(_ROUNDS):  # more than one only if the session is concurrently created or deleted
         found = await _updated(link, wanted)
         if not found and wanted.branch == MAIN and not wanted.expected:
             found = await _created(link, wanted)
         if found:
             return Appended(*found[0])
         await _expect(link, wanted)
-    msg = f"the session in {link.name} is deleted as often as it is made; nothing was written"
+    msg = f"the session in {link.name} is repeatedly created and deleted; nothing was written"
     raise StoreError(msg)
 
 
 async def _updated(link: Link, wanted: Wanted) -> list[tuple[Any, ...]]:
     entries, branch, count = wanted.entries, wanted.branch, len(wanted.entries)
     seal = () if wanted.seal is UNSET else (maybe(body_text, wanted.seal),)
-    # Its number of entries is part of the statement for one, and said four times for many.
+    # For one entry the count is a literal in the statement; for many it is passed four times.
     before, within = ((), ()) if count == 1 else ((count,), (count,) * 3)
     head: tuple[Any, ...] = (
         *before, entries[-1].at, *within, *seal, wanted.identity.digest,
@@ -184,7 +184,7 @@ async def _created(link: Link, wanted: Wanted) -> list[tuple[Any, ...]]:
 
 
 def _columns(wanted: Wanted) -> Sequence[Any]:
-    """The values of one entry, or the columns of many; the server adds their numbers."""
+    """The values of one entry, or the columns of many; the server adds the numbers."""
     chain = place_prefix(wanted.branch)
     if len(wanted.entries) == 1:
         return columns_of_entry(wanted.entries[0], chain)
@@ -229,7 +229,7 @@ def _with_messages(head: str, is_one: bool) -> str:  # noqa: FBT001 - two privat
 
 
 async def _expect(link: Link, wanted: Wanted) -> None:
-    """Say why there was nothing to write to."""
+    """Finds out why the statement matched nothing."""
     found = await link.fetch(_HEAD, (wanted.identity.digest,))
     session = session_of(found[0]) if found else None
     version = 0 if session is None else session.version
@@ -244,8 +244,8 @@ async def _expect(link: Link, wanted: Wanted) -> None:
             raise damaged(wanted.identity.digest)
 
 
-async def _after_all(link: Link, wanted: Wanted, late: Late) -> Appended:
-    """Whether a statement that was given up came through nevertheless."""
+async def _outcome_of_late(link: Link, wanted: Wanted, late: Late) -> Appended:
+    """Finds out whether a statement that timed out was committed all the same."""
     if not link.is_idle:
         raise Late(link.name, late.seconds, UNKNOWN)
     found = await _stored(link, wanted)
@@ -255,15 +255,15 @@ async def _after_all(link: Link, wanted: Wanted, late: Late) -> Appended:
 
 
 async def _stored(link: Link, wanted: Wanted) -> Appended | None:
-    """What an earlier attempt made, if it came through."""
+    """The result of an earlier attempt, if it succeeded."""
     found = await link.fetch(_STORED, (wanted.identity.digest, _ids(wanted)))
-    # By their content: others may have been stored before under the same ids.
+    # Compared by content: other messages may have been stored earlier with the same ids.
     if sorted(each[1] or "" for each in found) != sorted(map(checksum_of, wanted.entries)):
         return None
     last, _, version, is_latest = found[-1]
     if wanted.expected is not None:
         return Appended(wanted.expected + 1, last)
-    # Somebody wrote since: a version that is not the latest makes what builds on it a conflict.
+    # Somebody has written since: an outdated version makes writes that build on it conflict.
     return Appended(version if is_latest else version - 1, last)
 
 

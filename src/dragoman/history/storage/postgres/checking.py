@@ -1,4 +1,4 @@
-"""Whether what the tables hold of each session fits together."""
+"""Checks the consistency of each session in the tables."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ WHERE m.session = %s AND m.seq <= s.indexed AND (m.branch, m.seq) > (%s, %s)
 AND (m.branch = 0 OR m.branch = ANY (s.forks[:][1:1]))
 ORDER BY m.branch, m.seq LIMIT {_AT_ONCE}"""
 _UNREADABLE = (
-    "its numbers or names are damaged: `dragoman history repair` counts its messages again"
+    "its counters or names are damaged; run `dragoman history repair` to recount its messages"
 )
 _MISPLACED = (
-    "its digest is not that of its names, nobody finds it: `dragoman history repair` with its names"
-    " puts it in its place, if nothing is there"
+    "its digest does not match its names, so it can't be found; run `dragoman history repair` with"
+    " its names to restore it, if there is no other session of these names"
 )
 _UNINDEXED = (
-    "messages are not in the index as they are stored, and a search may miss them ({} of them):"
-    " `dragoman history repair` makes it anew"
+    "messages are missing in the search index or outdated, and a search may miss them ({} of"
+    " them); run `dragoman history repair` to rebuild it"
 )
 
 
@@ -65,7 +65,7 @@ async def _of(
 
 
 def _is_misplaced(columns: list[Any]) -> bool:
-    """Whether a session's digest is another than its names'; then nobody finds it."""
+    """Whether a session's digest does not match its names, so that it can't be found."""
     digest, *names = columns[:6]
     try:
         return bool(SessionIdentity.from_columns(tuple(names)).digest != digest)
@@ -78,13 +78,13 @@ async def _page(link: Link, after: int) -> list[tuple[Any, ...]]:
 
 
 async def _index_problems(link: Link, id: int) -> int:
-    """How many messages the index has otherwise than they are; damaged ones are told of already."""
+    """The number of messages that the index has wrong; damaged ones are reported elsewhere."""
     wrong, branch, seq = 0, -1, 0
     while found := await link.fetch(_INDEXED, (id, branch, seq), plan=False):
         for words, is_dated, *columns in found:
             row = row_of(columns)
             branch, seq = row.branch, row.seq
-            # An array that was altered may hold arrays.
+            # An altered array may contain arrays.
             texts = {word for word in words or () if isinstance(word, str)}
             is_right = is_dated and words is not None and texts == words_in(row)
             wrong += not is_right and damage_to(row) is None
@@ -92,7 +92,7 @@ async def _index_problems(link: Link, id: int) -> int:
 
 
 async def _problems(link: Link) -> list[str]:
-    """What is wrong with the store itself."""
+    """Problems of the store as a whole."""
     found: list[str] = []
     for text, template in _CHECKS.items():
         [(number,)] = await link.fetch(template, plan=False)
@@ -104,23 +104,23 @@ async def _problems(link: Link) -> list[str]:
 _CHECKS = {
     "the server runs with fsync off: a power cut can destroy the store": """
 SELECT count(*) FROM pg_settings WHERE name = 'fsync' AND setting = 'off'""",
-    "the server runs with synchronous_commit off: its crash loses the last messages": """
+    "the server runs with synchronous_commit off: a crash loses the last messages": """
 SELECT count(*) FROM pg_settings WHERE name = 'synchronous_commit' AND setting = 'off'""",
-    "indexes are not valid ({} of them): REINDEX them": """
+    "indexes are invalid ({} of them); run REINDEX on them": """
 SELECT count(*) FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid WHERE NOT i.indisvalid
 AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'our.texts'::regclass)""",
-    "messages belong to sessions that are not there ({} of them)": """
+    "messages belong to sessions that don't exist ({} of them)": """
 SELECT count(DISTINCT m.session) FROM our.messages m
 WHERE NOT EXISTS (SELECT 1 FROM our.heads s WHERE s.id = m.session)""",
-    "sessions hold messages beyond their last number ({} of them)": """
+    "sessions have messages beyond their last number ({} of them)": """
 SELECT count(*) FROM our.heads s WHERE s.last_seq <
 (SELECT max(seq) FROM our.messages m WHERE m.session = s.id)""",
-    "sessions hold messages that belong to none of their branches ({} of them)": """
+    "sessions have messages that belong to none of their branches ({} of them)": """
 SELECT count(DISTINCT m.session) FROM our.messages m JOIN our.heads s ON s.id = m.session
 WHERE m.seq < 1 OR NOT (m.branch = 0 OR m.branch = ANY (s.forks[:][1:1]))""",
-    "sessions are indexed further than they go ({} of them)": """
+    "sessions are indexed beyond their last number ({} of them)": """
 SELECT count(*) FROM our.heads s WHERE s.indexed > s.last_seq""",
-    "the index has messages that are not there ({} of them)": """
+    "the search index has messages that don't exist ({} of them)": """
 SELECT count(*) FROM our.texts t WHERE NOT EXISTS (SELECT 1 FROM our.messages m
 JOIN our.heads s ON s.id = m.session WHERE m.session = t.session AND m.branch = t.branch
 AND m.seq = t.seq AND m.seq <= s.indexed)""",

@@ -1,9 +1,9 @@
-"""The pool, and what to do when a connection breaks: find out what happened, and go on.
+"""The connection pool, and recovery from broken connections.
 
-A read is asked again. A transaction that broke before its commit is run again, for the server has
-undone it; where the commit itself was cut off, the server is asked for its outcome by its number.
-An append, one statement, is sent again: the messages' ids keep it from being stored twice, even if
-the first is still under way.
+A read is retried. A transaction that broke before its commit is retried, because the server has
+rolled it back; if the commit itself was interrupted, the server is asked for the outcome by
+transaction id. An append, which is one statement, is sent again: the messages' ids prevent it from
+being stored twice, even if the first attempt is still in progress.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Work = Callable[Concatenate[Link, P], Awaitable[T]]
 _ATTEMPTS = 3
-_SLOW = 20  # times as long for what goes through many sessions
+_SLOW = 20  # factor for the timeout of operations over many sessions
 _CONNECT = 10  # seconds; another attempt is better than a long wait
-# At other levels, writers that meet at a session don't wait for each other but fail.
+# At other levels, concurrent writers to a session fail instead of waiting for each other.
 _READ_COMMITTED = r"-c default_transaction_isolation=read\ committed"
 _STATUS = "SELECT pg_xact_status(%s::text::xid8)"
 
 
-class _CutOff(StoreError):  # noqa: N818 - named as in `dragoman.errors`
-    """A commit whose answer did not come."""
+class _CommitInterrupted(StoreError):  # noqa: N818 - named as in `dragoman.errors`
+    """A commit whose result did not arrive."""
 
     def __init__(self, number: str, result: Any) -> None:
-        super().__init__("a commit was cut off")
+        super().__init__("a commit was interrupted")
         self.number = number
         self.result = result
 
 
 class Connections:
-    """A pool of connections to one server, open."""
+    """An open pool of connections to one server."""
 
     def __init__(self, settings: Settings, pool: Pool, *, is_old: bool) -> None:
         self._settings = settings
@@ -64,10 +64,10 @@ class Connections:
 
     @classmethod
     async def open(cls, settings: Settings) -> Connections:
-        """Connect, and make the tables if need be.
+        """Connects, and creates the tables if necessary.
 
-        Those of an older dragoman are brought up to date by the first write: they can be read as
-        they are, on a replica as well.
+        Tables of an older dragoman are migrated by the first write; they can be read without
+        migration, also on a replica.
         """
         options = _options(settings)
         first = await _connected(settings, options)
@@ -92,25 +92,25 @@ class Connections:
         return cls(settings, pool, is_old=0 < done < len(schema.MIGRATIONS))
 
     async def close(self) -> None:
-        """Close all connections that are not in use; those that are close when given back."""
+        """Closes all idle connections; those in use are closed when returned."""
         await self._pool.close()
 
-    # --- three kinds of work
+    # --- three kinds of operations
 
     async def read(self, work: Work[P, T], *arguments: P.args, **_none: P.kwargs) -> T:
-        """What the work gives; it is done again where the connection broke."""
+        """Runs a read; retries it if the connection breaks."""
         return await self._read(work, arguments, self._settings.timeout)
 
     async def read_slowly(self, work: Work[P, T], *arguments: P.args, **_none: P.kwargs) -> T:
-        """The same for what may take its time."""
+        """Like `read`, with a long timeout."""
         return await self._read(work, arguments, self._settings.timeout * _SLOW)
 
     async def write(self, work: Work[P, T], *arguments: P.args, **_none: P.kwargs) -> T:
-        """What the work gives, in one transaction."""
+        """Runs a function in a transaction."""
         return await self._write(work, arguments, self._settings.timeout)
 
     async def write_slowly(self, work: Work[P, T], *arguments: P.args, **_none: P.kwargs) -> T:
-        """The same for what may take its time."""
+        """Like `write`, with a long timeout."""
         return await self._write(work, arguments, self._settings.timeout * _SLOW)
 
     async def repeat(
@@ -119,7 +119,7 @@ class Connections:
         repeated: Callable[..., Awaitable[T]],
         *arguments: Any,
     ) -> T:
-        """What the work gives, one statement; `repeated` is the same for a second attempt."""
+        """Runs a single statement; `repeated` is used for retries."""
         await self._migrate()
         failed: StoreError | None = None
         for _ in range(_ATTEMPTS):
@@ -145,7 +145,7 @@ class Connections:
                 return await self._once(work, arguments, seconds, failed)
             except (Lost, Refused) as error:
                 failed = error
-            # Somebody may have brought older tables up to date meanwhile.
+            # Another process may have migrated the tables in the meantime.
             if isinstance(failed, Refused) and not (was_old and await self._is_current(seconds)):
                 break
         raise failed or Lost(self.name)
@@ -170,24 +170,24 @@ class Connections:
     ) -> T:
         failed: StoreError | None = None
         for _ in range(_ATTEMPTS):
-            cut: _CutOff | None = None
+            cut: _CommitInterrupted | None = None
             try:
                 return await self._once(_transaction, (work, arguments), seconds, failed)
-            except _CutOff as error:
+            except _CommitInterrupted as error:
                 cut = error
             except (Lost, Refused) as error:
                 if not is_passing(error):
                     raise
                 failed = error
             if cut is not None:
-                if await self._came_through(cut.number):
+                if await self._was_committed(cut.number):
                     result: T = cut.result
                     return result
                 failed = Lost(self.name)
         raise failed or Lost(self.name)
 
-    async def _came_through(self, number: str) -> bool:
-        """Whether a transaction whose commit was cut off was committed."""
+    async def _was_committed(self, number: str) -> bool:
+        """Whether a transaction with an interrupted commit was committed."""
         deadline = monotonic() + self._settings.timeout
         while monotonic() < deadline:
             try:
@@ -201,7 +201,7 @@ class Connections:
             await asyncio.sleep(0.05)
         raise Lost(self.name, UNKNOWN)
 
-    # --- one connection on loan
+    # --- borrowing a connection
 
     async def _once(
         self,
@@ -210,10 +210,10 @@ class Connections:
         seconds: float,
         failed: StoreError | None = None,
     ) -> T:
-        # After a restart of the server all connections that lie ready are broken; the first
-        # attempt takes any, for speed, and the next ones look before they use it.
+        # After a restart of the server, all idle connections are broken. The first attempt takes
+        # any connection, for speed; later ones test it before use.
         connection = await (self._taken() if failed is None else self._checked())
-        # Only what reads knows older tables.
+        # Only reads support old tables.
         is_old = self._is_old and work is not _transaction
         link = Link(connection, self._settings, seconds, is_old=is_old)
         problem: StoreError | None = None
@@ -232,7 +232,7 @@ class Connections:
         except Exhausted:
             reason = (
                 f"no connection within {self._settings.timeout:g} seconds; the server does not"
-                f" answer, or all {self._settings.connections} connections are in use"
+                f" respond, or all {self._settings.connections} connections are in use"
             )
         except Closed:
             reason = "it is closed"
@@ -254,11 +254,11 @@ class Connections:
                     await self._pool.give(connection)
             if works:
                 return connection
-        raise Unreachable(self.name, "connections break as soon as they are made")
+        raise Unreachable(self.name, "new connections break immediately")
 
     @property
     def name(self) -> str:
-        """The store's."""
+        """The name of the store."""
         return self._settings.name
 
 
@@ -278,16 +278,16 @@ async def _transaction(link: Link, work: Callable[..., Awaitable[T]], arguments:
         pass
     else:
         return result
-    raise _CutOff(number, result)
+    raise _CommitInterrupted(number, result)
 
 
 def is_passing(error: StoreError) -> bool:
-    """Whether the same may work at the next attempt."""
+    """Whether a retry may succeed."""
     return isinstance(error, Lost) or (isinstance(error, Refused) and error.state in AGAIN)
 
 
 class _Context:
-    """How values are written, for new connections."""
+    """The adapters for new connections, in the form psycopg expects."""
 
     connection = None
 
@@ -304,30 +304,30 @@ async def _connected(settings: Settings, options: dict[str, Any]) -> Connection:
 
 
 def _without_secrets(reason: str, url: str, options: dict[str, Any]) -> str:
-    """What the library says, unless it may quote a password that was not escaped (`p@ss`)."""
+    """The library's message, unless it may quote an unescaped password (`p@ss`)."""
     if urlsplit(url).netloc.count("@") > 1:
-        return "the URL has more than one @; write one in a user or password as %40"
+        return "the URL has more than one @; write @ in a user or password as %40"
     password = options.get("password")
     return reason.replace(password, "***") if password else reason
 
 
 def _options(settings: Settings) -> dict[str, Any]:
-    """What connections are made with; the URL's parameters count more."""
+    """The connection options; parameters in the URL take precedence."""
     try:
         given = conninfo_to_dict(settings.url)
     except psycopg.Error:
-        given = None  # its text may quote the password
+        given = None  # psycopg's message may quote the password
     if given is None:
-        msg = "the URL of a PostgreSQL store can't be read: escape special characters with %xx"
+        msg = "the URL of a PostgreSQL store is invalid; escape special characters as %xx"
         raise InvalidInputError(msg)
     seconds = max(2, round(settings.timeout))
     adapters = AdaptersMap(psycopg.adapters)
-    # One type for all integers: else every size is another statement to prepare.
+    # One type for all integers: otherwise every size would be another prepared statement.
     adapters.register_dumper(int, Int8Dumper)
     return {
         "fallback_application_name": "dragoman",
         "connect_timeout": min(seconds, _CONNECT),
-        # A peer that vanished without a word is noticed.
+        # Detects a peer that vanished silently.
         "keepalives_idle": seconds,
         "keepalives_interval": 5,
         "keepalives_count": 3,

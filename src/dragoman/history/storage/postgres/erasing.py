@@ -1,4 +1,4 @@
-"""Erasing a user: the rows and the index at once, their places as far as VACUUM reaches."""
+"""Erases a user: rows and index at once, their disk space as far as VACUUM can."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
     from dragoman.history.storage.postgres.link import Link
 
 _FREE_SPACE = (
-    "free space in the tables' files until it is written over, and rows that a transaction begun"
-    " before can still see (VACUUM FULL rewrites the files)"
+    "free space in the tables' files until it is overwritten, and rows that an older transaction"
+    " can still see (VACUUM FULL rewrites the files)"
 )
 _OUTSIDE = (
     _FREE_SPACE,
     "the server's write-ahead log and its archive",
-    "replicas that lag behind, backups and snapshots",
+    "lagging replicas, backups and snapshots",
 )
-_DELAYED = "removed rows in the tables, which VACUUM did not get to: {}"
+_DELAYED = "deleted rows in the tables, because VACUUM failed: {}"
 
 
 async def erase(link: Link, user: str) -> Erasure:
-    """Remove all rows of a user, within the caller's transaction."""
+    """Deletes all rows of a user, within the caller's transaction."""
     clause, values = where(Filter(user=user))
     found = await link.fetch(
         f"SELECT s.id FROM our.heads s WHERE true {clause} ORDER BY s.id FOR UPDATE", values
@@ -38,7 +38,7 @@ async def erase(link: Link, user: str) -> Erasure:
 
 
 async def scrub(link: Link) -> tuple[str, ...]:
-    """Free what removed rows took; says where copies of them may be left."""
+    """Frees the space of deleted rows; returns where copies may be left."""
     try:
         await link.run("VACUUM our.heads, our.messages, our.texts, our.aside")
     except StoreError as error:

@@ -1,15 +1,15 @@
-"""What PostgreSQL reports, in our words. Its own may quote values, so they are not passed on."""
+"""Translates PostgreSQL's errors. Its own messages may quote values, so they are not passed on."""
 
 from __future__ import annotations
 
 from dragoman.errors import StoreError
 
-# The server ends the connection with these, or refuses one for now.
+# With these, the server closes the connection, or temporarily refuses one.
 _LOST = {"57P01", "57P02", "57P03", "57P05", "25P03"}
 AGAIN = {"40001", "40P01"}
 NOTHING = "nothing was written"
 UNKNOWN = (
-    "it is not known whether the write came through: load the session again to see, or write the"
+    "it is unknown whether the write succeeded: reload the session to find out, or write the"
     " same messages again (they are not stored twice)"
 )
 DUPLICATE = "23505"
@@ -17,21 +17,21 @@ READ_ONLY = "25006"
 
 
 class Refused(StoreError):  # noqa: N818 - named as in `dragoman.errors`
-    """The server refused a statement, and undid it."""
+    """The server rejected a statement and rolled it back."""
 
     def __init__(self, name: str, state: str, constraint: str | None = None) -> None:
         reason = _REASONS.get(state) or _CLASSES.get(state[:2])
-        reason = reason or f"PostgreSQL reports {state}, see its manual's list of error codes"
+        reason = reason or f"PostgreSQL reports error code {state}, see its manual"
         super().__init__(f"the store {name} failed: {reason}; {NOTHING}")
         self.state = state
         self.constraint = constraint
 
 
 class Late(StoreError):  # noqa: N818 - named as in `dragoman.errors`
-    """A statement took too long and was given up."""
+    """A statement timed out."""
 
     def __init__(self, name: str, seconds: float, outcome: str = NOTHING) -> None:
-        super().__init__(f"the store {name} did not answer within {seconds:g} seconds; {outcome}")
+        super().__init__(f"the store {name} did not respond within {seconds:g} seconds; {outcome}")
         self.seconds = seconds
 
 
@@ -43,7 +43,7 @@ class Lost(StoreError):  # noqa: N818 - named as in `dragoman.errors`
 
 
 class Unreachable(StoreError):  # noqa: N818 - named as in `dragoman.errors`
-    """There is no connection to be had."""
+    """No connection is available."""
 
     def __init__(self, name: str, reason: str, outcome: str = NOTHING) -> None:
         super().__init__(f"the store {name} can't be reached: {reason}; {outcome}")
@@ -51,32 +51,32 @@ class Unreachable(StoreError):  # noqa: N818 - named as in `dragoman.errors`
 
 
 def is_lost(state: str | None) -> bool:
-    """Whether an error with this code (None: the client's own) has ended its connection."""
+    """Whether an error with this code (`None`: a client error) ended the connection."""
     return state in _LOST or (state or "").startswith("08")
 
 
 _REASONS = {
-    "22003": "a number is larger than its column can hold",
-    "25006": "the server is read-only, as a replica is; name the primary in the URL (see"
+    "22003": "a number is too large for its column",
+    "25006": "the server is read-only, such as a replica; use the primary in the URL (see"
     " target_session_attrs in PostgreSQL's manual)",
-    "3F000": "there is no such schema",
-    "42501": "the user may not do this; grant it the rights, or let another user open the store"
-    " once to make its tables",
-    "42P01": "its tables are gone; open the store again to make new ones",
-    "42P07": "the schema holds another program's tables; name a schema of its own for the store",
-    "53100": "the server's disk is full; make room and try again",
-    "53300": "the server has no connection left; raise its max_connections or lower `connections`",
-    "54000": "a message's id is longer than PostgreSQL can index, which is about 2,700 bytes",
-    "57014": "the server gave the statement up after its time limit",
+    "3F000": "the schema does not exist",
+    "42501": "permission denied; grant the user the permission, or let another user open the"
+    " store once to create its tables",
+    "42P01": "its tables are missing; open the store again to create them",
+    "42P07": "the schema contains another program's tables; use a separate schema for the store",
+    "53100": "the server's disk is full; free some space and try again",
+    "53300": "the server has no free connections; raise its max_connections or lower `connections`",
+    "54000": "a message's id is too long for PostgreSQL to index (about 2,700 bytes)",
+    "57014": "the server cancelled the statement because of its timeout",
     "26000": "a pooler mixed up prepared statements; add prepared=no to the URL",
     "42P05": "a pooler mixed up prepared statements; add prepared=no to the URL",
 }
 _CLASSES = {
-    "22": "a value is not one that PostgreSQL can hold",
+    "22": "PostgreSQL can't store a value",
     "28": "the user or password is wrong",
-    "40": "another write to the same rows was under way; try again",
+    "40": "a concurrent write to the same rows; try again",
     "53": "the server is out of memory or another resource",
-    "55": "the server is busy with the tables",
+    "55": "the tables are locked",
     "58": "the server's disk can't be read or written",
     "XX": "the server's data is damaged; see its log",
 }

@@ -1,4 +1,4 @@
-"""One connection: statements go out, rows or our own errors come back."""
+"""`Link`: a borrowed connection that returns rows or raises our own errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Connection = psycopg.AsyncConnection[tuple[Any, ...]]
 
 
 class Link:
-    """A connection on loan. Every statement has its time limit, so that nothing hangs for ever."""
+    """A borrowed connection. Every statement has a timeout, so that nothing hangs forever."""
 
     __slots__ = ("_connection", "_seconds", "_settings", "is_old")
 
@@ -25,19 +25,19 @@ class Link:
         self, connection: Connection, settings: Settings, seconds: float, *, is_old: bool = False
     ) -> None:
         self.is_old = is_old
-        """Whether the tables are at an earlier step than the statements: they can only be read."""
+        """Whether the tables have an old schema; then they can only be read."""
         self._connection = connection
         self._settings = settings
         self._seconds = seconds
 
     @property
     def name(self) -> str:
-        """The store's."""
+        """The name of the store."""
         return self._settings.name
 
     @property
     def schema(self) -> str:
-        """The schema that the tables are in."""
+        """The schema that contains the tables."""
         return self._settings.schema
 
     @property
@@ -48,16 +48,16 @@ class Link:
     async def fetch(
         self, template: str, values: Sequence[Any] = (), *, plan: bool | None = None
     ) -> list[tuple[Any, ...]]:
-        """The rows that a statement gives; with `plan=False` it is planned for these values."""
+        """The rows of a statement; with `plan=False` it is planned for these values."""
         cursor = await self._executed(template, values, plan=plan)
         return await cursor.fetchall()
 
     async def run(self, template: str, values: Sequence[Any] = ()) -> int:
-        """Run a statement; how many rows it touched."""
+        """Runs a statement; returns the number of affected rows."""
         return (await self._executed(template, values)).rowcount
 
     async def begin(self) -> str:
-        """Begin a transaction, limited on the server as well; returns its number there."""
+        """Begins a transaction, with timeouts on the server too; returns its transaction id."""
         limit = max(1, round(self._seconds * 1000))
         cursor = await self._executed(
             "BEGIN ISOLATION LEVEL READ COMMITTED;"
@@ -66,7 +66,7 @@ class Link:
             "SELECT pg_current_xact_id()::text",
             (),
             plan=False,
-            binary=False,  # several statements at once come back as text only
+            binary=False,  # several statements at once support text results only
         )
         while cursor.nextset():
             pass
@@ -102,11 +102,11 @@ class Link:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way."""
+        """Whether no transaction is in progress."""
         return self._connection.pgconn.transaction_status == TransactionStatus.IDLE
 
     async def end(self, failed: Exception | None) -> None:
-        """Close the connection, before it is given back, where it can't be used again."""
+        """Closes the connection before it is returned, if it can't be used again."""
         read_only = isinstance(failed, Refused) and failed.state == READ_ONLY
         if read_only or isinstance(failed, Lost) or not self.is_idle:
             await self._connection.close()

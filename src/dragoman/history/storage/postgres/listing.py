@@ -1,4 +1,4 @@
-"""What is asked of many sessions: lists and sums."""
+"""Lists and aggregates sessions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEYS = {
     "session": "s.digest",
     "user": 's."user"',
     "model": "m.model",
-    # A time that was altered may be none: years 1 to 9999.
+    # An altered time may be out of range: years 1 to 9999.
     "day": "CASE WHEN m.at >= -62135596800 AND m.at < 253402300800 THEN"
     " to_char(to_timestamp(m.at) AT TIME ZONE 'UTC', 'YYYY-MM-DD') END",
 }
@@ -27,7 +27,7 @@ _INDEXED = {"user", "chat", "group"}
 
 
 async def sessions(link: Link, which: Filter, limit: int | None, after: str) -> list[Session]:
-    """See `Storage.sessions`; one that can't be read is passed over, and `verify` tells of it."""
+    """See `Storage.sessions`; skips unreadable sessions, which `verify` reports."""
     clause, values = where(which)
     listed: list[Session] = []
     while limit is None or len(listed) < limit:
@@ -43,7 +43,7 @@ async def sessions(link: Link, which: Filter, limit: int | None, after: str) -> 
                 listed.append(session_of(each))
             except Corrupt:
                 identity = identity_in(each)
-                if identity is not None:  # `verify` tells of the others
+                if identity is not None:  # `verify` reports the others
                     listed.append(listed_as_damaged(identity))
         if asked is None or len(found) < asked:
             break
@@ -83,7 +83,7 @@ def _name(column: str | None) -> str | None:
     try:
         return unescaped(column)
     except ValueError:
-        return None  # altered; `verify` tells of it
+        return None  # altered; `verify` reports it
 
 
 def where(which: Filter) -> tuple[str, list[Any]]:

@@ -1,8 +1,8 @@
-"""Connections that are kept ready, without anything that runs in the background.
+"""A connection pool without background tasks.
 
-A pool with tasks of its own has to be closed before its event loop ends: one that is left open may
-hang the loop, as a task that makes a connection takes being cancelled for a failure to connect.
-Here a connection is made by who needs it, and what lies ready holds up nothing.
+A pool with background tasks must be closed before its event loop ends: if left open, it may hang
+the loop, because a task that is connecting treats cancellation as a connection failure. Here
+connections are created by the caller, and idle ones block nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import psycopg
 
 from dragoman.history.storage.postgres.link import Connection
 
-_IDLE = 600.0  # seconds after which one that nobody used is not used again
-_OLD = 3600.0  # and after which any is: settings of the server may have changed
-_PAUSES = (0.05, 0.1, 0.2, 0.5)  # seconds between attempts to connect; then the last one
+_IDLE = 600.0  # seconds after which an idle connection is not used again
+_OLD = 3600.0  # maximum age in seconds, as settings of the server may have changed
+_PAUSES = (0.05, 0.1, 0.2, 0.5)  # seconds between connection attempts; the last one repeats
 
 
-class Exhausted(Exception):  # noqa: N818 - says what the pool is, and never leaves this package
-    """No connection was to be had in time."""
+class Exhausted(Exception):  # noqa: N818 - internal to this package
+    """No connection was available in time."""
 
 
 class Closed(Exception):  # noqa: N818 - as above
@@ -30,7 +30,7 @@ class Closed(Exception):  # noqa: N818 - as above
 
 
 class Pool:
-    """Up to a number of connections to one server."""
+    """Up to a maximum number of connections to one server."""
 
     def __init__(
         self, connect: Callable[[], Awaitable[Connection]], most: int, seconds: float
@@ -38,13 +38,13 @@ class Pool:
         self._connect = connect
         self._seconds = seconds
         self._free = asyncio.Semaphore(most)
-        # With the time of their making and of their last use; the latest is used first.
+        # With the times of creation and of last use; the most recently used comes first.
         self.ready: deque[tuple[Connection, float, float]] = deque()
         self._made: dict[Connection, float] = {}
         self._is_closed = False
 
     async def take(self) -> Connection:
-        """A connection on loan; it may turn out to be broken."""
+        """Borrows a connection; it may turn out to be broken."""
         if self._is_closed:
             raise Closed
         deadline = monotonic() + self._seconds
@@ -55,7 +55,7 @@ class Pool:
             except TimeoutError:
                 raise Exhausted from None
         else:
-            await self._free.acquire()  # at once
+            await self._free.acquire()  # returns immediately
         try:
             return await self._prepared(deadline)
         except BaseException:
@@ -63,7 +63,7 @@ class Pool:
             raise
 
     async def give(self, connection: Connection) -> None:
-        """Give a connection back; one that is broken is not kept."""
+        """Returns a connection; a broken one is dropped."""
         made = self._made.pop(connection)
         self._free.release()
         if self._is_closed:
@@ -72,13 +72,13 @@ class Pool:
             self.keep(connection, made)
 
     def keep(self, connection: Connection, made: float | None = None) -> None:
-        """Have a connection ready."""
+        """Adds an idle connection."""
         if not connection.closed:
             now = monotonic()
             self.ready.append((connection, now if made is None else made, now))
 
     async def close(self) -> None:
-        """Close all that lie ready; those on loan are closed when they are given back."""
+        """Closes all idle connections; borrowed ones are closed when returned."""
         self._is_closed = True
         while self.ready:
             await self.ready.pop()[0].close()
@@ -98,7 +98,7 @@ class Pool:
         return connection
 
     async def _connected(self, deadline: float) -> Connection:
-        """A new connection; a server that is being started again may need a moment."""
+        """Creates a connection; retries, because a restarting server may need a moment."""
         attempts = 0
         while True:
             try:

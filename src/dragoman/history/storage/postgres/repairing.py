@@ -1,4 +1,4 @@
-"""Setting broken records aside, and making a session's numbers anew from what is left."""
+"""Sets damaged records aside, and recomputes a session's counters from the rest."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from dragoman.history.storage.soundness import highest, moment, sound_forks
 if TYPE_CHECKING:
     from dragoman.history.storage.postgres.link import Link
 
-_DIGITS = 16  # of a number that can be right
+_DIGITS = 16  # maximum digits of a plausible number
 _LOCK = """
 SELECT id, version, last_seq, created_at, updated_at, active, forks, "window", windows, chain, seal
 FROM our.heads WHERE digest = %s FOR UPDATE"""
-# One whose digest was altered is known by its names.
+# A session with an altered digest is found by its names.
 _ADOPT = """
 UPDATE our.heads SET digest = %s WHERE (agent, chat, "user", "group", scope) IS NOT DISTINCT FROM
 (%s, %s, %s, %s, %s)"""
-# Of two rows with one number, that which was written elsewhere goes; the other stays.
+# Of two rows with the same number, the one written elsewhere is moved; the other stays.
 _IN_PLACE = "coalesce({row}.chain = 'p1-' || {row}.branch || '.' || {row}.seq, {unknown})"
 _CHOSEN = f"""
 seq < 1 OR branch < 0 OR seq = ANY (%s::bigint[]) AND NOT (
@@ -74,7 +74,7 @@ async def set_aside(
     branches = await link.fetch(_BRANCHES, (id,))
     session = _mended(identity, columns, branches, seal)
     await write(link, id, session)
-    # What is indexed may be of rows that were altered: it is made anew by the next search.
+    # The index may contain altered rows: the next search rebuilds it.
     await link.run("DELETE FROM our.texts WHERE session = %s", (id,))
     await link.run(_NAMES, (*identity.columns, session.created_at, id))
     return moved
@@ -83,7 +83,7 @@ async def set_aside(
 def _mended(
     identity: SessionIdentity, columns: Sequence[Any], branches: Sequence[Any], seal: Seal
 ) -> Session:
-    """The session as far as it can be read, with numbers that fit the rows."""
+    """The session as far as it is readable, with counters that match the rows."""
     _, last, created, updated, active, forks, window, windows, proof, old = columns
     now = time()
     numbers = _tally(proof)
@@ -101,12 +101,12 @@ def _mended(
 
 
 def _version(columns: Sequence[Any]) -> int:
-    """The session's version, or what its tally says of it if that is higher."""
+    """The session's version, or that in its tally if higher."""
     return highest(columns[0], _tally(columns[-2])[0])
 
 
 def _tally(proof: str | None) -> tuple[int, int]:
-    """The version and the last number in a tally, as far as it can be read."""
+    """The version and last number in a tally, as far as readable."""
     chain, _ = chain_and_shape(proof)
     numbers = (chain or "").removeprefix("n1-").split(".")[:2]
     found = [int(n) if n.isascii() and n.isdigit() and len(n) <= _DIGITS else 0 for n in numbers]
@@ -114,7 +114,7 @@ def _tally(proof: str | None) -> tuple[int, int]:
 
 
 def _triples(forks: Any) -> list[tuple[int, int, int]]:
-    """What can be a branch of what is in the column."""
+    """The plausible branches in the column."""
     listed = [tuple(each) for each in forks or () if isinstance(each, list)]
     return [
         each for each in listed if len(each) == len(Fork.__struct_fields__) and None not in each

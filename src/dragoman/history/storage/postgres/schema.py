@@ -1,16 +1,16 @@
-"""The tables of the PostgreSQL backend, as numbered steps; each is applied once.
+"""The tables of the PostgreSQL backend, as numbered migrations; each is applied once.
 
-Every append updates its session's row. That row has room beside it (`fillfactor`), and no column
-that changes is in an index, so that the update stays on its page and touches no index (HOT).
+Every append updates its session's row. The row has free space next to it (`fillfactor`), and no
+column that changes is indexed, so the update stays on its page and touches no index (HOT).
 
-There are no foreign keys: rows are only written under the lock of their session's row, and each
-append would pay for a second check. Branches are in that row as well, as `{number, parent, at}`
-each: an append that has waited for the lock sees that row as it is, and all others as they were.
+There are no foreign keys: rows are only written while the row of their session is locked, and each
+append would pay for another check. Branches are stored in that row too, as `{number, parent, at}`
+each: an append that has waited for the lock sees the current version of that row only.
 
-Names may be too long for an index: their beginnings are in it (`BEGINNING` characters).
+Names may be too long for an index, so only their prefixes are indexed (`BEGINNING` characters).
 
-The table of sessions is called `heads` since step 2, which goes with version 2 of the stored form:
-a program of version 1 that is connected does not find it, and can do no harm.
+The table of sessions is called `heads` since migration 2, which goes with version 2 of the stored
+form: a program of version 1 that is connected does not find it, and can do no harm.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dragoman.history.storage.postgres.link import Link
 
 BEGINNING = 256
-_OLDEST = 13  # has pg_xact_status, which tells whether a commit that was cut off came through
+_OLDEST = 13  # has pg_xact_status, which tells whether an interrupted commit succeeded
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         """
@@ -97,35 +97,36 @@ CREATE TABLE IF NOT EXISTS our.dragoman_migrations (
 
 
 async def is_current(link: Link) -> bool:
-    """Whether all steps have been applied."""
+    """Whether all migrations have been applied."""
     return await applied(link) == len(MIGRATIONS)
 
 
 async def applied(link: Link) -> int:
-    """How many steps have been applied; raises where there are more than are known here."""
+    """The number of applied migrations; raises if there are more than this version knows."""
     if link.server < _OLDEST:
-        msg = f"the store {link.name} is on PostgreSQL {link.server}: {_OLDEST} or newer is needed"
+        msg = f"the store {link.name} runs PostgreSQL {link.server}; {_OLDEST} or newer is required"
         raise StoreError(msg)
     [(table,)] = await link.fetch("SELECT to_regclass('our.dragoman_migrations')::text")
     done = 0 if table is None else await _done(link)
     if done > len(MIGRATIONS):
         msg = (
-            f"the store {link.name} has schema {done}, this dragoman knows {len(MIGRATIONS)}:"
-            " a newer dragoman wrote it, and is needed to read it"
+            f"the store {link.name} has schema version {done}, but this version of dragoman"
+            f" supports only {len(MIGRATIONS)}: it was written by a newer dragoman, which is"
+            " needed to read it"
         )
         raise StoreError(msg)
     return done
 
 
 async def migrate(link: Link) -> None:
-    """Apply the steps that the schema has not seen; many processes may start at once."""
+    """Applies the missing migrations; safe if many processes start at once."""
     await link.fetch(
         "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"dragoman {link.schema}",)
     )
     if await is_current(link):
-        return  # another was quicker
+        return  # another process was faster
     [(there,)] = await link.fetch("SELECT to_regnamespace(%s)::text", (link.schema,))
-    if there is None:  # else it may be another's, who lets us use it
+    if there is None:  # an existing one may be shared, without permission to create it
         await link.run(f'CREATE SCHEMA "{link.schema}"')
     await link.run(_TABLE)
     done = await _done(link)

@@ -1,7 +1,7 @@
-"""Full-text search: the index is brought up to date when somebody searches, not at each write.
+"""Full-text search. The index is updated when somebody searches, not at each write.
 
-A message's words, cut as all backends cut them, are an array in a GIN index. `heads.indexed`
-says how far a session is: its writes come one after the other, so nothing below can turn up later.
+A message's words, split as in all backends, are an array in a GIN index. `heads.indexed` records
+how far a session is indexed; its writes are serialised, so nothing below can appear later.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from dragoman.history.storage.postgres.link import Link
 
 _BATCH = 1000
-_LONGEST = 500  # characters of a word; an index takes about 2,700 bytes
+_MAX_WORD_CHARS = 500  # characters of a word; an index entry may have about 2,700 bytes
 _BEHIND = """
 SELECT s.id, s.last_seq - s.indexed FROM our.heads s
 WHERE s.id > %s AND s.indexed < s.last_seq {} ORDER BY s.id LIMIT 100"""
-# The last batch goes to the last number, however far that is: it may have been altered.
+# The last batch extends to the last number, however far that is: it may have been altered.
 _LOCK = f"""
 SELECT id, indexed, CASE WHEN indexed + {_BATCH} < (SELECT max(t.top) FROM
     (SELECT 0 AS branch UNION ALL SELECT unnest(forks[:][1:1])) AS b CROSS JOIN LATERAL
@@ -32,7 +32,7 @@ SELECT id, indexed, CASE WHEN indexed + {_BATCH} < (SELECT max(t.top) FROM
      AND m.seq <= heads.last_seq ORDER BY m.seq DESC LIMIT 1) AS t)
 THEN indexed + {_BATCH} ELSE last_seq END FROM our.heads
 WHERE id = ANY (%s::bigint[]) AND indexed < last_seq ORDER BY id FOR UPDATE"""
-# By branch, as the rows' index is: else each batch would go through the whole session.
+# By branch, like the rows' index: otherwise each batch would scan the whole session.
 _ROWS = f"""
 SELECT m.session, {ROW} FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS p (id, low, high)
 JOIN our.heads s ON s.id = p.id CROSS JOIN LATERAL
@@ -55,7 +55,7 @@ ORDER BY m.at DESC, m.seq DESC"""
 
 
 async def search(link: Link, text: str, which: Filter, limit: int) -> list[Hit]:
-    """See `Storage.search`; the caller has caught up."""
+    """See `Storage.search`; the caller has updated the index."""
     clause, values = where(which)
     words = [_indexable(word) for word in words_of(text)]
     found = await link.fetch(
@@ -65,7 +65,7 @@ async def search(link: Link, text: str, which: Filter, limit: int) -> list[Hit]:
 
 
 def _hit(found: Sequence[Any]) -> Hit | None:
-    """A hit; None where the session's names were altered, as `verify` tells."""
+    """A hit; `None` if the session's names were altered, which `verify` reports."""
     try:
         return Hit(SessionIdentity.from_columns(tuple(found[:5])), row_of(found[5:]))
     except ValueError:
@@ -73,7 +73,7 @@ def _hit(found: Sequence[Any]) -> Hit | None:
 
 
 async def behind(link: Link, which: Filter, after: int) -> list[int]:
-    """Sessions, above `after`, that are not fully indexed: as many as make a batch."""
+    """Sessions above `after` that are not fully indexed, enough for one batch."""
     clause, values = where(which)
     found = await link.fetch(_BEHIND.format(clause), (after, *values), plan=False)
     chosen: list[int] = []
@@ -87,10 +87,10 @@ async def behind(link: Link, which: Filter, after: int) -> list[int]:
 
 
 async def catch_up(link: Link, sessions: list[int]) -> None:
-    """Index messages of these that are not yet, up to a batch of each."""
+    """Indexes more messages of these sessions, up to a batch of each."""
     parts = await link.fetch(_LOCK, (sessions,))
     if not parts:
-        return  # another was quicker
+        return  # another process was faster
     ids, lows, highs = (list(column) for column in zip(*parts, strict=True))
     found = await link.fetch(_ROWS, (ids, lows, highs), plan=False)
     await _index(link, [(each[0], row_of(each[1:])) for each in found])
@@ -102,12 +102,12 @@ async def catch_up(link: Link, sessions: list[int]) -> None:
 
 
 async def index_anew(link: Link, session: int, rows: Iterable[Row], indexed: int) -> None:
-    """Index what was changed, as far as it had been indexed."""
+    """Indexes changed messages again, as far as they had been indexed."""
     await _index(link, [(session, row) for row in rows if row.seq <= indexed])
 
 
 async def unindex(link: Link, session: int, places: Sequence[tuple[Any, ...]]) -> None:
-    """Take messages, by branch and number, out of the index."""
+    """Removes messages, by branch and number, from the index."""
     await link.run(
         "DELETE FROM our.texts t USING unnest(%s::integer[], %s::bigint[]) AS e (branch, seq)"
         " WHERE t.session = %s AND t.branch = e.branch AND t.seq = e.seq",
@@ -133,12 +133,12 @@ def _words(row: Row) -> str:
 
 
 def words_in(row: Row) -> set[str]:
-    """The words of a message as they are indexed."""
+    """The words of a message, as indexed."""
     return set(map(_indexable, searchable(row).split()))
 
 
 def _indexable(word: str) -> str:
-    """A word, or what stands for one that is too long for the index."""
-    if len(word) <= _LONGEST:
+    """A word, or a hash if it is too long for the index."""
+    if len(word) <= _MAX_WORD_CHARS:
         return word
     return "#" + blake2b(word.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()

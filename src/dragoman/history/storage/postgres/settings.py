@@ -1,4 +1,4 @@
-"""What a store's URL says: where the server is, and how to use it."""
+"""Parses a store's URL: the address of the server, and settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SWITCH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """How a store is used; `url` is what is left for PostgreSQL's own library."""
+    """The settings of a store; `url` is the part passed to PostgreSQL's own library."""
 
     url: str
     schema: str = "dragoman"
@@ -27,11 +27,11 @@ class Settings(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if not _SCHEMA.fullmatch(self.schema) or self.schema.startswith("pg_"):
-            _refuse("schema is lowercase letters, digits and _, and does not begin with pg_")
+            _refuse("schema must be lowercase letters, digits and _, and must not start with pg_")
         if self.connections < 1:
-            _refuse("connections is at least 1")
+            _refuse("connections must be at least 1")
         if not 0 < self.timeout < float("inf"):
-            _refuse("timeout is a number of seconds above 0")
+            _refuse("timeout must be a number of seconds greater than 0")
 
     @property
     def name(self) -> str:
@@ -43,7 +43,7 @@ class Settings(msgspec.Struct, frozen=True):
 
 @lru_cache(1024)
 def qualified(template: str, schema: str, *, is_old: bool = False) -> bytes:
-    """A statement with the schema in place of `our`; it can ask tables that are at step 1, too."""
+    """A statement with the schema in place of `our`; optionally for tables of migration 1."""
     if is_old:
         for table, its_columns in _AS_STEP_2.items():
             template = template.replace(table, its_columns)
@@ -58,7 +58,7 @@ _AS_STEP_2 = {
 
 
 def settings(url: str, **given: object) -> Settings:
-    """The settings in a URL; what is `given` otherwise counts more.
+    """The settings in a URL; keyword arguments take precedence.
 
     >>> settings("postgresql://db.example/chats?schema=support&sslmode=require").name
     'postgresql://db.example/chats?schema=support'
@@ -66,7 +66,7 @@ def settings(url: str, **given: object) -> Settings:
     address, _, query = url.partition("?")
     scheme = address.partition("://")[0]
     if scheme not in _SCHEMES or "://" not in address:
-        _refuse("a PostgreSQL store's URL begins with postgresql://")
+        _refuse("the URL of a PostgreSQL store must start with postgresql://")
     pairs = parse_qsl(query, keep_blank_values=True)
     ours = {key: _value(key, text) for key, text in pairs if key in _OURS}
     theirs = [pair for pair in pairs if pair[0] not in _OURS]
@@ -74,7 +74,7 @@ def settings(url: str, **given: object) -> Settings:
     chosen = {key: value for key, value in given.items() if value is not None}
     try:
         return msgspec.convert({"url": rest, **ours, **chosen}, Settings)
-    except msgspec.ValidationError as error:  # it may quote values, unless it wraps one of ours
+    except msgspec.ValidationError as error:  # may quote values, unless it wraps one of our errors
         cause = error.__cause__
     wrong = f"a setting ({', '.join(_OURS)}) has a value of the wrong type"
     return _refuse(str(cause) if isinstance(cause, InvalidInputError) else wrong)
@@ -92,7 +92,7 @@ def _value(key: str, text: str) -> object:
     try:
         return _OURS[key](text)
     except (ValueError, KeyError):
-        problem = f"{key} in a PostgreSQL store's URL has a value of the wrong kind"
+        problem = f"{key} in the URL of a PostgreSQL store has an invalid value"
     return _refuse(problem)
 
 

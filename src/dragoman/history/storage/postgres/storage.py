@@ -1,11 +1,11 @@
-"""The backend: a pool of connections, one statement per append, one transaction per other write.
+"""`PostgresStorage`: a connection pool, one statement per append, one transaction per other write.
 
-When `append` returns, the messages are as safe as the server makes a commit: with its defaults
-they survive its crash. Any number of processes and machines may use the same schema at once.
+When `append` returns, the messages are as durable as a commit on the server: with its defaults,
+they survive a crash. Any number of processes and machines may use the same schema at once.
 
-Behind a pooler that hands out connections per transaction (PgBouncer), `prepared=no` is needed
-unless it keeps track of prepared statements (PgBouncer 1.21 and later does, where told to). A
-replica can be read by a store of its own: it writes nothing as long as only reads are asked for.
+With a pooler in transaction mode (PgBouncer), `prepared=no` is needed unless it supports prepared
+statements (PgBouncer 1.21 and later does, if configured). A replica can be read with a store of its
+own, which writes nothing as long as only reads are requested.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from dragoman.history.storage.protocol import Erasure, Filter
 
 if TYPE_CHECKING:
     from dragoman.history.storage.postgres.connections import Connections
-    from dragoman.history.storage.postgres.link import Link  # noqa: F401 - below, in a text
+    from dragoman.history.storage.postgres.link import Link  # noqa: F401 - used in a string below
 
 
 class PostgresStorage(Backend["Link"]):
-    """A backend in a PostgreSQL database, in a schema of its own.
+    """A backend in a PostgreSQL database, in a separate schema.
 
     >>> PostgresStorage("postgresql://me:secret@db.example/chats?connections=8").name
     'postgresql://db.example/chats?schema=dragoman'
 
-    The settings may be in the URL as well, beside PostgreSQL's own. `timeout` is how many seconds
-    a connection or a statement may take.
+    The settings may also be in the URL, next to PostgreSQL's own parameters. `timeout` is the
+    maximum number of seconds for a connection attempt or a statement.
     """
 
     is_blocking = False
@@ -80,18 +80,18 @@ class PostgresStorage(Backend["Link"]):
 
     @property
     def name(self) -> str:
-        """What it is and where, without user and password."""
+        """The kind of backend and its location, without user and password."""
         return self._settings.name
 
     async def open(self) -> None:
-        """Connect, making schema and tables if need be; the first write brings them up to date."""
+        """Connects, and creates schema and tables if necessary; the first write migrates them."""
         if self._opened is None:
             await self._kept(await _connections().open(self._settings))
 
     async def _kept(self, opened: Connections) -> None:
         if self._opened is None:
             self._opened = opened
-        else:  # another task was quicker
+        else:  # another task was faster
             await opened.close()
 
     async def close(self) -> None:
@@ -124,12 +124,12 @@ class PostgresStorage(Backend["Link"]):
     # --- many sessions
 
     async def _index(self, which: Filter) -> None:
-        # In batches, so that writers get their turn, and only where there is something to do, so
-        # that a replica can be searched.
+        # In batches, so that writers are not blocked, and only if there is something to do, so that
+        # a replica can be searched.
         after = 0
         while ids := await self._connections.read_slowly(search.behind, which, after):
             await self._connections.write_slowly(search.catch_up, ids)
-            after = ids[-1] - 1  # the last may have more than a batch
+            after = ids[-1] - 1  # the last one may have more than a batch
 
     async def _forget(self, user: str) -> Erasure:
         erased = await self._connections.write_slowly(erasing.erase, user)
@@ -137,7 +137,7 @@ class PostgresStorage(Backend["Link"]):
         return msgspec.structs.replace(erased, remains=remains)
 
     async def verify(self) -> list[str]:
-        """What is wrong with the tables, and with how the server is set up to keep them."""
+        """Reports problems of the tables, and of the server's durability settings."""
         return await checking.verify(self, self._connections)
 
 
@@ -145,8 +145,8 @@ def _connections() -> type[Connections]:
     try:
         from dragoman.history.storage.postgres.connections import Connections
     except ImportError:
-        pass  # psycopg is missing, or its C library
+        pass  # psycopg or its C library is missing
     else:
         return Connections
-    msg = "PostgreSQL needs another package: pip install 'dragoman[postgres]'"
+    msg = "PostgreSQL support requires another package: pip install 'dragoman[postgres]'"
     raise ConfigError(msg)

@@ -1,7 +1,7 @@
-"""What is asked of the tables: functions of a link, writes within the caller's transaction.
+"""Operations on one session; writes run in the caller's transaction.
 
-A write locks its session's row first, in a statement of its own: the next ones then see all that
-was written before it. The last one writes the session's numbers and its tally.
+A write first locks its session's row, in a separate statement, so that the following statements see
+everything written before. The last statement writes the session's counters and tally.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _ROWS = (
     f"SELECT {ROW} FROM our.messages m WHERE m.session = {_ID} AND m.branch = %s AND m.seq > %s"
     " AND m.seq <= %s ORDER BY m.seq"
 )
-# Those that can be read: by numbers that were given out, on branches that there are.
+# Readable messages only: with assigned numbers, on existing branches.
 _HELD = """
 SELECT count(*) FROM our.heads s JOIN our.messages m ON m.session = s.id
 WHERE s.digest = %s AND m.seq BETWEEN 1 AND s.last_seq
@@ -94,7 +94,7 @@ _REPLACE = (
 
 
 class Locked(NamedTuple):
-    """A session that is about to be changed: its row's id, how far it is indexed, and itself."""
+    """A locked session: the id of its row, how far it is indexed, and the session."""
 
     id: int
     indexed: int
@@ -105,7 +105,7 @@ class Locked(NamedTuple):
 
 
 async def session(link: Link, identity: SessionIdentity) -> Session | None:
-    """The session; None where there is none."""
+    """The session, or `None`."""
     found = await link.fetch(
         f"SELECT {SESSION} FROM our.heads s WHERE digest = %s", (identity.digest,)
     )
@@ -119,7 +119,7 @@ async def rows(
     after: int,
     upto: int | None,
     limit: int | None,
-    newest: bool,  # noqa: FBT001 - called with what `Storage.rows` was given
+    newest: bool,  # noqa: FBT001 - called with the arguments of `Storage.rows`
 ) -> list[Row]:
     """See `Storage.rows`."""
     values = (identity.digest, branch, after, _LAST if upto is None else upto, limit)
@@ -130,7 +130,7 @@ async def rows(
 
 
 async def row(link: Link, identity: SessionIdentity, id: str) -> Row | None:
-    """One message, on any branch."""
+    """A message by id, on any branch."""
     found = await link.fetch(
         f"SELECT {ROW} FROM our.messages m WHERE m.session = {_ID} AND m.id = %s",
         (identity.digest, text_of(id)),
@@ -187,14 +187,14 @@ async def clear(
         await link.run(_BEGIN, (identity.digest, *identity.columns, at, at))
         locked = await _locked(link, identity)
         if locked is None:
-            raise NotFound(NO_SESSION)  # made by somebody else, and deleted at once
+            raise NotFound(NO_SESSION)  # created by another writer, and deleted at once
     _expect(locked.session, expected)
     await empty(link, [locked.id])
     return await _written(link, locked, rows=0, at=at, **{**CLEARED, **_sealed(seal)})
 
 
 async def empty(link: Link, ids: Sequence[int]) -> int:
-    """Remove the messages of sessions that are locked; returns how many there were."""
+    """Deletes the messages of locked sessions; returns how many there were."""
     await link.run("DELETE FROM our.texts WHERE session = ANY (%s::bigint[])", (list(ids),))
     return await link.run(
         "DELETE FROM our.messages WHERE session = ANY (%s::bigint[])", (list(ids),)
@@ -240,7 +240,7 @@ async def keep_windows(link: Link, identity: SessionIdentity, windows: bytes | N
 
 
 async def delete(link: Link, identity: SessionIdentity) -> bool:
-    """See `Storage.delete`; a session that can't be read can be deleted."""
+    """See `Storage.delete`; an unreadable session can be deleted too."""
     found = await link.fetch(
         "SELECT id FROM our.heads WHERE digest = %s FOR UPDATE", (identity.digest,)
     )
@@ -255,7 +255,7 @@ async def delete(link: Link, identity: SessionIdentity) -> bool:
 async def restore(link: Link, copy: Session, rows: Sequence[Row]) -> bool:
     """See `Storage.restore`."""
     identity = copy.identity
-    await _locked(link, identity)  # raises where its version may be another than it says
+    await _locked(link, identity)  # raises if its version may be wrong
     if copy.chain is None:
         copy = _counted(copy, len(rows))
     values = (identity.digest, *identity.columns, copy.created_at, *_values(copy))
@@ -271,7 +271,7 @@ async def restore(link: Link, copy: Session, rows: Sequence[Row]) -> bool:
 
 
 async def taken_out(link: Link, session: int, condition: str, values: list[Any]) -> int:
-    """Remove messages and what is indexed of them; returns how many there were."""
+    """Deletes messages and their index entries; returns how many there were."""
     gone = await link.fetch(
         f"DELETE FROM our.messages WHERE session = %s AND ({condition}) RETURNING branch, seq",
         (session, values),
@@ -281,12 +281,12 @@ async def taken_out(link: Link, session: int, condition: str, values: list[Any])
 
 
 async def write(link: Link, id: int, session: Session) -> None:
-    """Put a session in the place of what was there of it, under its lock."""
+    """Writes a locked session."""
     await link.run(_WRITE, (*_values(session), id))
 
 
 async def _written(link: Link, locked: Locked, *, rows: int, at: float, **changes: Any) -> int:
-    """Write a session back under the next version, which is returned."""
+    """Writes a session with the next version, which is returned."""
     version = locked.session.version + 1
     session = msgspec.structs.replace(locked.session, version=version, updated_at=at, **changes)
     await write(link, locked.id, _counted(session, rows))
@@ -299,7 +299,7 @@ def _counted(session: Session, rows: int) -> Session:
 
 
 def _values(session: Session) -> tuple[Any, ...]:
-    """What changes of a session, in the order of `_WRITE`."""
+    """The changeable columns of a session, in the order of `_WRITE`."""
     forks = [[fork.number, fork.parent, fork.at] for fork in session.forks]
     return (
         session.version, session.last_seq, session.updated_at, session.active, forks,
@@ -309,13 +309,13 @@ def _values(session: Session) -> tuple[Any, ...]:
 
 
 async def _rows_of(link: Link, session: Session) -> int:
-    """How many rows a session that is locked has; counted where no tally says it."""
+    """The number of rows of a locked session; counted if there is no tally."""
     tally = tally_of(session)
     return await count(link, session.identity, None) if tally is None else tally.rows
 
 
 async def _existing(link: Link, identity: SessionIdentity, expected: int | None) -> Locked:
-    """A session that is there, locked."""
+    """An existing session, locked."""
     locked = await _locked(link, identity)
     if locked is None:
         raise NotFound(NO_SESSION)

@@ -1,6 +1,6 @@
-"""Texts that PostgreSQL can hold: it takes any but those with a NUL, and bytes that are no text.
+"""Converts values for PostgreSQL, whose text can't contain NULs or invalid UTF-8.
 
-What it can't take is escaped, reversibly; everything else is stored as it is, to be read in psql.
+Such values are escaped, reversibly; everything else is stored as is, readable in psql.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ _NO_USAGE = (None,) * 6
 
 
 def text_of(name: str) -> str:
-    """An id or a model's name, without NULs."""
+    """An id or model name, without NULs."""
     if "\0" in name or "\\" in name:
         return name.replace("\\", "\\\\").replace("\0", "\\0")
     return name
 
 
 def name_of(text: str) -> str:
-    """The name that was made a text."""
+    """The inverse of `text_of`."""
     if "\\" not in text:
         return text
     return "\\".join(part.replace("\\0", "\0") for part in text.split("\\\\"))
 
 
 def body_text(body: bytes) -> str:
-    """A body as text: JSON as it is, anything that is no text in base64."""
+    """A body as text: JSON as is, other bytes in base64."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -50,14 +50,14 @@ def body_text(body: bytes) -> str:
 
 
 def body_bytes(text: str) -> bytes:
-    """The body that was made a text; raises ValueError where it was altered."""
+    """The inverse of `body_text`; raises ValueError if it was altered."""
     if text.startswith(_BINARY):
         return b64decode(text.removeprefix(_BINARY), validate=True)
     return text.encode()
 
 
 def document_bytes(text: str) -> bytes:
-    """The same for a window or a seal: whoever reads one finds out that it is none."""
+    """Like `body_bytes` for a window or a seal; their readers detect invalid values."""
     try:
         return body_bytes(text)
     except ValueError:
@@ -65,7 +65,7 @@ def document_bytes(text: str) -> bytes:
 
 
 def columns_of_entry(entry: Entry, chain: str = "") -> tuple[Any, ...]:
-    """An entry in the order of `ENTRY`; its `chain` is as given, or as a row has it."""
+    """An entry in the order of `ENTRY`, with this `chain`."""
     used = entry.usage
     usage = _NO_USAGE if used is None else (
         used.input, used.output, used.cache_read, used.cache_write, used.thinking,
@@ -77,7 +77,7 @@ def columns_of_entry(entry: Entry, chain: str = "") -> tuple[Any, ...]:
 
 
 def columns_of_row(row: Row) -> tuple[Any, ...]:
-    """The same for a row, with the proofs that it has."""
+    """Like `columns_of_entry` for a row, with its own checksum and chain."""
     *columns, _, _, body = columns_of_entry(row)
     return (*columns, row.checksum, row.chain, body)
 
@@ -103,7 +103,7 @@ _BEHIND_TALLY = " f1-"
 
 
 def row_of(found: Sequence[Any]) -> Row:
-    """A row from the columns of `ROW`; what was altered shows."""
+    """A row from the columns of `ROW`; alterations are detectable."""
     seq, branch, at, id, model, *usage, checksum, chain, body = found
     try:
         used = None if usage[0] is None else Usage(*usage)
@@ -119,7 +119,7 @@ def row_of(found: Sequence[Any]) -> Row:
 
 
 def session_of(found: Sequence[Any]) -> Session:
-    """A session from the columns of `SESSION`; raises `Corrupt` where it was altered."""
+    """A session from the columns of `SESSION`; raises `Corrupt` if it was altered."""
     digest = found[0]
     try:
         return expect_sound(*_parts(found))
@@ -131,7 +131,7 @@ def session_of(found: Sequence[Any]) -> Session:
 
 
 def identity_in(found: Sequence[Any]) -> SessionIdentity | None:
-    """Whose the columns of `SESSION` are, whatever else is wrong with them; None: nobody knows."""
+    """The identity in the columns of `SESSION`, whatever else is damaged; `None` if unreadable."""
     try:
         identity = SessionIdentity.from_columns(tuple(found[1:6]))
     except (ValueError, TypeError, AttributeError):
@@ -140,7 +140,7 @@ def identity_in(found: Sequence[Any]) -> SessionIdentity | None:
 
 
 def _parts(found: Sequence[Any]) -> tuple[Session, str, str | None]:
-    """A session as it is stored, its digest, and the hash of its branches."""
+    """A session as stored, its digest, and the hash of its branches."""
     digest, *names, version, last, created, updated, active, forks = found[:12]
     window, windows, proof, seal = found[12:]
     chain, shape = chain_and_shape(proof)
@@ -153,7 +153,7 @@ def _parts(found: Sequence[Any]) -> tuple[Session, str, str | None]:
 
 
 def chain_and_shape(proof: str | None) -> tuple[str | None, str | None]:
-    """What the column `chain` holds: the tally, and the hash of the branches if there are any."""
+    """The parts of the column `chain`: the tally, and the hash of the branches if there are any."""
     if proof is None:
         return None, None
     chain, mark, rest = proof.partition(_BEHIND_TALLY)
@@ -161,17 +161,17 @@ def chain_and_shape(proof: str | None) -> tuple[str | None, str | None]:
 
 
 def proof_of(session: Session) -> str | None:
-    """What goes into the column `chain`."""
+    """The value of the column `chain`."""
     if session.chain is None or not session.forks:
         return session.chain
     return f"{session.chain} {shape_of(session)}"
 
 
 def maybe(convert: Callable[[A], B], value: A | None) -> B | None:
-    """The value in its other form; None stays None."""
+    """Converts a value; `None` stays `None`."""
     return None if value is None else convert(value)
 
 
 def place_prefix(branch: int) -> str:
-    """What stands before a message's number in its `chain`."""
+    """The part of a message's `chain` before its number."""
     return place_of(branch, 0)[:-1]

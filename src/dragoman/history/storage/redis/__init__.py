@@ -1,4 +1,4 @@
-"""Sessions in Redis."""
+"""The Redis backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether what Redis holds of a store fits together."""
+"""Checks the consistency of a store in Redis."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from dragoman.history.storage.redis.listing import digests_above
 from dragoman.history.storage.redis.scripts import LINES, RECORDS
 from dragoman.history.storage.redis.server import PAGE, Server
 
-_LIST = "the list of sessions is damaged: repairing a session puts it there again"
-_REPAIR = "`dragoman history repair` makes it anew from its messages"
+_LIST = "the list of sessions is damaged: repairing a session adds it again"
+_REPAIR = "run `dragoman history repair` to rebuild it from its messages"
 
 
 async def verify(storage: Storage, server: Server) -> list[str]:
@@ -38,7 +38,7 @@ async def verify(storage: Storage, server: Server) -> list[str]:
 
 
 async def _is_out_of_order(server: Server) -> bool:
-    """Whether the list of sessions, which has one score for all, is not in their order."""
+    """Whether the list of sessions is out of order: all entries must have the same score."""
     client, listed = server.client, server.keys.sessions
     sound: Any = await server.ask(lambda: client.zcount(listed, 0, 0))
     return bool(sound != await server.ask(lambda: client.zcard(listed)))
@@ -65,17 +65,17 @@ async def _of(storage: Storage, server: Server, digest: str) -> AsyncIterator[st
     try:
         session = await server.session(digest)
         if session is None:
-            yield "it is in the list of sessions, but not there"
+            yield "it is in the list of sessions, but does not exist"
             return
         held = await _counts(server, digest, session)
         if len(set(held)) > 1:
-            yield "it has {} records, {} ids and {} places on branches".format(*held)
+            yield "it has {} records, {} ids and {} positions on branches".format(*held)
         async for problem in damage_in(storage, session):
             yield problem
         async for problem in _ids(server, digest):
             yield problem
     except Corrupt:
-        yield f"its numbers, names or keys are damaged: {_REPAIR}"
+        yield f"its counters, names or keys are damaged; {_REPAIR}"
 
 
 async def _counts(server: Server, digest: str, session: Session) -> list[int]:
@@ -95,7 +95,7 @@ async def _counts(server: Server, digest: str, session: Session) -> list[int]:
 
 
 async def _ids(server: Server, digest: str) -> AsyncIterator[str]:
-    """Where ids lead to something else than their message."""
+    """Reports ids that point to something else than their message."""
     ids = server.keys.of(digest, "ids")
     cursor = 0
     while True:
@@ -105,7 +105,7 @@ async def _ids(server: Server, digest: str) -> AsyncIterator[str]:
         cursor, found = reply
         places = {id: place_in(place) for id, place in found.items()}
         for _ in range(sum(place is None for place in places.values())):
-            yield "an id leads nowhere"
+            yield "an id points nowhere"
         sound = {id: place for id, place in places.items() if place is not None}
         if sound:
             seqs = [seq for seq, _ in sound.values()]
@@ -120,9 +120,9 @@ async def _ids(server: Server, digest: str) -> AsyncIterator[str]:
 
 def _problem(id: bytes, place: tuple[int, int], line: bytes) -> str | None:
     if not line:
-        return "its id leads nowhere"
+        return "its id points nowhere"
     row = parsed(line)
     if row is None:
-        return None  # told of already
+        return None  # reported elsewhere
     is_there = (row.id.encode("utf-8", "surrogatepass"), row.seq, row.branch) == (id, *place)
-    return None if is_there else "its id leads to another record"
+    return None if is_there else "its id points to another record"

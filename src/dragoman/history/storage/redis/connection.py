@@ -1,4 +1,4 @@
-"""The client, its errors in our words, and what the server's settings promise."""
+"""Creates the client, translates its errors, and describes the server's durability."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dragoman.errors import ConfigError, Corrupt, InvalidInputError, StoreError
 if TYPE_CHECKING:
     from redis.asyncio import Redis
 
-_MOST = 32  # connections of one storage: each call in progress has one
+_MAX_CONNECTIONS = 32  # maximum connections of a storage: each call in progress needs one
 _NUMBERED = re.compile(r"^/?[0-9]*/?$")
-_WAIT = 30.0  # seconds for the server to answer, or for a connection to be free
+_TIMEOUT = 30.0  # seconds to wait for a response, or for a free connection
 
 
 def client_of(url: str) -> Redis:
-    """A client that never sends anything twice by itself."""
+    """A client that never retries by itself."""
     expect_package()
     from redis.asyncio import BlockingConnectionPool, Redis
     from redis.asyncio.retry import Retry
@@ -27,38 +27,38 @@ def client_of(url: str) -> Redis:
     try:
         pool = BlockingConnectionPool.from_url(
             url,
-            max_connections=_MOST,
-            timeout=_WAIT,
-            socket_timeout=_WAIT,
+            max_connections=_MAX_CONNECTIONS,
+            timeout=_TIMEOUT,
+            socket_timeout=_TIMEOUT,
             socket_connect_timeout=10.0,
             retry=Retry(NoBackoff(), 0),
             decode_responses=False,
         )
-        pool.connection_class(**pool.connection_kwargs)  # else it is found out at the first use
-    except (ValueError, TypeError):  # it may quote the password
+        pool.connection_class(**pool.connection_kwargs)  # fails here rather than at the first use
+    except (ValueError, TypeError):  # the message may quote the password
         pool = None
     if pool is None or not _NUMBERED.search(urlsplit(url).path):
         msg = (
-            "the address of a Redis store is redis://host:port/number, or rediss://, with no"
-            " options but prefix and redis-py's"
+            "the URL of a Redis store must be redis://host:port/number or rediss://…, with no"
+            " options except prefix and those of redis-py"
         )
         raise InvalidInputError(msg)
     return Redis.from_pool(pool)
 
 
 def expect_package() -> None:
-    """Raise where redis-py is not installed."""
+    """Raises if redis-py is not installed."""
     try:
         is_there = find_spec("redis.asyncio") is not None
     except (ImportError, ValueError):
         is_there = False
     if not is_there:
-        msg = "Redis needs a package that is not installed: pip install 'dragoman[redis]'"
+        msg = "Redis support requires another package: pip install 'dragoman[redis]'"
         raise ConfigError(msg)
 
 
 def place_of(url: str) -> str:
-    """Where an address leads, without user and password."""
+    """The location in a URL, without user and password."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "localhost", parts.port or 6379
@@ -70,8 +70,8 @@ def place_of(url: str) -> str:
 
 
 def explanation(error: Exception, name: str) -> StoreError:
-    """What happened, and what to do about it; the server's own words may quote values."""
-    kind = Corrupt if "WRONGTYPE" in str(error) else StoreError  # within a script's error as well
+    """What happened, and what to do about it; the server's own message may quote values."""
+    kind = Corrupt if "WRONGTYPE" in str(error) else StoreError  # also inside a script's error
     return kind(f"the store {name} failed: {_reason(error)}")
 
 
@@ -84,21 +84,22 @@ def _reason(error: Exception) -> str:
 
 
 CLUSTER = (
-    "it is a cluster, which is not supported, as the list of sessions is in another slot than they"
-    " are; nothing was written: use a server without cluster mode (cluster-enabled no), or Sentinel"
+    "it is a cluster, which is not supported because the list of sessions and the sessions are in"
+    " different slots; nothing was written. Use a server without cluster mode (cluster-enabled no),"
+    " or Sentinel"
 )
 _REASONS = {
-    "AuthenticationError": "user or password are wrong, or missing",
-    "AuthorizationError": "user or password are wrong, or missing",
-    "NoPermissionError": "its user may not run one of the commands; nothing was written",
+    "AuthenticationError": "user or password is wrong or missing",
+    "AuthorizationError": "user or password is wrong or missing",
+    "NoPermissionError": "its user is not permitted to run a command; nothing was written",
     "BusyLoadingError": "the server is still starting; nothing was written, try again",
-    "ReadOnlyError": "the server is a read-only replica; nothing was written, name the primary",
-    "OutOfMemoryError": "the server's memory is full; nothing was written, make room",
-    "TimeoutError": "the server did not answer in time; whether a write was done is not known:"
-    " load the session again",
-    "ConnectionError": "the connection was lost, or could not be made; whether a write was done is"
-    " not known: load the session again",
-    "OSError": "the connection was lost, or could not be made",
+    "ReadOnlyError": "the server is a read-only replica; nothing was written, use the primary",
+    "OutOfMemoryError": "the server's memory is full; nothing was written, free some memory",
+    "TimeoutError": "the server did not respond in time; it is unknown whether a write succeeded,"
+    " reload the session",
+    "ConnectionError": "the connection was lost or could not be made; it is unknown whether a write"
+    " succeeded, reload the session",
+    "OSError": "the connection was lost or could not be made",
     "ClusterError": CLUSTER,
     "ClusterDownError": CLUSTER,
     "ClusterCrossSlotError": CLUSTER,
@@ -106,21 +107,20 @@ _REASONS = {
     "TryAgainError": CLUSTER,
 }
 _WORDS = {
-    "DB": "the server has no database of this number; nothing was written",
+    "DB": "the server has no database with this number; nothing was written",
     "OOM": _REASONS["OutOfMemoryError"],
     "CROSSSLOT": CLUSTER,
     "MOVED": CLUSTER,
     "CLUSTERDOWN": CLUSTER,
-    "WRONGTYPE": "a key is of another type than was written: it is damaged (`dragoman history"
-    " repair` makes the session anew), or another program uses its keys (choose another prefix);"
-    " nothing was written",
-    "MISCONF": "the server can't save to its disk, and takes no writes; nothing was written",
-    "NOREPLICAS": "the server has too few replicas to take writes; nothing was written",
+    "WRONGTYPE": "a key has the wrong type: it is damaged (run `dragoman history repair` to rebuild"
+    " the session), or another program uses its keys (choose another prefix); nothing was written",
+    "MISCONF": "the server can't save to its disk and rejects writes; nothing was written",
+    "NOREPLICAS": "the server has too few replicas to accept writes; nothing was written",
 }
 
 
 async def settings_of(client: Redis) -> dict[str, str]:
-    """The server's settings for persistence; empty where they may not be asked for."""
+    """The server's persistence settings; empty if they may not be queried."""
     from redis.exceptions import ResponseError
 
     try:
@@ -135,20 +135,20 @@ def _text(value: bytes | str) -> str:
 
 
 def promise_of(settings: dict[str, str]) -> str:
-    """What the settings mean for a message that was acknowledged."""
+    """What the settings mean for an acknowledged message."""
     if not settings:
-        return "not known: the server does not tell its settings (CONFIG GET)"
+        return "unknown: the server does not reveal its settings (CONFIG GET)"
     if settings.get("appendonly") == "yes":
         return _PROMISES.get(settings.get("appendfsync", ""), _PROMISES["no"])
     if settings.get("save"):
-        return "snapshots only: what came after the last one is lost when the server dies"
+        return "snapshots only: everything after the last one is lost if the server crashes"
     return "none: everything is lost when the server stops"
 
 
 _PROMISES = {
     "always": "append-only file, synced at every write: survives a power cut",
-    "everysec": "append-only file, synced every second: survives the server's death; a power cut"
-    " may take the last second or two",
-    "no": "append-only file, synced when the system likes: survives the server's death; a power"
-    " cut may take half a minute",
+    "everysec": "append-only file, synced every second: survives a crash of the server; a power"
+    " cut may lose the last second or two",
+    "no": "append-only file, synced by the operating system: survives a crash of the server; a"
+    " power cut may lose half a minute",
 }

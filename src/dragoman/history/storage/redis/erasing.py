@@ -1,4 +1,4 @@
-"""Erasing a user: all keys, and the append-only file."""
+"""Erases a user: all keys, and the append-only file."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from dragoman.history.storage.redis.listing import every_head
 from dragoman.history.storage.redis.repairing import ASIDES
 from dragoman.history.storage.redis.server import Server
 
-_UNKNOWN = "{} sessions or lists of what was set aside whose names can't be read: see `verify`"
-_OUTSIDE = "backups, and replicas that are out of reach"
+_UNKNOWN = "{} sessions or lists of records set aside with unreadable names; see `verify`"
+_OUTSIDE = "backups, and unreachable replicas"
 
 
 async def forget(server: Server, user: str, settings: Mapping[str, str]) -> Erasure:
-    """See `Storage.forget`; a session whose numbers are damaged is erased as well."""
+    """See `Storage.forget`; also erases sessions with damaged counters."""
     sessions = messages = unknown = 0
     async for digest, fields in every_head(server):
         owner = _owner(fields.get(b"identity"))
@@ -45,7 +45,7 @@ def _owner(field: bytes | None) -> SessionIdentity | None:
 
 
 async def _forget_aside(server: Server, user: str) -> int:
-    """Also of sessions that are there no more; returns how many are nobody knows whose."""
+    """Also covers deleted sessions; returns the number of lists whose owner is unknown."""
     client, keys = server.client, server.keys
     found: Any = await server.ask(lambda: client.smembers(keys.asides))  # type: ignore[arg-type, misc, unused-ignore]
     unknown = 0
@@ -63,17 +63,17 @@ async def _forget_aside(server: Server, user: str) -> int:
 
 
 async def _scrub(server: Server, settings: Mapping[str, str]) -> list[str]:
-    """Have the append-only file written anew; says what may be left on the server's disk."""
+    """Starts a rewrite of the append-only file; returns what may be left on the server's disk."""
     if not settings:
-        return ["the server's files: it does not tell its settings (CONFIG GET)"]
+        return ["the server's files: it does not reveal its settings (CONFIG GET)"]
     remains: list[str] = []
     if settings.get("appendonly") == "yes":
         try:
             await server.ask(server.client.bgrewriteaof)  # type: ignore[arg-type, unused-ignore]
         except StoreError:
-            remains.append("the append-only file: it could not be written anew (BGREWRITEAOF)")
+            remains.append("the append-only file, because it could not be rewritten (BGREWRITEAOF)")
         else:
-            remains.append("the append-only file, until the server has written it anew")
+            remains.append("the append-only file, until the server has rewritten it")
     if settings.get("save"):
-        remains.append("the last snapshot (RDB), until the server makes the next one")
+        remains.append("the last snapshot (RDB), until the server creates the next one")
     return remains

@@ -1,4 +1,4 @@
-"""Sessions as the fields of a hash, and entries as what a script makes lines of."""
+"""Converts sessions to the fields of a hash, and entries to the arguments of scripts."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _DIGITS = re.compile(rb"[0-9]{1,16}")
 
 
 def halves(entry: Entry) -> tuple[str, bytes, bytes, bytes]:
-    """An entry's id, and what is in its line before, between and behind what says its place."""
+    """An entry's id, and the parts of its line before, between and after its position."""
     row = placed(entry, 0, MAIN)
     line = row_line(row, version=1)
     # Quotes in an id are escaped, so the first one found is the field itself.
     front, _, rest = line.partition(_VERSION)
-    # The checksum is of all that may look like it.
+    # The checksum covers everything that might look like it.
     before = b'"checksum":"%s","chain":"' % (row.checksum or "").encode()
     middle, _, back = rest.partition(before + _NO_PLACE)
     place = before + _NO_PLACE[: -len("0.0")]
@@ -39,19 +39,19 @@ def halves(entry: Entry) -> tuple[str, bytes, bytes, bytes]:
 
 
 def placed_rows(rows: Iterable[Row]) -> list[bytes | str]:
-    """Rows as a script puts them: seq, branch, id, line."""
+    """Rows as script arguments: seq, branch, id, line."""
     return [
         value for row in rows for value in (str(row.seq), str(row.branch), row.id, row_line(row))
     ]
 
 
 def identity_field(identity: SessionIdentity) -> bytes:
-    """An identity as it is kept."""
+    """The stored form of an identity."""
     return msgspec.json.encode(identity.columns)
 
 
 def identity_of(field: bytes) -> SessionIdentity:
-    """The identity in a field."""
+    """Reads an identity from its stored form."""
     return SessionIdentity.from_columns(tuple(msgspec.json.decode(field, type=list[str | None])))
 
 
@@ -85,7 +85,7 @@ def fields_of(session: Session, rows: Sequence[Row]) -> dict[str, bytes | str]:
 
 
 def identity_in(fields: Mapping[bytes, bytes], digest: str) -> SessionIdentity | None:
-    """Whose a hash is, whatever else is wrong with it; None where nobody knows."""
+    """The identity in a hash, whatever else is damaged; `None` if unreadable."""
     try:
         identity = identity_of(fields[b"identity"])
     except (KeyError, ValueError, TypeError, AttributeError, msgspec.DecodeError):
@@ -94,7 +94,7 @@ def identity_in(fields: Mapping[bytes, bytes], digest: str) -> SessionIdentity |
 
 
 def session_of(fields: Mapping[bytes, bytes], digest: str) -> Session:
-    """The session in a hash; raises `Corrupt` where it was altered."""
+    """The session in a hash; raises `Corrupt` if it was altered."""
     try:
         session = Session(
             identity_of(fields[b"identity"]),
@@ -131,7 +131,7 @@ def _whole(text: bytes) -> int:
 
 
 def place_in(text: bytes) -> tuple[int, int] | None:
-    """The number and the branch that an id leads to; None where that was altered."""
+    """The number and branch that an id points to; `None` if that was altered."""
     seq, _, branch = text.partition(b" ")
     if not (_DIGITS.fullmatch(seq) and _DIGITS.fullmatch(branch)):
         return None
@@ -139,7 +139,7 @@ def place_in(text: bytes) -> tuple[int, int] | None:
 
 
 def row_at(seq: int, branch: int, line: bytes, id: str | None = None) -> Row:
-    """The row of a line that was found in a place; what does not fit shows."""
+    """The row in a line found at a position; inconsistencies are detectable."""
     stored = parsed(line) if line else None
     if stored is None or (id is not None and stored.id != id):
         return unreadable_row(seq, branch, line, id or "")
@@ -147,6 +147,6 @@ def row_at(seq: int, branch: int, line: bytes, id: str | None = None) -> Row:
     if row.seq == seq and row.branch == branch:
         return row
     moved = place_of(row.branch, row.seq)
-    if row.chain == place_of(branch, seq):  # what was altered is the number beside it
+    if row.chain == place_of(branch, seq):  # the number next to it was altered
         return unreadable_row(seq, branch, row.body, row.id)
     return msgspec.structs.replace(row, seq=seq, branch=branch, chain=row.chain or moved)

@@ -1,4 +1,4 @@
-"""The names of keys. Of a session's names only the digest gets into one."""
+"""The names of keys. Of a session's names, only the digest is part of one."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ class Keys:
 
     def __init__(self, prefix: str) -> None:
         if not _PREFIX.fullmatch(prefix):
-            msg = "a prefix of keys is made of up to 100 ASCII letters, digits, '_', '-', '.', ':'"
+            msg = "a key prefix must be up to 100 ASCII letters, digits, '_', '-', '.' and ':'"
             raise InvalidInputError(msg)
         self._prefix = prefix
         self.sessions = f"{prefix}:sessions"
         self.asides = f"{prefix}:asides"
 
     def of(self, digest: str, what: str) -> str:
-        """One key of a session; the braces keep them all in one slot."""
+        """One key of a session; the braces put all of them into one slot."""
         return f"{self._prefix}:{{{digest}}}:{what}"
 
     def read(self, digest: str) -> list[str]:
-        """What a reading script is given: where version 2 keeps a session, where version 1 did."""
+        """The keys for a reading script: those of version 2, and those of version 1."""
         return [self.of(digest, what) for what in ("session", "records", "head", "rows", "ids")]
 
     def written(self, digest: str) -> list[str]:
-        """What a writing script is given."""
+        """The keys for a writing script."""
         own = (self.of(digest, "aside"), self.asides, self.of(digest, "done"))
         return [*self.read(digest), self.sessions, *own]
 
     def heads(self) -> list[str]:
-        """Patterns that all heads match."""
+        """Patterns that match all heads."""
         return [f"{self._prefix}:{{*}}:{what}" for what in ("session", "head")]
 
     def digest_of(self, head: str) -> str:

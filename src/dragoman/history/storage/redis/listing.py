@@ -1,4 +1,4 @@
-"""Many sessions: listing, searching and summing up, some at a time."""
+"""Lists, searches and aggregates sessions, page by page."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AT_ONCE = 200
 
 
 async def each(server: Server, which: Filter, after: str = "") -> AsyncIterator[Session]:
-    """The sessions that are meant, in order; one whose names can't be read is `verify`'s matter."""
+    """The matching sessions, in order; `verify` reports those with unreadable names."""
     async for digest, fields in every_head(server, after):
         session: Session | None
         try:
@@ -32,15 +32,15 @@ async def each(server: Server, which: Filter, after: str = "") -> AsyncIterator[
 async def every_head(
     server: Server, after: str = ""
 ) -> AsyncIterator[tuple[str, Mapping[bytes, bytes]]]:
-    """The digests of all sessions and what is in their hashes; empty where that is no hash."""
+    """The digests of all sessions, and the fields of their hashes; empty if it is not a hash."""
     async for digests in digests_above(server, after):
         for digest, fields in zip(digests, await _heads(server, digests), strict=True):
-            if fields is not None:  # else it was deleted meanwhile
+            if fields is not None:  # otherwise it was just deleted
                 yield digest, fields
 
 
 async def digests_above(server: Server, after: str = "") -> AsyncIterator[list[str]]:
-    """The digests of all sessions, in order, some at a time."""
+    """The digests of all sessions, in order, page by page."""
     last = after.encode()
     while True:
         low = b"(" + last if last else b"-"
@@ -51,7 +51,7 @@ async def digests_above(server: Server, after: str = "") -> AsyncIterator[list[s
         )
         if found:
             yield [raw.decode("ascii", "replace") for raw in found]
-        if len(found) < AT_ONCE or found[-1] <= last:  # out of order: `verify` tells of it
+        if len(found) < AT_ONCE or found[-1] <= last:  # out of order: `verify` reports it
             return
         last = found[-1]
 
@@ -71,11 +71,11 @@ async def _heads(server: Server, digests: list[str]) -> list[Mapping[bytes, byte
 
 
 async def _other(server: Server, digest: str, found: Any) -> Mapping[bytes, bytes] | None:
-    """What there is of a session in the place of its hash."""
+    """What there is of a session instead of its hash."""
     if isinstance(found, Exception):
         return {}
     try:
-        return in_pairs(await server.told(HEAD, digest)) or None  # of version 1: elsewhere
+        return in_pairs(await server.told(HEAD, digest)) or None  # version 1: another key
     except Corrupt:
         return {}
 
@@ -94,7 +94,7 @@ async def sessions(server: Server, which: Filter, limit: int | None, after: str)
 
 async def search(server: Server, text: str, which: Filter, limit: int) -> list[Hit]:
     """See `Storage.search`."""
-    words_of(text)  # raises where there are none, whatever is stored
+    words_of(text)  # raises if there are no words, before anything is read
     hits: list[Hit] = []
     async for session, rows in _pages(server, which):
         hits += found(text, ((session, row) for row in rows), limit)
@@ -124,4 +124,4 @@ async def _pages(server: Server, which: Filter) -> AsyncIterator[tuple[Session, 
                 async for rows in server.pages(session.identity.digest, branch):
                     yield session, rows
             except Corrupt:
-                break  # a key of another type: `verify` tells of it
+                break  # a key has the wrong type: `verify` reports it

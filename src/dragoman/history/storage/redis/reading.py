@@ -1,4 +1,4 @@
-"""One session's messages, read in pages that belong together."""
+"""Reads a session's messages, in consistent pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ALL = 1 << 53
 
 
 async def session(server: Server, identity: SessionIdentity) -> Session | None:
-    """The session; None where there is none."""
+    """The session, or `None`."""
     return await server.session(identity.digest)
 
 
@@ -27,7 +27,7 @@ async def rows(
     after: int,
     upto: int | None,
     limit: int | None,
-    newest: bool,  # noqa: FBT001 - called with what `Storage.rows` was given
+    newest: bool,  # noqa: FBT001 - called with the arguments of `Storage.rows`
 ) -> list[Row]:
     """See `Storage.rows`."""
     digest = identity.digest
@@ -38,12 +38,12 @@ async def rows(
     size = PAGE
     for attempt in range(_TRIES):
         if attempt == _TRIES - 1:
-            size = _ALL  # rewritten all the time: then in one go, though the others have to wait
+            size = _ALL  # constantly rewritten: read it in one go, although others have to wait
         found = await _in_pages(server, digest, branch, str(after), high, wanted, order, size)
         if found is not None:
             break
     listed, last = rows_in(found or [], branch), int(high)
-    # A place that was altered is not where its number says.
+    # An altered position differs from its number.
     return [row for row in (listed[::-1] if newest else listed) if after < row.seq <= last]
 
 
@@ -57,7 +57,7 @@ async def _in_pages(
     order: str,
     size: int,
 ) -> list[Found] | None:
-    """What stands between two places; None where the session was changed between two pages."""
+    """The messages between two positions; `None` if the session changed between two pages."""
     found: list[Found] = []
     begun: bytes | None = None
     while len(found) < wanted:
@@ -75,7 +75,7 @@ async def _in_pages(
 
 
 async def row(server: Server, identity: SessionIdentity, id: str) -> Row | None:
-    """One message, on any branch."""
+    """A message by id, on any branch."""
     [(place, line)] = await server.lines_by_id(identity.digest, [id])
     if not place:
         return None
@@ -86,7 +86,7 @@ async def row(server: Server, identity: SessionIdentity, id: str) -> Row | None:
 
 
 async def count(server: Server, identity: SessionIdentity, branch: int | None) -> int:
-    """See `Storage.count`: those that are on the session's branches."""
+    """See `Storage.count`; counts messages on the session's branches."""
     client, keys, digest = server.client, server.keys, identity.digest
     if branch is None:
         held: Any = await server.told(COUNT, digest, keys.of(digest, "branch:"))

@@ -1,7 +1,7 @@
-"""The Lua that sets broken records aside, and makes a session anew from the rows that are left.
+"""The Lua script that sets damaged records aside, and rebuilds a session from the remaining rows.
 
-Of the keys of a session, `records` is what counts: ids, places on branches and numbers are made
-from it and from what of them agrees with it. Keys of another type are put out of the way.
+`records` is the authoritative key of a session: ids, positions on branches and counters are rebuilt
+from it, and from what agrees with it. Keys of a wrong type are renamed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dragoman.history.storage.redis.scripts import ONCE
 
 ASIDES = ("session", "records", "ids", "aside", "asides", "sessions")
-"""What may be beside a session's `aside`, as `aside:<name>`: keys that were of another type."""
+"""The keys that may be next to a session's `aside`, as `aside:<name>`: those of a wrong type."""
 
 SET_ASIDE = (
     ONCE

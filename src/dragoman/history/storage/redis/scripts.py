@@ -1,28 +1,28 @@
-"""The Lua that runs in Redis: one call for each write, as a whole or not at all.
+"""The Lua scripts that run in Redis: one atomic call per write.
 
-A session has, all in one slot (`{digest}`):
+The keys of a session are all in one slot (`{digest}`):
 
-    <prefix>:{digest}:session      hash    what a session is; `fork:<n>` is "<parent> <at>"
+    <prefix>:{digest}:session      hash    the session; `fork:<n>` is "<parent> <at>"
     <prefix>:{digest}:records      hash    seq → the line of a message
     <prefix>:{digest}:ids          hash    id → "<seq> <branch>"
     <prefix>:{digest}:branch:<n>   zset    the numbers of a branch's own messages
-    <prefix>:{digest}:aside        list    whose, then what was set aside
+    <prefix>:{digest}:aside        list    the owner, then the records set aside
     <prefix>:{digest}:done         list    the latest writes, for ten minutes
 
-and beside them are `<prefix>:sessions`, a sorted set of all digests, and `<prefix>:asides`, a set
-of those that have something set aside. These are why a cluster won't do: they are in other slots.
+There are also `<prefix>:sessions`, a sorted set of all digests, and `<prefix>:asides`, a set of
+those with records set aside. Because these are in other slots, clusters are not supported.
 
-A session of version 1 of the stored form is in `…:head` and `…:rows` instead. It is read there; the
-first write gives both their new names, and puts a text in their places: a program of version 1 then
+A session in version 1 of the stored form is in `…:head` and `…:rows` instead, and can be read
+there. The first write renames both, and puts a text in their place: a program of version 1 then
 finds keys of the wrong type, whatever it tries, and writes nothing.
 
-`generation` changes with everything but an append, so that a reader of many pages can tell that
-they belong together. `token` is the last append's, with what it made, and `done` has those of the
-other writes: sent again, because its answer was lost, a write is not done again.
+`generation` changes with everything but an append, so that a reader of several pages can tell
+whether they belong together. `token` is that of the last append, with its result, and `done` has
+those of the other writes: a write that is sent again because its reply was lost is not repeated.
 
 `chain` is the tally (`integrity`), `shape` a hash of the branches (`soundness`). A script that
-finds other numbers than these changes nothing and says "damaged". One that meets a key of another
-type fails: it touches them all, before it writes.
+finds inconsistent counters changes nothing and returns "damaged". A script that finds a key of the
+wrong type fails, because it accesses all of them before it writes.
 """
 
 from __future__ import annotations

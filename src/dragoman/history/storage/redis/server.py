@@ -1,4 +1,4 @@
-"""What is asked of the server: scripts by name, reads in pages, errors in our words."""
+"""Calls the server: runs scripts, reads pages, retries, and translates errors."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PAGE = 500
 HIGHEST = str(1 << 53)
-"""Above all numbers there are."""
+"""Above all sequence numbers."""
 _TRIES = (0.0, 0.1, 0.5, 2.0)  # seconds before each new connection, after one was lost
 
 
 class Lost(StoreError):  # noqa: N818 - named as StoreError's others are
-    """The connection broke: whether the command was run is not known."""
+    """The connection broke; it is unknown whether the command ran."""
 
     def __init__(self, message: str, *, is_late: bool = False) -> None:
         super().__init__(message)
         self.is_late = is_late
-        """Whether the server did not answer: waiting as long once more is enough."""
+        """Whether the server timed out; then one more attempt is enough."""
 
 
 class Server:
-    """An open connection, or rather a pool of them."""
+    """An open pool of connections."""
 
     def __init__(self, client: Redis, keys: Keys, name: str) -> None:
         self.client = client
@@ -58,10 +58,10 @@ class Server:
         self.name = name
         self._scripts: dict[str, AsyncScript] = {}
 
-    # --- asking
+    # --- calls
 
     async def ask(self, call: Callable[[], Awaitable[T]]) -> T:
-        """The answer to something that may be asked again, where a connection was lost."""
+        """Makes a call that may be repeated if the connection is lost."""
         try:
             return await self.once(call)
         except Lost as error:
@@ -69,7 +69,7 @@ class Server:
         return await self.again(call, is_late=is_late)
 
     async def once(self, call: Callable[[], Awaitable[T]]) -> T:
-        """The answer; what the client raises becomes ours."""
+        """Makes a call; translates the client's exceptions."""
         from redis.exceptions import ConnectionError as Broken
         from redis.exceptions import RedisError
         from redis.exceptions import TimeoutError as Late
@@ -78,7 +78,7 @@ class Server:
             return await call()
         except (Broken, Late, OSError) as error:
             raised = explanation(error, self.name)
-            # The server said something, so that it is known what it did.
+            # Otherwise the server replied, so the outcome is known.
             is_lost = type(error).__name__ in {"ConnectionError", "TimeoutError"} or isinstance(
                 error, OSError
             )
@@ -88,7 +88,7 @@ class Server:
         raise Lost(str(raised), is_late=is_late) if is_lost else raised
 
     async def again(self, call: Callable[[], Awaitable[T]], *, is_late: bool = False) -> T:
-        """The answer after a connection was lost: the server may need a moment."""
+        """Repeats a call after a lost connection; the server may need a moment."""
         for pause in _TRIES[:-1]:
             await self._afresh(pause)
             try:
@@ -101,15 +101,15 @@ class Server:
         return await self.once(call)
 
     async def _afresh(self, pause: float) -> None:
-        """Wait, and use none of the connections that lie ready: what broke one broke them all."""
+        """Waits, and drops all idle connections: whatever broke one broke them all."""
         with suppress(Exception):  # they are gone in any case
             await self.client.connection_pool.disconnect(inuse_connections=False)
         await asyncio.sleep(pause)
 
     async def run(self, script: str, identity: SessionIdentity, *arguments: Any) -> list[bytes]:
-        """What a writing script returns behind its "ok"; raises for everything else.
+        """Runs a writing script; returns what follows its "ok", and raises otherwise.
 
-        Where its answer was lost it is sent again: the server knows it by its token.
+        If its reply is lost, it is sent again: the server recognises it by its token.
         """
         reply = await self.ask(self.prepared(script, identity, token_hex(8), *arguments))
         return checked(reply, identity.digest, arguments)
@@ -117,7 +117,7 @@ class Server:
     def prepared(
         self, script: str, identity: SessionIdentity, token: str, *arguments: Any
     ) -> Callable[[], Awaitable[list[bytes]]]:
-        """A call of a writing script, which can be made again."""
+        """A repeatable call of a writing script."""
         digest = identity.digest
         keys = self.keys.written(digest)
         values = [self.keys.of(digest, "branch:"), digest, token, *arguments]
@@ -131,24 +131,24 @@ class Server:
     # --- reading
 
     async def session(self, digest: str) -> Session | None:
-        """The session; None where there is none."""
+        """The session, or `None`."""
         fields = await self.told(scripts.HEAD, digest)
         return session_of(in_pairs(fields), digest) if fields else None
 
     async def told(self, script: str, digest: str, *arguments: Any) -> Any:
-        """What a reading script returns."""
+        """Runs a reading script."""
         keys = self.keys.read(digest)
         return await self.ask(lambda: self._script(script)(keys=keys, args=arguments))  # type: ignore[arg-type, return-value, unused-ignore]
 
     async def lines_by_id(self, digest: str, ids: Sequence[str]) -> list[tuple[bytes, bytes]]:
-        """Where these messages are and their lines; empty for those that are not there."""
+        """The positions and lines of these messages; empty for missing ones."""
         flat: Any = await self.told(scripts.BY_ID, digest, *ids)
         return list(zip(flat[::2], flat[1::2], strict=True))
 
     async def page(
         self, digest: str, branch: int, low: str, high: str, limit: int, order: str
     ) -> tuple[bytes, list[Found]]:
-        """Some lines of a branch that stand above `low` up to `high`; the session's generation."""
+        """Some lines of a branch above `low` and up to `high`, and the session's generation."""
         keys = [*self.keys.read(digest), self.keys.of(digest, f"branch:{branch}")]
         values = [order, low, high, limit]
         reply: Any = await self.ask(lambda: self._script(scripts.PAGE)(keys=keys, args=values))  # type: ignore[arg-type, misc, unused-ignore]
@@ -156,7 +156,7 @@ class Server:
         return generation, list(map(Found, flat[::2], flat[1::2]))
 
     async def pages(self, digest: str, branch: int) -> AsyncIterator[list[Row]]:
-        """A branch's own messages, a page at a time."""
+        """A branch's own messages, page by page."""
         low = "0"
         while True:
             _, found = await self.page(digest, branch, low, HIGHEST, PAGE, "oldest")
@@ -167,19 +167,19 @@ class Server:
 
 
 class Found(NamedTuple):
-    """What stands on a branch: its number, or where it stands in spite of it, and its line."""
+    """An entry of a branch: its number (with its position, if they differ), and its line."""
 
     seq: bytes
     line: bytes
 
     @property
     def place(self) -> str:
-        """Where it stands: at its number, unless that was altered."""
+        """Its position, which equals its number unless it was altered."""
         return self.seq.removeprefix(b"!").partition(b" ")[0].decode()
 
     @property
     def number(self) -> int:
-        """Its number; where that was altered, the one of its place."""
+        """Its number; if that was altered, its position."""
         try:
             return int(self.seq)
         except ValueError:
@@ -189,17 +189,17 @@ class Found(NamedTuple):
 
 
 def in_pairs(flat: Sequence[bytes]) -> dict[bytes, bytes]:
-    """The fields of a hash, as a script returns them."""
+    """The fields of a hash, from a script's flat reply."""
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 def rows_in(found: Sequence[Found], branch: int) -> list[Row]:
-    """The rows in lines; one that can't be read is a row that shows it."""
+    """The rows in lines; unreadable ones are placeholders."""
     return [row_at(each.number, branch, each.line) for each in found]
 
 
 def checked(reply: list[bytes], digest: str, arguments: Sequence[Any] = ()) -> list[bytes]:
-    """What is behind the "ok" of a script's reply."""
+    """Checks a script's reply; returns what follows the "ok"."""
     what, *values = reply
     if what == b"ok":
         return values
@@ -217,18 +217,18 @@ _MISSING = {b"session": NO_SESSION, b"branch": NO_BRANCH, b"message": NO_MESSAGE
 
 
 class Expected(str):
-    """A version that a script is to expect; empty where any will do."""
+    """The version that a script should expect; empty for any."""
 
     __slots__ = ()
 
     @classmethod
     def of(cls, version: int | None) -> Expected:
-        """As a script takes it."""
+        """The form that a script expects."""
         return cls("" if version is None else version)
 
 
 def seal_argument(seal: Seal) -> bytes:
-    """A seal as a script takes it: nothing where it stays, "-" for none, or "+" and the seal."""
+    """A seal as a script argument: empty to keep it, "-" for none, or "+" and the seal."""
     if seal is UNSET:
         return b""
     return b"-" if seal is None else b"+" + seal

@@ -1,4 +1,4 @@
-"""The backend: every write is one script, which Redis runs as a whole or not at all."""
+"""`RedisStorage`: every write is one script, which Redis runs atomically."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ class RedisStorage(Backend[Server]):
     >>> RedisStorage("redis://user:secret@cache:6379/0").name
     'redis:cache:6379/0'
 
-    What was acknowledged is in the server's memory. Whether it outlives the server is the
-    server's matter, and `durability` says what its settings give:
+    Acknowledged messages are in the server's memory. Whether they survive a crash of the server
+    depends on its settings, which `durability` describes:
 
-    - `appendonly yes` with `appendfsync always`: it survives a power cut;
-    - with `everysec` (the default of an append-only file): it survives the server's death; a
-      power cut may take the last second or two;
-    - snapshots (RDB) alone: what came after the last one is lost when the server dies;
-    - a replica that takes over (Sentinel) may lack what was written last; `min-replicas-to-write`
-      narrows that.
+    - `appendonly yes` with `appendfsync always`: they survive a power cut;
+    - with `everysec` (the default of an append-only file): they survive a crash of the server; a
+      power cut may lose the last second or two;
+    - snapshots (RDB) only: everything after the last one is lost if the server crashes;
+    - a replica that takes over (Sentinel) may lack the latest writes; `min-replicas-to-write`
+      reduces that risk.
 
-    One server or Sentinel: for the latter, give a client in the place of an address
-    (`Sentinel(…).master_for("name", retry=Retry(NoBackoff(), 0))`, not decoding responses): one
-    that repeats commands by itself may take its own first try for a duplicate. A cluster is
-    refused: the list of sessions is in another slot than they are. Set `maxmemory-policy
-    noeviction`, or Redis drops sessions when its memory is full.
+    It supports a single server or Sentinel. For Sentinel, pass a client instead of a URL
+    (`Sentinel(…).master_for("name", retry=Retry(NoBackoff(), 0))`, not decoding responses); a
+    client that retries by itself may mistake its own first attempt for a duplicate. Clusters are
+    not supported, because the list of sessions and the sessions are in different slots. Set
+    `maxmemory-policy noeviction`, or Redis drops sessions when its memory is full.
 
-    Searching reads every message. A `restore` is one script: at 100,000 messages it holds up the
-    server for a second or so.
+    Searching reads every message. `restore` is one script: with 100,000 messages, it blocks the
+    server for about a second.
     """
 
     _operations = Operations(
@@ -76,21 +76,21 @@ class RedisStorage(Backend[Server]):
 
     @property
     def name(self) -> str:
-        """What it is and where, without user and password."""
+        """The kind of backend and its location, without user and password."""
         return place_of(self._url) if isinstance(self._url, str) else "redis"
 
     @property
     def is_blocking(self) -> bool:
-        """It waits for the server on an event loop."""
+        """Always false: it waits for the server on an event loop."""
         return False
 
     @property
     def durability(self) -> str:
-        """What the server's settings promise for an acknowledged message; known once it is open."""
+        """What the server's settings guarantee for acknowledged messages; known once open."""
         return promise_of(self._settings)
 
     async def open(self) -> None:
-        """Connect."""
+        """Connects to the server."""
         if self._server is not None:
             return
         client = client_of(self._url) if isinstance(self._url, str) else _given(self._url)
@@ -107,13 +107,13 @@ class RedisStorage(Backend[Server]):
             self._server = server
             return
         msg = (
-            f"the store {self.name} can't be reached: is the server running, and the address"
-            " right? Nothing was written"
+            f"the store {self.name} can't be reached; check that the server is running and the"
+            " address is right. Nothing was written"
         )
         raise StoreError(msg)
 
     async def close(self) -> None:
-        """Let go of the connections; those of a client that was given are its owner's."""
+        """Closes the connections; those of a client that was passed in stay open."""
         server, self._server = self._server, None
         if server is not None:
             await self._disconnected(server.client)
@@ -129,7 +129,7 @@ class RedisStorage(Backend[Server]):
         except Lost:
             raise
         except StoreError:
-            return  # it does not tell; scripts will fail there
+            return  # it does not tell; scripts would fail on a cluster
         if told.get("redis_mode") == "cluster":
             msg = f"the store {self.name} can't be used: {CLUSTER}"
             raise ConfigError(msg)
@@ -141,18 +141,18 @@ class RedisStorage(Backend[Server]):
     async def _read(self, work: Callable[..., Any], *arguments: Any, **_none: Any) -> Any:
         return await work(self._opened, *arguments)
 
-    _write = _append = _read  # each script is a transaction of its own
+    _write = _append = _read  # each script is its own transaction
 
     async def _forget(self, user: str) -> Erasure:
         return await erasing.forget(self._opened, user, self._settings)
 
     async def verify(self) -> list[str]:
-        """Ids that lead nowhere, counts that don't agree, records that can't be read."""
+        """Reports dangling ids, inconsistent counts and unreadable records."""
         return await checking.verify(self, self._opened)
 
 
 def _given(client: Redis) -> Redis:
-    """A client that was given; one for a cluster is refused."""
+    """A client that was passed in; rejects one for a cluster."""
     if hasattr(client, "get_nodes"):
         msg = f"the store redis can't be used: {CLUSTER}"
         raise ConfigError(msg)
@@ -160,7 +160,7 @@ def _given(client: Redis) -> Redis:
 
 
 async def _twice(server: Server, call: Callable[[], Any]) -> Any:
-    """An answer; a client that was given may have a connection that broke."""
+    """Makes a call, with one retry: a client that was passed in may have a broken connection."""
     try:
         return await server.once(call)
     except Lost:

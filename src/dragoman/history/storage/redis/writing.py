@@ -1,4 +1,4 @@
-"""Changing one session: each a script, which is known to the server by a token."""
+"""Writes to one session: each write is a script, which the server recognises by a token."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def append(
     expected: int | None,
     seal: Seal,
 ) -> Appended:
-    """See `Storage.append`. Where the connection breaks, it finds out what became of it."""
+    """See `Storage.append`. If the connection breaks, finds out whether it succeeded."""
     parts = [halves(entry) for entry in entries]
     times = (repr(entries[0].at), repr(entries[-1].at))
     values = [identity_field(identity), Expected.of(expected), branch, *times]
@@ -54,8 +54,8 @@ async def append(
             return done
         reply = await server.again(call)
         if reply[0] in {b"duplicate", b"conflict"}:
-            # One of these attempts may have come through, its answer lost as well, and the
-            # token overwritten by somebody else's append since.
+            # One of the attempts may have succeeded although its reply was lost too, and another
+            # writer's append may have overwritten the token since.
             done = await _done(server, identity, parts, expected)
             if done is not None:
                 return done
@@ -69,10 +69,10 @@ async def _done(
     parts: Sequence[tuple[str, bytes, bytes, bytes]],
     expected: int | None,
 ) -> Appended | None:
-    """What an append made whose answer was lost; None where it was not done."""
+    """The result of an append whose reply was lost; `None` if it was not executed."""
     found = await server.lines_by_id(identity.digest, [id for id, *_ in parts])
     lines = [line for _, line in found]
-    # Others may have been stored before under the same ids, and at the same time.
+    # Other messages may have been stored earlier with the same ids, at the same time.
     for line, (_, *pieces) in zip(lines, parts, strict=True):
         if not _is_made_of(line, pieces):
             return None
@@ -83,7 +83,7 @@ async def _done(
 
 
 def _is_made_of(line: bytes, pieces: Sequence[bytes]) -> bool:
-    """Whether a line is one that was made of these, wherever its message was put."""
+    """Whether a line consists of these pieces, wherever its message was put."""
     start = 0
     for piece in pieces:
         start = line.find(piece, start)
@@ -151,7 +151,7 @@ async def keep_windows(server: Server, identity: SessionIdentity, windows: bytes
 
 
 async def delete(server: Server, identity: SessionIdentity) -> bool:
-    """See `Storage.delete`; what was set aside stays."""
+    """See `Storage.delete`; records set aside are kept."""
     there, _ = await server.run(scripts.DELETE, identity)
     return there == b"1"
 
@@ -176,7 +176,7 @@ async def set_aside(
     expected: int | None,
     seal: Seal,
 ) -> int:
-    """See `Storage.set_aside`; they are kept in a list beside the session."""
+    """See `Storage.set_aside`; the records are kept in a list next to the session."""
     (moved,) = await server.run(
         repairing.SET_ASIDE, identity, identity_field(identity), repr(time()),
         reason.replace("\n", " "), Expected.of(expected), seal_argument(seal), *seqs,

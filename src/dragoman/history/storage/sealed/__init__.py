@@ -1,4 +1,4 @@
-"""Content under encryption, on any backend."""
+"""The encrypting storage: wraps any backend and encrypts the content of messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is newest in a store, kept elsewhere: what is put back or taken away since can be told."""
+"""Checkpoints: the latest state of a store, kept elsewhere to detect rollback and deletion."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dragoman.history.storage.sealed.state import State
 from dragoman.history.transfer import every_session
 from dragoman.model.value import expect
 
-_OLDER = "it is older than at the checkpoint: somebody put an earlier state back"
-_GONE = "it is gone since the checkpoint; if you did not delete it, somebody else did"
+_OLDER = "it is older than at the checkpoint: an earlier state was restored"
+_GONE = "it was deleted since the checkpoint, by you or by somebody else"
 
 
 class _Mark(msgspec.Struct, frozen=True, array_like=True):
-    """The newest state of a session; without a life it had no head."""
+    """The latest state of a session; without a life, it had no head."""
 
     life: str = ""
     made: float = 0.0
@@ -28,12 +28,12 @@ class _Mark(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
-    """The newest states of all sessions, by digest."""
+    """The latest states of all sessions, by digest."""
 
     sessions: dict[str, _Mark]
 
     async def problems(self, storage: Storage, records: Records) -> list[str]:
-        """Which sessions are gone or older, in plain words."""
+        """Reports sessions that were deleted or are older."""
         told: list[str] = []
         left = dict(self.sessions)
         async for session in every_session(storage):
@@ -54,7 +54,7 @@ async def checkpoint(storage: Storage, records: Records, examiner: Examiner) -> 
         if look is None:
             continue
         if look.problem is not None:
-            msg = f"session {each.identity.digest}: {look.problem}; `verify` tells more"
+            msg = f"session {each.identity.digest}: {look.problem}; run `verify` for details"
             raise Corrupt(msg)
         state = look.state
         marks[each.identity.digest] = (
@@ -65,12 +65,12 @@ async def checkpoint(storage: Storage, records: Records, examiner: Examiner) -> 
 
 
 def checked(records: Records, given: bytes) -> Checkpoint:
-    """What was sealed in a checkpoint; raises where it is none of this store's keys."""
+    """Decrypts a checkpoint; raises if it does not belong to this store's keys."""
     expect(given, bytes, "a checkpoint")
     sealed = read_sealed("SealedCheckpoint", given)
     raw = None if sealed is None else records.keyring.open(sealed, CHECKPOINT)
     if raw is None:
-        msg = "this is no checkpoint, or it was altered: give what `checkpoint()` returned"
+        msg = "not a valid checkpoint, or it was altered; pass what `checkpoint()` returned"
         raise InvalidInputError(msg)
     return _CHECKPOINTS.decode(raw)
 
@@ -78,7 +78,7 @@ def checked(records: Records, given: bytes) -> Checkpoint:
 def _state(records: Records, session: Session) -> State | None:
     try:
         return records.state_in(session)[0]
-    except ConfigError:  # told by its own examination
+    except ConfigError:  # reported by the examination of the session
         return None
 
 

@@ -1,4 +1,4 @@
-"""Reading a session and comparing it with what its owner sealed."""
+"""Reads a session and compares it with the state that its owner sealed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dragoman.history.storage.sealed.state import State
 _LOG = logging.getLogger("dragoman.history")
 _TRIES = 50
 REPLAYED = (
-    "it is older than this program has seen it, or was deleted: somebody put an earlier state back"
+    "it is older than this program has seen it, or was deleted: an earlier state was restored"
 )
-_WINDOW = "what was cut from it can't be opened: it was altered without the keys"
-_PUT_BACK = "messages were put back to an earlier state of theirs, or exchanged for others"
+_WINDOW = "its windows can't be decrypted: they were altered without the keys"
+_PUT_BACK = "messages were reverted to an earlier state, or exchanged for others"
 
 
 class Look(msgspec.Struct, frozen=True):
-    """A session as it was found, what its seal says, and what is wrong with that."""
+    """A session as found, its sealed state, and what is wrong with it."""
 
     session: Session
     state: State | None
@@ -32,7 +32,7 @@ class Look(msgspec.Struct, frozen=True):
     misses_key: bool = False
 
     def expect_sound(self) -> None:
-        """Raise unless it can be written to."""
+        """Raises unless it is safe to write to."""
         if self.problem is None:
             return
         if self.misses_key:
@@ -41,7 +41,7 @@ class Look(msgspec.Struct, frozen=True):
 
 
 class Examiner:
-    """Looks at sessions in a storage, remembering what was seen."""
+    """Examines sessions in a storage, and remembers what it has seen."""
 
     def __init__(self, storage: Storage, records: Records, known: Known) -> None:
         self._storage = storage
@@ -49,7 +49,7 @@ class Examiner:
         self._known = known
 
     async def look(self, identity: SessionIdentity) -> Look | None:
-        """The session now; raises `Corrupt` where it is older than it was."""
+        """The current session; raises `Corrupt` if it is older than before."""
         digest = identity.digest
         before = self._known.newest(digest)  # others may see later states while we wait
         session = await self._storage.session(identity)
@@ -64,11 +64,11 @@ class Examiner:
         return look
 
     def judged(self, session: Session, before: State | None) -> Look:
-        """What a session that was found is worth."""
+        """Judges a session that was read."""
         digest = session.identity.digest
         try:
             state, problem = self._records.state_in(session)
-        except ConfigError as error:  # the messages say so as well, unless it is forged
+        except ConfigError as error:  # the messages raise it too, unless it is forged
             self.tell(digest, str(error))
             return Look(session, None, str(error), misses_key=True)
         had_one = state is None and problem is None and before is not None
@@ -81,11 +81,11 @@ class Examiner:
         return Look(session, state, problem)
 
     def tell(self, digest: str, problem: str) -> None:
-        """Remember what is wrong with a session, and say so once."""
+        """Remembers what is wrong with a session, and logs it once."""
         if self._known.tell(digest, problem):
             _LOG.warning("history store %s, session %s: %s", self._storage.name, digest, problem)
 
-    # --- all of a session
+    # --- whole sessions
 
     async def rows(self, session: Session) -> list[Row]:
         """All rows of all branches."""
@@ -95,7 +95,7 @@ class Examiner:
         return rows
 
     async def whole(self, identity: SessionIdentity) -> tuple[Look, list[Row], int] | None:
-        """A session with all rows, and how many it has, as they were at one moment."""
+        """A session with all its rows and its row count, in one consistent state."""
         look = await self.judged_now(identity)
         for _ in range(_TRIES):
             if look is None:
@@ -106,17 +106,17 @@ class Examiner:
             if after is not None and after.session == look.session:
                 return look, rows, held
             look = after
-        msg = "a session is written to all the time; try again"
+        msg = "a session is being written to constantly; try again"
         raise StoreError(msg)
 
     async def judged_now(self, identity: SessionIdentity) -> Look | None:
-        """As `look`; an older state is returned as well, with that as its problem."""
+        """Like `look`, but returns an older state too, with that as its problem."""
         before = self._known.newest(identity.digest)
         session = await self._storage.session(identity)
         return None if session is None else self.judged(session, before)
 
     async def problems(self, identity: SessionIdentity) -> list[str]:
-        """Everything that is wrong with a session, in plain words without content."""
+        """All problems of a session, without content."""
         try:
             found = await self.whole(identity)
             return [] if found is None else list(self._told(*found))
@@ -142,7 +142,7 @@ class Examiner:
 
 
 def _mismatch(state: State, rows: Sequence[Row], held: int, *, are_sound: bool) -> Iterator[str]:
-    """What the number of rows and their sum say, beyond those that are damaged by themselves."""
+    """Problems with the number and the sum of rows, apart from damaged rows."""
     if held != state.rows:
         yield (
             f"{state.rows - held} of its {state.rows} messages are missing"
@@ -154,8 +154,8 @@ def _mismatch(state: State, rows: Sequence[Row], held: int, *, are_sound: bool) 
 
 
 def refusal(identity: SessionIdentity, problem: str) -> Corrupt:
-    """The error for a write to a session that is not as its owner left it."""
+    """The error for a write to a session that its owner did not leave like this."""
     return Corrupt(
-        f"session {identity.digest}: {problem}; nothing was written: `verify` tells more, and"
-        " `dragoman history repair` makes a new seal for what is left"
+        f"session {identity.digest}: {problem}; nothing was written. Run `verify` for details, and"
+        " `dragoman history repair` to create a new seal for what is left"
     )

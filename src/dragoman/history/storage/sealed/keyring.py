@@ -1,17 +1,16 @@
-"""Sealing and opening: AES-256-GCM, a fresh nonce each, bound to where the record belongs.
+"""Encrypts and decrypts with AES-256-GCM, a fresh nonce each, bound to the record's position.
 
 ```json
 {"dragoman":2,"kind":"SealedMessage",
  "value":{"key":"2026","check":"9f86d081","nonce":"…","data":"…","place":"5d41402abc4b2a76.0.12"}}
 ```
 
-`check` is 4 bytes of a hash of the key: it tells a wrong key, which is a mistake in the
-configuration, from a record that was altered. Frozen: every later version reads this.
+`check` is 4 bytes of a hash of the key. It distinguishes a wrong key, which is a configuration
+error, from an altered record. The format is frozen: every later version reads it.
 
-Records with a `place` are bound to it, and to all that stands beside them in plain text; see
-`dragoman.history.storage.sealed.binding`. Those from before have none, and are bound to their
-session and id. The kind `SealedHead` proves the state of a whole session, `SealedCheckpoint` that
-of a whole store.
+Records with a `place` are bound to it, and to everything stored in plain text next to them; see
+`dragoman.history.storage.sealed.binding`. Older records have none, and are bound to their session
+and id. The kind `SealedHead` proves the state of a session, `SealedCheckpoint` that of a store.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _KEY, _NONCE = 32, 12
 
 
 class Sealed(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=False):
-    """A record under encryption, as it is stored."""
+    """An encrypted record, as stored."""
 
     key: str
     check: str
@@ -44,7 +43,7 @@ class Sealed(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, gc=
 
     @property
     def label(self) -> str:
-        """Which key it is under: its id is not enough, for a key may be given under a wrong one."""
+        """Identifies its key: the id alone is not enough, as a key may be given with a wrong id."""
         return f"{self.check}.{self.key}"
 
     def __repr__(self) -> str:
@@ -65,14 +64,14 @@ document.register("SealedCheckpoint", Sealed)
 
 
 class Keyring:
-    """The keys by their ids; the `current` one seals, all of them open."""
+    """The keys by their ids; the `current` one encrypts, all of them decrypt."""
 
     __slots__ = ("_checks", "_ciphers", "_refusals", "current")
 
     def __init__(self, keys: Mapping[str, bytes], current: str) -> None:
         cipher, altered = _cipher()
         self.current = current
-        self._refusals = (altered, ValueError)  # the latter for a nonce of another length
+        self._refusals = (altered, ValueError)  # ValueError: a nonce of the wrong length
         self._ciphers = {id: cipher(_checked(id, key)) for id, key in keys.items()}
         self._checks = {id: _check(key) for id, key in keys.items()}
         if current not in self._ciphers:
@@ -85,20 +84,20 @@ class Keyring:
 
     @property
     def label(self) -> str:
-        """The current key's; see `Sealed.label`."""
+        """The label of the current key; see `Sealed.label`."""
         return f"{self._checks[self.current]}.{self.current}"
 
     def seal(self, kind: Kind, raw: bytes, bound: bytes, place: str | None = None) -> bytes:
-        """A document that holds these bytes under the current key."""
+        """Encrypts bytes with the current key; returns a document."""
         nonce = os.urandom(_NONCE)
         data = self._ciphers[self.current].encrypt(nonce, raw, bound)
         check = self._checks[self.current]
         return document.write(kind, Sealed(self.current, check, nonce, data, place))
 
     def open(self, sealed: Sealed, bound: bytes) -> bytes | None:
-        """What was sealed; None where it has been altered or belongs elsewhere.
+        """Decrypts a record; `None` if it was altered or belongs elsewhere.
 
-        Raises `ConfigError` where its key is missing, or another than the one given.
+        Raises `ConfigError` if its key is missing, or differs from the one given.
         """
         problem = self.problem_with(sealed)
         if problem is not None:
@@ -109,23 +108,23 @@ class Keyring:
             return None
 
     def problem_with(self, sealed: Sealed) -> str | None:
-        """What is wrong with the keys, going by what a record says that it is under."""
+        """What is wrong with the keys, according to a record's header."""
         if sealed.key not in self._ciphers:
             problem = f"the key {sealed.key!r} is missing"
         elif sealed.check != self._checks[sealed.key]:
-            problem = f"the key {sealed.key!r} is not the one that messages were sealed with"
+            problem = f"the key {sealed.key!r} is not the one that messages were encrypted with"
         else:
             return None
         return (
-            f"{problem}: give the store all keys that are in use, under their ids; if there never"
+            f"{problem}; give the store all keys that are in use, with their ids. If there never"
             " was such a key, the record was altered"
         )
 
 
 def read_sealed(kind: Kind, raw: bytes) -> Sealed | None:
-    """The sealed record in a document of that kind; None where it is none, or damaged."""
+    """The encrypted record in a document of this kind; `None` if it is damaged or of another."""
     try:
-        found = _read(raw)  # as they mostly are, in one step
+        found = _read(raw)  # the common case, in one step
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         found = None
     if found is not None and found.kind == kind:
@@ -138,15 +137,15 @@ def read_sealed(kind: Kind, raw: bytes) -> Sealed | None:
 
 
 def is_sealed_as(kind: Kind, raw: bytes) -> bool:
-    """Whether these bytes are a sealed document of that kind, going by their beginning."""
+    """Whether bytes start like an encrypted document of this kind."""
     return document.is_of_kind(raw, kind)
 
 
 def _checked(id: Any, key: Any) -> bytes:
     if not isinstance(id, str) or not id:
-        msg = "the id of a key must be a text, and not empty"
+        msg = "the id of a key must be a non-empty string"
     elif not isinstance(key, (bytes, bytearray)) or len(key) != _KEY:
-        msg = f"the key {id!r} must be {_KEY} bytes, as `os.urandom({_KEY})` makes them"
+        msg = f"the key {id!r} must be {_KEY} bytes, such as from `os.urandom({_KEY})`"
     else:
         return bytes(key)
     raise InvalidInputError(msg)
@@ -157,12 +156,12 @@ def _check(key: bytes) -> str:
 
 
 def _cipher() -> tuple[type[AESGCM], type[Exception]]:
-    """The cipher, and what it raises where something was altered."""
+    """The cipher, and the exception it raises for altered data."""
     try:
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError:
-        msg = "encryption needs the package cryptography: pip install 'dragoman[encryption]'"
+        msg = "encryption requires another package: pip install 'dragoman[encryption]'"
     else:
         return AESGCM, InvalidTag
     raise ConfigError(msg)

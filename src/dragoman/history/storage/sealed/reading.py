@@ -1,4 +1,4 @@
-"""Reading messages under encryption, and comparing them with the head where all are at hand."""
+"""Reads encrypted messages, and compares them with the head if all of them were read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOG = logging.getLogger("dragoman.history")
 
 
 class Reader:
-    """Reads from a storage beneath."""
+    """Reads from the underlying storage."""
 
     def __init__(
         self, storage: Storage, records: Records, known: Known, examiner: Examiner
@@ -33,7 +33,7 @@ class Reader:
         self._examiner = examiner
 
     async def state(self, identity: SessionIdentity) -> State | None:
-        """What the session's head says, as far as it is known; None where it has none."""
+        """The state in the session's head, cached if possible; `None` if it has none."""
         known = self._known.current(identity.digest)
         return known if known is not None else await self._state_now(identity)
 
@@ -64,7 +64,7 @@ class Reader:
         return opened
 
     async def row(self, identity: SessionIdentity, id: str) -> Row | None:
-        """One message, on any branch."""
+        """A message by id, on any branch."""
         state = await self.state(identity)
         found = await self._storage.row(identity, id)
         if found is None:
@@ -77,11 +77,11 @@ class Reader:
     async def _opened(
         self, identity: SessionIdentity, rows: Sequence[Row], state: State | None
     ) -> tuple[State | None, list[Opened]]:
-        """The rows in plain text, and the head that they were opened with."""
+        """The decrypted rows, and the head they were decrypted with."""
         opened = [self._records.opened(identity, row, state) for row in rows]
         is_odd = state is None and any(map(has_place, rows))
         if is_odd or any(each.problem for each in opened):
-            now = await self._state_now(identity)  # somebody may have written or cleared since
+            now = await self._state_now(identity)  # another writer may have changed or cleared it
             if now != state:
                 state = now
                 opened = [self._records.opened(identity, row, state) for row in rows]
@@ -97,16 +97,16 @@ class Reader:
             refuse_plain(opened)
 
     async def _compare(self, identity: SessionIdentity, state: State, rows: Sequence[Row]) -> None:
-        """Tell where all messages together are not those that were written."""
+        """Reports if all messages together are not those that were written."""
         digest = identity.digest
         rows = [row for row in rows if row.seq <= state.last_seq]
         if len(rows) == state.rows and state.sum_of(rows) == state.total:
             self._known.tell_rows(digest, None)
             return
         if self._known.problem(digest) is not None or await self._state_now(identity) != state:
-            return  # it is told already, or somebody wrote meanwhile: then this says nothing
+            return  # already reported, or changed in the meantime, which proves nothing
         problems = await self._examiner.problems(identity)
-        beyond = [each for each in problems if not each.startswith("message ")]  # those show it
+        beyond = [each for each in problems if not each.startswith("message ")]  # rows show theirs
         if beyond and self._known.tell_rows(digest, beyond[-1]):
             where = (self._storage.name, digest, beyond[-1])
             _LOG.warning("history store %s, session %s: %s", *where)

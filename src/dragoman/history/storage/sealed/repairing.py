@@ -1,4 +1,4 @@
-"""Sealing anew what its owner says is right: copies put in place, and repaired sessions."""
+"""Creates new seals for content that the owner confirms: copies and repaired sessions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from dragoman.history.storage.sealed.state import State, misfit, new_life
 from dragoman.history.storage.sealed.writing import Writer, state_of
 
 _TRIES = 50
-_BUSY = "the session is written to all the time; try again"
+_BUSY = "the session is being written to constantly; try again"
 
 
 class Repairer:
-    """Makes new heads for sessions that have none that fits."""
+    """Creates heads for sessions that have no valid one."""
 
     def __init__(
         self, storage: Storage, records: Records, known: Known, examiner: Examiner, writer: Writer
@@ -41,8 +41,8 @@ class Repairer:
     async def set_aside(
         self, identity: SessionIdentity, seqs: Sequence[int], reason: str, expected: int | None
     ) -> int:
-        """See `Storage.set_aside`: what is left is what the session is, from then on."""
-        async with self._writer.turns.of(identity.digest):
+        """See `Storage.set_aside`; what is left becomes the valid content of the session."""
+        async with self._writer.locks.of(identity.digest):
             for attempt in range(_TRIES):
                 try:
                     return await self._set_aside(identity, seqs, reason, expected)
@@ -57,7 +57,7 @@ class Repairer:
     ) -> int:
         try:
             look = await self._examiner.judged_now(identity)
-        except Corrupt:  # its numbers can't be read: they are made anew, and sealed then
+        except Corrupt:  # its counters are unreadable: they are recomputed, then sealed
             moved = await self._storage.set_aside(
                 identity, seqs, reason, expected=expected, seal=None
             )
@@ -78,7 +78,7 @@ class Repairer:
         return moved
 
     def _renewed(self, look: Look | None, session: Session, rows: Sequence[Row]) -> State:
-        """A state of what is there: the next one, or where there was none that fits, a new one."""
+        """The state of the current rows: the next one, or a new one if there was no valid state."""
         state = None if look is None else look.state
         if look is not None and state is not None and look.problem is None:
             return state.of_rows(rows, version=session.version)
@@ -88,7 +88,7 @@ class Repairer:
         return state_of(session, rows, life=life, after=newest or state, bound=bound)
 
     async def _seal_again(self, identity: SessionIdentity, state: State | None) -> None:
-        """Make the head fit where the storage beneath came to other numbers than foreseen."""
+        """Updates the head if the underlying storage computed other counters than expected."""
         session = await self._storage.session(identity)
         if session is None:
             return
@@ -103,11 +103,11 @@ class Repairer:
     # --- copies
 
     async def restore(self, session: Session, rows: Sequence[Row]) -> bool:
-        """See `Storage.restore`. A copy of what is beneath has to prove itself, as it did there."""
+        """See `Storage.restore`. An encrypted copy has to prove itself, as where it was."""
         identity = session.identity
-        async with self._writer.turns.of(identity.digest):
+        async with self._writer.locks.of(identity.digest):
             plain = self._proven(session, rows)
-            if plain is None:  # it stays visible that something is wrong with it
+            if plain is None:  # keep it visible that something is wrong
                 self._known.unsure(identity.digest)
                 return await self._storage.restore(_without_plain_windows(session), rows)
             state, copy, sealed = self._sealed_copy(session, plain)
@@ -118,7 +118,7 @@ class Repairer:
             return restored
 
     def _proven(self, session: Session, rows: Sequence[Row]) -> list[Row] | None:
-        """The rows in plain text, as far as they can be opened; None where a seal does not fit."""
+        """The rows, decrypted as far as possible; `None` if a seal does not match."""
         if not all(is_sealed(row.body) for row in rows):  # a copy that was read with its keys
             return [self._opened(session.identity, row, None) for row in rows]
         if session.seal is None:
@@ -135,11 +135,11 @@ class Repairer:
     def _state_in(self, session: Session) -> State | None:
         try:
             return self._records.state_in(session)[0]
-        except ConfigError:  # it is the copy's head, and may be anybody's
+        except ConfigError:  # the head of the copy, which may be anybody's
             return None
 
     def _opened(self, identity: SessionIdentity, row: Row, state: State | None) -> Row:
-        """A row to be sealed; one in plain text is given by the owner of the store."""
+        """A row to be encrypted; plain text is given by the owner of the store."""
         return self._records.opened(identity, row, state).row if is_sealed(row.body) else row
 
     def _sealed_copy(
@@ -158,12 +158,12 @@ class Repairer:
         return state, copy, sealed
 
     def _sealed_row(self, identity: SessionIdentity, row: Row, life: str) -> Row:
-        if is_sealed(row.body):  # it could not be opened
+        if is_sealed(row.body):  # it could not be decrypted
             return msgspec.structs.replace(row, checksum=DAMAGED)
         sealed = self._records.sealed(identity, row, life, row.branch, row.seq)
         if damage_to(row) is None:
             return sealed
-        return msgspec.structs.replace(sealed, checksum=DAMAGED)  # sealing it made it no better
+        return msgspec.structs.replace(sealed, checksum=DAMAGED)  # encrypting it does not repair it
 
     def _sealed_window(self, session: Session, name: Field, life: str) -> bytes | None:
         raw: bytes | None = getattr(session, name)
@@ -174,7 +174,7 @@ class Repairer:
 
 
 def _without_plain_windows(session: Session) -> Session:
-    """Nothing is stored in plain text, whatever was wrong with the rest of a copy."""
+    """Removes windows in plain text, so that nothing is stored unencrypted."""
     plain = [
         name
         for name in ("window", "windows")
@@ -184,7 +184,7 @@ def _without_plain_windows(session: Session) -> Session:
 
 
 def _life_of(rows: Sequence[Row]) -> str | None:
-    """The life that most of these rows are in."""
+    """The life of most of these rows."""
     read = (read_sealed("SealedMessage", row.body) for row in rows)
     lives = Counter(life_in(each.place) for each in read if each is not None and each.place)
     return lives.most_common(1)[0][0] if lives else None

@@ -1,4 +1,4 @@
-"""Sealing everything anew under the current key, while others go on writing."""
+"""Re-encrypts everything with the current key, while others continue to write."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from dragoman.history.transfer import every_session
 
 _BATCH = 200
 _TRIES = 1000
-_BUSY = "a session is written to all the time; run the rotation again"
+_BUSY = "a session is being written to constantly; run the rotation again"
 
 
 class Rotation(msgspec.Struct, frozen=True):
-    """How many messages and windows were sealed anew, and how many could not be opened."""
+    """How many messages and windows were re-encrypted, and how many could not be decrypted."""
 
     sealed: int
     broken: int
     plain: int = 0
-    """How many of the broken ones are in plain text: sealed only with `accept_plain`."""
+    """How many of the broken ones are in plain text; these need `accept_plain`."""
     sessions: int = 0
-    """How many sessions were passed over, because they are not as their owner left them."""
+    """How many sessions were skipped because they were tampered with."""
 
 
 class Rotating:
-    """A rotation under way; it may be broken off at any time and started again."""
+    """A rotation in progress; it may be interrupted at any time and started again."""
 
     def __init__(
         self, storage: Storage, records: Records, known: Known, examiner: Examiner, writer: Writer
@@ -51,11 +51,11 @@ class Rotating:
         self._passed = 0
 
     async def run(self) -> Rotation:
-        """Go through all sessions."""
+        """Processes all sessions."""
         async for session in every_session(self._storage):
             try:
                 await self._session(session.identity)
-            except Corrupt:  # nothing that is wrong with it may come out right
+            except Corrupt:  # a tampered session must not come out as valid
                 self._passed += 1
         return Rotation(self._sealed, self._broken, self._plain, self._passed)
 
@@ -82,17 +82,17 @@ class Rotating:
     async def _batch(
         self, identity: SessionIdentity, branch: int, after: int, *, is_sound: bool
     ) -> int | None:
-        """Seal some messages anew; the number of the last, None where there are no more."""
+        """Re-encrypts some messages; returns the number of the last, or `None` at the end."""
         size = _BATCH
         for attempt in range(_TRIES):
-            async with self._writer.turns.of(identity.digest):
+            async with self._writer.locks.of(identity.digest):
                 state = await self._state(identity)
                 rows = await self._storage.rows(identity, branch=branch, after=after, limit=size)
                 if state is None or not rows:
                     return None
                 if await self._rewritten(identity, state, rows, is_sound=is_sound):
                     return rows[-1].seq if rows[-1].seq > after else None
-            size = max(1, size // 2)  # somebody wrote meanwhile: be quicker
+            size = max(1, size // 2)  # another writer interfered: use smaller batches
             await self._writer.pause(min(attempt, 3))
         raise StoreError(_BUSY)
 
@@ -103,7 +103,7 @@ class Rotating:
         look.expect_sound()
         try:
             return look.state or await self._writer.adopted(look)
-        except Conflict:  # somebody wrote meanwhile, and made a head
+        except Conflict:  # another writer has created a head in the meantime
             return await self._state(identity)
 
     async def _rewritten(
@@ -125,9 +125,9 @@ class Rotating:
     def _anew(
         self, identity: SessionIdentity, row: Row, state: State, *, is_sound: bool
     ) -> Row | None:
-        """A row under the current key at its place; None where nothing says that it belongs there.
+        """A row encrypted with the current key at its position; `None` if it is not trustworthy.
 
-        One from before there were places is believed only where all messages are as they were left.
+        A row without a position is trusted only if all messages are as they were left.
         """
         if not is_sound and not has_place(row):
             return None
@@ -140,7 +140,7 @@ class Rotating:
     async def _write(
         self, identity: SessionIdentity, state: State, replaced: Sequence[Row], **changes: Any
     ) -> bool:
-        """Store a state and its rows; False where somebody else was quicker."""
+        """Stores a state and its rows; returns `False` if another writer was faster."""
         after = state.written(**changes)
         try:
             await self._storage.rewrite(
@@ -155,16 +155,16 @@ class Rotating:
         return True
 
     async def _head(self, identity: SessionIdentity, *, binds: bool) -> None:
-        """Seal the head itself anew; if it binds, what has no place is refused from now on."""
+        """Re-encrypts the head; if it `binds`, rows without a position are rejected from now on."""
         for attempt in range(_TRIES):
-            async with self._writer.turns.of(identity.digest):
+            async with self._writer.locks.of(identity.digest):
                 look = await self._examiner.look(identity)
                 if look is None or look.state is None or await self._has_head(look, binds):
                     return
             await self._writer.pause(min(attempt, 3))
         raise StoreError(_BUSY)
 
-    async def _has_head(self, look: Look, binds: bool) -> bool:  # noqa: FBT001 - as it was found
+    async def _has_head(self, look: Look, binds: bool) -> bool:  # noqa: FBT001 - private
         session, state = look.session, look.state
         if state is None or look.problem is not None:
             return True
@@ -190,9 +190,9 @@ class Rotating:
         raise StoreError(_BUSY)
 
     async def _has_windows(self, look: Look) -> bool:
-        """Seal the windows anew; False where somebody else may have written others meanwhile."""
+        """Re-encrypts the windows; returns `False` if another writer may have changed them."""
         session, state = look.session, look.state
-        # An earlier release's one cut goes on in the new place: keeping it there clears the old.
+        # The single cut of an earlier release moves to the new field, which clears the old one.
         name: Field = "window" if session.windows is None else "windows"
         raw: bytes | None = getattr(session, name)
         life = None if state is None else state.life

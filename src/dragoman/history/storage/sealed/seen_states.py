@@ -1,4 +1,4 @@
-"""What an open store remembers of the sessions that it has seen: nothing older is taken for new."""
+"""What an open store remembers of sessions, so that nothing older is accepted as new."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from threading import Lock
 
 from dragoman.history.storage.sealed.state import State
 
-_MOST = 10_000  # sessions, about 1 kB each
+_MAX_SESSIONS = 10_000  # sessions, about 1 kB each
 
 
 class _Known:
-    """One session: its newest state, and whether a write may go by it without looking."""
+    """A session: its latest state, and whether a write may rely on it without checking."""
 
     __slots__ = ("is_current", "is_deleted", "mismatch", "newest", "problem")
 
@@ -18,29 +18,29 @@ class _Known:
         self.newest: State | None = None
         self.is_current = False
         self.is_deleted = False
-        self.problem: str | None = None  # with its seal
-        self.mismatch: str | None = None  # of its messages with its seal
+        self.problem: str | None = None  # of its seal
+        self.mismatch: str | None = None  # between its messages and its seal
 
 
 class Known:
-    """The sessions that were seen last, by digest."""
+    """The most recently seen sessions, by digest."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._sessions: dict[str, _Known] = {}
 
     def newest(self, digest: str) -> State | None:
-        """The newest state that was seen."""
+        """The latest state seen."""
         known = self._sessions.get(digest)
         return None if known is None else known.newest
 
     def current(self, digest: str) -> State | None:
-        """The state that a write may expect; None where it has to look first."""
+        """The state that a write may rely on; `None` if it has to check first."""
         known = self._sessions.get(digest)
         return known.newest if known is not None and known.is_current else None
 
     def problem(self, digest: str) -> str | None:
-        """What reading has shown to be wrong with the session as a whole."""
+        """What reading has found to be wrong with the session as a whole."""
         known = self._sessions.get(digest)
         return None if known is None else known.problem or known.mismatch
 
@@ -53,7 +53,7 @@ class Known:
         return was_deleted or state.is_older_than(before)
 
     def saw(self, digest: str, state: State) -> None:
-        """Remember a state that is authentic and fits."""
+        """Remembers an authentic, valid state."""
         with self._lock:
             known = self._touched(digest)
             if known.newest is not None and state.is_older_than(known.newest):
@@ -64,7 +64,7 @@ class Known:
             known.problem = None
 
     def tell(self, digest: str, problem: str) -> bool:
-        """Remember what is wrong with a seal; whether it is news."""
+        """Remembers what is wrong with a seal; returns whether it is new."""
         with self._lock:
             known = self._touched(digest)
             is_news = problem != known.problem
@@ -72,7 +72,7 @@ class Known:
             return is_news
 
     def tell_rows(self, digest: str, problem: str | None) -> bool:
-        """Remember what is wrong with all messages together, or that nothing is."""
+        """Remembers what is wrong with all messages together, or that nothing is."""
         with self._lock:
             known = self._touched(digest)
             is_news = problem is not None and problem != known.mismatch
@@ -80,13 +80,13 @@ class Known:
             return is_news
 
     def unsure(self, digest: str) -> None:
-        """The next write has to look first."""
+        """Makes the next write check first."""
         known = self._sessions.get(digest)
         if known is not None:
             known.is_current = False
 
     def deleted(self, digest: str) -> None:
-        """What was seen must not come back."""
+        """Remembers a deletion: the states seen so far must not come back."""
         known = self._sessions.get(digest)
         if known is not None:
             known.is_current, known.is_deleted = False, True
@@ -94,7 +94,7 @@ class Known:
 
     def _touched(self, digest: str) -> _Known:
         known = self._sessions.pop(digest, None) or _Known()
-        self._sessions[digest] = known  # the last ones were touched last
-        if len(self._sessions) > _MOST:
+        self._sessions[digest] = known  # moves it to the end: least recently used first
+        if len(self._sessions) > _MAX_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         return known

@@ -1,10 +1,9 @@
-"""The state of a session as its owner left it: what the sealed head holds.
+"""The content of a session's sealed head: its state as the owner left it.
 
-It says how many messages there are, and the sum of a keyed hash of each of them. So it is brought
-up to date with every write at the same cost, however long the history is, and whoever has read
-all messages can tell whether one is missing, too many, or put back to an earlier state of its own.
-The key of the hash (`salt`) is random and under encryption with the rest: sums can't be forged by
-looking for messages that fit.
+It has the number of messages, and the sum of a keyed hash of each. So updating it costs the same
+however long the history is, and reading all messages shows whether one is missing, added, or
+reverted to an earlier state. The key of the hash (`salt`) is random and encrypted with the rest, so
+sums can't be forged by searching for matching messages.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _STEP = 1e-3  # seconds
 
 
 class State(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A session's numbers and branches, and what its messages add up to."""
+    """A session's counters and branches, and the sum of its messages."""
 
     life: str
-    """Which the places of its messages are in."""
+    """The life that the positions of its messages belong to."""
     made: float
-    """When it was made, cleared or repaired: of two, the later is the newer, whatever else."""
+    """When it was created, cleared or repaired; the state with the later time is newer."""
     version: int
     last_seq: int
     created_at: float
@@ -40,15 +39,15 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
     total: str = "0"
     active: int = MAIN
     left: tuple[int, ...] = ()
-    """What the branch in plain text may be until `active` has got there; see `activated`."""
+    """Branches that may be active in plain text until `active` takes effect; see `activated`."""
     forks: tuple[tuple[int, int, int], ...] = ()
     bound: bool = True
-    """Whether all messages are bound to their places: then others are refused."""
+    """Whether all messages are bound to their positions; then others are rejected."""
     keys: dict[str, int] = {}
-    """How many messages are under which key (`Sealed.label`)."""
+    """The number of messages per key (`Sealed.label`)."""
 
     def __repr__(self) -> str:
-        return f"State(version {self.version})"  # the salt is a secret
+        return f"State(version {self.version})"  # the salt is secret
 
     @property
     def branches(self) -> tuple[int, ...]:
@@ -56,14 +55,14 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
         return (MAIN, *(number for number, _, _ in self.forks))
 
     def is_older_than(self, other: State) -> bool:
-        """Whether it is an earlier state of the same session, or one that never was."""
+        """Whether it is an earlier state of the same session, or a conflicting one."""
         if self.made != other.made:
             return self.made < other.made
         if self.version != other.version:
             return self.version < other.version
         return (self.life, self.total) != (other.life, other.total)
 
-    # --- what follows from it; each is a version later
+    # --- successors; each increments the version
 
     def written(
         self,
@@ -73,7 +72,7 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
         removed: Sequence[Row] = (),
         **changes: Any,
     ) -> State:
-        """After a write that stored and took away these rows, `under` one key if that is known."""
+        """The state after adding and removing rows; `under` is the key of those added, if known."""
         total = int(self.total, 16) + self._sum(added)
         if removed:
             total -= self._sum(removed)
@@ -87,25 +86,25 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def forked(self, parent: int, at: int) -> State:
-        """After making a branch, which is the active one then."""
+        """The state after creating a branch, which becomes the active one."""
         number = max(self.branches) + 1
         return self.written(forks=(*self.forks, (number, parent, at)), active=number, left=())
 
     def activated(self, branch: int, shown: int) -> State:
-        """After choosing another branch, while the plain text still shows one from before.
+        """The state after activating a branch, while the plain text still has the old one.
 
-        This state is stored first, and the branch then: it takes two steps, because a backend
-        gives no new version to the second, and somebody who missed it would undo it.
+        This state is stored first, then the branch. It takes two steps because a backend does not
+        increment the version for the second, and a writer who missed it would undo it.
         """
         return self.written(active=branch, left=tuple(sorted({self.active, shown})))
 
     def of_rows(self, rows: Sequence[Row], **changes: Any) -> State:
-        """The same with these rows and no others, at the version that is given or its own."""
+        """The state with exactly these rows, at the given version or its own."""
         empty = msgspec.structs.replace(self, rows=0, total="0", keys={}, version=self.version - 1)
         return msgspec.structs.replace(empty.written(added=rows), **changes)
 
     def sum_of(self, rows: Iterable[Row]) -> str:
-        """What these rows add up to, to be compared with `total`."""
+        """The sum of these rows, to be compared with `total`."""
         return f"{self._sum(rows) % _SUM:x}"
 
     def _sum(self, rows: Iterable[Row]) -> int:
@@ -113,20 +112,20 @@ class State(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def new_life() -> str:
-    """A life that no session has had."""
+    """A new, random life."""
     return os.urandom(8).hex()
 
 
 def new_state(
     created_at: float, *, version: int = 0, last_seq: int = 0, after: State | None = None
 ) -> State:
-    """A session without messages, in a life of its own; newer than the state that it is `after`."""
+    """A session without messages, in a new life; newer than the state it comes `after`."""
     salt = os.urandom(32)
     return State(new_life(), _later(after), version, last_seq, float(created_at), salt)
 
 
 def _later(after: State | None) -> float:
-    # A clock that was put back must not make what is new look old.
+    # A clock that was set back must not make a new state look old.
     return time() if after is None else max(time(), after.made + _STEP)
 
 
@@ -147,22 +146,22 @@ def _labels(rows: Sequence[Row]) -> Counter[str]:
 
 
 def misfit(session: Session, state: State) -> str | None:
-    """Where a session in plain text is not as its owner left it, in plain words; None: nowhere."""
+    """How a session in plain text differs from its state; `None` if it does not."""
     if session.version != state.version:
         earlier = "an earlier" if state.version < session.version else "a later"
         return (
-            f"its seal is of {earlier} version: something was written to it without the keys, or"
-            " put back"
+            f"its seal is of {earlier} version: somebody without the keys wrote to it, or restored"
+            " an earlier state"
         )
     if session.last_seq != state.last_seq or session.created_at != state.created_at:
-        return "its numbers were altered without the keys"
+        return "its counters were altered without the keys"
     if forks_of(session.forks) != state.forks:
         return "its branches were altered without the keys"
     if session.active != state.active and session.active not in state.left:
-        return "the branch that it opens on was altered without the keys"
+        return "its active branch was altered without the keys"
     return None
 
 
 def forks_of(forks: Iterable[Fork]) -> tuple[tuple[int, int, int], ...]:
-    """Branches as a state has them."""
+    """Branches in the form of a state."""
     return tuple(sorted((fork.number, fork.parent, fork.at) for fork in forks))

@@ -1,4 +1,4 @@
-"""A storage around another, which sees nothing but sealed content."""
+"""`SealedStorage`: wraps another storage, which sees only encrypted content."""
 
 from __future__ import annotations
 
@@ -44,28 +44,28 @@ _LOG = logging.getLogger("dragoman.history")
 
 
 class SealedStorage:
-    """Keeps the content of messages under encryption, on any storage.
+    """Encrypts the content of messages, on any storage.
 
     >>> from dragoman.history import MemoryStorage
     >>> SealedStorage(MemoryStorage(), keys={"2026": bytes(32)}, current="2026").name
     'memory, encrypted'
 
-    Sealed are the bodies of messages and the windows (what was cut, with its summaries). In plain
-    stay the names of the session, ids, times, models' names and token counts: they are no content,
-    and the store finds and sums up by them. So `totals` work, and `search` is refused: nothing is
-    ever indexed in plain text.
+    Encrypted are the bodies of messages and the windows (cuts with their summaries). In plain text
+    are the names of the session, ids, times, model names and token counts: they are not content,
+    and the store uses them for lookup and aggregation. So `totals` work, but `search` raises,
+    because nothing is ever indexed in plain text.
 
-    Who can write to the store, but has no key, can't put words into it: a message is bound to its
-    session, its branch and number, and all that is kept beside it. One that was altered, moved or
-    swapped is damaged (`message_in` raises `Corrupt`). Each session has a sealed head, which says
-    how many messages it has and what they add up to: what is missing, too many or put back to an
-    earlier state is told by `verify`, and by `ChatHistory.damaged`. What this storage has seen
-    of a session it remembers: an older state of it is `Corrupt`. For what happened before it was
-    opened, keep a `checkpoint` elsewhere, and give it to `verify`.
+    Somebody who can write to the store but has no key can't forge content: a message is bound to
+    its session, branch, number, and everything stored next to it. A message that was altered, moved
+    or swapped is reported as damaged (`Corrupt`). Each session has a sealed head with the number of
+    its messages and their checksum: `verify` and `ChatHistory.damaged` report messages that are
+    missing, added or reverted. An open storage remembers the sessions it has seen, and raises
+    `Corrupt` for an older state. To detect what happened before it was opened, keep a `checkpoint`
+    elsewhere and pass it to `verify`.
 
-    Everything that writes needs the keys. A key that is missing or wrong is a `ConfigError` that
-    names its id. Messages in plain text are refused, unless `accept_plain` says that the store
-    was not encrypted before: then call `rotate` once, and leave it out from then on.
+    All writes need the keys. A missing or wrong key raises a `ConfigError` that names its id.
+    Messages in plain text are rejected, unless `accept_plain` is set because the store was not
+    encrypted before; then call `rotate` once, and omit `accept_plain` from then on.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class SealedStorage:
         accept_plain: bool = False,
     ) -> None:
         if isinstance(storage, SealedStorage):
-            msg = "a storage is encrypted once: there is no SealedStorage around another"
+            msg = "the storage is already a SealedStorage; it can't be encrypted twice"
             raise InvalidInputError(msg)
         self._storage = storage
         self._records = Records(Keyring(keys, current), accept_plain=accept_plain)
@@ -93,52 +93,52 @@ class SealedStorage:
 
     @property
     def name(self) -> str:
-        """What it is and where."""
+        """The name of the underlying storage, marked as encrypted."""
         return f"{self._storage.name}, encrypted"
 
     @property
     def is_blocking(self) -> bool:
-        """Whether the storage beneath is."""
+        """Whether the underlying storage is blocking."""
         return self._storage.is_blocking
 
     async def open(self) -> None:
-        """Open the storage beneath."""
+        """Opens the underlying storage."""
         await self._storage.open()
 
     async def close(self) -> None:
-        """Close the storage beneath."""
+        """Closes the underlying storage."""
         await self._storage.close()
 
     async def rotate(self) -> Rotation:
-        """Seal what is not under the current key anew: under an older one, or not at its place.
+        """Re-encrypts what does not use the current key, or is not bound to its position.
 
-        Messages in plain text are sealed only with `accept_plain`, and what can't be opened is
-        left as it is: both are counted. A session that is not as its owner left it is passed over:
-        `verify` tells of it. Others may write meanwhile; it may be broken off and run again.
+        Messages in plain text are encrypted only with `accept_plain`. What can't be decrypted is
+        left unchanged. Both are counted. Sessions that were tampered with are skipped; `verify`
+        reports them. Others may write at the same time. It may be interrupted and run again.
 
-        First give all processes the new key, then make it current everywhere, then rotate, then
-        take the old one away. A session that has something to seal gets a new version and time.
-        What was set aside stays under its old key, and so do backups; a database may hold what was
-        plain in free pages, logs and a search index until it is vacuumed.
+        To replace a key: give all processes the new key, make it current everywhere, rotate, then
+        remove the old key. Every session that is changed gets a new version and time. Records set
+        aside and backups keep their old key. A database may hold old plain text in free pages, logs
+        and a search index until it is vacuumed.
         """
         rotating = Rotating(self._storage, self._records, self._known, self._examiner, self._writer)
         return await rotating.run()
 
     async def checkpoint(self) -> bytes:
-        """What is newest in the store now, sealed: to be kept elsewhere, for `verify(since=…)`.
+        """The latest state of the store, encrypted; keep it elsewhere for `verify(since=…)`.
 
-        About 150 bytes for each session. Raises `Corrupt` where a session is not as it should be.
+        Takes about 150 bytes per session. Raises `Corrupt` if a session is not valid.
         """
         return await checkpoint(self._storage, self._records, self._examiner)
 
     # --- one session
 
     def problem_of(self, identity: SessionIdentity) -> str | None:
-        """What reading has shown to be wrong with a session as a whole, in plain words."""
+        """What reading has found to be wrong with a session as a whole, or `None`."""
         return self._known.problem(identity.digest)
 
     async def session(self, identity: SessionIdentity) -> Session | None:
-        """The session; None where there is none. Raises `Corrupt` where it is older than it was."""
+        """The session, or `None`. Raises `Corrupt` if it is older than seen before."""
         look = await self._examiner.look(identity)
         if look is None:
             return None
@@ -170,14 +170,14 @@ class SealedStorage:
         limit: int | None = None,
         newest: bool = False,
     ) -> list[Row]:
-        """See `Storage.rows`; those that can't be opened are returned as damaged ones."""
+        """See `Storage.rows`; rows that can't be decrypted are returned as damaged."""
         found = await self._reader.rows(
             identity, branch=branch, after=after, upto=upto, limit=limit, newest=newest
         )
         return [each.row for each in found]
 
     async def row(self, identity: SessionIdentity, id: str) -> Row | None:
-        """One message, on any branch."""
+        """A message by id, on any branch."""
         return await self._reader.row(identity, id)
 
     async def count(self, identity: SessionIdentity, branch: int | None = None) -> int:
@@ -205,7 +205,7 @@ class SealedStorage:
         expected: int | None = None,
         seal: Seal = UNSET,
     ) -> int:
-        """See `Storage.clear`; also where something is wrong with what was there."""
+        """See `Storage.clear`; also works if the session is damaged."""
         _refuse(seal)
         return await self._writer.clear(identity, at, expected)
 
@@ -230,7 +230,7 @@ class SealedStorage:
         expected: int | None = None,
         seal: Seal = UNSET,
     ) -> None:
-        """See `Storage.activate`; a new version, as with all that is sealed."""
+        """See `Storage.activate`; increments the version, like all sealed changes."""
         _refuse(seal)
         await self._writer.activate(identity, branch, expected)
 
@@ -240,13 +240,13 @@ class SealedStorage:
 
     async def delete(self, identity: SessionIdentity) -> bool:
         """See `Storage.delete`."""
-        async with self._writer.turns.of(identity.digest):
+        async with self._writer.locks.of(identity.digest):
             was_there = await self._storage.delete(identity)
             self._known.deleted(identity.digest)
             return was_there
 
     async def restore(self, session: Session, rows: Sequence[Row]) -> bool:
-        """See `Storage.restore`: what is given is sealed, as when it is appended."""
+        """See `Storage.restore`; the rows are encrypted, as in an append."""
         return await self._repairer.restore(session, rows)
 
     async def set_aside(
@@ -258,7 +258,7 @@ class SealedStorage:
         expected: int | None = None,
         seal: Seal = UNSET,
     ) -> int:
-        """See `Storage.set_aside`; they stay sealed, and what is left gets a new head."""
+        """See `Storage.set_aside`; the records stay encrypted, and the rest gets a new head."""
         _refuse(seal)
         return await self._repairer.set_aside(identity, seqs, reason, expected)
 
@@ -267,7 +267,7 @@ class SealedStorage:
     async def sessions(
         self, which: Filter = EVERYTHING, *, limit: int | None = None, after: str = ""
     ) -> list[Session]:
-        """See `Storage.sessions`. What is wrong with one is not told here, but by `verify`."""
+        """See `Storage.sessions`. Damage is not reported here, but by `verify`."""
         expect_query(which, limit=limit)
         found = await self._storage.sessions(which, limit=limit, after=after)
         return [self._listed(session) for session in found]
@@ -279,16 +279,16 @@ class SealedStorage:
         *,
         limit: int = 50,
     ) -> list[Hit]:
-        """Refused: a search would need an index in plain text."""
+        """Always raises: a search would need an index in plain text."""
         expect_query(which, text=text, limit=limit)
         msg = (
-            f"the store {self._storage.name} is encrypted, and can't be searched:"
-            " nothing of it is indexed in plain text"
+            f"the store {self._storage.name} is encrypted and can't be searched:"
+            " nothing is indexed in plain text"
         )
         raise StoreError(msg)
 
     async def totals(self, by: Group, which: Filter = EVERYTHING) -> list[Total]:
-        """See `Storage.totals`: token counts are no content, and are not sealed."""
+        """See `Storage.totals`; token counts are not encrypted."""
         expect_query(which, by=by)
         return await self._storage.totals(by, which)
 
@@ -298,11 +298,11 @@ class SealedStorage:
         return await self._storage.forget(user)
 
     async def verify(self, *, since: bytes | None = None) -> list[str]:
-        """See `Storage.verify`, and all that somebody without the keys did to the sessions.
+        """See `Storage.verify`; also reports everything done to sessions without the keys.
 
-        With a `checkpoint`, `since` when something must not have gone or become older, also what
-        was put back to a state before it, and sessions that are gone: who deleted them, their owner
-        or somebody else, can't be told.
+        With a `checkpoint` in `since`, it also reports sessions that were reverted to an earlier
+        state or deleted since then. It can't tell whether their owner or somebody else deleted
+        them.
         """
         newest = None if since is None else checked(self._records, since)
         problems = await self._storage.verify()
@@ -313,11 +313,11 @@ class SealedStorage:
             problems += await newest.problems(self._storage, self._records)
         return list(dict.fromkeys(problems))
 
-    # --- what is handed out
+    # --- output
 
     def _handed_out(self, session: Session, state: State | None) -> Session:
-        if self._records.has_broken_window(session, state):  # it can be made again
-            _LOG.warning("history store %s: a window can't be opened; it is left out", self.name)
+        if self._records.has_broken_window(session, state):  # it can be recomputed
+            _LOG.warning("history store %s: ignoring a window that can't be decrypted", self.name)
         return msgspec.structs.replace(
             session,
             window=self._records.window_in(session, "window", state),
@@ -329,11 +329,11 @@ class SealedStorage:
         try:
             state, _ = self._records.state_in(session)
             return self._handed_out(session, state)
-        except ConfigError:  # one session must not end a listing
+        except ConfigError:  # one session must not abort a listing
             return msgspec.structs.replace(session, window=None, windows=None, seal=None)
 
 
 def _refuse(seal: Seal) -> None:
     if seal is not UNSET:
-        msg = "an encrypted store makes the seals itself"
+        msg = "seal can't be passed: an encrypted store creates seals itself"
         raise InvalidInputError(msg)

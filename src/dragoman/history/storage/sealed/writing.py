@@ -1,8 +1,8 @@
-"""Writing to a session under encryption: every write goes with the head that proves it.
+"""Writes to an encrypted session: every write includes the head that proves it.
 
-The number that a message gets, and the version, are part of what is sealed, so they have to be
-known before the write: each expects the version that was seen last. Where somebody else wrote
-since, it is made anew for the version that is there, until it gets through.
+The message's number and the version are part of what is encrypted, so they must be known before the
+write: each write expects the version that was seen last. If another writer was faster, it is
+prepared again for the new version, until it succeeds.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from dragoman.history.storage.sealed.examining import Examiner, Look, refusal
 from dragoman.history.storage.sealed.records import GONE, PLAIN, Records, has_place
 from dragoman.history.storage.sealed.seen_states import Known
 from dragoman.history.storage.sealed.state import State, forks_of, new_state
-from dragoman.history.storage.turns import Turns
+from dragoman.history.storage.session_locks import SessionLocks
 
 T = TypeVar("T")
 Made = tuple[T, State]
 _TRIES = 1000
-_PAUSE, _LONGEST = 0.0005, 0.05  # seconds
-_FEW = 20
-_BUSY = "the session is written to all the time; try again"
+_PAUSE, _MAX_PAUSE = 0.0005, 0.05  # seconds
+_MAX_SINGLE_READS = 20
+_BUSY = "the session is being written to constantly; try again"
 
 
 class Writer:
-    """Writes to a storage beneath, with seals."""
+    """Writes to the underlying storage, with seals."""
 
     def __init__(
         self, storage: Storage, records: Records, known: Known, examiner: Examiner
@@ -53,7 +53,7 @@ class Writer:
         self._records = records
         self._known = known
         self._examiner = examiner
-        self.turns = Turns(blocking=storage.is_blocking)
+        self.locks = SessionLocks(blocking=storage.is_blocking)
 
     # --- the writes
 
@@ -112,8 +112,8 @@ class Writer:
     async def _rows_of(
         self, identity: SessionIdentity, state: State, ids: set[str]
     ) -> dict[str, Row]:
-        """The rows that are stored under these ids."""
-        if len(ids) <= _FEW:
+        """The stored rows with these ids."""
+        if len(ids) <= _MAX_SINGLE_READS:
             found = [await self._storage.row(identity, id) for id in ids]
             rows = {row.id: row for row in found if row is not None}
         else:
@@ -127,14 +127,14 @@ class Writer:
         return rows
 
     async def _expect_version(self, identity: SessionIdentity, version: int) -> None:
-        """Raise `Conflict` where somebody wrote since: what is not found may have been moved."""
+        """Raises `Conflict` if another writer interfered: missing rows may have been moved."""
         session = await self._storage.session(identity)
         actual = 0 if session is None else session.version
         if actual != version:
             raise conflict(version, actual)
 
     async def clear(self, identity: SessionIdentity, at: float, expected: int | None) -> int:
-        """See `Storage.clear`. A new life begins, whatever was wrong with the one before."""
+        """See `Storage.clear`. A new life starts, whatever was wrong with the previous one."""
 
         async def write(state: State) -> Made[int]:
             before = self._known.newest(identity.digest)
@@ -166,7 +166,7 @@ class Writer:
         return await self._written(identity, expected, write)
 
     async def activate(self, identity: SessionIdentity, branch: int, expected: int | None) -> None:
-        """See `Storage.activate`; but here it makes a new version. See `State.activated`."""
+        """See `Storage.activate`, but increments the version. See `State.activated`."""
 
         async def write(state: State) -> Made[int]:
             if branch not in state.branches:
@@ -182,11 +182,11 @@ class Writer:
             return after.version, after
 
         version = await self._written(identity, expected, write)
-        with suppress(Conflict, NotFound):  # who wrote since goes by what was sealed
+        with suppress(Conflict, NotFound):  # a later writer relies on the sealed state
             await self._storage.activate(identity, branch, expected=version)
 
     async def keep_windows(self, identity: SessionIdentity, windows: bytes | None) -> None:
-        """See `Storage.keep_windows`. They have no version to expect: so it looks again."""
+        """See `Storage.keep_windows`. There is no version to expect, so it checks again."""
         state = self._known.current(identity.digest) or await self._state_now(identity)
         for attempt in range(_TRIES):
             life = None if state is None else state.life
@@ -195,7 +195,7 @@ class Writer:
             now = await self._state_now(identity)
             if windows is None or now is None or now.life == life:
                 return
-            state = now  # somebody cleared the session, or gave it its first head
+            state = now  # the session was cleared, or got its first head
             await self.pause(attempt)
         raise StoreError(_BUSY)
 
@@ -203,7 +203,7 @@ class Writer:
         look = await self._examiner.look(identity)
         return None if look is None else look.state
 
-    # --- getting through
+    # --- retries
 
     async def _written(
         self,
@@ -214,9 +214,9 @@ class Writer:
         created_at: float | None = None,
         anyhow: bool = False,
     ) -> T:
-        """Do a write for the state that is there; again, where somebody else was quicker."""
+        """Makes a write for the current state; retries if another writer was faster."""
         digest = identity.digest
-        async with self.turns.of(digest):
+        async with self.locks.of(digest):
             for attempt in range(_TRIES):
                 try:
                     state = await self._state(identity, expected, created_at, anyhow=anyhow)
@@ -229,7 +229,7 @@ class Writer:
                     if expected is not None:
                         raise
                     await self.pause(attempt)
-                except BaseException:  # it may have happened, or not
+                except BaseException:  # the write may or may not have happened
                     self._known.unsure(digest)
                     raise
                 else:
@@ -238,11 +238,11 @@ class Writer:
         raise StoreError(_BUSY)
 
     async def pause(self, attempt: int) -> None:
-        """Wait a little, by chance: so that one of those who write at once gets through."""
-        longest = min(_PAUSE * 2 ** min(attempt, 10), _LONGEST)
-        pause = random.uniform(0, longest)  # noqa: S311 - no secret: who tries again, and when
+        """Waits with exponential backoff and jitter, so that one of several writers succeeds."""
+        longest = min(_PAUSE * 2 ** min(attempt, 10), _MAX_PAUSE)
+        pause = random.uniform(0, longest)  # noqa: S311 - not a secret
         if self._storage.is_blocking:
-            time.sleep(pause)  # noqa: ASYNC251 - such a storage blocks, and must not suspend
+            time.sleep(pause)  # noqa: ASYNC251 - a blocking storage must not suspend
         else:
             await asyncio.sleep(pause)
 
@@ -254,7 +254,7 @@ class Writer:
         *,
         anyhow: bool,
     ) -> State:
-        """The state to write to; raises where there is none that can be trusted."""
+        """The state to write to; raises if there is no trustworthy one."""
         state = self._known.current(identity.digest)
         if state is None or expected not in {None, state.version}:
             state = await self._seen(identity, created_at, anyhow=anyhow)
@@ -280,14 +280,14 @@ class Writer:
         return look.state or await self.adopted(look)
 
     async def adopted(self, look: Look) -> State:
-        """A state for a session from before there were heads: of what is there and can be opened.
+        """A state for a session without a head: of the rows that can be decrypted.
 
-        What was altered before can't be known. What can't be opened is left out of it, so that
-        `verify` goes on telling. Raises `Conflict` where somebody wrote since the look.
+        Earlier alterations can't be detected. Rows that can't be decrypted are not included, so
+        that `verify` keeps reporting them. Raises `Conflict` if the session has changed since.
         """
         session = look.session
         rows = await self._examiner.rows(session)
-        await self._expect_version(session.identity, session.version)  # they are of one moment
+        await self._expect_version(session.identity, session.version)  # a consistent read
         if any(map(has_place, rows)):
             raise refusal(session.identity, GONE)
         sound = [row for row in rows if self._records.body_in(session.identity, row, None)]
@@ -305,7 +305,7 @@ def state_of(
     after: State | None = None,
     bound: bool = True,
 ) -> State:
-    """A state that says what a session and its rows are now."""
+    """A state that describes a session and its rows."""
     new = new_state(
         session.created_at, version=session.version, last_seq=session.last_seq, after=after
     )

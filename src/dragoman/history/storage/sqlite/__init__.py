@@ -1,4 +1,4 @@
-"""Sessions in one SQLite file: the default."""
+"""The SQLite backend, the default: all sessions in one file."""
 
 from __future__ import annotations
 

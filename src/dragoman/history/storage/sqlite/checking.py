@@ -1,4 +1,4 @@
-"""What is wrong with a file, in plain words: its structure, its records, who can read it."""
+"""Checks a file: its structure, its records and its permissions."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _ASTRAY = "typeof(indexed) <> 'integer' OR indexed < 0 OR indexed > last_seq"
 _QUESTIONS = (
     (
         "SELECT count(*) FROM messages WHERE session NOT IN (SELECT id FROM heads)",
-        "{} messages belong to no session: the record of theirs is gone",
+        "{} messages belong to no session: its record is missing",
     ),
     (
         "SELECT count(*) FROM forks WHERE session NOT IN (SELECT id FROM heads)",
-        "{} branches belong to no session: the record of theirs is gone",
+        "{} branches belong to no session: its record is missing",
     ),
     (
         f"SELECT count(*) FROM messages m WHERE {_LOST}",
-        "{} messages have lost their place: their branch or number can't be read",
+        "{} messages have lost their position: their branch or number is unreadable",
     ),
     (
         f"SELECT count(*) FROM heads WHERE {_ASTRAY}",
-        "the search index does not know how far it is in {} sessions",
+        "the progress of the search index is invalid in {} sessions",
     ),
 )
 
 
 def problems(connection: sqlite3.Connection) -> list[str]:
-    """What the file says of itself; each session's rows are looked at apart."""
+    """Structural problems of the file; the rows of sessions are checked separately."""
     found: list[str] = []
     for part in (_structure, _unreadable, _lost, _index):
         _ask(part, connection, found)
@@ -53,8 +53,8 @@ def _ask(
         found += part(connection)
     except sqlite3.DatabaseError as error:
         if is_undecodable(error):
-            raise  # it is asked again, and then can be read
-        reason = getattr(error, "sqlite_errorname", "for no reason that it gives")
+            raise  # retried by the caller with lenient decoding
+        reason = getattr(error, "sqlite_errorname", "unknown reason")
         found.append(f"part of the file can't be read ({reason})")
 
 
@@ -72,7 +72,7 @@ def _unreadable(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"session {_shown(digest)}: {error}"
         else:
             if session.identity.digest != digest:
-                yield f"session {session.identity.digest} is kept under another one's key"
+                yield f"session {session.identity.digest} is stored under another session's key"
 
 
 def _shown(digest: object) -> str:
@@ -94,7 +94,7 @@ def _index(connection: sqlite3.Connection) -> Iterator[str]:
         "SELECT count(*) FROM texts WHERE rowid NOT IN (SELECT rowid FROM messages)"
     ).fetchone()[0]
     if left:
-        yield f"the search index holds {left} messages that are gone"
+        yield f"the search index contains {left} deleted messages"
     absent = connection.execute(
         "SELECT count(*) FROM messages m JOIN heads s ON s.id = m.session"
         " WHERE m.seq <= s.indexed AND typeof(m.seq) = 'integer' AND m.seq > 0"
@@ -103,11 +103,11 @@ def _index(connection: sqlite3.Connection) -> Iterator[str]:
     if absent:
         yield f"the search index lacks {absent} messages"
     if not is_index_sound(connection):
-        yield "the search index is damaged: `dragoman history repair` makes it anew"
+        yield "the search index is damaged; run `dragoman history repair` to rebuild it"
 
 
 def is_index_sound(connection: sqlite3.Connection) -> bool:
-    """Whether the index says what its texts say; so too where it can't be asked."""
+    """Whether the index matches its texts; also true if that can't be checked."""
     try:
         connection.execute("INSERT INTO texts (texts) VALUES ('integrity-check')")
     except sqlite3.DatabaseError as error:
@@ -117,19 +117,19 @@ def is_index_sound(connection: sqlite3.Connection) -> bool:
 
 
 def mend_index(connection: sqlite3.Connection) -> None:
-    """Take a damaged index away: the next search makes it anew."""
+    """Removes a damaged index; the next search rebuilds it."""
     if has_index(connection) and not is_index_sound(connection):
         connection.execute("DROP TABLE texts")
         connection.execute("UPDATE heads SET indexed = 0")
 
 
 def lenient(raw: bytes) -> str:
-    """Text that is none: readable enough to be shown as damaged."""
+    """Decodes invalid text so that it can be shown as damaged."""
     return raw.decode("utf-8", "replace")
 
 
 def is_undecodable(error: Exception) -> bool:
-    """Whether a column holds text that is none; the message would quote it."""
+    """Whether a column holds invalid text; SQLite's message would quote it."""
     told = ""
     with suppress(IndexError):
         told = str(error.args[0])

@@ -1,4 +1,4 @@
-"""Between columns and values. A file may be damaged: any column can hold anything."""
+"""Converts between columns and values. A file may be damaged: any column can hold anything."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ m.thinking, m.reported_total, m.checksum, m.chain, m.body"""
 SESSION = """s.id, s.agent, s.chat, s.user, s."group", s.scope, s.version, s.last_seq,
 s.created_at, s.updated_at, s.active, s.window, s.windows, s.chain, s.seal,
 EXISTS (SELECT 1 FROM forks WHERE session = s.id)"""
-NUMBERED = "typeof(m.seq) = 'integer'"  # no other row has a place among others
+NUMBERED = "typeof(m.seq) = 'integer'"  # other rows have no position
 _NO_USAGE = (None,) * 6
-_PATHS = "/f1-"  # behind a tally: a hash of the branches, which nothing else repeats
+_PATHS = "/f1-"  # follows a tally: a hash of the branches, which nothing else repeats
 
 
 def columns_of_row(
     session: int, seq: int, branch: int, entry: Entry, checksum: str | None, chain: str | None
 ) -> tuple[Any, ...]:
-    """What is written of a row, in the order of the table."""
+    """The columns of a row, in the order of the table."""
     return (
         session, branch, seq, entry.id, entry.at, entry.model, *usage_of(entry),
         checksum, chain, entry.body,
@@ -35,7 +35,7 @@ def columns_of_row(
 
 
 def usage_of(entry: Entry) -> tuple[int | None, ...]:
-    """The counts of an entry; all absent where it has none."""
+    """The token counts of an entry; all NULL if it has none."""
     used = entry.usage
     if used is None:
         return _NO_USAGE
@@ -44,7 +44,7 @@ def usage_of(entry: Entry) -> tuple[int | None, ...]:
 
 
 def proofs_of(entry: Entry, seq: int, branch: int) -> tuple[str | None, str | None]:
-    """Checksum and place; a copy's are kept."""
+    """Checksum and position; those of a copy are kept."""
     if isinstance(entry, Row) and entry.checksum is not None:
         return entry.checksum, entry.chain
     return checksum_of(entry), place_of(branch, seq)
@@ -54,11 +54,11 @@ _MAYBE = (str, type(None))
 
 
 def row_of(found: Sequence[Any]) -> Row:
-    """A row from the columns of `ROW`. One that can't be as it was written shows it.
+    """A row from the columns of `ROW`. A damaged row is returned so that its damage is detectable.
 
-    Raises `Corrupt` where it has no place.
+    Raises `Corrupt` if it has no position.
     """
-    # Written out for speed: a history is loaded row by row.
+    # Inlined for speed: a history is loaded row by row.
     seq, branch, id, at, model, used, out, read, write, thought, total, checksum, chain, body = (
         found
     )
@@ -85,7 +85,7 @@ def row_of(found: Sequence[Any]) -> Row:
 
 def _damaged(seq: Any, branch: Any, id: Any, body: Any) -> Row:
     if type(seq) is not int or type(branch) is not int:
-        msg = "a stored message has lost its place: `dragoman history repair` sets it aside"
+        msg = "a stored message has lost its position; `dragoman history repair` sets it aside"
         raise Corrupt(msg)
     kept = body if type(body) is bytes else b""
     known = id if type(id) is str else ""
@@ -98,9 +98,9 @@ _WHOLE, _MOMENTS, _DOCUMENTS = {int}, {float}, {bytes, type(None)}
 def session_of(
     connection: sqlite3.Connection, found: Sequence[Any], named: SessionIdentity | None = None
 ) -> Session:
-    """A session from the columns of `SESSION`; raises `Corrupt` where they can't be its own.
+    """A session from the columns of `SESSION`; raises `Corrupt` if they are damaged.
 
-    Nor may its names be others than those it is `named` by, where that is given.
+    Also raises if its names differ from `named`, if given.
     """
     (
         id, *columns, version, last, created, updated, active, window, windows, chain, seal,
@@ -121,8 +121,8 @@ def session_of(
         or type(chain) not in _MAYBE
     ):
         msg = (
-            "the record of a session is damaged; nothing was changed: `dragoman history repair`"
-            " makes it anew from its messages"
+            "the record of a session is damaged; nothing was changed. Run `dragoman history repair`"
+            " to rebuild it from its messages"
         )
         raise Corrupt(msg)
     tally, mark, paths = (chain or "").partition(_PATHS)
@@ -132,20 +132,20 @@ def session_of(
     )  # fmt: skip
     if tally_of(session) is not None and mark + paths != paths_of(session):
         msg = (
-            f"the branches of session {identity.digest} are damaged; nothing was changed:"
-            " `dragoman history repair` joins what is left"
+            f"the branches of session {identity.digest} are damaged; nothing was changed. Run"
+            " `dragoman history repair` to reconnect what is left"
         )
         raise Corrupt(msg)
     return session
 
 
 def identity_in(found: Sequence[Any]) -> SessionIdentity | None:
-    """Whose the columns of `SESSION` are, whatever else is wrong with them; None: nobody knows."""
+    """The identity in the columns of `SESSION`, whatever else is damaged; `None` if unreadable."""
     return _identity(tuple(found[1:6]), None)
 
 
 def _identity(columns: tuple[Any, ...], named: SessionIdentity | None) -> SessionIdentity | None:
-    """Whose names these are; None where they are none, or not those of `named`."""
+    """The identity in these columns; `None` if they are damaged, or differ from `named`."""
     if named is not None:
         return named if named.columns == columns else None
     try:
@@ -163,13 +163,13 @@ def forks_of(connection: sqlite3.Connection, session: int) -> list[tuple[Any, An
 
 
 def chain_of(session: Session, rows: int) -> str:
-    """What is kept in a session's column `chain`: its tally, and a hash of its branches."""
+    """The value of a session's column `chain`: its tally, and a hash of its branches."""
     tally = Tally(session.version, session.last_seq, rows, len(session.forks))
     return f"{tally}{paths_of(session)}"
 
 
 def paths_of(session: Session) -> str:
-    """A hash of the branches, and of which is the active one; empty where there is but one."""
+    """A hash of the branches and the active one; empty if there is only the main branch."""
     if not session.forks and session.active == MAIN:
         return ""
     return f"/{shape_of(session)}"

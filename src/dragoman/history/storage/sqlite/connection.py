@@ -1,4 +1,4 @@
-"""Opening the file, bringing its tables up to date, and its errors in our words."""
+"""Opens the file, migrates its tables, and translates errors."""
 
 from __future__ import annotations
 
@@ -16,40 +16,44 @@ from dragoman.history.storage.sqlite.schema import AS_STEP_2, MIGRATIONS, NO_VIE
 if TYPE_CHECKING:
     from dragoman.history.storage.sqlite.numbers import Known
 
-_WAIT = 30.0  # seconds for another process's write: far longer than any takes
-_APPLICATION = 0x44726167  # "Drag", in the file's header: nobody else's database gets our tables
+_LOCK_TIMEOUT = 30.0  # seconds to wait for another process's write: far longer than any takes
+_APPLICATION = 0x44726167  # "Drag", in the file's header: marks the database as ours
 _SYNCHRONOUS = {"process": "NORMAL", "power": "FULL"}
 
 
 class Connection(sqlite3.Connection):
-    """A connection, and what this store remembers of what it wrote."""
+    """A connection, with caches of this store."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.known: dict[str, Known] = {}
-        """The numbers of sessions, by digest, as they were last seen."""
+        """The counters of sessions, by digest, as last seen."""
         self.has_stale_words = False
-        """Whether the search index may hold words of messages that are gone."""
+        """Whether the search index may contain words of deleted messages."""
 
 
 def connect(path: Path, durability: str) -> tuple[Connection, bool]:
-    """An open connection to a file, made if need be, and whether that is up to date.
+    """Opens a file, created if necessary; also returns whether its schema is up to date.
 
-    One that is not can be read; before it is written to, it has to `migrate`.
+    A file with an old schema can be read; before writing, it has to be migrated (`migrate`).
     """
     is_exposed = str(path) != ":memory:" and privacy.prepare(path)
     connection = sqlite3.connect(
-        path, timeout=_WAIT, isolation_level=None, check_same_thread=False, factory=Connection
+        path,
+        timeout=_LOCK_TIMEOUT,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=Connection,
     )
     try:
-        _distrust(connection)
-        before = _look(connection)
+        _harden(connection)
+        before = _checked_version(connection)
         _retried(connection, "PRAGMA journal_mode=WAL")
         connection.execute(f"PRAGMA synchronous={_SYNCHRONOUS[durability]}")
-        connection.execute("PRAGMA secure_delete=ON")  # what is removed is gone from its page
-        done = _look(connection, before)
+        connection.execute("PRAGMA secure_delete=ON")  # overwrites deleted content
+        done = _checked_version(connection, before)
         if is_exposed:
-            privacy.expect_files(path)  # now that its log is there as well
+            privacy.expect_files(path)  # again, now that the log exists too
         if done == 0:
             migrate(connection)
         elif done < len(MIGRATIONS):
@@ -60,19 +64,19 @@ def connect(path: Path, durability: str) -> tuple[Connection, bool]:
     return connection, done in {0, len(MIGRATIONS)}
 
 
-def _distrust(connection: sqlite3.Connection) -> None:
-    """What a file brings along is data: it may come from somebody else."""
+def _harden(connection: sqlite3.Connection) -> None:
+    """Treats the schema as untrusted: the file may come from somebody else."""
     connection.execute("PRAGMA trusted_schema=OFF")
     if sys.version_info >= (3, 12):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)  # noqa: FBT003 - positional only
 
 
-def _look(connection: sqlite3.Connection, before: int = 0) -> int:
-    """The schema's number; raises where the file is somebody else's, before it is touched.
+def _checked_version(connection: sqlite3.Connection, before: int = 0) -> int:
+    """The schema version; raises if the file is not ours, before anything is changed.
 
-    Tables that have been looked at `before` are not looked at again.
+    Tables that were checked `before` are not checked again.
     """
-    connection.execute("BEGIN")  # all that is looked at must be of one moment
+    connection.execute("BEGIN")  # a consistent view of everything that is checked
     version = _version(connection)
     if version != before:
         shape.expect_ours(connection, version)
@@ -81,8 +85,8 @@ def _look(connection: sqlite3.Connection, before: int = 0) -> int:
 
 
 def _retried(connection: sqlite3.Connection, statement: str) -> None:
-    # Switching to write-ahead logging does not wait for others as other statements do.
-    deadline = monotonic() + _WAIT
+    # Switching to write-ahead logging does not wait for locks, unlike other statements.
+    deadline = monotonic() + _LOCK_TIMEOUT
     while True:
         try:
             connection.execute(statement)
@@ -95,7 +99,7 @@ def _retried(connection: sqlite3.Connection, statement: str) -> None:
 
 
 def is_migrated(connection: sqlite3.Connection) -> bool:
-    """Whether somebody has brought an older file up to date; within the caller's transaction."""
+    """Whether another process has migrated an old file; within the caller's transaction."""
     if _version(connection) < len(MIGRATIONS):
         return False
     _run(connection, NO_VIEWS)
@@ -103,10 +107,10 @@ def is_migrated(connection: sqlite3.Connection) -> bool:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Apply the steps that the file has not seen; many processes may start at once."""
+    """Applies the missing migrations; safe if many processes start at once."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        done = _version(connection)  # another may have been quicker
+        done = _version(connection)  # another process may have been faster
         if done:
             shape.expect_ours(connection, done)
         _run(connection, NO_VIEWS)
@@ -130,14 +134,14 @@ def _version(connection: sqlite3.Connection) -> int:
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if application != _APPLICATION and (version or _tables(connection)):
-        msg = "the file is another program's database; name a file of its own for the store"
+        msg = "the file is another program's database; use a separate file for the store"
         raise StoreError(msg)
     if application == _APPLICATION and version < 1:
         raise Corrupt(shape.INCOMPLETE)
     if version > len(MIGRATIONS):
         msg = (
-            f"the store has schema {version}, this dragoman knows {len(MIGRATIONS)}:"
-            " a newer dragoman wrote it, and is needed to read it"
+            f"the store has schema version {version}, but this version of dragoman supports only"
+            f" {len(MIGRATIONS)}: it was written by a newer dragoman, which is needed to read it"
         )
         raise StoreError(msg)
     return version
@@ -147,38 +151,38 @@ def _tables(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
 
 
-# The latter two come from the arguments: an id with half a surrogate pair, a count beyond 64 bits.
+# The last two are caused by arguments: an id with a lone surrogate, a count beyond 64 bits.
 FAILURES = (sqlite3.Error, UnicodeError, OverflowError)
 
 
 def explanation(error: Exception, name: str, *, is_opening: bool = False) -> StoreError:
-    """What happened, and what to do about it. To be raised where `error` is no longer handled."""
+    """What happened, and what to do about it. Raise it outside the handler of `error`."""
     if isinstance(error, OSError):
         return StoreError(f"the store {name} can't be opened: {error.strerror}")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     is_unreadable = is_opening and (isinstance(error, UnicodeError) or not code)
     if is_unreadable or code in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
         return Corrupt(
-            f"the store {name} is damaged or no SQLite file; it has not been touched: restore a"
-            " copy, or save what can be read with `sqlite3 FILE .recover`"
+            f"the store {name} is damaged or not a SQLite file; it was not changed. Restore a"
+            " backup, or recover what is readable with `sqlite3 FILE .recover`"
         )
     if not isinstance(error, sqlite3.Error):
         return StoreError(
-            f"the store {name} can't hold an id, a model's name or a number of this message;"
+            f"the store {name} can't store an id, a model name or a number of this message;"
             " nothing was written"
         )
     return StoreError(f"the store {name} failed: {_REASONS.get(code, type(error).__name__)}")
 
 
 _REASONS = {
-    sqlite3.SQLITE_BUSY: f"another process held it for over {_WAIT:.0f} seconds; nothing was"
-    " written, try again",
-    sqlite3.SQLITE_LOCKED: "another connection holds it; nothing was written, try again",
-    sqlite3.SQLITE_FULL: "the disk is full; nothing was written, make room and try again",
+    sqlite3.SQLITE_BUSY: f"another process locked it for over {_LOCK_TIMEOUT:.0f} seconds;"
+    " nothing was written, try again",
+    sqlite3.SQLITE_LOCKED: "another connection locked it; nothing was written, try again",
+    sqlite3.SQLITE_FULL: "the disk is full; nothing was written, free some space and try again",
     sqlite3.SQLITE_IOERR: "the disk can't be read or written; nothing was written",
     sqlite3.SQLITE_READONLY: "the file or its directory is read-only",
-    sqlite3.SQLITE_CANTOPEN: "the file can't be opened or made; does its directory exist, and may"
-    " it be written to?",
-    sqlite3.SQLITE_PERM: "access is not allowed",
-    sqlite3.SQLITE_TOOBIG: "a message is larger than SQLite can hold",
+    sqlite3.SQLITE_CANTOPEN: "the file can't be opened or created; check that its directory exists"
+    " and is writable",
+    sqlite3.SQLITE_PERM: "permission denied",
+    sqlite3.SQLITE_TOOBIG: "a message is larger than SQLite supports",
 }

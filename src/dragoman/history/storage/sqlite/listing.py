@@ -1,4 +1,4 @@
-"""What is asked of many sessions: functions of a connection, within the caller's transaction."""
+"""Queries over many sessions, within the caller's transaction."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def sessions(
 
 
 def _readable(connection: sqlite3.Connection, found: list[Any]) -> Iterator[Session]:
-    """The sessions; one that is damaged does not end a listing, and shows it."""
+    """The sessions; a damaged one does not abort a listing, but is marked."""
     for each in found:
         try:
             yield session_of(connection, each)
         except Corrupt:
             identity = identity_in(each)
-            if identity is not None:  # `verify` tells of the others
+            if identity is not None:  # `verify` reports the others
                 yield listed_as_damaged(identity)
 
 

@@ -1,7 +1,7 @@
-"""The write-ahead log: what SQLite does not tell of it.
+"""Detects damage to the write-ahead log, which SQLite does not report.
 
-SQLite reads a log up to the first frame whose checksum is wrong, and takes what follows for never
-written: that is right after a crash, and silent where the log was damaged.
+SQLite reads a log up to the first frame with a wrong checksum, and ignores the rest. That is right
+after a crash, but silently drops writes if the log was damaged.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ from contextlib import suppress
 from pathlib import Path
 
 _HEADER, _FRAME = 32, 24
-_LOST = "the log beside the file (-wal) is damaged: {} writes in it can't be read"
+_LOST = "the log next to the file (-wal) is damaged: {} writes in it are unreadable"
 
 
 def problems(connection: sqlite3.Connection, path: Path) -> list[str]:
-    """Writes that are in the log behind the last one that SQLite could read."""
-    with suppress(OSError, sqlite3.OperationalError):  # no log, or nobody may look into it
+    """Reports writes in the log after the last one that SQLite could read."""
+    with suppress(OSError, sqlite3.OperationalError):  # no log, or not accessible
         before = _read(connection)
         lost = sum(number > before for number in _commits(path.resolve()))
-        if lost and _read(connection) == before:  # nobody wrote meanwhile
+        if lost and _read(connection) == before:  # not changed in the meantime
             return [_LOST.format(lost)]
     return []
 
 
 def _read(connection: sqlite3.Connection) -> int:
-    """How many frames SQLite knows of."""
+    """The number of frames that SQLite could read."""
     return int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
 
 
 def _commits(path: Path) -> Iterator[int]:
-    """The numbers of the frames that ended a write, but for the last, which may be half written.
+    """The numbers of frames that end a write, except the last, which may be incomplete.
 
-    Of this round: frames of an earlier one, which are still behind it, have another salt.
+    Frames of an earlier generation, which may follow the current ones, have another salt.
     """
     with path.with_name(f"{path.name}-wal").open("rb") as log:
         header = log.read(_HEADER)

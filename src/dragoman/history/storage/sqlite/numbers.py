@@ -1,4 +1,4 @@
-"""The numbers of a session: its version, its last message's, and how many messages it has."""
+"""The counters of a session: its version, last sequence number, and number of messages."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from dragoman.history.storage.protocol import NO_SESSION, Entry, Seal, Session, 
 from dragoman.history.storage.sqlite.columns import SESSION, chain_of, session_of
 from dragoman.history.storage.sqlite.connection import Connection
 
-# A session that this process has not written to yet: its tally is carried on where it is stored,
-# 'n1-V.L.' giving way to the new numbers, R to what it was and the messages that come, and what is
-# behind that staying.
+# For a session that this process has not written to yet: the stored tally is updated in SQL. In
+# 'n1-V.L.R…', V and L are replaced, R is incremented, and the rest is kept.
 _NUMBERS = "'n1-' || version || '.' || last_seq || '.'"
 _REST = f"substr(chain, 1 + length({_NUMBERS}))"
 _MAKE = f"""
@@ -39,15 +38,16 @@ ON CONFLICT (digest) DO UPDATE SET version = version + 1,
 """
 _RETURNING = " RETURNING id, version, last_seq, chain"
 _TOUCH, _TOUCH_SEALED = _MAKE + _RETURNING, _MAKE + ", seal = excluded.seal" + _RETURNING
-# One that it has: all is known, if it is still so. That is checked, and cheaper.
+# For a session that it has written to: everything is known if it is unchanged, which is checked.
+# This is cheaper.
 _GO_ON = "UPDATE heads SET version = ?, last_seq = ?, updated_at = ?, chain = ?"
 _IF_AS_KNOWN = " WHERE id = ? AND digest = ? AND version = ? AND last_seq = ? AND chain = ?"
 _ON, _ON_SEALED = _GO_ON + _IF_AS_KNOWN, _GO_ON + ", seal = ?" + _IF_AS_KNOWN
-_MOST = 1000  # sessions whose numbers are remembered
+_MAX_CACHED = 1000  # sessions whose counters are cached
 
 
 class Known(NamedTuple):
-    """A session's numbers after the last append; `rest` is what is behind them in `chain`."""
+    """A session's counters after the last append; `rest` follows them in `chain`."""
 
     id: int
     version: int
@@ -64,25 +64,25 @@ def touch(
     expected: int | None,
     seal: Seal,
 ) -> Known:
-    """Make room for messages, and the session if need be; its numbers then.
+    """Reserves numbers for messages, creates the session if necessary, and returns its counters.
 
-    What is known need not be so any more: it is looked at before anything is written.
+    Cached counters may be outdated: they are verified before anything is written.
     """
     digest, known = identity.digest, connection.known
     last = known.get(digest)
     if last is not None and (expected is None or expected == last.version):
-        now = _went_on(connection, digest, last, entries, seal)
+        now = _continued(connection, digest, last, entries, seal)
         if now is not None:
             known[digest] = now
             return now
     now = _made(connection, identity, entries, expected, seal)
-    if len(known) >= _MOST:
+    if len(known) >= _MAX_CACHED:
         del known[next(iter(known))]
     known[digest] = now
     return now
 
 
-def _went_on(
+def _continued(
     connection: sqlite3.Connection, digest: str, last: Known, entries: Sequence[Entry], seal: Seal
 ) -> Known | None:
     id, version, seq, rows, rest, chain = last
@@ -127,7 +127,7 @@ def _made(
 
 
 def _count(connection: sqlite3.Connection, id: int, more: int) -> str:
-    """The first write to a session that has no tally: it gets one."""
+    """Adds a tally to a session that has none, at the first write."""
     found = connection.execute(f"SELECT {SESSION} FROM heads s WHERE id = ?", (id,)).fetchone()
     held = session_of(connection, found)
     chain = chain_of(held, rows_in(connection, id) + more)
@@ -136,13 +136,13 @@ def _count(connection: sqlite3.Connection, id: int, more: int) -> str:
 
 
 def rows_in(connection: sqlite3.Connection, session: int) -> int:
-    """How many messages the table has of a session."""
+    """The number of rows of a session in the table."""
     found = connection.execute("SELECT count(*) FROM messages WHERE session = ?", (session,))
     return int(found.fetchone()[0])
 
 
 class Held(NamedTuple):
-    """A session that is there, its row, and how many messages it should have."""
+    """An existing session, the id of its row, and its number of messages."""
 
     id: int
     head: Session
@@ -151,7 +151,7 @@ class Held(NamedTuple):
     def save(
         self, connection: sqlite3.Connection, seal: Seal, *, more: int = 0, **changes: Any
     ) -> int:
-        """Raise the version, with what else changes and `more` messages; returns it."""
+        """Increments the version, changes fields, adds `more` messages; returns the version."""
         given = {} if seal is UNSET else {"seal": seal}
         version = self.head.version + 1
         changed = {"version": version, "updated_at": time(), **changes, **given}
@@ -161,7 +161,7 @@ class Held(NamedTuple):
 
 
 def save(connection: sqlite3.Connection, id: int, head: Session, rows: int) -> None:
-    """Write a session's head, with its tally."""
+    """Writes a session's head, with its tally."""
     connection.execute(
         "UPDATE heads SET version = ?, last_seq = ?, created_at = ?, updated_at = ?, active = ?,"
         " window = ?, windows = ?, chain = ?, seal = ? WHERE id = ?",
@@ -175,7 +175,7 @@ def save(connection: sqlite3.Connection, id: int, head: Session, rows: int) -> N
 def existing(
     connection: sqlite3.Connection, identity: SessionIdentity, expected: int | None
 ) -> Held:
-    """The session, about to be changed; raises where it is not there or not as expected."""
+    """The session to be changed; raises if it does not exist or has another version."""
     found = connection.execute(
         f"SELECT {SESSION} FROM heads s WHERE digest = ?", (identity.digest,)
     ).fetchone()

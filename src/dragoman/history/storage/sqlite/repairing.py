@@ -1,4 +1,4 @@
-"""Setting broken records aside, and making a session's numbers anew from what is left."""
+"""Sets damaged records aside, and recomputes a session's counters from the rest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dragoman.history.storage.sqlite.connection import Connection
 from dragoman.history.storage.sqlite.numbers import rows_in, save
 from dragoman.history.storage.sqlite.search import unindex_row
 
-_MOST = 2**53  # no session has as many messages or writes: what is above is no number of ours
+_MAX_NUMBER = 2**53  # larger numbers can't be ours
 
 
 def set_aside(
@@ -32,7 +32,7 @@ def set_aside(
     expected: int | None,
     seal: Seal,
 ) -> int:
-    """See `Storage.set_aside`; records without a readable place go as well."""
+    """See `Storage.set_aside`; also moves records without a readable position."""
     found = connection.execute(
         f"SELECT {SESSION} FROM heads s WHERE digest = ?", (identity.digest,)
     ).fetchone()
@@ -60,7 +60,7 @@ def set_aside(
 
 
 def _head(connection: sqlite3.Connection, identity: SessionIdentity, found: Any) -> Session:
-    """The session, or what can be made out of it."""
+    """The session, or what is readable of it."""
     try:
         head = session_of(connection, found, identity)
     except Corrupt:
@@ -70,7 +70,9 @@ def _head(connection: sqlite3.Connection, identity: SessionIdentity, found: Any)
     forks = [Fork(*each) for each in forks_of(connection, id) if _is_number(each[0])]
     return Session(
         identity,
-        version=max(number for number in (0, version, _told(chain, 0)) if _is_number(number)),
+        version=max(
+            number for number in (0, version, _tally_number(chain, 0)) if _is_number(number)
+        ),
         last_seq=0,
         created_at=_moment(created),
         updated_at=_moment(updated),
@@ -83,15 +85,15 @@ def _head(connection: sqlite3.Connection, identity: SessionIdentity, found: Any)
 
 
 def _is_number(value: Any) -> TypeGuard[int]:
-    return type(value) is int and 0 <= value < _MOST
+    return type(value) is int and 0 <= value < _MAX_NUMBER
 
 
 def _moment(value: Any) -> float:
     return value if type(value) is float and isfinite(value) else time()
 
 
-def _told(chain: Any, index: int) -> int | None:
-    """One of the numbers that a tally repeats, if it can be read."""
+def _tally_number(chain: Any, index: int) -> int | None:
+    """One of the numbers that a tally repeats, if readable."""
     if type(chain) is not str or not chain.startswith("n1-"):
         return None
     told = chain.removeprefix("n1-").split(".")[index : index + 1]
@@ -99,16 +101,16 @@ def _told(chain: Any, index: int) -> int | None:
 
 
 def _last_seq(connection: sqlite3.Connection, id: int, found: Any) -> int:
-    """The last number that was given out: the lowest that is told and is not too low."""
+    """The last sequence number: the lowest recorded one that is not below an existing row."""
     highest: int = connection.execute(
         f"SELECT coalesce(max(m.seq), 0) FROM messages m WHERE m.session = ? AND {NUMBERED}", (id,)
     ).fetchone()[0]
-    told = (found[7], _told(found[13], 1))
+    told = (found[7], _tally_number(found[13], 1))
     return min((n for n in told if _is_number(n) and n >= highest), default=highest)
 
 
 def _mend_forks(connection: sqlite3.Connection, id: int, held: Sequence[Fork]) -> tuple[Fork, ...]:
-    """The branches, those that are damaged or gone starting anew where they have messages."""
+    """The branches; damaged or missing ones that have messages start again at the main branch."""
     forks: dict[int, Fork] = {}
     for fork in held:
         leads = fork.parent == MAIN or fork.parent in forks
@@ -133,11 +135,11 @@ def _mend_forks(connection: sqlite3.Connection, id: int, held: Sequence[Fork]) -
 
 
 def _broken(connection: sqlite3.Connection, id: int, seqs: Sequence[int]) -> list[int]:
-    """The rows that have one of the numbers, or none that leads to them."""
+    """The rows with one of these numbers, and those without a valid position."""
     named = [rowid for seq in seqs for rowid in _with_number(connection, id, seq)]
     lost = connection.execute(
         f"SELECT rowid FROM messages m WHERE m.session = ? AND (NOT {NUMBERED} OR m.seq < 1"
-        f" OR m.seq >= {_MOST}"
+        f" OR m.seq >= {_MAX_NUMBER}"
         " OR m.branch NOT IN (SELECT 0 UNION SELECT number FROM forks WHERE session = ?)"
         " OR typeof(m.branch) <> 'integer')",
         (id, id),
@@ -146,7 +148,7 @@ def _broken(connection: sqlite3.Connection, id: int, seqs: Sequence[int]) -> lis
 
 
 def _with_number(connection: sqlite3.Connection, id: int, seq: int) -> list[int]:
-    """The rows of that number; of several, those that were written elsewhere, if any were."""
+    """The rows with a number; if there are several, those written elsewhere, if any."""
     rows = connection.execute(
         "SELECT rowid, branch, chain FROM messages WHERE session = ? AND seq = ?", (id, seq)
     ).fetchall()

@@ -1,10 +1,10 @@
-"""The tables of the SQLite backend, as numbered steps; each is applied once.
+"""The tables of the SQLite backend, as numbered migrations; each is applied once.
 
-`body` is a BLOB so that a damaged one can still be read and set aside. Searching has a table of
-its own, filled when somebody searches: `heads.indexed` says how far it is.
+`body` is a BLOB so that a damaged one can still be read and set aside. The search index is a
+separate table, updated when somebody searches; `heads.indexed` records its progress.
 
-The table of sessions is called `heads` since step 2, which goes with version 2 of the stored form:
-a program of version 1 that has the file open does not find it, and can do no harm.
+The table of sessions is called `heads` since migration 2, which goes with version 2 of the stored
+form: a program of version 1 that has the file open does not find it, and can do no harm.
 """
 
 from __future__ import annotations
@@ -71,5 +71,5 @@ CREATE TEMP VIEW heads AS
     SELECT *, NULL AS windows, NULL AS chain, NULL AS seal FROM main.sessions;
 CREATE TEMP VIEW messages AS SELECT *, NULL AS checksum, NULL AS chain FROM main.messages
 """
-"""What a file that is at step 1 is read through: reading does not bring it up to date."""
+"""Views through which a file at migration 1 is read, so that reading does not migrate it."""
 NO_VIEWS = "DROP VIEW IF EXISTS temp.heads; DROP VIEW IF EXISTS temp.messages"

@@ -1,4 +1,4 @@
-"""Full-text search: the index is brought up to date when somebody searches, not at each write."""
+"""Full-text search. The index is updated when somebody searches, not at each write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TEXTS = "CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (text)"
 
 
 def search(connection: sqlite3.Connection, text: str, which: Filter, limit: int) -> list[Hit]:
-    """See `Storage.search`; the caller has caught up."""
+    """See `Storage.search`; the caller has updated the index."""
     from dragoman.history.identity import SessionIdentity
     from dragoman.history.storage.sqlite.columns import NUMBERED, ROW, row_of
     from dragoman.history.storage.sqlite.listing import where
@@ -32,7 +32,7 @@ def search(connection: sqlite3.Connection, text: str, which: Filter, limit: int)
 
 
 def catch_up(connection: sqlite3.Connection, which: Filter, after: int) -> int | None:
-    """Index a batch of messages, of sessions above `after`; returns where to go on, if at all."""
+    """Indexes a batch of messages of sessions above `after`; returns where to continue."""
     from dragoman.history.storage.sqlite.listing import where
 
     _make_index(connection)
@@ -45,7 +45,7 @@ def catch_up(connection: sqlite3.Connection, which: Filter, after: int) -> int |
     ).fetchall()
     room = _BATCH
     for session, indexed, last in behind:
-        # From the next there is: numbers may be far apart, and a damaged one anywhere.
+        # Start at the next existing number: there may be large gaps, and damaged numbers.
         first = _next(connection, session, indexed)
         upto = last if first is None else min(first - 1 + room, last)
         _index(connection, session, indexed, upto)
@@ -61,7 +61,7 @@ _BRANCHES = "WITH branches (number) AS (SELECT 0 UNION SELECT number FROM forks 
 
 
 def _next(connection: sqlite3.Connection, session: int, after: int) -> int | None:
-    """The lowest number above one, of any branch."""
+    """The lowest sequence number above one, on any branch."""
     from dragoman.history.storage.sqlite.columns import NUMBERED
 
     found = connection.execute(
@@ -76,7 +76,7 @@ def _next(connection: sqlite3.Connection, session: int, after: int) -> int | Non
 def _index(connection: sqlite3.Connection, session: int, indexed: int, upto: int) -> None:
     from dragoman.history.storage.sqlite.columns import NUMBERED, ROW, row_of
 
-    # By branch, as the rows' index is: else each batch would go through the whole session.
+    # By branch, like the rows' index: otherwise each batch would scan the whole session.
     found = connection.execute(
         f"{_BRANCHES} SELECT m.rowid, {ROW} FROM branches CROSS JOIN messages m"
         " WHERE m.session = ? AND m.branch = branches.number AND m.seq > ? AND m.seq <= ?"
@@ -98,12 +98,12 @@ def _make_index(connection: sqlite3.Connection) -> None:
             raise
     else:
         return
-    msg = "this Python's SQLite has no full-text search (FTS5)"
+    msg = "the SQLite library of this Python has no full-text search (FTS5)"
     raise StoreError(msg)
 
 
 def unindex(connection: Connection, session: int, id: str | None = None) -> None:
-    """Take one message of a session, or all, out of the index before it is changed."""
+    """Removes one message of a session, or all, from the index before it is changed."""
     if not has_index(connection):
         return
     clause = "" if id is None else " AND id = ?"
@@ -119,16 +119,16 @@ def unindex(connection: Connection, session: int, id: str | None = None) -> None
 
 
 def scour(connection: sqlite3.Connection) -> None:
-    """Leave no word of removed messages: an index keeps them until its segments are merged.
+    """Purges the words of deleted messages, which an index keeps until its segments are merged.
 
-    As long as writing the index anew. So it is done when a session goes; when a message does, not
-    before the store is closed.
+    This takes as long as rebuilding the index. It is done when a session is deleted; when a message
+    is deleted, only when the store is closed.
     """
     connection.execute("INSERT INTO texts (texts) VALUES ('optimize')")
 
 
 def scour_if_free(connection: sqlite3.Connection) -> None:
-    """As above, unless others are writing."""
+    """Like `scour`, unless others are writing."""
     with suppress(sqlite3.Error):
         connection.execute("PRAGMA busy_timeout=1000")
         if has_index(connection):
@@ -136,14 +136,14 @@ def scour_if_free(connection: sqlite3.Connection) -> None:
 
 
 def unindex_row(connection: Connection, rowid: int) -> None:
-    """Take one row out of the index, whatever its columns hold."""
+    """Removes a row from the index, whatever its columns hold."""
     if has_index(connection):
         connection.has_stale_words = True
         connection.execute("DELETE FROM texts WHERE rowid = ?", (rowid,))
 
 
 def index_anew(connection: sqlite3.Connection, session: int, id: str) -> None:
-    """Put a changed message back into the index, if that has come as far."""
+    """Indexes a changed message again, if the index already covers it."""
     from dragoman.history.storage.sqlite.columns import NUMBERED, ROW, row_of
 
     if not has_index(connection):
@@ -159,7 +159,7 @@ def index_anew(connection: sqlite3.Connection, session: int, id: str) -> None:
 
 
 def has_index(connection: sqlite3.Connection) -> bool:
-    """Whether anybody has searched yet."""
+    """Whether the index exists, that is, whether anybody has searched yet."""
     return (
         connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'texts'").fetchone()
         is not None

@@ -1,7 +1,7 @@
-"""What a file may hold beside rows: our tables, and nothing that runs by itself.
+"""Checks that a file contains our tables, and nothing that executes by itself.
 
-A trigger, a view, a constraint or a computed column of somebody else's would run with our
-statements: it could lead what is written elsewhere, or what is read astray.
+A foreign trigger, view, constraint or generated column would run with our statements, and could
+redirect what is written or falsify what is read.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ _INDEX = "createvirtualtabletextsusingfts5(text)"
 _NOISE = re.compile(r"""[\s"'`\[\]]+""")
 _RUNS = re.compile(r"\b(check|generated|as|collate|virtual)\b", re.IGNORECASE)
 _FOREIGN = (
-    "the store holds triggers, views, indexes or constraints that dragoman did not make, and that"
-    " would run with its statements: look at them with `SELECT * FROM sqlite_master` and drop them,"
-    " or restore a copy"
+    "the store contains triggers, views, indexes or constraints that dragoman did not create and"
+    " that would run with its statements; inspect them with `SELECT * FROM sqlite_master` and drop"
+    " them, or restore a backup"
 )
 INCOMPLETE = (
-    "the store is damaged: its tables are not those of its schema; it has not been touched:"
-    " restore a copy, or save what can be read with `sqlite3 FILE .recover`"
+    "the store is damaged: its tables don't match its schema; it was not changed. Restore a"
+    " backup, or recover what is readable with `sqlite3 FILE .recover`"
 )
 
 
 def expect_ours(connection: sqlite3.Connection, step: int) -> None:
-    """Raise unless the file holds the tables of this step, and nothing that could do harm."""
+    """Raises unless the file has the tables of this migration, and nothing harmful."""
     ours = _shape(step)
     missing = dict(ours)
     for kind, name, sql in connection.execute("SELECT type, name, sql FROM main.sqlite_master"):
         if kind == "index" and sql is None:
-            continue  # a table's own
+            continue  # created implicitly for a table
         if missing.pop((kind, name), None) == _plain(sql):
             continue
         if (kind, name) in ours or not _is_harmless(kind, name, sql):
@@ -43,7 +43,7 @@ def expect_ours(connection: sqlite3.Connection, step: int) -> None:
 
 
 def _is_harmless(kind: str, name: str, sql: str) -> bool:
-    """Tables that nothing of ours touches: statistics, what a recovery left, the search index's."""
+    """Tables that we never touch: statistics, leftovers of a recovery, and the search index's."""
     if kind != "table" or type(sql) is not str:
         return False
     return (name == "texts" and _plain(sql) == _INDEX) or _RUNS.search(sql) is None
@@ -51,7 +51,7 @@ def _is_harmless(kind: str, name: str, sql: str) -> bool:
 
 @cache
 def _plain(sql: str) -> str:
-    """A definition without what versions of SQLite write differently."""
+    """A definition without the differences between versions of SQLite."""
     if type(sql) is not str:
         return ""
     return _NOISE.sub("", sql).lower().replace("referencessessions(", "referencesheads(")
@@ -59,7 +59,7 @@ def _plain(sql: str) -> str:
 
 @cache
 def _shape(step: int) -> dict[tuple[str, str], str]:
-    """Tables and indexes as they are after so many steps."""
+    """Tables and indexes as they are after a number of migrations."""
     empty = sqlite3.connect(":memory:")
     try:
         for statements in MIGRATIONS[:step]:

@@ -1,8 +1,8 @@
-"""The backend: one connection, one transaction per write.
+"""`SQLiteStorage`: one connection, one transaction per write.
 
-When `append` returns, the messages survive the death of the process; with `durability="power"`
-also that of the machine, for one fsync per write. Any number of processes may use the file at
-once, on a local disk.
+When `append` returns, the messages survive a crash of the process; with `durability="power"`, at
+the cost of one fsync per write, also a power failure. Any number of processes may use the file at
+the same time, on a local disk.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ T = TypeVar("T")
 class SQLiteStorage(ThreadedBackend[Connection]):
     """A backend in one file. Its calls run on a worker thread; with `blocking`, in the caller's.
 
-    One of an older dragoman is brought up to date by the first write, not by reading it.
+    A file of an older dragoman is migrated by the first write, not by reading it.
 
     >>> SQLiteStorage("chats.db").name
     'sqlite:chats.db'
@@ -82,7 +82,7 @@ class SQLiteStorage(ThreadedBackend[Connection]):
 
     @property
     def name(self) -> str:
-        """What it is and where."""
+        """The kind of backend and its location."""
         return f"sqlite:{self._path.name}"
 
     def _connect(self) -> Connection:
@@ -97,7 +97,7 @@ class SQLiteStorage(ThreadedBackend[Connection]):
     def _disconnect(self, opened: Connection) -> None:
         if opened.has_stale_words:
             search.scour_if_free(opened)
-        opened.close()  # the last one out folds the log into the file
+        opened.close()  # the last connection checkpoints the log into the file
 
     # --- how calls run
 
@@ -106,24 +106,24 @@ class SQLiteStorage(ThreadedBackend[Connection]):
             try:
                 if self._is_current:
                     return work(self._opened, *arguments)
-                return self._asked_of_old(work, arguments)
+                return self._read_old_schema(work, arguments)
             except FAILURES as error:
-                if self._reads_on(error):
+                if self._should_retry_leniently(error):
                     return self._asked(work, arguments)
                 raised = explanation(error, self.name)
         raise raised
 
-    def _reads_on(self, error: Exception) -> bool:
-        """Whether to try again: text that is none is read as damaged text from now on."""
+    def _should_retry_leniently(self, error: Exception) -> bool:
+        """Whether to retry after invalid text; from now on it is decoded leniently."""
         connection = self._opened
         if not checking.is_undecodable(error) or connection.text_factory is checking.lenient:
             return False
         connection.text_factory = checking.lenient
         return True
 
-    def _asked_of_old(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+    def _read_old_schema(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         connection = self._opened
-        connection.execute("BEGIN")  # it stays as it is until the end
+        connection.execute("BEGIN")  # a consistent view until the end
         try:
             self._is_current = is_migrated(connection)
             return work(connection, *arguments)
@@ -131,7 +131,7 @@ class SQLiteStorage(ThreadedBackend[Connection]):
             connection.execute("COMMIT")
 
     def _changed(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-        # Written out for speed: two context managers would cost a fifth of an append.
+        # Inlined for speed: two context managers would add a fifth to the cost of an append.
         with self._lock:
             connection = self._opened
             try:
@@ -143,7 +143,7 @@ class SQLiteStorage(ThreadedBackend[Connection]):
                 connection.execute("COMMIT")
             except FAILURES as error:
                 raised = explanation(error, self.name)
-                is_tried_again = self._reads_on(error)
+                is_tried_again = self._should_retry_leniently(error)
             except BaseException:
                 with suppress(sqlite3.Error):  # an interrupt may have come after the commit
                     connection.execute("ROLLBACK")
@@ -160,22 +160,22 @@ class SQLiteStorage(ThreadedBackend[Connection]):
 
     async def _index(self, which: Filter) -> None:
         after: int | None = 0
-        while after is not None:  # in batches, so that writers get their turn
+        while after is not None:  # in batches, so that writers are not blocked
             after = await self._write(search.catch_up, which, after)
 
     async def _forget(self, user: str) -> Erasure:
         erased = await self._write(erasing.erase, user)
-        remains = await self._read(erasing.scrub)  # the log and free pages are overwritten as well
+        remains = await self._read(erasing.scrub)  # also overwrites the log and free pages
         return msgspec.structs.replace(erased, remains=(*remains, *erased.remains))
 
     async def verify(self) -> list[str]:
-        """What SQLite's own check of the file finds, each damaged record, and who can read it."""
+        """Runs SQLite's integrity check, and reports damaged records and file permissions."""
         problems = await self._read(log.problems, self._path)
         problems += await self._read(checking.problems)
         try:
             for session in await self.sessions():
                 if is_damaged(session):
-                    continue  # told by now
+                    continue  # reported above
                 where = f"session {session.identity.digest}"
                 problems += [f"{where}: {each}" async for each in damage_in(self, session)]
         except Corrupt as error:

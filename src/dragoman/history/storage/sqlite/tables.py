@@ -1,4 +1,4 @@
-"""What is asked of one session: functions of a connection, within the caller's transaction."""
+"""Operations on one session, within the caller's transaction."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 
 def session(connection: sqlite3.Connection, identity: SessionIdentity) -> Session | None:
-    """The session; None where there is none."""
+    """The session, or `None`."""
     found = connection.execute(
         f"SELECT {SESSION} FROM heads s WHERE digest = ?", (identity.digest,)
     ).fetchone()
@@ -77,7 +77,7 @@ def append(
 def insert(
     connection: sqlite3.Connection, session: int, placed: Iterable[tuple[int, int, Entry]]
 ) -> None:
-    """Write messages with their numbers and branches."""
+    """Inserts messages with their numbers and branches."""
     for seq, branch, entry in placed:
         values = columns_of_row(session, seq, branch, entry, *proofs_of(entry, seq, branch))
         try:
@@ -95,9 +95,9 @@ def _refused(connection: sqlite3.Connection, session: int, id: str) -> Exception
     ).fetchone()
     if found[0]:
         return DuplicateIds([id])
-    return Corrupt(  # its number is taken
-        "the session's numbers are damaged: it holds a message where the next one belongs; nothing"
-        " was changed: `dragoman history repair` counts its messages again"
+    return Corrupt(  # its number is in use
+        "the session's counters are damaged: the next sequence number is already in use; nothing"
+        " was changed. Run `dragoman history repair` to recount its messages"
     )
 
 
@@ -108,9 +108,9 @@ def rows(
     after: int,
     upto: int | None,
     limit: int | None,
-    newest: bool,  # noqa: FBT001 - called with what `Storage.rows` was given
+    newest: bool,  # noqa: FBT001 - called with the arguments of `Storage.rows`
 ) -> list[Row]:
-    """See `Storage.rows`; of all branches where `branch` is None."""
+    """See `Storage.rows`; all branches if `branch` is `None`."""
     clauses = ["m.session = (SELECT id FROM heads WHERE digest = ?)", "m.seq > ?", NUMBERED]
     values: list[Any] = [identity.digest, after]
     if branch is not None:
@@ -131,7 +131,7 @@ def rows(
 
 
 def row(connection: sqlite3.Connection, identity: SessionIdentity, id: str) -> Row | None:
-    """One message, on any branch."""
+    """A message by id, on any branch."""
     found = connection.execute(
         f"SELECT {ROW} FROM messages m JOIN heads s ON s.id = m.session"
         " WHERE s.digest = ? AND m.id = ?",
@@ -141,7 +141,7 @@ def row(connection: sqlite3.Connection, identity: SessionIdentity, id: str) -> R
 
 
 def count(connection: sqlite3.Connection, identity: SessionIdentity, branch: int | None) -> int:
-    """See `Storage.count`: those that can be reached."""
+    """See `Storage.count`; counts reachable messages only."""
     chosen = "SELECT 0 UNION SELECT number FROM forks WHERE session = s.id"
     found = connection.execute(
         "SELECT count(*) FROM heads s JOIN messages m ON m.session = s.id"
@@ -214,7 +214,7 @@ def clear(
 
 
 def empty(connection: Connection, session: int) -> int:
-    """Remove a session's messages and branches; returns how many messages there were."""
+    """Removes a session's messages and branches; returns the number of messages."""
     unindex(connection, session)
     connection.execute("DELETE FROM forks WHERE session = ?", (session,))
     return connection.execute("DELETE FROM messages WHERE session = ?", (session,)).rowcount
