@@ -16,8 +16,8 @@ _HEAD = """\
 # SDK compatibility
 
 This page shows what works when an official SDK talks to a model through the gateway. Each SDK is
-tested against a running gateway, with a provider of each dialect behind it ({backs}), streaming
-and non-streaming.
+tested against a running gateway, streaming and non-streaming, with a provider of each of these
+dialects behind it: {backs}.
 
 ✓ means: with every provider, streaming and non-streaming, the client sees the provider's complete
 response, and the provider gets a valid request with everything that the client sent. A number
