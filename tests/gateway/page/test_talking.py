@@ -80,7 +80,7 @@ def test_edit_makes_a_branch_and_the_switcher_leads_back(looking: Looking) -> No
     """An edited message is a branch from the message before it; both stay within reach."""
     page = looking.go("#/talk/c0", "#m-m3")
     page.locator("#m-m3").hover()
-    page.locator("#m-m3").get_by_label("Edit: makes a branch").click()
+    page.locator("#m-m3").get_by_label("Edit (creates a branch)").click()
     page.fill(".editor textarea", "And in Venice?")
     page.press(".editor textarea", "Enter")
     page.wait_for_selector("text=2 of 2")
