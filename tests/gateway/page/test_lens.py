@@ -19,7 +19,7 @@ import dragoman
 from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
 from dragoman.gateway.page.alignment import Aligned, aligned, fresh
 from dragoman.gateway.page.code_snippets import text_of
-from dragoman.gateway.page.lens import looked_at, value_at, wire_path
+from dragoman.gateway.page.lens import compared, value_at, wire_path
 from dragoman.gateway.page.pasted import Pasted, read
 from dragoman.history import ChatHistory, SessionIdentity
 from dragoman.model.jsontext import dumps
@@ -170,7 +170,7 @@ def test_an_added_result_belongs_to_nobody() -> None:
 
 def test_losses_are_shown_at_their_place() -> None:
     """A loss of a part points at what the part became."""
-    looked = looked_at(read(dumps(WEATHER), None), "anthropic", "gemini")
+    looked = compared(read(dumps(WEATHER), None), "anthropic", "gemini")
     assert wire_path("messages[2].parts[0]", looked.left) == "messages[1].content[0]"
     assert wire_path("messages[0]", looked.left) == "system"
     assert wire_path("messages[99].parts[0]", looked.left) is None
@@ -316,7 +316,7 @@ def test_a_shell_reads_curl_as_it_is_meant(target: str) -> None:
     shell = shutil.which("sh")
     if shell is None:
         pytest.skip("there is no sh here")
-    side = looked_at(_talk(HOSTILE), target, "gemini").left
+    side = compared(_talk(HOSTILE), target, "gemini").left
     text = text_of(side, "curl")
     assert text.isascii()
     spy = 'curl() { for each in "$@"; do printf "%s\\0" "$each"; done; }\n'
@@ -336,7 +336,7 @@ def test_a_shell_reads_curl_as_it_is_meant(target: str) -> None:
                                     "azure:own", "groq:a'b\"c"])  # fmt: skip
 def test_python_parses_and_holds_the_body(target: str) -> None:
     """A snippet is valid Python whose literal is the body, and names no key."""
-    side = looked_at(_talk(HOSTILE), target, "gemini").left
+    side = compared(_talk(HOSTILE), target, "gemini").left
     text = text_of(side, "python")
     tree = ast.parse(text)
     bodies = [node.value for node in tree.body if isinstance(node, ast.Assign)

@@ -152,7 +152,7 @@ def test_odd_records_are_stored(tmp_path: Path) -> None:
 
 def test_what_waits_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that can't keep up costs records, not memory."""
-    monkeypatch.setattr(traffic_store, "_MOST_WAITING", 10)
+    monkeypatch.setattr(traffic_store, "_MAX_QUEUED", 10)
     with recorded(tmp_path) as store:
         store._pause = 60
         store.flush()
@@ -230,7 +230,7 @@ def test_a_fallback_is_in_the_path(tmp_path: Path) -> None:
         [route] = ask(serving, "routes").body["routes"]
     assert item["attempts"] == 2
     asked = [step for step in shown["path"] if step["layer"] == "upstream"]
-    assert [step["what"] for step in asked] == ["asked openai-compatible", "asked anthropic"]
+    assert [step["what"] for step in asked] == ["sent to openai-compatible", "sent to anthropic"]
     assert asked[0]["detail"] == "Overloaded"
     assert (route["requests"], route["errors"], route["fallbacks"]) == (1, 0, 1)
     assert [hop["healthy"] for hop in route["hops"]] == [False, True]
