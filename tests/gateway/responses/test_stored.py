@@ -246,12 +246,12 @@ def test_what_has_expired_is_gone(scripted: Model) -> None:
 
 def test_chains_are_bounded(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A chain that grows without end is refused with a clear error."""
-    monkeypatch.setattr(context, "MOST_LINKS", 3)
+    monkeypatch.setattr(context, "MAX_LINKS", 3)
     last: Any = None
     for _ in range(4):
         last = client.responses.create(
             model="chat", input="x", previous_response_id=None if last is None else last.id
         )
         assert last is not None
-    with pytest.raises(openai.BadRequestError, match="responses follow one another"):
+    with pytest.raises(openai.BadRequestError, match="The chain has more than"):
         client.responses.create(model="chat", input="x", previous_response_id=last.id)

@@ -191,7 +191,7 @@ def test_large_files_are_sent_on_as_they_come(
     assert stage.upstream("openai").asked[-1].headers["content-length"] == "3000000"
     assert httpx.post(url, content=pieces(30)).status_code == 200
     assert len(stage.upstream("openai").asked[-1].body) == 3_000_000
-    monkeypatch.setattr(hosted, "MOST_UPLOADED", 1_000_000)
+    monkeypatch.setattr(hosted, "MAX_UPLOAD", 1_000_000)
     gateway = stage.before("openai").gateway
     config = gateway.config
     monkeypatch.setattr(

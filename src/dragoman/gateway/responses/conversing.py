@@ -1,4 +1,4 @@
-"""`/v1/conversations`: conversations and their items are made, read, changed and deleted."""
+"""`/v1/conversations`: creates, reads, changes and deletes conversations and their items."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dragoman.gateway.visits import Visit
 from dragoman.model.jsontext import dumps, loads
 
 _JSON = {"content-type": "application/json"}
-_MOST_AT_ONCE = 20
+_MAX_ADDED = 20
 
 
 async def conversations(visit: Visit) -> None:
-    """Whatever is asked of conversations."""
+    """Handles all requests to `/v1/conversations`."""
     places, endpoint = Places.of(visit), visit.endpoint
     store = places.conversations
     if store is None:
@@ -37,14 +37,14 @@ async def conversations(visit: Visit) -> None:
     elif folder == "items" and "/" not in item:
         body = await _item(visit, store, item)
     else:
-        msg = "there is nothing at this path"
+        msg = "there is no endpoint at this path"
         raise InvalidRequest(msg, status=404)
     await visit.call.whole(200, _JSON, dumps(body))
 
 
 async def _create(visit: Visit, places: Places) -> Any:
     given = await _body(visit)
-    assert places.conversations is not None  # noqa: S101 - looked at above
+    assert places.conversations is not None  # noqa: S101 - checked in `conversations`
     items = await _given(given.get("items"), places.responses)
     return await places.conversations.create(metadata_in(given.get("metadata")), items)
 
@@ -63,7 +63,7 @@ async def _one(visit: Visit, store: ConversationStore) -> Any:
 
 async def _items(visit: Visit, places: Places) -> Any:
     id, store = visit.endpoint.name, places.conversations
-    assert store is not None  # noqa: S101 - looked at above
+    assert store is not None  # noqa: S101 - checked in `conversations`
     if visit.method == "POST":
         await store.head(id)
         given = await _given((await _body(visit)).get("items"), places.responses)
@@ -94,7 +94,7 @@ async def _item(visit: Visit, store: ConversationStore, item: str) -> Any:
 
 
 async def _given(given: Any, responses: ResponseStore | None) -> list[dict[str, Any]]:
-    """Items that a client adds; those that it only names are looked up."""
+    """Returns the items that a client adds; resolves references to stored items."""
     if isinstance(given, str):
         msg = "`items` must be a list"
         raise refusals.invalid(msg, "items")
@@ -105,8 +105,8 @@ async def _given(given: Any, responses: ResponseStore | None) -> list[dict[str, 
         if meant is None:
             raise refusals.no_item(id or "", "items")
         found.append(meant)
-    if len(found) > _MOST_AT_ONCE:
-        msg = f"at most {_MOST_AT_ONCE} items can be added at once"
+    if len(found) > _MAX_ADDED:
+        msg = f"at most {_MAX_ADDED} items can be added per request"
         raise refusals.invalid(msg, "items")
     return found
 
@@ -118,10 +118,10 @@ async def _body(visit: Visit) -> dict[str, Any]:
     except InvalidInputError:
         found = None
     if not isinstance(found, dict):
-        msg = "the body of the request must be a JSON object"
+        msg = "the request body must be a JSON object"
         raise refusals.invalid(msg)
     return found
 
 
 def _other_method() -> InvalidRequest:
-    return InvalidRequest("this path takes another method", status=405)
+    return InvalidRequest("this path does not support the request's method", status=405)

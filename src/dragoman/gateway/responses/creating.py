@@ -1,4 +1,4 @@
-"""`POST /v1/responses`: a request with its state put in, and an answer that is kept."""
+"""`POST /v1/responses`: resolves the request's state and stores the response."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from dragoman.model.jsontext import dumps, loads
 
 _STATE: Final = frozenset({"previous_response_id", "conversation", "background", "generate"})
 _OURS: Final = (*sorted(_STATE), "stream_id")
-"""What is said to the gateway, and not sent on."""
+"""Fields for the gateway that are not sent upstream."""
 _UNSTORED = Stamp(says={"store": False}, is_firm=False)
 _SEALED = "reasoning.encrypted_content"
-_NOT_THERE = "`background` is not supported over a WebSocket"
-_STORES_NOTHING = "background responses are stored: `store` can't be false"
+_NO_BACKGROUND = "`background` is not supported over a WebSocket"
+_MUST_STORE = "background responses are always stored: `store` can't be false"
 
 
 async def create(visit: Visit) -> None:
-    """Answer; with what it continues, and kept where it is to be kept."""
+    """Handles `POST /v1/responses`, with stored state where the request uses it."""
     if visit.method != "POST":
-        msg = "this path takes POST, or a WebSocket"
+        msg = "this path supports only POST or a WebSocket connection"
         raise InvalidRequest(msg, status=405)
     asking = asking_of(visit, await visit.body())
     if visit.gateway.histories is None and visit.connection is None and not _names_state(asking):
         await answer(visit, _passed_on(visit, asking))
         return
     creation = await Creation.of(visit, asking)
-    if creation is None:  # it is about what the place behind holds
+    if creation is None:  # it refers to state of the upstream provider
         await answer(visit, _passed_on(visit, asking, only=asking.front.name))
     elif creation.is_plain:
         await answer(visit, _passed_on(visit, asking))
@@ -57,7 +57,7 @@ async def create(visit: Visit) -> None:
 
 
 def _passed_on(visit: Visit, asking: Asking, only: str | None = None) -> Exchange:
-    """The exchange of a request that has nothing to do with state of ours."""
+    """Returns the exchange of a request that doesn't use the gateway's state."""
     return Exchange(asking, visit.call, visit.gateway.translations, stamp=_UNSTORED, only=only)
 
 
@@ -66,7 +66,7 @@ def _names_state(asking: Asking) -> bool:
 
 
 class Places(Struct):
-    """Where a request's state may be."""
+    """The stores where a request's state may be."""
 
     responses: ResponseStore | None
     conversations: ConversationStore | None
@@ -74,7 +74,7 @@ class Places(Struct):
 
     @classmethod
     def of(cls, visit: Visit) -> Places:
-        """Those of the key that asks."""
+        """Returns the stores of the request's key."""
         histories = visit.gateway.histories
         key = None if visit.key is None else visit.key.id
         if histories is None:
@@ -84,7 +84,7 @@ class Places(Struct):
 
 
 class Creation:
-    """A response in the making."""
+    """A response that is being created."""
 
     def __init__(self, body: dict[str, Any], wanted: Wanted, found: Found, places: Places) -> None:
         self.id = new_response_id()
@@ -101,7 +101,7 @@ class Creation:
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is stored, and nothing continued."""
+        """Whether the request neither stores nor continues anything."""
         wanted = self.wanted
         is_joined = wanted.previous is not None or wanted.conversation is not None
         is_kept = self.stores or self.places.connection is not None
@@ -109,7 +109,7 @@ class Creation:
 
     @classmethod
     async def of(cls, visit: Visit, asking: Asking) -> Creation | None:
-        """What is asked, looked up; None where none of it is ours."""
+        """Resolves a request; None if its state belongs to the upstream provider."""
         body = loads(asking.body)
         wanted, places = wanted_in(body), Places.of(visit)
         finder = Finder(
@@ -123,7 +123,7 @@ class Creation:
         return made
 
     async def _decide(self, visit: Visit) -> None:
-        """Whether it is stored, and what the model is asked."""
+        """Decides whether the response is stored, and builds the upstream request."""
         store = self.body.get("store")
         if store is not None and not isinstance(store, bool):
             msg = "`store` must be true or false"
@@ -137,17 +137,17 @@ class Creation:
 
     def _expect_background(self, *, may: bool) -> None:
         if self.places.connection is not None:
-            raise refusals.invalid(_NOT_THERE, "background")
+            raise refusals.invalid(_NO_BACKGROUND, "background")
         if not may:
             raise refusals.no_store(param="background")
         if not self.stores:
-            raise refusals.invalid(_STORES_NOTHING, "background")
+            raise refusals.invalid(_MUST_STORE, "background")
 
     def _sent(self) -> dict[str, Any]:
-        """The body as the model is to get it: with all input, and nothing of our state."""
+        """Returns the upstream body: with the full input, and without gateway fields."""
         sent = {name: value for name, value in self.body.items() if name not in _OURS}
         sent["input"] = self.found.whole
-        if self.stores:  # here, and nowhere else; reasoning has to come sealed then (W25)
+        if self.stores:  # only here, not upstream; so reasoning must come back encrypted (W25)
             sent["store"] = False
             include = sent.get("include")
             known = include if isinstance(include, list) else []
@@ -156,25 +156,25 @@ class Creation:
 
     @property
     def says(self) -> dict[str, Any]:
-        """What the answer says of its state."""
+        """The response's fields about its state."""
         wanted = self.wanted
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "store": self.stores,
             "background": self.is_background,
             "previous_response_id": wanted.previous,
         }
         if wanted.conversation is not None:
-            said["conversation"] = {"id": wanted.conversation}
-        return said
+            fields["conversation"] = {"id": wanted.conversation}
+        return fields
 
     def exchange(self, visit: Visit, sink: Any) -> Exchange:
-        """The exchange that answers it."""
+        """Returns the exchange that produces the response."""
         is_kept = self.stores or self.places.connection is not None
         stamp = Stamp(self.id if is_kept else None, self.says)
         return Exchange(self.asking, sink, visit.gateway.translations, stamp=stamp)
 
     def asked(self, created_at: float) -> Asked:
-        """What is stored of the request."""
+        """Returns the stored part of the request."""
         own = self.found.own
         return Asked(
             created_at=created_at,
@@ -187,7 +187,7 @@ class Creation:
         )
 
     async def answer(self, visit: Visit) -> None:
-        """Answer, and keep the answer."""
+        """Produces the response and stores it."""
         exchange = self.exchange(visit, Keeping(visit.call, self.keep))
         if self.stores and self.places.responses is not None:
             with self.places.responses.awaiting(self.id):
@@ -196,14 +196,14 @@ class Creation:
             await answer(visit, exchange)
 
     async def keep(self, given: dict[str, Any]) -> None:
-        """Keep an answer: in the store, in its conversation, and on its connection."""
+        """Stores a response, and adds it to its conversation and connection."""
         store = self.places.responses
         if self.stores and store is not None and not store.is_deleted(self.id):
             await store.add(self.id, self.asked(time()), given)
         await self.join(given)
 
     async def join(self, given: dict[str, Any]) -> None:
-        """Add an answer that is complete to what it continues."""
+        """Adds a finished response to its conversation and connection."""
         if given.get("status") not in {"completed", "incomplete"}:
             return
         output = [item for item in given.get("output", ()) if isinstance(item, dict)]
@@ -217,7 +217,7 @@ class Creation:
             connection.remember(self.id, [*self.found.whole, *output], size)
 
     async def warm(self, visit: Visit) -> None:
-        """Answer without a model: the connection remembers the input."""
+        """Responds without calling a model; the connection remembers the input."""
         from dragoman.gateway.responses.lifecycle import blank, lifecycle_event
 
         body = blank(self.asking, self.id, self.says, "completed")
@@ -229,7 +229,7 @@ class Creation:
 
 
 def wanted_in(body: Any) -> Wanted:
-    """The state that a body names."""
+    """Returns the state that a body refers to."""
     previous = _text(body, "previous_response_id")
     conversation = body.get("conversation")
     if isinstance(conversation, dict):
@@ -248,7 +248,7 @@ def wanted_in(body: Any) -> Wanted:
 
 
 async def _is_foreign(wanted: Wanted, places: Places) -> bool:
-    """Whether the state that is named was made by the place behind, which knows it."""
+    """Whether the state belongs to the upstream provider rather than the gateway."""
     connection = places.connection
     if wanted.previous is not None:
         is_here = connection is not None or is_own(wanted.previous)
@@ -266,6 +266,6 @@ async def _is_foreign(wanted: Wanted, places: Places) -> bool:
 def _text(body: dict[str, Any], name: str) -> str | None:
     found = body.get(name)
     if found is not None and not isinstance(found, str):
-        msg = f"`{name}` must be a text"
+        msg = f"`{name}` must be a string"
         raise refusals.invalid(msg, name)
     return found

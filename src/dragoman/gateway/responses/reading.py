@@ -1,4 +1,4 @@
-"""`/v1/responses/{id}`: a stored response is read, streamed, cancelled or deleted."""
+"""`/v1/responses/{id}`: reads, streams, cancels or deletes a stored response."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _JSON = {"content-type": "application/json"}
 
 
 async def response(visit: Visit) -> None:
-    """Whatever is asked of a stored response."""
+    """Handles all requests for a stored response."""
     endpoint, method = visit.endpoint, visit.method
     store = Places.of(visit).responses
     if store is None:
@@ -34,10 +34,10 @@ async def response(visit: Visit) -> None:
         case "input_items", "GET":
             await _list(visit, store)
         case "" | "cancel" | "input_items", _:
-            msg = "this path takes another method"
+            msg = "this path does not support the request's method"
             raise InvalidRequest(msg, status=405)
         case _:
-            msg = "there is nothing at this path"
+            msg = "there is no endpoint at this path"
             raise InvalidRequest(msg, status=404)
 
 
@@ -52,12 +52,12 @@ async def _read(visit: Visit, store: ResponseStore) -> None:
     found = await _found(visit, store)
     fields = fields_of(visit.query)
     if fields.get("stream") not in {"true", "1"}:
-        await _tell(visit, found.answer)
+        await _send(visit, found.answer)
         return
     after = -1
     if fields.get("starting_after"):
         after = number_in(fields, "starting_after", 0)
-    await visit.body()  # none; from here on, a client that leaves is noticed
+    await visit.body()  # empty; from here on, a disconnect is noticed
     await replay(visit, store, found.id, after)
 
 
@@ -66,7 +66,7 @@ async def _delete(visit: Visit, store: ResponseStore) -> None:
     if not await store.delete(id):
         raise refusals.no_response(id)
     visit.gateway.background.cancel(id)
-    await _tell(visit, {"id": id, "object": "response", "deleted": True})
+    await _send(visit, {"id": id, "object": "response", "deleted": True})
 
 
 async def _cancel(visit: Visit, store: ResponseStore) -> None:
@@ -78,15 +78,15 @@ async def _cancel(visit: Visit, store: ResponseStore) -> None:
     if ended is None:
         raise refusals.no_response(found.id)
     visit.gateway.background.cancel(found.id)
-    await _tell(visit, ended.answer)
+    await _send(visit, ended.answer)
 
 
 async def _list(visit: Visit, store: ResponseStore) -> None:
     found = await _found(visit, store)
     asked = found.asked
     items = [listed_item(*pair) for pair in zip(asked.input, asked.ids, strict=True)]
-    await _tell(visit, listed(items, page_in(visit.query)))
+    await _send(visit, listed(items, page_in(visit.query)))
 
 
-async def _tell(visit: Visit, body: Any) -> None:
+async def _send(visit: Visit, body: Any) -> None:
     await visit.call.whole(200, _JSON, dumps(body))
