@@ -11,18 +11,18 @@ from msgspec.structs import replace
 from dragoman.errors import Corrupt, InvalidInputError
 from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
 from dragoman.gateway.histories import Histories
-from dragoman.gateway.responses.context import Finder, Wanted
+from dragoman.gateway.responses.context import StateReferences, StateResolver
 from dragoman.gateway.responses.documents import document, entry
 from dragoman.gateway.responses.ids import new_response_id
-from dragoman.gateway.responses.store import Asked, ResponseStore
+from dragoman.gateway.responses.store import ResponseStore, StoredRequest
 from dragoman.gateway.state import Gateway
 from dragoman.history.retention import sweep
 from dragoman.history.storage.protocol import placed
 
 
-def asked(previous: str | None = None) -> Asked:
+def asked(previous: str | None = None) -> StoredRequest:
     """A request without input."""
-    return Asked(created_at=time(), input=[], ids=[], previous=previous)
+    return StoredRequest(created_at=time(), input=[], ids=[], previous=previous)
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "file"])
@@ -54,9 +54,9 @@ async def test_a_cycle_in_a_damaged_store_ends() -> None:
     one, two = new_response_id(), new_response_id()
     for id, previous in ((one, two), (two, one)):
         await store.add(id, asked(previous), {"status": "completed", "output": []})
-    finder = Finder(store, None, None, 10**6)
+    resolver = StateResolver(store, None, None, 10**6)
     with pytest.raises(Exception, match="The chain has more than"):
-        await finder.find(Wanted(previous=one, items=[]))
+        await resolver.resolve(StateReferences(previous=one, items=[]))
     await histories.close()
 
 

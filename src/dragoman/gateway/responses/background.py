@@ -17,10 +17,10 @@ from dragoman.gateway.chat import answer
 from dragoman.gateway.http import Call
 from dragoman.gateway.responses.creating import Creation
 from dragoman.gateway.responses.frames import data_in
-from dragoman.gateway.responses.keeping import END
 from dragoman.gateway.responses.lifecycle import blank, failed
 from dragoman.gateway.responses.replaying import replay
 from dragoman.gateway.responses.store import ResponseStore
+from dragoman.gateway.responses.storing_sink import END
 from dragoman.gateway.sessions import HEADER
 from dragoman.gateway.visits import Visit
 from dragoman.model.jsontext import dumps, loads
@@ -38,13 +38,13 @@ class _GoneError(Exception):
 
 async def run_in_background(visit: Visit, creation: Creation) -> None:
     """Stores the response as queued, starts to generate it, and returns it to the client."""
-    gateway, store = visit.gateway, creation.places.responses
+    gateway, store = visit.gateway, creation.state.responses
     assert store is not None  # noqa: S101 - background responses require a store
     if len(gateway.background) >= gateway.config.server.max_concurrent:
         msg = "the maximum number of background responses is running; try again later"
         raise Overloaded(msg, status=503, retry_after=5.0)
     body = blank(creation.asking, creation.id, creation.says, "queued")
-    version = await store.add(creation.id, creation.asked(time()), body)
+    version = await store.add(creation.id, creation.stored_request(time()), body)
     run = _Run(visit, creation, store, body, version)
     gateway.background.start(creation.id, run.work())
     if creation.asking.stream:

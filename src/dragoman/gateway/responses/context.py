@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from dragoman.gateway.responses import refusals
+from dragoman.gateway.responses import state_errors
 from dragoman.gateway.responses.items import reference_in, size_of
 from dragoman.gateway.responses.store import ENDED, ResponseStore
 
@@ -24,7 +24,7 @@ MAX_LINKS = 1000
 _CONTINUABLE = frozenset({"completed", "incomplete"})
 
 
-class Wanted(Struct, kw_only=True):
+class StateReferences(Struct, kw_only=True):
     """The state that a request refers to."""
 
     previous: str | None = None
@@ -39,7 +39,7 @@ class Wanted(Struct, kw_only=True):
         return [id for id in found if id is not None]
 
 
-class Found(Struct, kw_only=True):
+class ResolvedState(Struct, kw_only=True):
     """The resolved state."""
 
     before: list[Any]
@@ -55,7 +55,7 @@ class Found(Struct, kw_only=True):
         return [*self.before, *self.own]
 
 
-class Finder:
+class StateResolver:
     """Resolves state for one key; without a store, only from the connection."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Finder:
         self._connection = connection
         self._most_bytes = most_bytes
 
-    async def find(self, wanted: Wanted) -> Found:
+    async def resolve(self, wanted: StateReferences) -> ResolvedState:
         """Resolves everything that a request refers to; raises if something is missing."""
         link = None
         before: list[Any] = []
@@ -80,7 +80,7 @@ class Finder:
         elif wanted.conversation is not None:
             before = await self._conversation(wanted.conversation)
         own = await self._resolved(wanted.items, before)
-        return Found(before=before, own=own, link=link)
+        return ResolvedState(before=before, own=own, link=link)
 
     async def _chain(self, id: str) -> list[Any]:
         links: list[list[Any]] = []
@@ -89,7 +89,7 @@ class Finder:
         while True:
             if at in seen or len(links) >= MAX_LINKS:
                 msg = f"The chain has more than {MAX_LINKS:,} responses: send the full input."
-                raise refusals.too_long(msg, "previous_response_id")
+                raise state_errors.too_long(msg, "previous_response_id")
             seen.add(at)
             items, previous = await self._link(at)
             size += size_of(items)
@@ -103,19 +103,19 @@ class Finder:
         """Returns the items of one response, and the id of its predecessor."""
         found = None if self._responses is None else await self._responses.load(id)
         if found is None:
-            raise refusals.no_previous(id)
+            raise state_errors.no_previous(id)
         if found.status not in _CONTINUABLE:
             status = found.status if found.status in ENDED else "in_progress"
-            raise refusals.unfinished(id, status)
-        asked = found.asked
-        if asked.conversation is not None:  # its items are in the conversation
-            before = await self._conversation(asked.conversation, upto=found.answer.get("output"))
+            raise state_errors.unfinished(id, status)
+        request = found.request
+        if request.conversation is not None:  # its items are in the conversation
+            before = await self._conversation(request.conversation, upto=found.answer.get("output"))
             return before, None
-        return [*asked.input, *found.answer.get("output", ())], asked.previous
+        return [*request.input, *found.answer.get("output", ())], request.previous
 
     async def _conversation(self, id: str, upto: Any = None) -> list[Any]:
         if self._conversations is None:
-            raise refusals.no_conversation(id)
+            raise state_errors.no_conversation(id)
         items: list[Any] = await self._conversations.items(id)
         self._expect_size(size_of(items))
         return items[: _end(items, upto)]
@@ -133,18 +133,18 @@ class Finder:
             if target is None and self._responses is not None:
                 target = await self._responses.item(id)
             if target is None:
-                raise refusals.no_item(id, "input")
+                raise state_errors.no_item(id, "input")
             found.append(target)
         return found
 
     def _expect_size(self, size: int) -> None:
         if size > self._most_bytes:
             msg = f"The request continues more than {self._most_bytes:,} bytes of earlier items."
-            raise refusals.too_long(msg, "previous_response_id")
+            raise state_errors.too_long(msg, "previous_response_id")
 
 
 def _end(items: list[Any], output: Any) -> int:
     """Returns the end of a conversation as of a response: after the response's items."""
     ids = {each.get("id") for each in output or () if isinstance(each, dict)}
-    places = [number for number, item in enumerate(items) if item.get("id") in ids]
-    return places[-1] + 1 if places else len(items)
+    indexes = [number for number, item in enumerate(items) if item.get("id") in ids]
+    return indexes[-1] + 1 if indexes else len(items)

@@ -11,7 +11,7 @@ from dragoman.errors import Conflict, NotFound, Overloaded
 from dragoman.gateway.histories import CONVERSATIONS, Histories
 from dragoman.gateway.responses.documents import document, entry
 from dragoman.gateway.responses.ids import is_own, is_plain, new_conversation_id, new_item_id
-from dragoman.gateway.responses.refusals import no_conversation, no_item, too_long
+from dragoman.gateway.responses.state_errors import no_conversation, no_item, too_long
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.protocol import DuplicateIds, Entry, Storage
 

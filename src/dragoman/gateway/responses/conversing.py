@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.errors import InvalidInputError, InvalidRequest
-from dragoman.gateway.responses import refusals
+from dragoman.gateway.responses import state_errors
 from dragoman.gateway.responses.conversations import ConversationStore
-from dragoman.gateway.responses.creating import Places
+from dragoman.gateway.responses.creating import StateStores
 from dragoman.gateway.responses.items import items_in, metadata_in, reference_in
 from dragoman.gateway.responses.items import listed as listed_item
 from dragoman.gateway.responses.paging import listed, page_in
@@ -21,19 +21,19 @@ _MAX_ADDED = 20
 
 async def conversations(visit: Visit) -> None:
     """Handles all requests to `/v1/conversations`."""
-    places, endpoint = Places.of(visit), visit.endpoint
-    store = places.conversations
+    state, endpoint = StateStores.of(visit), visit.endpoint
+    store = state.conversations
     if store is None:
         if not endpoint.name:
-            raise refusals.no_store(param="conversation")
-        raise refusals.no_conversation(endpoint.name)
+            raise state_errors.no_store(param="conversation")
+        raise state_errors.no_conversation(endpoint.name)
     folder, _, item = endpoint.action.partition("/")
     if not endpoint.name:
-        body = await _create(visit, places)
+        body = await _create(visit, state)
     elif not endpoint.action:
         body = await _one(visit, store)
     elif folder == "items" and not item:
-        body = await _items(visit, places)
+        body = await _items(visit, state)
     elif folder == "items" and "/" not in item:
         body = await _item(visit, store, item)
     else:
@@ -42,11 +42,11 @@ async def conversations(visit: Visit) -> None:
     await visit.call.whole(200, _JSON, dumps(body))
 
 
-async def _create(visit: Visit, places: Places) -> Any:
+async def _create(visit: Visit, state: StateStores) -> Any:
     given = await _body(visit)
-    assert places.conversations is not None  # noqa: S101 - checked in `conversations`
-    items = await _given(given.get("items"), places.responses)
-    return await places.conversations.create(metadata_in(given.get("metadata")), items)
+    assert state.conversations is not None  # noqa: S101 - checked in `conversations`
+    items = await _given(given.get("items"), state.responses)
+    return await state.conversations.create(metadata_in(given.get("metadata")), items)
 
 
 async def _one(visit: Visit, store: ConversationStore) -> Any:
@@ -61,12 +61,12 @@ async def _one(visit: Visit, store: ConversationStore) -> Any:
             return {"id": id, "object": "conversation.deleted", "deleted": True}
 
 
-async def _items(visit: Visit, places: Places) -> Any:
-    id, store = visit.endpoint.name, places.conversations
+async def _items(visit: Visit, state: StateStores) -> Any:
+    id, store = visit.endpoint.name, state.conversations
     assert store is not None  # noqa: S101 - checked in `conversations`
     if visit.method == "POST":
         await store.head(id)
-        given = await _given((await _body(visit)).get("items"), places.responses)
+        given = await _given((await _body(visit)).get("items"), state.responses)
         added = await store.add(id, given)
         shown = [listed_item(each, each["id"]) for each in added]
         return {
@@ -97,17 +97,17 @@ async def _given(given: Any, responses: ResponseStore | None) -> list[dict[str, 
     """Returns the items that a client adds; resolves references to stored items."""
     if isinstance(given, str):
         msg = "`items` must be a list"
-        raise refusals.invalid(msg, "items")
+        raise state_errors.invalid(msg, "items")
     found: list[dict[str, Any]] = []
     for item in items_in(given, "items"):
         id = reference_in(item)
-        meant = item if id is None or responses is None else await responses.item(id)
-        if meant is None:
-            raise refusals.no_item(id or "", "items")
-        found.append(meant)
+        target = item if id is None or responses is None else await responses.item(id)
+        if target is None:
+            raise state_errors.no_item(id or "", "items")
+        found.append(target)
     if len(found) > _MAX_ADDED:
         msg = f"at most {_MAX_ADDED} items can be added per request"
-        raise refusals.invalid(msg, "items")
+        raise state_errors.invalid(msg, "items")
     return found
 
 
@@ -119,7 +119,7 @@ async def _body(visit: Visit) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict):
         msg = "the request body must be a JSON object"
-        raise refusals.invalid(msg)
+        raise state_errors.invalid(msg)
     return found
 
 

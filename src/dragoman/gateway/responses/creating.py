@@ -12,14 +12,14 @@ from dragoman.gateway.asking import Asking
 from dragoman.gateway.chat import answer, asking_of
 from dragoman.gateway.endpoints import RESPONSES
 from dragoman.gateway.exchange import Exchange, Stamp
-from dragoman.gateway.responses import refusals
+from dragoman.gateway.responses import state_errors
 from dragoman.gateway.responses.connections import Connection
-from dragoman.gateway.responses.context import Finder, Found, Wanted
+from dragoman.gateway.responses.context import ResolvedState, StateReferences, StateResolver
 from dragoman.gateway.responses.conversations import ConversationStore
 from dragoman.gateway.responses.ids import is_own, new_response_id, response_of
 from dragoman.gateway.responses.items import REFERENCE, ids_of, items_in, size_of
-from dragoman.gateway.responses.keeping import Keeping
-from dragoman.gateway.responses.store import Asked, ResponseStore
+from dragoman.gateway.responses.store import ResponseStore, StoredRequest
+from dragoman.gateway.responses.storing_sink import StoringSink
 from dragoman.gateway.visits import Visit
 from dragoman.model.jsontext import dumps, loads
 
@@ -65,7 +65,7 @@ def _names_state(asking: Asking) -> bool:
     return not _STATE.isdisjoint(asking.fields) or REFERENCE.encode() in asking.body
 
 
-class Places(Struct):
+class StateStores(Struct):
     """The stores where a request's state may be."""
 
     responses: ResponseStore | None
@@ -73,7 +73,7 @@ class Places(Struct):
     connection: Connection | None
 
     @classmethod
-    def of(cls, visit: Visit) -> Places:
+    def of(cls, visit: Visit) -> StateStores:
         """Returns the stores of the request's key."""
         histories = visit.gateway.histories
         key = None if visit.key is None else visit.key.id
@@ -86,15 +86,21 @@ class Places(Struct):
 class Creation:
     """A response that is being created."""
 
-    def __init__(self, body: dict[str, Any], wanted: Wanted, found: Found, places: Places) -> None:
+    def __init__(
+        self,
+        body: dict[str, Any],
+        wanted: StateReferences,
+        found: ResolvedState,
+        state: StateStores,
+    ) -> None:
         self.id = new_response_id()
         self.body = body
         self.wanted = wanted
         self.found = found
-        self.places = places
+        self.state = state
         self.stores = False
         self.is_background = body.get("background") is True
-        self.is_warming = places.connection is not None and (
+        self.is_warming = state.connection is not None and (
             body.get("generate") is False or not found.whole
         )
         self.asking: Asking
@@ -104,21 +110,21 @@ class Creation:
         """Whether the request neither stores nor continues anything."""
         wanted = self.wanted
         is_joined = wanted.previous is not None or wanted.conversation is not None
-        is_kept = self.stores or self.places.connection is not None
+        is_kept = self.stores or self.state.connection is not None
         return not (is_joined or is_kept or wanted.references)
 
     @classmethod
     async def of(cls, visit: Visit, asking: Asking) -> Creation | None:
         """Resolves a request; None if its state belongs to the upstream provider."""
         body = loads(asking.body)
-        wanted, places = wanted_in(body), Places.of(visit)
-        finder = Finder(
-            places.responses, places.conversations, places.connection,
+        wanted, state = state_references(body), StateStores.of(visit)
+        resolver = StateResolver(
+            state.responses, state.conversations, state.connection,
             visit.gateway.config.server.max_body,
         )  # fmt: skip
-        if await _is_foreign(wanted, places):
+        if await _is_foreign(wanted, state):
             return None
-        made = cls(body, wanted, await finder.find(wanted), places)
+        made = cls(body, wanted, await resolver.resolve(wanted), state)
         await made._decide(visit)
         return made
 
@@ -127,21 +133,21 @@ class Creation:
         store = self.body.get("store")
         if store is not None and not isinstance(store, bool):
             msg = "`store` must be true or false"
-            raise refusals.invalid(msg, "store")
+            raise state_errors.invalid(msg, "store")
         route = await visit.gateway.route(_text(self.body, "model"))
-        may = self.places.responses is not None and route.settings.store is not False
+        may = self.state.responses is not None and route.settings.store is not False
         self.stores = may and store is not False and not self.is_warming
         if self.is_background:
             self._expect_background(may=may)
         self.asking = Asking(RESPONSES, dumps(self._sent()), headers=None)
 
     def _expect_background(self, *, may: bool) -> None:
-        if self.places.connection is not None:
-            raise refusals.invalid(_NO_BACKGROUND, "background")
+        if self.state.connection is not None:
+            raise state_errors.invalid(_NO_BACKGROUND, "background")
         if not may:
-            raise refusals.no_store(param="background")
+            raise state_errors.no_store(param="background")
         if not self.stores:
-            raise refusals.invalid(_MUST_STORE, "background")
+            raise state_errors.invalid(_MUST_STORE, "background")
 
     def _sent(self) -> dict[str, Any]:
         """Returns the upstream body: with the full input, and without gateway fields."""
@@ -169,14 +175,14 @@ class Creation:
 
     def exchange(self, visit: Visit, sink: Any) -> Exchange:
         """Returns the exchange that produces the response."""
-        is_kept = self.stores or self.places.connection is not None
+        is_kept = self.stores or self.state.connection is not None
         stamp = Stamp(self.id if is_kept else None, self.says)
         return Exchange(self.asking, sink, visit.gateway.translations, stamp=stamp)
 
-    def asked(self, created_at: float) -> Asked:
+    def stored_request(self, created_at: float) -> StoredRequest:
         """Returns the stored part of the request."""
         own = self.found.own
-        return Asked(
+        return StoredRequest(
             created_at=created_at,
             input=own,
             ids=ids_of(own, self.id),
@@ -188,18 +194,18 @@ class Creation:
 
     async def answer(self, visit: Visit) -> None:
         """Produces the response and stores it."""
-        exchange = self.exchange(visit, Keeping(visit.call, self.keep))
-        if self.stores and self.places.responses is not None:
-            with self.places.responses.awaiting(self.id):
+        exchange = self.exchange(visit, StoringSink(visit.call, self.keep))
+        if self.stores and self.state.responses is not None:
+            with self.state.responses.awaiting(self.id):
                 await answer(visit, exchange)
         else:
             await answer(visit, exchange)
 
     async def keep(self, given: dict[str, Any]) -> None:
         """Stores a response, and adds it to its conversation and connection."""
-        store = self.places.responses
+        store = self.state.responses
         if self.stores and store is not None and not store.is_deleted(self.id):
-            await store.add(self.id, self.asked(time()), given)
+            await store.add(self.id, self.stored_request(time()), given)
         await self.join(given)
 
     async def join(self, given: dict[str, Any]) -> None:
@@ -207,9 +213,9 @@ class Creation:
         if given.get("status") not in {"completed", "incomplete"}:
             return
         output = [item for item in given.get("output", ()) if isinstance(item, dict)]
-        conversation, connection = self.wanted.conversation, self.places.connection
-        if conversation is not None and self.places.conversations is not None:
-            await self.places.conversations.add(conversation, [*self.found.own, *output])
+        conversation, connection = self.wanted.conversation, self.state.connection
+        if conversation is not None and self.state.conversations is not None:
+            await self.state.conversations.add(conversation, [*self.found.own, *output])
         if connection is not None:
             link = self.found.link
             before = size_of(self.found.before) if link is None else link.size
@@ -228,7 +234,7 @@ class Creation:
         await visit.call.end(lifecycle_event("response.completed", body, 1))
 
 
-def wanted_in(body: Any) -> Wanted:
+def state_references(body: Any) -> StateReferences:
     """Returns the state that a body refers to."""
     previous = _text(body, "previous_response_id")
     conversation = body.get("conversation")
@@ -236,20 +242,20 @@ def wanted_in(body: Any) -> Wanted:
         conversation = conversation.get("id")
     if conversation is not None and not isinstance(conversation, str):
         msg = "`conversation` must be an id, or an object with one"
-        raise refusals.invalid(msg, "conversation")
+        raise state_errors.invalid(msg, "conversation")
     if previous and conversation:
         msg = "`previous_response_id` and `conversation` can't be used together"
-        raise refusals.invalid(msg, "previous_response_id")
-    return Wanted(
+        raise state_errors.invalid(msg, "previous_response_id")
+    return StateReferences(
         previous=previous or None,
         conversation=conversation or None,
         items=items_in(body.get("input")),
     )
 
 
-async def _is_foreign(wanted: Wanted, places: Places) -> bool:
+async def _is_foreign(wanted: StateReferences, state: StateStores) -> bool:
     """Whether the state belongs to the upstream provider rather than the gateway."""
-    connection = places.connection
+    connection = state.connection
     if wanted.previous is not None:
         is_here = connection is not None or is_own(wanted.previous)
         return not is_here
@@ -258,7 +264,7 @@ async def _is_foreign(wanted: Wanted, places: Places) -> bool:
     for id in wanted.references:
         if response_of(id) is not None:
             return False
-        if places.responses is not None and await places.responses.item(id) is not None:
+        if state.responses is not None and await state.responses.item(id) is not None:
             return False
     return bool(wanted.references)
 
@@ -267,5 +273,5 @@ def _text(body: dict[str, Any], name: str) -> str | None:
     found = body.get(name)
     if found is not None and not isinstance(found, str):
         msg = f"`{name}` must be a string"
-        raise refusals.invalid(msg, name)
+        raise state_errors.invalid(msg, name)
     return found

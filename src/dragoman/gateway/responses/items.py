@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dragoman.gateway.responses.ids import input_item_id, is_plain
-from dragoman.gateway.responses.refusals import invalid
+from dragoman.gateway.responses.state_errors import invalid
 from dragoman.model.jsontext import dumps
 
 REFERENCE: Final = "item_reference"

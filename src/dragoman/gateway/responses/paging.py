@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
-from dragoman.gateway.responses.refusals import invalid
+from dragoman.gateway.responses.state_errors import invalid
 
 _MAX_LIMIT, _DEFAULT_LIMIT, _MAX_QUERY = 100, 20, 32 * 1024
 

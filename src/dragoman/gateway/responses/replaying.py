@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+from dragoman.gateway.responses.current_response import load_current
 from dragoman.gateway.responses.frames import data_in, frame_of, is_end, number_of
 from dragoman.gateway.responses.lifecycle import end_event, frames_of
-from dragoman.gateway.responses.reading_state import settled
-from dragoman.gateway.responses.store import ResponseStore, Stored
+from dragoman.gateway.responses.store import ResponseStore, StoredResponse
 from dragoman.gateway.visits import Visit
 
 _POLL_INTERVAL = 0.1  # seconds
@@ -18,7 +18,7 @@ async def replay(visit: Visit, store: ResponseStore, id: str, after: int) -> Non
     call, row, last = visit.call, 0, -1
     await call.begin({"content-type": "text/event-stream"})
     while True:
-        found = await settled(store, id)
+        found = await load_current(store, id)
         events, row = await store.events(id, row)
         if found is None:  # deleted during the stream
             await call.end()
@@ -38,7 +38,7 @@ async def replay(visit: Visit, store: ResponseStore, id: str, after: int) -> Non
             await asyncio.sleep(_POLL_INTERVAL)
 
 
-def _rest(found: Stored, after: int, last: int) -> bytes:
+def _rest(found: StoredResponse, after: int, last: int) -> bytes:
     """Returns the remaining frames of a finished response whose last event was not stored."""
     if last >= 0 or found.status in {"cancelled", "failed"}:
         return end_event(found.answer, max(last, after) + 1)

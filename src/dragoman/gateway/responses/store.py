@@ -1,7 +1,7 @@
 """Stored responses. Each is a session that belongs to the key that created it.
 
-The first row is the request (`Asked`), the second the response body as the client receives it. A
-streamed background response has its events in further rows. The key is part of the session's
+The first row is the request (`StoredRequest`), the second the response body as the client receives
+it. A streamed background response has its events in further rows. The key is part of the session's
 identity, so other keys can't find it.
 """
 
@@ -30,7 +30,7 @@ _ABANDONED = 60.0
 _ATTEMPTS = 8
 
 
-class Asked(Struct, kw_only=True):
+class StoredRequest(Struct, kw_only=True):
     """The stored part of a request."""
 
     created_at: float
@@ -44,11 +44,11 @@ class Asked(Struct, kw_only=True):
     stream: bool = False
 
 
-class Stored(Struct, kw_only=True):
+class StoredResponse(Struct, kw_only=True):
     """A stored response."""
 
     id: str
-    asked: Asked
+    request: StoredRequest
     answer: dict[str, Any]
     seen_at: float
     """The time of the last write; a response in progress is rewritten as a heartbeat."""
@@ -110,7 +110,7 @@ class ResponseStore:
 
     # --- one response
 
-    async def load(self, id: str) -> Stored | None:
+    async def load(self, id: str) -> StoredResponse | None:
         """Returns a response; None if it is missing, expired or another key's."""
         if not is_own(id):
             return None
@@ -119,15 +119,15 @@ class ResponseStore:
         if len(rows) < _FIRST_ROWS:
             return None
         found = _read(id, rows)
-        if time() - found.asked.created_at > self._histories.response_ttl:
+        if time() - found.request.created_at > self._histories.response_ttl:
             await storage.delete(self.identity(id))
             return None
         return found
 
-    async def add(self, id: str, asked: Asked, answer: dict[str, Any]) -> int:
+    async def add(self, id: str, request: StoredRequest, answer: dict[str, Any]) -> int:
         """Stores a response; returns the version of its session."""
         storage = await self.storage()
-        entries = [entry(ASKED, msgspec.to_builtins(asked)), entry(ANSWER, answer)]
+        entries = [entry(ASKED, msgspec.to_builtins(request)), entry(ANSWER, answer)]
         await self._point_to(storage, id, answer)
         return (await storage.append(self.identity(id), entries, expected=0)).version
 
@@ -144,7 +144,7 @@ class ResponseStore:
         session = await (await self.storage()).session(self.identity(id))
         return 0 if session is None else session.version
 
-    async def end(self, id: str, status: str, **fields: Any) -> Stored | None:
+    async def end(self, id: str, status: str, **fields: Any) -> StoredResponse | None:
         """Ends a response in progress, on any worker; returns its new state."""
         for _ in range(_ATTEMPTS):
             expected = await self.version(id)
@@ -189,8 +189,8 @@ class ResponseStore:
         found = None if response is None else await self.load(response)
         if found is None:
             return None
-        asked = found.asked
-        for item, own in zip(asked.input, asked.ids, strict=True):
+        request = found.request
+        for item, own in zip(request.input, request.ids, strict=True):
             if own == id:
                 return item
         output = [each for each in found.answer.get("output", ()) if isinstance(each, dict)]
@@ -218,14 +218,14 @@ class ResponseStore:
         return found.get("response") if isinstance(found, dict) else None
 
 
-def _read(id: str, rows: Sequence[Row]) -> Stored:
+def _read(id: str, rows: Sequence[Row]) -> StoredResponse:
     try:
-        asked = msgspec.convert(document(rows[0]), Asked)
+        request = msgspec.convert(document(rows[0]), StoredRequest)
     except msgspec.ValidationError:
         problem = "the stored response can't be read"
     else:
         answer = document(rows[1])
-        if isinstance(answer, dict) and len(asked.ids) == len(asked.input):
-            return Stored(id=id, asked=asked, answer=answer, seen_at=rows[1].at)
+        if isinstance(answer, dict) and len(request.ids) == len(request.input):
+            return StoredResponse(id=id, request=request, answer=answer, seen_at=rows[1].at)
         problem = "the stored response body can't be read"
     raise Corrupt(problem)

@@ -20,12 +20,12 @@ _FIRST_ERROR_STATUS = 400
 _ERROR_HEADERS = ("retry-after", "x-request-id")
 
 
-class Turning:
+class TurnInProgress:
     """A turn in progress."""
 
-    def __init__(self, socket: Socket, event: dict[str, Any], lane: str | None) -> None:
+    def __init__(self, socket: Socket, event: dict[str, Any], stream_id: str | None) -> None:
         self._socket = socket
-        self._lane = lane
+        self._stream_id = stream_id
         body = {name: value for name, value in event.items() if name not in {"type", "stream_id"}}
         self._body: bytes | None = dumps({**body, "stream": True})
         self._left = asyncio.Event()
@@ -71,7 +71,7 @@ class Turning:
             await self._frames(body)
         if self._status >= _FIRST_ERROR_STATUS and not message.get("more_body"):
             self._is_over = True
-            text = error_event(self._status, object_in(self._error), self._headers, self._lane)
+            text = error_event(self._status, object_in(self._error), self._headers, self._stream_id)
             await self._socket.tell(text)
 
     async def _frames(self, body: bytes) -> None:
@@ -93,7 +93,7 @@ class Turning:
             event = object_in(text)
             text = error_event(_FAILED, {"error": event.get("error") or event}, {}, None)
         self._is_over = self._is_over or is_end(text)
-        await self._socket.tell(_on_lane(text, self._lane))
+        await self._socket.tell(_with_stream_id(text, self._stream_id))
 
     async def close(self) -> None:
         """Ends the turn; sends a final event if the stream had none."""
@@ -109,24 +109,24 @@ class Turning:
         else:
             code, why = "server_error", "the response was interrupted"
         error = {"type": "server_error", "code": code, "message": why, "param": None}
-        await self._socket.tell(error_event(_FAILED, {"error": error}, {}, self._lane))
+        await self._socket.tell(error_event(_FAILED, {"error": error}, {}, self._stream_id))
 
 
 def error_event(
-    status: int, body: Mapping[str, Any], headers: Mapping[str, str], lane: str | None
+    status: int, body: Mapping[str, Any], headers: Mapping[str, str], stream_id: str | None
 ) -> str:
     """Returns an HTTP error response as one WebSocket message."""
     event: dict[str, Any] = {"type": "error", "status": status, "error": body.get("error")}
     kept = {name: headers[name] for name in _ERROR_HEADERS if name in headers}
     if kept:
         event["headers"] = kept
-    return _on_lane(dumps(event).decode(), lane)
+    return _with_stream_id(dumps(event).decode(), stream_id)
 
 
-def _on_lane(text: str, lane: str | None) -> str:
-    if lane is None:
+def _with_stream_id(text: str, stream_id: str | None) -> str:
+    if stream_id is None:
         return text
-    return f'{text[:-1]},"stream_id":{dumps(lane).decode()}}}'
+    return f'{text[:-1]},"stream_id":{dumps(stream_id).decode()}}}'
 
 
 def object_in(text: str | bytes) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError, InvalidRequest, Overloaded
 from dragoman.gateway.endpoints import RESPONSES, endpoint_at
 from dragoman.gateway.http import Call, Receive, Scope, Send
 from dragoman.gateway.responses.connections import Connection
-from dragoman.gateway.responses.turns import Turning, error_event, object_in
+from dragoman.gateway.responses.turns import TurnInProgress, error_event, object_in
 from dragoman.wire.front import Front
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class Socket:
         self._send = send
         self._most = app.gateway.config.server.max_body
         self.connection = Connection(self._most)
-        self._waiting: asyncio.Queue[Turning | None] = asyncio.Queue(_MAX_QUEUED)
-        self._now: Turning | None = None
+        self._waiting: asyncio.Queue[TurnInProgress | None] = asyncio.Queue(_MAX_QUEUED)
+        self._now: TurnInProgress | None = None
         self._is_closed = False
 
     async def serve(self) -> None:
@@ -141,25 +141,27 @@ class Socket:
 
     async def _take(self, text: str) -> None:
         event = object_in(text)
-        kind, lane = event.get("type"), event.get("stream_id")
-        lane = lane if isinstance(lane, str) and len(lane) <= _MAX_STREAM_ID else None
+        kind, stream_id = event.get("type"), event.get("stream_id")
+        stream_id = (
+            stream_id if isinstance(stream_id, str) and len(stream_id) <= _MAX_STREAM_ID else None
+        )
         if kind == "response.create":
             try:
-                self._waiting.put_nowait(Turning(self, event, lane))
+                self._waiting.put_nowait(TurnInProgress(self, event, stream_id))
             except asyncio.QueueFull:
                 msg = f"at most {_MAX_QUEUED} requests can be queued on a connection"
-                await self.tell_error(Overloaded(msg, status=503), lane)
+                await self.tell_error(Overloaded(msg, status=503), stream_id)
         elif kind == "response.cancel":
-            await self._cancel(event.get("response_id"), lane)
+            await self._cancel(event.get("response_id"), stream_id)
         else:
             msg = "a message must be a JSON object of type response.create or response.cancel"
-            await self.tell_error(InvalidRequest(msg, status=400, param="type"), lane)
+            await self.tell_error(InvalidRequest(msg, status=400, param="type"), stream_id)
 
-    async def _cancel(self, id: Any, lane: str | None) -> None:
+    async def _cancel(self, id: Any, stream_id: str | None) -> None:
         now = self._now
         if now is None or (id is not None and id != now.id):
             msg = "this response is not in progress on this connection"
-            await self.tell_error(InvalidRequest(msg, status=404, param="response_id"), lane)
+            await self.tell_error(InvalidRequest(msg, status=404, param="response_id"), stream_id)
             return
         now.leave()
 
@@ -194,10 +196,10 @@ class Socket:
             self._is_closed = True
             self._leave()
 
-    async def tell_error(self, error: DragomanError, lane: str | None = None) -> None:
+    async def tell_error(self, error: DragomanError, stream_id: str | None = None) -> None:
         """Sends an error event."""
         told = Front(_FRONT).error(error)
-        await self.tell(error_event(told.status, told.body, told.headers, lane))
+        await self.tell(error_event(told.status, told.body, told.headers, stream_id))
 
     async def _close(self, code: int) -> None:
         self._is_closed = True

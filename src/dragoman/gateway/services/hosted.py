@@ -16,7 +16,6 @@ from dragoman.errors import ConfigError, DragomanError, InvalidRequest
 from dragoman.gateway.backs import Back
 from dragoman.gateway.endpoints import ANTHROPIC
 from dragoman.gateway.http import Disconnected
-from dragoman.gateway.services.hosted_addresses import own_batches, own_upload_url
 from dragoman.gateway.services.hosted_paths import (
     UPLOAD_URL,
     Allowed,
@@ -24,7 +23,8 @@ from dragoman.gateway.services.hosted_paths import (
     allowed_path,
     passed_query,
 )
-from dragoman.gateway.services.hosted_places import PERMISSION, check_allowed, hosted_place
+from dragoman.gateway.services.hosted_providers import PERMISSION, check_allowed, hosted_place
+from dragoman.gateway.services.hosted_urls import own_batches, own_upload_url
 from dragoman.gateway.visits import Visit
 from dragoman.transport.protocol import HttpRequest, Reply, read_body
 

@@ -9,9 +9,9 @@ from dragoman.gateway.backs import Back
 from dragoman.gateway.config.routing import Route
 from dragoman.gateway.endpoints import OLLAMA
 from dragoman.gateway.reports import report_headers
-from dragoman.gateway.services.ollama_places import ask_ollama, is_ollama
+from dragoman.gateway.services.ollama_details import described
+from dragoman.gateway.services.ollama_servers import ask_ollama, is_ollama
 from dragoman.gateway.services.paths import service_front
-from dragoman.gateway.services.showing import described
 from dragoman.gateway.state import Gateway
 from dragoman.gateway.visits import Visit
 from dragoman.model.catalogue import ModelInfo

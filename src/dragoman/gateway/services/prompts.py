@@ -17,7 +17,7 @@ from dragoman.gateway.backs import Back
 from dragoman.gateway.chat import answer
 from dragoman.gateway.exchange import MOST_OF_AN_ANSWER, Exchange
 from dragoman.gateway.passing import summarised
-from dragoman.gateway.services.side_by_side import gathered, merged
+from dragoman.gateway.services.concurrency import gathered, merged
 from dragoman.gateway.translation import Settings, Translations, encoded_for
 from dragoman.gateway.visits import Visit
 from dragoman.gateway.work import Sink

@@ -10,7 +10,7 @@ from typing import Any
 from dragoman.errors import DragomanError
 from dragoman.gateway.backs import Back
 from dragoman.gateway.endpoints import OLLAMA
-from dragoman.gateway.services.ollama_places import ask_ollama, is_ollama
+from dragoman.gateway.services.ollama_servers import ask_ollama, is_ollama
 from dragoman.gateway.visits import Visit
 from dragoman.model.catalogue import ModelInfo
 from dragoman.model.jsontext import dumps

@@ -13,7 +13,7 @@ Keep = Callable[[dict[str, Any]], Awaitable[None]]
 END: Final = re.compile(rb"(?:\A|\n)event: response\.(?:completed|incomplete|failed)\r?\ndata: ")
 
 
-class Keeping:
+class StoringSink:
     """A sink that stores the response before it passes the end on."""
 
     def __init__(self, sink: Sink, keep: Keep) -> None:

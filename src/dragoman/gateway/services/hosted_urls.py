@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from dragoman.errors import InvalidInputError, ServerError
 from dragoman.gateway.backs import Back
 from dragoman.gateway.guard import presented_key
-from dragoman.gateway.services.hosted_places import PLACE_HEADER
+from dragoman.gateway.services.hosted_providers import PLACE_HEADER
 from dragoman.gateway.visits import Visit
 from dragoman.model.jsontext import dumps, loads
 

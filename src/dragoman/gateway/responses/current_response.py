@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.gateway.responses.store import ResponseStore, Stored
+from dragoman.gateway.responses.store import ResponseStore, StoredResponse
 
 _ABANDONED = {
     "code": "server_error",
@@ -10,7 +10,7 @@ _ABANDONED = {
 }
 
 
-async def settled(store: ResponseStore, id: str) -> Stored | None:
+async def load_current(store: ResponseStore, id: str) -> StoredResponse | None:
     """Returns a stored response; None if there is none."""
     found = await store.load(id)
     if found is not None and found.is_abandoned:
