@@ -130,7 +130,7 @@ function Table({ list, more, onOpen }) {
 }
 
 const Row = memo(({ one, index, isCurrent, onOpen }) => {
-  const notes = [number(one.losses) ? `${number(one.losses)} lost` : '', number(one.repairs) ? `${number(one.repairs)} rep.` : '', one.attempts > 1 ? `${one.attempts} tries` : ''].filter(Boolean).join(', ');
+  const notes = [number(one.losses) ? `${number(one.losses)} lost` : '', number(one.repairs) ? `${number(one.repairs)} repaired` : '', one.attempts > 1 ? `${one.attempts} tries` : ''].filter(Boolean).join(', ');
   const cells = [clock(one.time), one.front, one.route ?? '–', one.model ?? '–', html`<span class=${`dot ${one.left ? 'off' : isError(one) ? 'bad' : ''}`}></span>${one.left ? 'aborted' : one.status}`, seconds(one.first_byte), `${compact(one.tokens_in)} → ${compact(one.tokens_out)}`, cost(one.cost), notes, seconds(one.seconds)];
   return html`<div class="traffic-grid traffic-row" role="row" aria-rowindex=${index + 2} tabindex=${isCurrent ? 0 : -1} style=${{ top: `${index * HEIGHT}px` }} onClick=${() => onOpen(one)}>
     ${cells.map((cell, column) => html`<span role="cell" class=${COLUMNS[column][1]} title=${typeof cell === 'string' ? cell : null}>${cell}</span>`)}</div>`;
@@ -151,7 +151,7 @@ function Detail({ id, onClose }) {
 
 function Facts({ one }) {
   const facts = [['Time', exact(one.time)], ['Front', `${one.front}${one.kind ? ` · ${one.kind}` : ''}${one.stream ? ' · streamed' : ''}`], ['Route', one.route], ['Served by', [one.provider, one.model].filter(Boolean).join(' · ')], ['Key', one.key], ['Status', one.left ? `${one.status} (aborted by the client)` : one.status], ['Error', one.error],
-    ['Duration', `${seconds(one.seconds)} total, first byte after ${seconds(one.first_byte)}`], ['Tokens', `${count(one.tokens_in)} in, ${count(one.tokens_out)} out`], ['Cost', cost(one.cost)], ['Attempts', one.attempts], ['Bytes', one.passes ? 'passed through unchanged' : 'translated'], ['Losses', listed(one.losses)], ['Repairs', listed(one.repairs)]];
+    ['Duration', `${seconds(one.seconds)} total, first byte after ${seconds(one.first_byte)}`], ['Tokens', `${count(one.tokens_in)} in, ${count(one.tokens_out)} out`], ['Cost', cost(one.cost)], ['Attempts', one.attempts], ['Body', one.passes ? 'passed through unchanged' : 'translated'], ['Losses', listed(one.losses)], ['Repairs', listed(one.repairs)]];
   return html`<dl class="facts-list">${facts.filter(([, value]) => value !== null && value !== undefined && value !== '').map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
     ${one.path?.length > 0 && html`<h3>Path through the gateway</h3><${Waterfall} steps=${one.path} total=${one.seconds} />`}
     ${['request_body', 'answer_body'].map((name) => one[name] && html`<div class="labelled"><span>${name === 'request_body' ? 'Request' : 'Response'}</span><${CopyButton} text=${one[name]} label="Copy" /></div><pre class="json" tabindex="0">${one[name]}</pre>`)}
