@@ -78,7 +78,7 @@ def test_lens_lists_the_rules_of_a_target(looking: Looking) -> None:
 
 
 def test_lens_says_what_it_cannot_read(looking: Looking) -> None:
-    """A body in no dialect is an error with its reason, and another can be pasted."""
+    """An unreadable body gives an error, and another one can be pasted."""
     page = looking.go("#/lens", ".paste textarea")
     page.fill(".paste textarea", '{"a": 1}')
     page.get_by_role("button", name="Compare", exact=True).click()
@@ -88,7 +88,7 @@ def test_lens_says_what_it_cannot_read(looking: Looking) -> None:
 
 
 def test_history_row_is_renamed_pinned_and_deleted(looking: Looking, mock: Mock) -> None:
-    """The menu of a row does what it says; deleting asks first and says what goes."""
+    """The row menu works; deletion asks for confirmation and says what is deleted."""
     page = looking.go("#/history", ".history-row")
 
     def choose(item: str) -> None:
@@ -129,7 +129,7 @@ def test_history_exports_and_imports(looking: Looking) -> None:
 
 
 def test_forgetting_a_user_says_what_goes_first(looking: Looking) -> None:
-    """Nothing is removed before the numbers were shown and confirmed."""
+    """Nothing is deleted before the counts are shown and confirmed."""
     page = looking.go("#/history", ".history-row")
     page.get_by_label("More").click()
     page.get_by_role("menuitem", name="Forget a user").click()
@@ -143,7 +143,7 @@ def test_forgetting_a_user_says_what_goes_first(looking: Looking) -> None:
 
 @pytest.mark.parametrize("mock", [Mock(conversations=10_000, pace=0)])
 def test_ten_thousand_rows_keep_few_elements(looking: Looking) -> None:
-    """However far one scrolls, only the rows in view exist; the last row can be reached."""
+    """Only the rows in view are rendered, and the last row can be reached."""
     page = looking.go("#/history", ".history-row")
     page.evaluate("""async () => {
       const box = document.querySelector('.virtual');
@@ -219,7 +219,7 @@ def test_admin_key_is_asked_for_and_kept_in_the_tab(looking: Looking) -> None:
 
 
 def test_page_works_behind_a_prefix(looking: Looking) -> None:
-    """All addresses are relative: under another path everything still is found."""
+    """All URLs are relative, so the page works under another path."""
     looking.address = looking.address.replace("/ui/", "/proxied/ui")
     page = looking.go(wait=".recent li")
     assert page.url.endswith("/proxied/ui/")

@@ -27,7 +27,7 @@ def asked(previous: str | None = None) -> StoredRequest:
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "file"])
 async def test_what_is_too_old_is_swept(tmp_path: Path, kind: str) -> None:
-    """Responses and what points to them; conversations stay."""
+    """The sweep deletes expired responses and their item pointers, and keeps conversations."""
     urls = {
         "memory": "memory:",
         "sqlite": f"sqlite:///{tmp_path}/a.db",
@@ -61,7 +61,7 @@ async def test_a_cycle_in_a_damaged_store_ends() -> None:
 
 
 async def test_another_store_takes_effect() -> None:
-    """A new configuration changes where things are stored; the same one keeps what is open."""
+    """A new URL opens another store; the same URL keeps the open one."""
     config = GatewayConfig(server=ServerSettings(history="memory:"))
     gateway = Gateway(config)
     first = gateway.histories
@@ -73,7 +73,7 @@ async def test_another_store_takes_effect() -> None:
 
 
 def test_documents_are_checked() -> None:
-    """What is not as it was written is corrupt, never something else."""
+    """A malformed document raises `Corrupt`."""
     row = placed(entry("a", {"x": 1}), 1, 0)
     assert document(row) == {"x": 1}
     with pytest.raises((Corrupt, InvalidInputError)):
