@@ -1,17 +1,17 @@
-"""`/v1/responses/{id}`: a stored response is read, streamed, cancelled or deleted."""
+"""`/v1/responses/{id}`: reads, streams, cancels or deletes a stored response."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from dragoman.errors import InvalidRequest
-from dragoman.gateway.responses import refusals
-from dragoman.gateway.responses.creating import Places
+from dragoman.gateway.responses import state_errors
+from dragoman.gateway.responses.creating import StateStores
+from dragoman.gateway.responses.current_response import load_current
 from dragoman.gateway.responses.items import listed as listed_item
 from dragoman.gateway.responses.paging import fields_of, listed, number_in, page_in
-from dragoman.gateway.responses.reading_state import settled
 from dragoman.gateway.responses.replaying import replay
-from dragoman.gateway.responses.store import ResponseStore, Stored
+from dragoman.gateway.responses.store import ResponseStore, StoredResponse
 from dragoman.gateway.visits import Visit
 from dragoman.model.jsontext import dumps
 
@@ -19,11 +19,11 @@ _JSON = {"content-type": "application/json"}
 
 
 async def response(visit: Visit) -> None:
-    """Whatever is asked of a stored response."""
+    """Handles all requests for a stored response."""
     endpoint, method = visit.endpoint, visit.method
-    store = Places.of(visit).responses
+    store = StateStores.of(visit).responses
     if store is None:
-        raise refusals.no_response(endpoint.name)
+        raise state_errors.no_response(endpoint.name)
     match endpoint.action, method:
         case "", "GET":
             await _read(visit, store)
@@ -34,17 +34,17 @@ async def response(visit: Visit) -> None:
         case "input_items", "GET":
             await _list(visit, store)
         case "" | "cancel" | "input_items", _:
-            msg = "this path takes another method"
+            msg = "this path does not support the request's method"
             raise InvalidRequest(msg, status=405)
         case _:
-            msg = "there is nothing at this path"
+            msg = "there is no endpoint at this path"
             raise InvalidRequest(msg, status=404)
 
 
-async def _found(visit: Visit, store: ResponseStore) -> Stored:
-    found = await settled(store, visit.endpoint.name)
+async def _found(visit: Visit, store: ResponseStore) -> StoredResponse:
+    found = await load_current(store, visit.endpoint.name)
     if found is None:
-        raise refusals.no_response(visit.endpoint.name)
+        raise state_errors.no_response(visit.endpoint.name)
     return found
 
 
@@ -52,41 +52,41 @@ async def _read(visit: Visit, store: ResponseStore) -> None:
     found = await _found(visit, store)
     fields = fields_of(visit.query)
     if fields.get("stream") not in {"true", "1"}:
-        await _tell(visit, found.answer)
+        await _send(visit, found.answer)
         return
     after = -1
     if fields.get("starting_after"):
         after = number_in(fields, "starting_after", 0)
-    await visit.body()  # none; from here on, a client that leaves is noticed
+    await visit.body()  # empty; from here on, a disconnect is noticed
     await replay(visit, store, found.id, after)
 
 
 async def _delete(visit: Visit, store: ResponseStore) -> None:
     id = visit.endpoint.name
     if not await store.delete(id):
-        raise refusals.no_response(id)
+        raise state_errors.no_response(id)
     visit.gateway.background.cancel(id)
-    await _tell(visit, {"id": id, "object": "response", "deleted": True})
+    await _send(visit, {"id": id, "object": "response", "deleted": True})
 
 
 async def _cancel(visit: Visit, store: ResponseStore) -> None:
     found = await _found(visit, store)
-    if not found.asked.background:
+    if not found.request.background:
         msg = "Only responses that were created with background=true can be cancelled."
-        raise refusals.invalid(msg)
+        raise state_errors.invalid(msg)
     ended = await store.end(found.id, "cancelled")
     if ended is None:
-        raise refusals.no_response(found.id)
+        raise state_errors.no_response(found.id)
     visit.gateway.background.cancel(found.id)
-    await _tell(visit, ended.answer)
+    await _send(visit, ended.answer)
 
 
 async def _list(visit: Visit, store: ResponseStore) -> None:
     found = await _found(visit, store)
-    asked = found.asked
-    items = [listed_item(*pair) for pair in zip(asked.input, asked.ids, strict=True)]
-    await _tell(visit, listed(items, page_in(visit.query)))
+    request = found.request
+    items = [listed_item(*pair) for pair in zip(request.input, request.ids, strict=True)]
+    await _send(visit, listed(items, page_in(visit.query)))
 
 
-async def _tell(visit: Visit, body: Any) -> None:
+async def _send(visit: Visit, body: Any) -> None:
     await visit.call.whole(200, _JSON, dumps(body))

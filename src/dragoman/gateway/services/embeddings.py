@@ -1,4 +1,4 @@
-"""Embeddings: clients of OpenAI, Gemini and Ollama, at any place that has them."""
+"""Embeddings: for clients of OpenAI, Gemini and Ollama, from any provider that has them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from dragoman.wire.lane.plain import Summary
 from dragoman.wire.service_front import ServiceFront
 
 ESTIMATED = {"x-dragoman-estimated": "true"}
-"""The header of an answer in which the number of tokens is our own estimate."""
+"""The header of a response whose token count is estimated."""
 _BYTES_PER_TOKEN = 3.5
 _PER_MEDIUM = 1_000
-_MOST_INPUTS = 10_000
+_MAX_INPUTS = 10_000
 
 
 async def embed(visit: Visit) -> None:
-    """Answer a request for embeddings."""
+    """Handles a request for embeddings."""
     front = service_front(visit)
     body = await visit.body()
     await answer(visit, Embedding(visit.call, front, front.decode_embeddings(body), len(body)))
@@ -42,18 +42,18 @@ class Embedding(Work):
         self._front = front
         self._asked = asked
         self._size = size
-        if len(asked.inputs) > _MOST_INPUTS:
-            msg = f"one request may have {_MOST_INPUTS:,} inputs at the most"
+        if len(asked.inputs) > _MAX_INPUTS:
+            msg = f"a request can have at most {_MAX_INPUTS:,} inputs"
             raise InvalidRequest(msg, status=400)
 
     def expected(self) -> Usage:
-        """By the size of the body: there is no answer to pay for."""
+        """Estimates the usage from the body's size: there are no output tokens."""
         return Usage(input=self._size // BYTES_OF_A_TOKEN + 1)
 
     def suits(self, back: Back, model: str | None) -> bool:
-        """Whether the dialect and the provider have embeddings."""
+        """Whether the dialect and the provider support embeddings."""
         if not self._asked.inputs:
-            return True  # Ollama's clients ask for nothing, to have the model loaded
+            return True  # Ollama's clients send no input to load a model
         if not back.is_wire or back.place.provider is None:
             return False
         spoken = back.dialect(model)
@@ -64,20 +64,20 @@ class Embedding(Work):
         return paths is not None and paths.embed is not None
 
     def unsuited(self) -> DragomanError:
-        """The model is there, and its API has no embeddings."""
+        """Returns the error for a model whose API has no embeddings."""
         msg = (
-            "the API behind this model has no embeddings; ask for a model of a provider that has"
-            " them, such as OpenAI, Google or Ollama"
+            "the provider of this model does not support embeddings; use a model of one that does,"
+            " such as OpenAI, Google or Ollama"
         )
         return InvalidRequest(msg, status=400, code="unsupported", param="model")
 
     async def _ask(
         self, back: Back, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
-        del settings  # they are about answers
+        del settings  # they don't apply to embeddings
         asked = self._asked
         if not asked.inputs:
-            await self._tell(Embedded((), None, asked.model), {})
+            await self._send(Embedded((), None, asked.model), {})
             return
         meant = asked._replace(model=model or asked.model)
         embedded = await within(answer_total(timeouts), back.client.embed_inputs(meant))
@@ -85,17 +85,17 @@ class Embedding(Work):
         usage = embedded.usage or estimated_usage(asked)
         self.summary = Summary(embedded.model, usage)
         headers = ESTIMATED if embedded.usage is None else {}
-        await self._tell(embedded._replace(usage=usage), headers)
+        await self._send(embedded._replace(usage=usage), headers)
 
-    async def _tell(self, embedded: Embedded, headers: dict[str, str]) -> None:
+    async def _send(self, embedded: Embedded, headers: dict[str, str]) -> None:
         encoded = self._front.embeddings(embedded, self._asked)
         self.losses += encoded.losses
-        told = {**encoded.headers, **headers, **self.reported()}
-        await self.sink.whole(200, told, encoded.to_bytes())
+        sent = {**encoded.headers, **headers, **self.reported()}
+        await self.sink.whole(200, sent, encoded.to_bytes())
 
 
 def estimated_usage(asked: ToEmbed) -> Usage:
-    """About the tokens of the inputs, for places that do not tell (Google's own API)."""
+    """Estimates the input tokens, for providers that don't report them (Google's own API)."""
     return Usage(input=sum(map(_tokens, asked.inputs)))
 
 

@@ -1,4 +1,4 @@
-"""Lists of models: all that a client may ask for, in the form that its API has."""
+"""Model lists: the models that a client may use, in the format of its API."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dragoman.gateway.backs import Back
 from dragoman.gateway.config.routing import Route
 from dragoman.gateway.endpoints import OLLAMA
 from dragoman.gateway.reports import report_headers
-from dragoman.gateway.services.ollama_places import ask_ollama, is_ollama
+from dragoman.gateway.services.ollama_details import described
+from dragoman.gateway.services.ollama_servers import ask_ollama, is_ollama
 from dragoman.gateway.services.paths import service_front
-from dragoman.gateway.services.showing import described
 from dragoman.gateway.state import Gateway
 from dragoman.gateway.visits import Visit
 from dragoman.model.catalogue import ModelInfo
@@ -19,50 +19,50 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.services import services
 
 OLLAMA_VERSION = "0.12.6"
-"""The version of Ollama's API that we serve: its clients look whether it is new enough."""
-_LONGEST_NAME = 512
+"""The Ollama version that the gateway reports: clients require a minimum version."""
+_MAX_NAME = 512
 
 
 async def models(visit: Visit) -> None:
-    """The models that the client may ask for: all of them, or a page."""
+    """Lists the models that the client may use: all of them, or a page."""
     found = await visit.gateway.router.catalogue.models()
     shown = [info for info in found if is_allowed(visit, info.id)]
-    await _tell(visit, service_front(visit).models(shown))
+    await _send(visit, service_front(visit).models(shown))
 
 
 async def model(visit: Visit) -> None:
-    """One model, which the path names."""
-    await _tell(visit, service_front(visit).model(await _found(visit, visit.endpoint.name)))
+    """Returns the model named in the path."""
+    await _send(visit, service_front(visit).model(await _found(visit, visit.endpoint.name)))
 
 
 async def show(visit: Visit) -> None:
-    """One model, which the body names (Ollama)."""
+    """Returns the model named in the body (Ollama)."""
     front = service_front(visit)
     name = front.decode_model_name(await visit.body())
-    await _tell(visit, front.model(await described(visit, await _found(visit, name))))
+    await _send(visit, front.model(await described(visit, await _found(visit, name))))
 
 
 async def running(visit: Visit) -> None:
-    """The models that are loaded: here, and at places that are Ollamas."""
+    """Lists the loaded models: in this process, and on Ollama servers."""
     backs = [visit.gateway.back(place) for place in visit.gateway.config.places.values()]
     lists = await asyncio.gather(*map(_loaded_at, backs))
     loaded = {info.id: info for infos in lists for info in infos}
     shown = [info for info in loaded.values() if await _is_shown(visit, info.id)]
-    await _tell(visit, service_front(visit).running(shown))
+    await _send(visit, service_front(visit).running(shown))
 
 
 async def version(visit: Visit) -> None:
-    """The version of Ollama's API."""
-    await _tell(visit, service_front(visit).version(OLLAMA_VERSION))
+    """Returns the version of Ollama's API."""
+    await _send(visit, service_front(visit).version(OLLAMA_VERSION))
 
 
-async def _tell(visit: Visit, encoded: Encoded) -> None:
+async def _send(visit: Visit, encoded: Encoded) -> None:
     headers = {**encoded.headers, **report_headers(encoded.losses, encoded.repairs)}
     await visit.call.whole(200, headers, encoded.to_bytes())
 
 
 def is_allowed(visit: Visit, name: str) -> bool:
-    """Whether the client's key may use a model; without keys, every one."""
+    """Whether the client's key may use a model; always true without keys."""
     if visit.key is None or not visit.key.models:
         return True
     from dragoman.gateway.keys.patterns import may_use
@@ -74,8 +74,8 @@ def is_allowed(visit: Visit, name: str) -> bool:
 
 
 async def _found(visit: Visit, name: str) -> ModelInfo:
-    """A model that can be asked for; one that the key may not use is not told."""
-    if 0 < len(name) <= _LONGEST_NAME and is_allowed(visit, name):
+    """Returns an available model; hides those that the key may not use."""
+    if 0 < len(name) <= _MAX_NAME and is_allowed(visit, name):
         gateway = visit.gateway
         for info in await gateway.router.catalogue.models():
             if info.id == name:
@@ -83,24 +83,24 @@ async def _found(visit: Visit, name: str) -> ModelInfo:
         found = await _routed(gateway, await gateway.route(name), name)
         if found is not None:
             return found
-    msg = "there is no model of that name here"
+    msg = "this gateway has no model with this name"
     raise ModelNotFound(msg, status=404, code="model_not_found")
 
 
 async def _routed(gateway: Gateway, route: Route, name: str) -> ModelInfo | None:
-    """A model that no list has under this name: its place may list it under another."""
+    """Finds a model that is not listed under this name; its provider may list it under another."""
     for hop in route.hops:
         infos = await gateway.router.catalogue.listed_at(hop.place)
-        meant = (hop.model, f"{hop.model}:latest")  # Ollama leaves out `:latest`
+        meant = (hop.model, f"{hop.model}:latest")  # Ollama omits `:latest`
         for info in infos:
             if info.id in meant:
                 return info.replace(id=name)
-        if not infos:  # the place lists nothing: it may well have it
+        if not infos:  # the provider lists no models, so it may have this one
             return ModelInfo(name)
     return None
 
 
-# --- what is loaded
+# --- loaded models
 
 
 async def _is_shown(visit: Visit, name: str) -> bool:
@@ -114,7 +114,7 @@ async def _is_shown(visit: Visit, name: str) -> bool:
 
 
 async def _loaded_at(back: Back) -> tuple[ModelInfo, ...]:
-    """What a place has loaded; nothing where it does not say."""
+    """Returns the loaded models of a provider; empty if it doesn't report them."""
     if not back.is_wire:
         return (ModelInfo(back.place.model_url or back.name),) if back.is_loaded else ()
     listing = services(OLLAMA).models
@@ -123,4 +123,4 @@ async def _loaded_at(back: Back) -> tuple[ModelInfo, ...]:
     try:
         return tuple(listing.decode(await ask_ollama(back, "/api/ps")).models)
     except DragomanError:
-        return ()  # as in the catalogue: the others are told all the same
+        return ()  # as in the catalogue: one failure doesn't hide the others
