@@ -17,7 +17,7 @@ from dragoman.gateway.config.settings import GatewayConfig
 from dragoman.gateway.records import Finished
 from dragoman.model.usage import Usage
 from tests.gateway.answers import KINDS, SAID, Provider, frames_of, said
-from tests.gateway.asking import FRONTS, ask, body_for, path_for, text_in
+from tests.gateway.client_requests import FRONTS, ask, body_for, path_for, text_in
 from tests.gateway.running import Serving, place, routed, running, upstream
 from tests.gateway.services.test_keys import ScriptedKeys
 

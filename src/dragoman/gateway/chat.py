@@ -6,7 +6,7 @@ from time import perf_counter
 from urllib.parse import quote
 
 from dragoman.errors import DragomanError, InvalidRequest
-from dragoman.gateway.asking import Asking
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.config.routing import Route
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http import as_mapping
@@ -22,11 +22,11 @@ from dragoman.wire.front import front_form
 
 async def chat(visit: Visit) -> None:
     """Answer a chat."""
-    asking = asking_of(visit, await visit.body())
-    await answer(visit, Exchange(asking, visit.call, visit.gateway.translations))
+    client_request = read_client_request(visit, await visit.body())
+    await answer(visit, Exchange(client_request, visit.call, visit.gateway.translations))
 
 
-def asking_of(visit: Visit, body: bytes) -> Asking:
+def read_client_request(visit: Visit, body: bytes) -> ClientRequest:
     """What the client asks."""
     endpoint = visit.endpoint
     form = front_form(dialect(endpoint.front))
@@ -34,13 +34,13 @@ def asking_of(visit: Visit, body: bytes) -> Asking:
     headers = as_mapping(visit.call.headers, names) if names else None
     agent = agent_form(form, visit.call.headers) if form.agents else None
     if agent is not None:
-        return Asking(endpoint.front, body, headers=headers, agent=agent)
+        return ClientRequest(endpoint.front, body, headers=headers, agent=agent)
     if not endpoint.action:
-        return Asking(endpoint.front, body, headers=headers)
+        return ClientRequest(endpoint.front, body, headers=headers)
     # The path names the model and what to do with it; the query says in which form.
     path = f"/models/{quote(endpoint.name, safe='')}:{endpoint.action}"
     query = visit.path.partition("?")[2]
-    return Asking(
+    return ClientRequest(
         endpoint.front, body, model=endpoint.name, stream=endpoint.streams,
         path=f"{path}?{query}" if query else path, headers=headers,
     )  # fmt: skip

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import Struct
 
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
-from dragoman.gateway.asking import Asking
 from dragoman.gateway.backs import Back
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.passing import summarised, summary_of
 from dragoman.gateway.translation import Settings, Translations, encoded_for
 from dragoman.gateway.whole_calls import Answering, WholeCalls
@@ -98,7 +98,7 @@ class Exchange(Work):
 
     def __init__(
         self,
-        asking: Asking,
+        client_request: ClientRequest,
         sink: Sink,
         translations: Translations,
         *,
@@ -107,8 +107,8 @@ class Exchange(Work):
         stamp: Stamp | None = None,
         only: str | None = None,
     ) -> None:
-        super().__init__(asking.model, sink, stream=asking.stream)
-        self.asking = asking
+        super().__init__(client_request.model, sink, stream=client_request.stream)
+        self.client_request = client_request
         self.recorder = recorder
         self.stamp = stamp
         self.only = only
@@ -127,10 +127,10 @@ class Exchange(Work):
 
     def expected(self) -> Usage:
         """By the size of the body, and the limit that it sets."""
-        sampling = (self.given or self.asking.settings).sampling
+        sampling = (self.given or self.client_request.settings).sampling
         limit = ANSWER if sampling.max_tokens is None else sampling.max_tokens
         most = limit * max(sampling.choices or 1, 1)
-        sent = len(self.asking.body) // BYTES_OF_A_TOKEN + 1
+        sent = len(self.client_request.body) // BYTES_OF_A_TOKEN + 1
         return Usage(input=sent, output=min(max(most, 0), _MOST_TOKENS))
 
     def suits(self, back: Back, model: str | None) -> bool:
@@ -155,7 +155,7 @@ class Exchange(Work):
         self.losses += encoded.losses
         self.repairs += encoded.repairs
         self.translated = perf_counter()
-        endpoint = "stream" if self.asking.stream else "generate"
+        endpoint = "stream" if self.client_request.stream else "generate"
         reply = await back.open(endpoint, encoded, model, timeouts)
         self.heard = perf_counter()
         try:
@@ -166,19 +166,19 @@ class Exchange(Work):
     def _encoded(self, back: Back, model: str | None, settings: Settings) -> Encoded:
         request = self.sent or self.given
         if request is None:
-            return self._translations.translate(self.asking, back, model, settings)
+            return self._translations.translate(self.client_request, back, model, settings)
         return encoded_for(request, back, model, settings).encoded
 
     async def _answer(self, back: Back, model: str | None, reply: Reply, encoded: Encoded) -> None:
         dialect = back.dialect(model)
-        asking = self.asking
-        self._is_same = dialect.name == asking.front.name
+        client_request = self.client_request
+        self._is_same = dialect.name == client_request.front.name
         is_free = self.recorder is None and self.given is None and self._stamped() is None
-        is_free = is_free and asking.takes_pieces
+        is_free = is_free and client_request.takes_pieces
         self.passes = self._is_same and encoded.context.is_idle and is_free
         if self.filters is not None or self.sent is not None:
             self.passes = False
-        if not self.asking.stream:
+        if not self.client_request.stream:
             await self._whole(back, dialect, reply, encoded)
         elif self.passes:
             await self._pass_stream(back, dialect, reply, encoded)
@@ -205,7 +205,7 @@ class Exchange(Work):
 
     async def answer_with(self, response: Response) -> None:
         """Answer without asking anybody."""
-        if not self.asking.stream:
+        if not self.client_request.stream:
             await self._write(response)
             return
         writing = _Writing(self, _Said(response))
@@ -225,11 +225,17 @@ class Exchange(Work):
 
     def front(self) -> Front:
         """What answers this client."""
-        asking, stamp = self.asking, self._stamped()
-        request = self.given or asking.settings
+        client_request, stamp = self.client_request, self._stamped()
+        request = self.given or client_request.settings
         if stamp is None:
-            return Front(asking.front, request, path=asking.path)
-        return Front(asking.front, request, path=asking.path, own_id=stamp.id, says=stamp.says)
+            return Front(client_request.front, request, path=client_request.path)
+        return Front(
+            client_request.front,
+            request,
+            path=client_request.path,
+            own_id=stamp.id,
+            says=stamp.says,
+        )
 
     def _stamped(self) -> Stamp | None:
         stamp = self.stamp
@@ -316,9 +322,9 @@ class Exchange(Work):
 
     async def _ask_model(self, back: Back, model: str | None, settings: Settings) -> None:
         """Ask a model in this process."""
-        given = self.sent or self.given or self.asking.request
+        given = self.sent or self.given or self.client_request.request
         request = settings.applied(given.replace_unchecked(model=model))
-        if not self.asking.stream:
+        if not self.client_request.stream:
             await self._write(await back.send(request))
             return
         stream = back.stream(request)
@@ -351,7 +357,7 @@ class _Writing:
 
     def __init__(self, exchange: Exchange, source: Answering) -> None:
         self._exchange = exchange
-        self._whole = None if exchange.asking.takes_pieces else WholeCalls(source)
+        self._whole = None if exchange.client_request.takes_pieces else WholeCalls(source)
         self._sink = exchange.sink
         self._held: list[Event] | None = None  # from the finish on, until the answer is kept
 

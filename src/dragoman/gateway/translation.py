@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.gateway.asking import Asking
 from dragoman.gateway.backs import Back
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.model.requests import Request
 from dragoman.providers.translation import lane_of
 from dragoman.wire.encoded import Encoded
@@ -50,20 +50,20 @@ class Translations:
         self._kept: dict[tuple[Any, ...], Asked | None] = {}
 
     def translate(
-        self, asking: Asking, back: Back, model: str | None, settings: Settings
+        self, client_request: ClientRequest, back: Back, model: str | None, settings: Settings
     ) -> Encoded:
         """The body for a place, with the losses, the repairs, and what to undo in the answer."""
         key = (
-            asking.front.name, back, model, settings, asking.path,
-            asking.headers and tuple(asking.headers.items()),
+            client_request.front.name, back, model, settings, client_request.path,
+            client_request.headers and tuple(client_request.headers.items()),
         )  # fmt: skip
         try:
             asked = self._kept[key]
         except KeyError:
-            asked = self._keep(key, _asked(asking, back, model, settings))
-        encoded = None if asked is None else translated(asking.body, asked)
+            asked = self._keep(key, _asked(client_request, back, model, settings))
+        encoded = None if asked is None else translated(client_request.body, asked)
         if encoded is None:
-            encoded = encoded_for(asking.request, back, model, settings).encoded
+            encoded = encoded_for(client_request.request, back, model, settings).encoded
         return encoded
 
     def _keep(self, key: tuple[Any, ...], asked: Asked | None) -> Asked | None:
@@ -93,12 +93,14 @@ def encoded_for(
     return Translated(request, encoded, target, is_named=True)
 
 
-def _asked(asking: Asking, back: Back, model: str | None, settings: Settings) -> Asked | None:
-    lane = lane_of(asking.front.name)
+def _asked(
+    client_request: ClientRequest, back: Back, model: str | None, settings: Settings
+) -> Asked | None:
+    lane = lane_of(client_request.front.name)
     if lane is None:
         return None
 
     def general(body: bytes) -> Translated:
-        return encoded_for(asking.read(body), back, model, settings)
+        return encoded_for(client_request.read(body), back, model, settings)
 
     return Asked(lane, object(), repair=True, general=general, lane_of=lane_of)

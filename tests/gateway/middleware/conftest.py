@@ -15,7 +15,7 @@ from dragoman.gateway.middleware import Middleware
 from dragoman.gateway.middleware.loading import hooks_of
 from dragoman.gateway.records import Finished
 from tests.gateway.answers import KINDS, Provider, said
-from tests.gateway.asking import Answer, ask, body_for, path_for, text_in
+from tests.gateway.client_requests import Answer, ask, body_for, path_for, text_in
 from tests.gateway.running import Serving, place, running, upstream
 
 

@@ -15,7 +15,7 @@ from dragoman.gateway.caching.entries import LONGEST, Entry, decode, encode
 from dragoman.gateway.caching.memory import MemoryCache
 from dragoman.gateway.config.settings import GatewayConfig
 from tests.gateway.answers import SAID, Provider
-from tests.gateway.asking import ask, body_for, path_for, text_in
+from tests.gateway.client_requests import ask, body_for, path_for, text_in
 from tests.gateway.running import place, routed, running, upstream
 from tests.history.storage.backend_redis import URL, fresh_prefix
 

@@ -21,7 +21,7 @@ from dragoman.model.parts import Text
 from dragoman.model.requests import Request
 from dragoman.model.usage import Usage
 from tests.gateway.answers import SAID, Provider, frames_of, said
-from tests.gateway.asking import FRONTS, Answer, ask, body_for, path_for, text_in
+from tests.gateway.client_requests import FRONTS, Answer, ask, body_for, path_for, text_in
 from tests.gateway.middleware.conftest import Stage
 
 HEADER = "x-dragoman-cache"

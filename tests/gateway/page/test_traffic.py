@@ -32,8 +32,8 @@ from dragoman.gateway.page.traffic_store import (
 from dragoman.gateway.records import Finished
 from dragoman.model.usage import Usage
 from tests.gateway.answers import Provider
-from tests.gateway.asking import ask as ask_front
-from tests.gateway.asking import body_for, path_for
+from tests.gateway.client_requests import ask as ask_front
+from tests.gateway.client_requests import body_for, path_for
 from tests.gateway.page.asked import ask
 from tests.gateway.running import Serving, running
 from tests.gateway.test_chat import gateway_to

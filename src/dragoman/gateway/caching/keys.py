@@ -13,7 +13,7 @@ from dragoman.errors import DragomanError
 from dragoman.gateway.translation import encoded_for
 
 if TYPE_CHECKING:
-    from dragoman.gateway.asking import Asking
+    from dragoman.gateway.client_request import ClientRequest
     from dragoman.gateway.config.routing import Route
     from dragoman.gateway.config.settings import Hop
     from dragoman.gateway.exchange import Exchange
@@ -36,13 +36,13 @@ def is_stateless(visit: Visit, exchange: Exchange) -> bool:
     if exchange.sink is not visit.call or visit.connection is not None:
         return False
     wish = (visit.call.header(b"cache-control") or "").lower()
-    return not any(word in wish for word in _REFUSING) and _names_no_state(exchange.asking)
+    return not any(word in wish for word in _REFUSING) and _names_no_state(exchange.client_request)
 
 
-def _names_no_state(asking: Asking) -> bool:
-    if len(asking.body) > _LONGEST_BODY or b"item_reference" in asking.body:
+def _names_no_state(client_request: ClientRequest) -> bool:
+    if len(client_request.body) > _LONGEST_BODY or b"item_reference" in client_request.body:
         return False
-    said = [asking.fields.get(name) for name in _STATE]
+    said = [client_request.fields.get(name) for name in _STATE]
     return all(each is None or bytes(each).strip() in _NOTHING for each in said)
 
 
@@ -54,7 +54,7 @@ def key_of(
     The body counts byte for byte: JSON that looks the same may not be (names that come twice, long
     numbers).
     """
-    asking, endpoint, key = exchange.asking, visit.endpoint, visit.key
+    client_request, endpoint, key = exchange.client_request, visit.endpoint, visit.key
     sent = b"" if exchange.sent is None else _sent(visit, exchange, route)
     if sent is None:
         return None
@@ -62,16 +62,16 @@ def key_of(
         __version__,
         None if key is None else [key.id],
         endpoint.kind,
-        asking.front.name,
+        client_request.front.name,
         visit.path,
-        asking.path,
-        asking.stream,
-        asking.model,
-        list((asking.headers or {}).items()),
+        client_request.path,
+        client_request.stream,
+        client_request.model,
+        list((client_request.headers or {}).items()),
         route.name,
         sorted((filters.seen_headers if filters else {}).items()),
     ]
-    return _digest([_encode(parts), digest, sent, asking.body])
+    return _digest([_encode(parts), digest, sent, client_request.body])
 
 
 def _sent(visit: Visit, exchange: Exchange, route: Route) -> bytes | None:

@@ -79,7 +79,7 @@ class ExchangeFilters:
         self._chain = [(hooks, self._info(visit, exchange)) for hooks in middleware.hooks]
         self._on_event = [pair for pair in reversed(self._chain) if pair[0].on_event]
         self._after = [pair for pair in reversed(self._chain) if pair[0].after]
-        self._request = exchange.given or exchange.asking.request
+        self._request = exchange.given or exchange.client_request.request
         self._texts = Texts()
         self._told: MessageAccumulator | None = None
         """The answer as the client hears it, where events may be changed."""
@@ -89,12 +89,12 @@ class ExchangeFilters:
         """The headers that were looked at before the model was asked."""
 
     def _info(self, visit: Visit, exchange: Exchange) -> Info:
-        key, asking = visit.key, exchange.asking
+        key, client_request = visit.key, exchange.client_request
         return Info(
-            front=asking.front.name,
+            front=client_request.front.name,
             headers=self._headers,
-            model=asking.model,
-            stream=asking.stream,
+            model=client_request.model,
+            stream=client_request.stream,
             key_id=None if key is None else key.id,
             key_name=None if key is None else key.name,
             session=visit.call.header(_SESSION),
@@ -114,7 +114,7 @@ class ExchangeFilters:
                 for _, each in self._chain:
                     each.model = name
                 return name
-        return self._exchange.asking.model
+        return self._exchange.client_request.model
 
     async def before(self, route: Route) -> Route | None:
         """The route of the request as middleware wants it; None: it is answered already."""

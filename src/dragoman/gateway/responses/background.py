@@ -43,11 +43,11 @@ async def run_in_background(visit: Visit, creation: Creation) -> None:
     if len(gateway.background) >= gateway.config.server.max_concurrent:
         msg = "as many responses run in the background as may; try again soon"
         raise Overloaded(msg, status=503, retry_after=5.0)
-    body = blank(creation.asking, creation.id, creation.says, "queued")
+    body = blank(creation.client_request, creation.id, creation.says, "queued")
     version = await store.add(creation.id, creation.asked(time()), body)
     run = _Run(visit, creation, store, body, version)
     gateway.background.start(creation.id, run.work())
-    if creation.asking.stream:
+    if creation.client_request.stream:
         await replay(visit, store, creation.id, after=-1)
     else:
         await visit.call.whole(200, {"content-type": "application/json"}, dumps(body))

@@ -8,8 +8,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dragoman.errors import InvalidRequest
-from dragoman.gateway.asking import Asking
-from dragoman.gateway.chat import answer, asking_of
+from dragoman.gateway.chat import answer, read_client_request
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.endpoints import RESPONSES
 from dragoman.gateway.exchange import Exchange, Stamp
 from dragoman.gateway.responses import refusals
@@ -37,15 +37,19 @@ async def create(visit: Visit) -> None:
     if visit.method != "POST":
         msg = "this path takes POST, or a WebSocket"
         raise InvalidRequest(msg, status=405)
-    asking = asking_of(visit, await visit.body())
-    if visit.gateway.histories is None and visit.connection is None and not _names_state(asking):
-        await answer(visit, _passed_on(visit, asking))
+    client_request = read_client_request(visit, await visit.body())
+    if (
+        visit.gateway.histories is None
+        and visit.connection is None
+        and not _names_state(client_request)
+    ):
+        await answer(visit, _passed_on(visit, client_request))
         return
-    creation = await Creation.of(visit, asking)
+    creation = await Creation.of(visit, client_request)
     if creation is None:  # it is about what the place behind holds
-        await answer(visit, _passed_on(visit, asking, only=asking.front.name))
+        await answer(visit, _passed_on(visit, client_request, only=client_request.front.name))
     elif creation.is_plain:
-        await answer(visit, _passed_on(visit, asking))
+        await answer(visit, _passed_on(visit, client_request))
     elif creation.is_background:
         from dragoman.gateway.responses.background import run_in_background
 
@@ -56,13 +60,15 @@ async def create(visit: Visit) -> None:
         await creation.answer(visit)
 
 
-def _passed_on(visit: Visit, asking: Asking, only: str | None = None) -> Exchange:
+def _passed_on(visit: Visit, client_request: ClientRequest, only: str | None = None) -> Exchange:
     """The exchange of a request that has nothing to do with state of ours."""
-    return Exchange(asking, visit.call, visit.gateway.translations, stamp=_UNSTORED, only=only)
+    return Exchange(
+        client_request, visit.call, visit.gateway.translations, stamp=_UNSTORED, only=only
+    )
 
 
-def _names_state(asking: Asking) -> bool:
-    return not _STATE.isdisjoint(asking.fields) or REFERENCE.encode() in asking.body
+def _names_state(client_request: ClientRequest) -> bool:
+    return not _STATE.isdisjoint(client_request.fields) or REFERENCE.encode() in client_request.body
 
 
 class Places(Struct):
@@ -97,7 +103,7 @@ class Creation:
         self.is_warming = places.connection is not None and (
             body.get("generate") is False or not found.whole
         )
-        self.asking: Asking
+        self.client_request: ClientRequest
 
     @property
     def is_plain(self) -> bool:
@@ -108,9 +114,9 @@ class Creation:
         return not (is_joined or is_kept or wanted.references)
 
     @classmethod
-    async def of(cls, visit: Visit, asking: Asking) -> Creation | None:
+    async def of(cls, visit: Visit, client_request: ClientRequest) -> Creation | None:
         """What is asked, looked up; None where none of it is ours."""
-        body = loads(asking.body)
+        body = loads(client_request.body)
         wanted, places = wanted_in(body), Places.of(visit)
         finder = Finder(
             places.responses, places.conversations, places.connection,
@@ -133,7 +139,7 @@ class Creation:
         self.stores = may and store is not False and not self.is_warming
         if self.is_background:
             self._expect_background(may=may)
-        self.asking = Asking(RESPONSES, dumps(self._sent()), headers=None)
+        self.client_request = ClientRequest(RESPONSES, dumps(self._sent()), headers=None)
 
     def _expect_background(self, *, may: bool) -> None:
         if self.places.connection is not None:
@@ -171,7 +177,7 @@ class Creation:
         """The exchange that answers it."""
         is_kept = self.stores or self.places.connection is not None
         stamp = Stamp(self.id if is_kept else None, self.says)
-        return Exchange(self.asking, sink, visit.gateway.translations, stamp=stamp)
+        return Exchange(self.client_request, sink, visit.gateway.translations, stamp=stamp)
 
     def asked(self, created_at: float) -> Asked:
         """What is stored of the request."""
@@ -183,7 +189,7 @@ class Creation:
             previous=self.wanted.previous,
             conversation=self.wanted.conversation,
             background=self.is_background,
-            stream=self.asking.stream,
+            stream=self.client_request.stream,
         )
 
     async def answer(self, visit: Visit) -> None:
@@ -220,7 +226,7 @@ class Creation:
         """Answer without a model: the connection remembers the input."""
         from dragoman.gateway.responses.lifecycle import blank, lifecycle_event
 
-        body = blank(self.asking, self.id, self.says, "completed")
+        body = blank(self.client_request, self.id, self.says, "completed")
         await self.join(body)
         begun = {**body, "status": "in_progress", "completed_at": None, "usage": None}
         await visit.call.begin({"content-type": "text/event-stream"})

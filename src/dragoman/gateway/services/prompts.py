@@ -12,9 +12,9 @@ from functools import reduce
 from operator import add
 
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
-from dragoman.gateway.asking import Asking
 from dragoman.gateway.backs import Back
 from dragoman.gateway.chat import answer
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.exchange import MOST_OF_AN_ANSWER, Exchange
 from dragoman.gateway.passing import summarised
 from dragoman.gateway.services.side_by_side import gathered, merged
@@ -41,36 +41,40 @@ _AT_ONCE = 8
 async def prompt(visit: Visit) -> None:
     """Answer a prompt, or several."""
     body = await visit.body()
-    asking = Asking(visit.endpoint.front, body)
+    client_request = ClientRequest(visit.endpoint.front, body)
     try:
         front = prompt_front(visit.endpoint.front, body, path=visit.path)
     except DragomanError as error:
         problem = reported(error)
     else:
-        made = _exchange(visit, asking, front)
+        made = _exchange(visit, client_request, front)
         await answer(visit, made)
         return
     raise problem
 
 
-def _exchange(visit: Visit, asking: Asking, front: PromptFront) -> PromptExchange:
+def _exchange(visit: Visit, client_request: ClientRequest, front: PromptFront) -> PromptExchange:
     count, sink, translations = len(front.requests), visit.call, visit.gateway.translations
     if count > _MOST_PROMPTS:
         msg = f"one request may have {_MOST_PROMPTS} prompts at the most"
         raise InvalidRequest(msg, status=400, param="prompt")
     if getattr(front, "is_load", False):
-        return LoadExchange(asking, sink, translations, front)
+        return LoadExchange(client_request, sink, translations, front)
     kind = PromptExchange if count == 1 else PromptsExchange
-    return kind(asking, sink, translations, front)
+    return kind(client_request, sink, translations, front)
 
 
 class PromptExchange(Exchange):
     """A prompt that is being answered."""
 
     def __init__(
-        self, asking: Asking, sink: Sink, translations: Translations, front: PromptFront
+        self,
+        client_request: ClientRequest,
+        sink: Sink,
+        translations: Translations,
+        front: PromptFront,
     ) -> None:
-        super().__init__(asking, sink, translations, request=front.request)
+        super().__init__(client_request, sink, translations, request=front.request)
         self._prompts = front
 
     def expected(self) -> Usage:
@@ -109,7 +113,7 @@ class PromptsExchange(PromptExchange):
         self, back: Back, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
         asked = [Asked(self, back, model, settings, timeouts, each) for each in self._requests]
-        if self.asking.stream:
+        if self.client_request.stream:
             await self._streamed(asked)
             return
         try:

@@ -30,7 +30,7 @@ _LONGEST_NAME = 512
 _ANY_AGENT = AgentForm()
 
 
-class Asking:
+class ClientRequest:
     """A request for an answer, in the dialect of its client."""
 
     def __init__(
@@ -60,7 +60,7 @@ class Asking:
             self.body = _encode(self.fields)
 
     def __repr__(self) -> str:
-        return f"<asking in {self.front.name}, {len(self.body)} bytes>"
+        return f"<client request in {self.front.name}, {len(self.body)} bytes>"
 
     def _streams(self) -> bool:
         given = self.fields.get("stream")
@@ -100,15 +100,20 @@ class _BareRequests:
         self._kept: dict[Any, tuple[bytes, Request]] = {}
         self._size = 0
 
-    def find(self, asking: Asking, bare: bytes) -> Request:
-        key = (asking.front.name, asking.path, sample_of(bare), _named(asking.headers))
+    def find(self, client_request: ClientRequest, bare: bytes) -> Request:
+        key = (
+            client_request.front.name,
+            client_request.path,
+            sample_of(bare),
+            _named(client_request.headers),
+        )
         kept = self._kept.get(key)
         if kept is not None and kept[0] == bare:
             return kept[1]
         try:
-            found = asking.read(bare)
+            found = client_request.read(bare)
         except DragomanError:
-            return asking.request  # says it of the body itself, or knows better
+            return client_request.request  # says it of the body itself, or knows better
         self._keep(key, bare, found)
         return found
 
