@@ -109,14 +109,14 @@ async def _remembered(
 
 async def _answered(visit: Visit, work: Work, route: Route) -> None:
     gateway = visit.gateway
-    every = [(hop, gateway.back(hop.place)) for hop in route.order()]
-    suited = [(hop, back) for hop, back in every if work.suits(back, hop.model)]
+    every = [(hop, gateway.upstream(hop.place)) for hop in route.order()]
+    suited = [(hop, upstream) for hop, upstream in every if work.suits(upstream, hop.model)]
     if not suited:
         raise work.unsuited()
     hops = [hop for hop, _ in suited]
     try:
         used = await work.run(
-            [(back, hop.model) for hop, back in suited],
+            [(upstream, hop.model) for hop, upstream in suited],
             gateway.settings_of(route),
             route.settings.timeouts,
         )

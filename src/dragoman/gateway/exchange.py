@@ -15,10 +15,10 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import Struct
 
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
-from dragoman.gateway.backs import Back
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.passing import summarised, summary_of
 from dragoman.gateway.translation import Settings, Translations, encoded_for
+from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.whole_calls import Answering, WholeCalls
 from dragoman.gateway.work import BYTES_OF_A_TOKEN, Sink, Work
 from dragoman.model.events import ChoiceFinish, Event
@@ -133,9 +133,9 @@ class Exchange(Work):
         sent = len(self.client_request.body) // BYTES_OF_A_TOKEN + 1
         return Usage(input=sent, output=min(max(most, 0), _MOST_TOKENS))
 
-    def suits(self, back: Back, model: str | None) -> bool:
+    def suits(self, upstream: Upstream, model: str | None) -> bool:
         """Whether a place holds what the request names, where it names something."""
-        return self.only is None or (back.is_wire and back.dialect(model).name == self.only)
+        return self.only is None or (upstream.is_wire and upstream.dialect(model).name == self.only)
 
     def unsuited(self) -> DragomanError:
         """Nobody holds what the request names."""
@@ -145,32 +145,34 @@ class Exchange(Work):
     # --- one place
 
     async def _ask(
-        self, back: Back, model: str | None, settings: Settings, timeouts: Timeouts | None
+        self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
         self._is_same = False
-        if not back.is_wire:
-            await self._ask_model(back, model, settings)
+        if not upstream.is_wire:
+            await self._ask_model(upstream, model, settings)
             return
-        encoded = self._encoded(back, model, settings)
+        encoded = self._encoded(upstream, model, settings)
         self.losses += encoded.losses
         self.repairs += encoded.repairs
         self.translated = perf_counter()
         endpoint = "stream" if self.client_request.stream else "generate"
-        reply = await back.open(endpoint, encoded, model, timeouts)
+        reply = await upstream.open(endpoint, encoded, model, timeouts)
         self.heard = perf_counter()
         try:
-            await self._answer(back, model, reply, encoded)
+            await self._answer(upstream, model, reply, encoded)
         finally:
             await reply.close()
 
-    def _encoded(self, back: Back, model: str | None, settings: Settings) -> Encoded:
+    def _encoded(self, upstream: Upstream, model: str | None, settings: Settings) -> Encoded:
         request = self.sent or self.given
         if request is None:
-            return self._translations.translate(self.client_request, back, model, settings)
-        return encoded_for(request, back, model, settings).encoded
+            return self._translations.translate(self.client_request, upstream, model, settings)
+        return encoded_for(request, upstream, model, settings).encoded
 
-    async def _answer(self, back: Back, model: str | None, reply: Reply, encoded: Encoded) -> None:
-        dialect = back.dialect(model)
+    async def _answer(
+        self, upstream: Upstream, model: str | None, reply: Reply, encoded: Encoded
+    ) -> None:
+        dialect = upstream.dialect(model)
         client_request = self.client_request
         self._is_same = dialect.name == client_request.front.name
         is_free = self.recorder is None and self.given is None and self._stamped() is None
@@ -179,18 +181,24 @@ class Exchange(Work):
         if self.filters is not None or self.sent is not None:
             self.passes = False
         if not self.client_request.stream:
-            await self._whole(back, dialect, reply, encoded)
+            await self._whole(upstream, dialect, reply, encoded)
         elif self.passes:
-            await self._pass_stream(back, dialect, reply, encoded)
+            await self._pass_stream(upstream, dialect, reply, encoded)
         else:
             incoming = Incoming(
-                reply, dialect, encoded.context, provider=back.provider_name, most=MOST_OF_AN_ANSWER
+                reply,
+                dialect,
+                encoded.context,
+                provider=upstream.provider_name,
+                most=MOST_OF_AN_ANSWER,
             )
             await self._stream(incoming)
 
     # --- whole answers
 
-    async def _whole(self, back: Back, dialect: Any, reply: Reply, encoded: Encoded) -> None:
+    async def _whole(
+        self, upstream: Upstream, dialect: Any, reply: Reply, encoded: Encoded
+    ) -> None:
         body = await read_body(reply, MOST_OF_AN_ANSWER)
         if self.passes:
             found = summary_of(dialect, body)
@@ -201,7 +209,7 @@ class Exchange(Work):
                 return
         self.passes = False
         read = read_answer(dialect, body, encoded.context, reply.headers)
-        await self._write(made_at(back.provider_name, read))
+        await self._write(made_at(upstream.provider_name, read))
 
     async def answer_with(self, response: Response) -> None:
         """Answer without asking anybody."""
@@ -243,7 +251,9 @@ class Exchange(Work):
 
     # --- streams
 
-    async def _pass_stream(self, back: Back, dialect: Any, reply: Reply, encoded: Encoded) -> None:
+    async def _pass_stream(
+        self, upstream: Upstream, dialect: Any, reply: Reply, encoded: Encoded
+    ) -> None:
         pieces = reply.chunks()
         first = await anext(pieces, b"")
         front = self.front()
@@ -252,7 +262,7 @@ class Exchange(Work):
             self.passes = False  # an error, a whole answer, or another form: that has to be read
             again = Incoming(
                 _Replayed(reply, first), dialect, encoded.context,
-                provider=back.provider_name, most=MOST_OF_AN_ANSWER,
+                provider=upstream.provider_name, most=MOST_OF_AN_ANSWER,
             )  # fmt: skip
             await self._stream(again)
             return
@@ -320,14 +330,14 @@ class Exchange(Work):
             return
         await writing.end(incoming.response)
 
-    async def _ask_model(self, back: Back, model: str | None, settings: Settings) -> None:
+    async def _ask_model(self, upstream: Upstream, model: str | None, settings: Settings) -> None:
         """Ask a model in this process."""
         given = self.sent or self.given or self.client_request.request
         request = settings.applied(given.replace_unchecked(model=model))
         if not self.client_request.stream:
-            await self._write(await back.send(request))
+            await self._write(await upstream.send(request))
             return
-        stream = back.stream(request)
+        stream = upstream.stream(request)
         writing = _Writing(self, stream)
         try:
             async for event in stream:

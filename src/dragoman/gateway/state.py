@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.backs import Back
 from dragoman.gateway.caching import Cache
 from dragoman.gateway.config.routing import Route, Router
 from dragoman.gateway.config.settings import GatewayConfig, Place, RouteSettings, ServerSettings
@@ -17,6 +16,7 @@ from dragoman.gateway.pricing import PricedModels
 from dragoman.gateway.records import Finished
 from dragoman.gateway.tasks import Tasks
 from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations
+from dragoman.gateway.upstreams import Upstream
 from dragoman.transport.direct import DirectTransport
 from dragoman.transport.protocol import Transport
 
@@ -55,9 +55,9 @@ class Gateway:
         self.background = Tasks()
         """Answers that go on when their client has left."""
         self.cache = Cache()
-        self._backs: dict[int, Back] = {}  # by the place's identity
+        self._upstreams: dict[int, Upstream] = {}  # by the place's identity
         self._settings: dict[int, tuple[RouteSettings, Settings]] = {}
-        self._retired: list[Back] = []  # of configurations before, until nobody uses them
+        self._retired: list[Upstream] = []  # of configurations before, until nobody uses them
         self._closing: set[asyncio.Task[None]] = set()
         self.apply(config)
 
@@ -71,16 +71,16 @@ class Gateway:
         self.prices = PricedModels(config.prices)
         self.router = Router(config)
         self.doorkeeper = Doorkeeper(config.server.host, config.server.allowed_hosts)
-        before = list({id(back): back for back in self._backs.values()}.values())
-        self._backs = {
-            id(place): back
+        before = list({id(upstream): upstream for upstream in self._upstreams.values()}.values())
+        self._upstreams = {
+            id(place): upstream
             for place in config.places.values()
-            for back in before
-            if back.place == place  # the same as before: a model in this process stays loaded
+            for upstream in before
+            if upstream.place == place  # the same as before: a model in this process stays loaded
         }
         self._settings = {}
-        kept = set(map(id, self._backs.values()))
-        self._retire([back for back in before if id(back) not in kept])
+        kept = set(map(id, self._upstreams.values()))
+        self._retire([upstream for upstream in before if id(upstream) not in kept])
         self._apply_history(config.server)
 
     def _apply_history(self, server: ServerSettings) -> None:
@@ -92,31 +92,31 @@ class Gateway:
             self._former.append(now)
         self.histories = None if url is None else Histories(url, response_ttl=server.response_ttl)
 
-    def _retire(self, backs: list[Back]) -> None:
+    def _retire(self, upstreams: list[Upstream]) -> None:
         """Close places that are no longer served when the requests in progress are over."""
-        if backs:
-            self._retired += backs
-            task = asyncio.create_task(self._close_retired(backs, frozenset(self.visits)))
+        if upstreams:
+            self._retired += upstreams
+            task = asyncio.create_task(self._close_retired(upstreams, frozenset(self.visits)))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
-    async def _close_retired(self, backs: list[Back], visits: frozenset[Visit]) -> None:
+    async def _close_retired(self, upstreams: list[Upstream], visits: frozenset[Visit]) -> None:
         while visits & self.visits:  # noqa: ASYNC110 - it happens once in a blue moon
             await asyncio.sleep(_GLANCE)
-        for back in backs:
-            self._retired.remove(back)
-            await back.close()
+        for upstream in upstreams:
+            self._retired.remove(upstream)
+            await upstream.close()
 
     @property
     def active(self) -> int:
         """How many requests are in progress."""
         return len(self.visits)
 
-    def back(self, place: Place) -> Back:
+    def upstream(self, place: Place) -> Upstream:
         """The way to a place."""
-        found = self._backs.get(id(place))
+        found = self._upstreams.get(id(place))
         if found is None:  # it holds the place, so that no other has its id
-            found = self._backs[id(place)] = Back(place, self.transport)
+            found = self._upstreams[id(place)] = Upstream(place, self.transport)
         return found
 
     async def route(self, model: str | None) -> Route:
@@ -145,8 +145,10 @@ class Gateway:
         await self.background.finish(self.config.server.drain_timeout)
         for task in self._closing:
             task.cancel()
-        for back in {id(back): back for back in (*self._backs.values(), *self._retired)}.values():
-            await back.close()
+        for upstream in {
+            id(upstream): upstream for upstream in (*self._upstreams.values(), *self._retired)
+        }.values():
+            await upstream.close()
         if self.keys is not None:
             await self.keys.close()
         for histories in (*self._former, self.histories):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.gateway.backs import Back
 from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.upstreams import Upstream
 from dragoman.model.requests import Request
 from dragoman.providers.translation import lane_of
 from dragoman.wire.encoded import Encoded
@@ -50,20 +50,24 @@ class Translations:
         self._kept: dict[tuple[Any, ...], Asked | None] = {}
 
     def translate(
-        self, client_request: ClientRequest, back: Back, model: str | None, settings: Settings
+        self,
+        client_request: ClientRequest,
+        upstream: Upstream,
+        model: str | None,
+        settings: Settings,
     ) -> Encoded:
         """The body for a place, with the losses, the repairs, and what to undo in the answer."""
         key = (
-            client_request.front.name, back, model, settings, client_request.path,
+            client_request.front.name, upstream, model, settings, client_request.path,
             client_request.headers and tuple(client_request.headers.items()),
         )  # fmt: skip
         try:
             asked = self._kept[key]
         except KeyError:
-            asked = self._keep(key, _asked(client_request, back, model, settings))
+            asked = self._keep(key, _asked(client_request, upstream, model, settings))
         encoded = None if asked is None else translated(client_request.body, asked)
         if encoded is None:
-            encoded = encoded_for(client_request.request, back, model, settings).encoded
+            encoded = encoded_for(client_request.request, upstream, model, settings).encoded
         return encoded
 
     def _keep(self, key: tuple[Any, ...], asked: Asked | None) -> Asked | None:
@@ -79,11 +83,11 @@ def _value(request: Request, name: str) -> Any:
 
 
 def encoded_for(
-    request: Request, back: Back, model: str | None, settings: Settings = NO_SETTINGS
+    request: Request, upstream: Upstream, model: str | None, settings: Settings = NO_SETTINGS
 ) -> Translated:
     """A request on the general path."""
-    target = back.target(model)
-    speaking = back.dialect(model)
+    target = upstream.target(model)
+    speaking = upstream.dialect(model)
     # Not `replace`: that a client calls the model by another name doesn't make it another one, by
     # which its thinking would be somebody else's.
     request = settings.applied(request.replace_unchecked(model=model))
@@ -94,13 +98,13 @@ def encoded_for(
 
 
 def _asked(
-    client_request: ClientRequest, back: Back, model: str | None, settings: Settings
+    client_request: ClientRequest, upstream: Upstream, model: str | None, settings: Settings
 ) -> Asked | None:
     lane = lane_of(client_request.front.name)
     if lane is None:
         return None
 
     def general(body: bytes) -> Translated:
-        return encoded_for(client_request.read(body), back, model, settings)
+        return encoded_for(client_request.read(body), upstream, model, settings)
 
     return Asked(lane, object(), repair=True, general=general, lane_of=lane_of)

@@ -13,9 +13,9 @@ from time import perf_counter
 from typing import Protocol
 
 from dragoman.errors import AllFailed, DragomanError, InvalidRequest, ServerError, WireError
-from dragoman.gateway.backs import Back
 from dragoman.gateway.reports import report_headers
 from dragoman.gateway.translation import NO_SETTINGS, Settings
+from dragoman.gateway.upstreams import Upstream
 from dragoman.model.usage import Usage
 from dragoman.transport.fallback import another_may_answer
 from dragoman.transport.protocol import Timeouts
@@ -89,7 +89,7 @@ class Work(ABC):
     def expected(self) -> Usage:
         """The most that it is likely to use, for what it reserves of a budget."""
 
-    def suits(self, back: Back, model: str | None) -> bool:  # noqa: ARG002 - for those that choose
+    def suits(self, upstream: Upstream, model: str | None) -> bool:  # noqa: ARG002 - for those that choose
         """Whether a place can be asked for this at all."""
         return True
 
@@ -98,18 +98,18 @@ class Work(ABC):
         return InvalidRequest("no place of this model's route can do this", status=400)
 
     async def run(
-        self, hops: list[tuple[Back, str | None]], settings: Settings = NO_SETTINGS,
+        self, hops: list[tuple[Upstream, str | None]], settings: Settings = NO_SETTINGS,
         timeouts: Timeouts | None = None,
     ) -> int:  # fmt: skip
         """Answer; returns the number of the place that did. Raises before anything was sent."""
         causes: list[DragomanError] = []
-        for number, (back, model) in enumerate(hops):
-            self._begin_attempt(back, model)
+        for number, (upstream, model) in enumerate(hops):
+            self._begin_attempt(upstream, model)
             try:
-                if not model and back.needs_name():
+                if not model and upstream.needs_name():
                     msg = "the request names no model"
                     raise InvalidRequest(msg, status=400, param="model")
-                await self._ask(back, model, settings, timeouts)
+                await self._ask(upstream, model, settings, timeouts)
             except DragomanError as error:
                 cause = _blamed(error)
                 self.tried[-1] = (*self.tried[-1][:3], type(cause).__name__)
@@ -123,15 +123,15 @@ class Work(ABC):
         msg = "every model of the route failed"
         raise AllFailed(msg, causes=tuple(causes))
 
-    def _begin_attempt(self, back: Back, model: str | None) -> None:
+    def _begin_attempt(self, upstream: Upstream, model: str | None) -> None:
         self.attempts += 1
-        self.provider, self.place, self.model = back.provider_name, back.name, model
+        self.provider, self.place, self.model = upstream.provider_name, upstream.name, model
         self.losses, self.repairs = [], []
-        self.tried.append((back.provider_name, model, perf_counter(), None))
+        self.tried.append((upstream.provider_name, model, perf_counter(), None))
 
     @abstractmethod
     async def _ask(
-        self, back: Back, model: str | None, settings: Settings, timeouts: Timeouts | None
+        self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
         """Ask one place, and answer the client."""
 

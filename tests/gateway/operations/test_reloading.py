@@ -18,9 +18,9 @@ def test_places_that_stay_are_not_opened_again() -> None:
 
     async def reload() -> None:
         gateway = Gateway(config("echo:", "scripted:a"))
-        before = {name: gateway.back(each) for name, each in gateway.config.places.items()}
+        before = {name: gateway.upstream(each) for name, each in gateway.config.places.items()}
         gateway.apply(config("echo:", "scripted:b"))
-        after = {name: gateway.back(each) for name, each in gateway.config.places.items()}
+        after = {name: gateway.upstream(each) for name, each in gateway.config.places.items()}
         assert after["echo:"] is before["echo:"]
         assert after["scripted:b"] is not before["scripted:a"]
         await gateway.close()
@@ -34,7 +34,7 @@ def test_places_that_go_are_closed_when_nobody_uses_them() -> None:
     async def reload() -> list[str]:
         closed: list[str] = []
         gateway = Gateway(config("echo:"))
-        old = gateway.back(gateway.config.places["echo:"])
+        old = gateway.upstream(gateway.config.places["echo:"])
 
         async def close() -> None:
             closed.append("echo:")
@@ -60,7 +60,7 @@ def test_closing_closes_what_was_about_to_be() -> None:
     async def reload() -> list[str]:
         closed: list[str] = []
         gateway = Gateway(config("echo:"))
-        old = gateway.back(gateway.config.places["echo:"])
+        old = gateway.upstream(gateway.config.places["echo:"])
 
         async def close() -> None:
             closed.append("echo:")

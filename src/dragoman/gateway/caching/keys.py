@@ -79,11 +79,11 @@ def _sent(visit: Visit, exchange: Exchange, route: Route) -> bytes | None:
     gateway, request = visit.gateway, exchange.sent
     found: list[bytes] = []
     for hop in route.hops:
-        back = gateway.back(hop.place)
-        if not back.is_wire or request is None:
+        upstream = gateway.upstream(hop.place)
+        if not upstream.is_wire or request is None:
             return None
         try:
-            encoded = encoded_for(request, back, hop.model, gateway.settings_of(route)).encoded
+            encoded = encoded_for(request, upstream, hop.model, gateway.settings_of(route)).encoded
         except DragomanError:  # told when it is this place's turn
             return None
         found += [encoded.to_bytes(), _encode(dict(encoded.headers))]

@@ -7,13 +7,13 @@ from time import perf_counter
 from typing import Any
 
 from dragoman.errors import DragomanError, ModelNotFound
-from dragoman.gateway.backs import Back
 from dragoman.gateway.config.routing import Route
 from dragoman.gateway.config.settings import Hop
 from dragoman.gateway.endpoints import CHAT
 from dragoman.gateway.records import Finished
 from dragoman.gateway.state import Gateway
 from dragoman.gateway.translation import Settings, encoded_for
+from dragoman.gateway.upstreams import Upstream
 from dragoman.model.events import Event
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
@@ -32,8 +32,8 @@ _NO_PLACE = "the route of this model leads nowhere"
 class PlacedModel:
     """One place of a route, as a model."""
 
-    def __init__(self, back: Back, model: str | None, settings: Settings, hop: Hop) -> None:
-        self.back = back
+    def __init__(self, upstream: Upstream, model: str | None, settings: Settings, hop: Hop) -> None:
+        self.upstream = upstream
         self.model = model
         self.hop = hop
         self._settings = settings
@@ -41,24 +41,24 @@ class PlacedModel:
     @property
     def name(self) -> str:
         """The model, as `provider:model`."""
-        if not self.back.is_wire:
-            return self.back.place.model_url or self.back.name
-        return f"{self.back.provider_name}:{self.model or ''}"
+        if not self.upstream.is_wire:
+            return self.upstream.place.model_url or self.upstream.name
+        return f"{self.upstream.provider_name}:{self.model or ''}"
 
     @property
     def target(self) -> Target | None:
         """The facts about it, where it is asked over HTTP."""
-        return self.back.target(self.model) if self.back.is_wire else None
+        return self.upstream.target(self.model) if self.upstream.is_wire else None
 
     @property
     def dialect(self) -> str:
         """What it speaks; a model in this process speaks none, and is shown in the plainest."""
-        return self.back.dialect(self.model).name if self.back.is_wire else CHAT
+        return self.upstream.dialect(self.model).name if self.upstream.is_wire else CHAT
 
     def encoded(self, request: Request) -> Encoded:
         """What is sent there; a model in this process is shown as if it were asked over HTTP."""
-        if self.back.is_wire:
-            return encoded_for(request, self.back, self.model, self._settings).encoded
+        if self.upstream.is_wire:
+            return encoded_for(request, self.upstream, self.model, self._settings).encoded
         asked = self._settings.applied(request.replace_unchecked(model=self.name))
         return dialect(CHAT).encode_request(asked)
 
@@ -68,12 +68,18 @@ class PlacedModel:
     async def send(self, request: Request | Any) -> Response:
         """The answer."""
         asked = self._asked(request)
-        return await (self.back.client.send(asked) if self.back.is_wire else self.back.send(asked))
+        return await (
+            self.upstream.client.send(asked) if self.upstream.is_wire else self.upstream.send(asked)
+        )
 
     def stream(self, request: Request | Any) -> ModelStream:
         """The answer as it comes."""
         asked = self._asked(request)
-        return self.back.client.stream(asked) if self.back.is_wire else self.back.stream(asked)
+        return (
+            self.upstream.client.stream(asked)
+            if self.upstream.is_wire
+            else self.upstream.stream(asked)
+        )
 
     async def close(self) -> None:
         """The gateway has it open, and closes it."""
@@ -87,7 +93,7 @@ def places_of(gateway: Gateway, route: Route) -> tuple[PlacedModel, ...]:
     """The places that a route leads to, in the order in which they are asked now."""
     settings = gateway.settings_of(route)
     hops = route.order()
-    return tuple(PlacedModel(gateway.back(hop.place), hop.model, settings, hop) for hop in hops)
+    return tuple(PlacedModel(gateway.upstream(hop.place), hop.model, settings, hop) for hop in hops)
 
 
 class RoutedModel:
@@ -225,7 +231,7 @@ class _Told:
         """Tell everybody who counts."""
         error = self._error
         status = getattr(error, "status", None) or _FAILED if error is not None else _OK
-        provider, model = self._place.back.provider_name, self._place.model
+        provider, model = self._place.upstream.provider_name, self._place.model
         usage = response.usage
         self._routed.finished(
             Finished(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dragoman.errors import DragomanError
-from dragoman.gateway.backs import Back
 from dragoman.gateway.chat import answer
 from dragoman.gateway.http import Call
 from dragoman.gateway.services.embeddings import ESTIMATED
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import Settings
+from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.visits import Visit
 from dragoman.gateway.work import Work, answer_total
 from dragoman.history.tokens import count as count_messages
@@ -49,21 +49,21 @@ class Counting(Work):
         return Usage()
 
     async def _ask(
-        self, back: Back, model: str | None, settings: Settings, timeouts: Timeouts | None
+        self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
         # Not `replace`: under another name it is still the same model, whose thinking is its own.
         request = settings.applied(self._request.replace_unchecked(model=model))
-        counted = await within(answer_total(timeouts), self._counted(back, request))
+        counted = await within(answer_total(timeouts), self._counted(upstream, request))
         encoded = self._front.count(counted)
         headers = {**encoded.headers, **(ESTIMATED if counted.is_estimate else {})}
         await self.sink.whole(200, {**headers, **self.reported()}, encoded.to_bytes())
 
-    async def _counted(self, back: Back, request: Request) -> TokenCount:
-        if not back.is_wire:
+    async def _counted(self, upstream: Upstream, request: Request) -> TokenCount:
+        if not upstream.is_wire:
             return TokenCount(estimate(request), is_estimate=True)
-        counted = await back.client.count_tokens(request, estimate=estimate)
+        counted = await upstream.client.count_tokens(request, estimate=estimate)
         if not counted.is_estimate:
-            encoded = back.client.encode(request)
+            encoded = upstream.client.encode(request)
             self.losses += encoded.losses
             self.repairs += encoded.repairs
         return counted

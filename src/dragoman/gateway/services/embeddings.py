@@ -5,11 +5,11 @@ from __future__ import annotations
 from math import ceil
 
 from dragoman.errors import DragomanError, InvalidRequest
-from dragoman.gateway.backs import Back
 from dragoman.gateway.chat import answer
 from dragoman.gateway.http import Call
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import Settings
+from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.visits import Visit
 from dragoman.gateway.work import BYTES_OF_A_TOKEN, Work, answer_total
 from dragoman.model.parts import Text
@@ -50,17 +50,17 @@ class Embedding(Work):
         """By the size of the body: there is no answer to pay for."""
         return Usage(input=self._size // BYTES_OF_A_TOKEN + 1)
 
-    def suits(self, back: Back, model: str | None) -> bool:
+    def suits(self, upstream: Upstream, model: str | None) -> bool:
         """Whether the dialect and the provider have embeddings."""
         if not self._asked.inputs:
             return True  # Ollama's clients ask for nothing, to have the model loaded
-        if not back.is_wire or back.place.provider is None:
+        if not upstream.is_wire or upstream.place.provider is None:
             return False
-        spoken = back.dialect(model)
+        spoken = upstream.dialect(model)
         services = spoken.services()
         if services is None or services.embeddings is None:
             return False
-        paths = back.place.provider.endpoints.get(spoken.name) or USUAL.get(spoken.name)
+        paths = upstream.place.provider.endpoints.get(spoken.name) or USUAL.get(spoken.name)
         return paths is not None and paths.embed is not None
 
     def unsuited(self) -> DragomanError:
@@ -72,7 +72,7 @@ class Embedding(Work):
         return InvalidRequest(msg, status=400, code="unsupported", param="model")
 
     async def _ask(
-        self, back: Back, model: str | None, settings: Settings, timeouts: Timeouts | None
+        self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
         del settings  # they are about answers
         asked = self._asked
@@ -80,7 +80,7 @@ class Embedding(Work):
             await self._tell(Embedded((), None, asked.model), {})
             return
         meant = asked._replace(model=model or asked.model)
-        embedded = await within(answer_total(timeouts), back.client.embed_inputs(meant))
+        embedded = await within(answer_total(timeouts), upstream.client.embed_inputs(meant))
         self.losses += embedded.losses
         usage = embedded.usage or estimated_usage(asked)
         self.summary = Summary(embedded.model, usage)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from dragoman.errors import ConfigError, DragomanError, InvalidRequest
-from dragoman.gateway.backs import Back
 from dragoman.gateway.endpoints import ANTHROPIC
 from dragoman.gateway.http import Disconnected
 from dragoman.gateway.services.hosted_addresses import own_batches, own_upload_url
@@ -25,6 +24,7 @@ from dragoman.gateway.services.hosted_paths import (
     passed_query,
 )
 from dragoman.gateway.services.hosted_places import PERMISSION, check_allowed, hosted_place
+from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.visits import Visit
 from dragoman.transport.protocol import HttpRequest, Reply, read_body
 
@@ -61,19 +61,19 @@ async def hosted(visit: Visit) -> None:
     """Pass a request on, and its answer back."""
     allowed = _allowed(visit)
     query = passed_query(visit.query)
-    back = hosted_place(visit)
-    visit.route = back.name
-    check_allowed(visit, back.name)
-    message = _message(visit, back, allowed, query)
+    upstream = hosted_place(visit)
+    visit.route = upstream.name
+    check_allowed(visit, upstream.name)
+    message = _message(visit, upstream, allowed, query)
     keys, key = visit.gateway.keys, visit.key
     if keys is None or key is None or key.is_admin:
-        await _passed(visit, back, message)
+        await _passed(visit, upstream, message)
         return
-    held = await keys.reserve(key, f"{PERMISSION}{back.name}", 0, Decimal(0))
+    held = await keys.reserve(key, f"{PERMISSION}{upstream.name}", 0, Decimal(0))
     try:
-        await _passed(visit, back, message)
+        await _passed(visit, upstream, message)
     finally:
-        await _settle(visit, held, back.name)
+        await _settle(visit, held, upstream.name)
 
 
 async def _settle(visit: Visit, held: Reservation, place: str) -> None:
@@ -98,19 +98,19 @@ def _allowed(visit: Visit) -> Allowed:
     return found
 
 
-def _message(visit: Visit, back: Back, allowed: Allowed, query: str) -> HttpRequest:
+def _message(visit: Visit, upstream: Upstream, allowed: Allowed, query: str) -> HttpRequest:
     """The request for the provider, without a body yet."""
     headers = {
         _SENT[name]: value.decode("latin-1") for name, value in visit.call.headers if name in _SENT
     }
     try:
-        message = back.deployment(None).request("upload", headers=headers, method=visit.method)
+        message = upstream.deployment(None).request("upload", headers=headers, method=visit.method)
     except ConfigError:
         message = None
     front = visit.endpoint.front
     url = None if message is None else address(front, message.url, allowed.path, query)
     if message is None or url is None:
-        msg = f"the place {back.name} has no files or batches that can be passed to"
+        msg = f"the place {upstream.name} has no files or batches that can be passed to"
         raise InvalidRequest(msg, status=400, code="unsupported")
     return replace(message, url=url)
 
@@ -118,11 +118,11 @@ def _message(visit: Visit, back: Back, allowed: Allowed, query: str) -> HttpRequ
 # --- there
 
 
-async def _passed(visit: Visit, back: Back, message: HttpRequest) -> None:
+async def _passed(visit: Visit, upstream: Upstream, message: HttpRequest) -> None:
     upload = _Upload(visit)
-    reply = await upload.sent(back, message)
+    reply = await upload.sent(upstream, message)
     try:
-        await _answer(visit, back, message, reply)
+        await _answer(visit, upstream, message, reply)
     finally:
         await reply.close()
 
@@ -134,12 +134,12 @@ class _Upload:
         self._visit = visit
         self._failure: Exception | None = None
 
-    async def sent(self, back: Back, message: HttpRequest) -> Reply:
+    async def sent(self, upstream: Upstream, message: HttpRequest) -> Reply:
         """The provider's reply; what goes wrong with the client's body is said before it."""
-        limits = back.place.timeouts
+        limits = upstream.place.timeouts
         message = await self._with_body(message)
         try:
-            return await back.accept(message, limits, None)
+            return await upstream.accept(message, limits, None)
         except DragomanError as error:
             failure = self._failure or error
         raise failure
@@ -181,10 +181,12 @@ class _Upload:
 # --- and back
 
 
-async def _answer(visit: Visit, back: Back, message: HttpRequest, reply: Reply) -> None:
+async def _answer(visit: Visit, upstream: Upstream, message: HttpRequest, reply: Reply) -> None:
     headers = {name: reply.headers[name] for name in _TOLD if name in reply.headers}
     if UPLOAD_URL in reply.headers:
-        headers[UPLOAD_URL] = own_upload_url(visit, back, message.url, reply.headers[UPLOAD_URL])
+        headers[UPLOAD_URL] = own_upload_url(
+            visit, upstream, message.url, reply.headers[UPLOAD_URL]
+        )
     if _names_addresses(visit, reply.headers):
         body = own_batches(visit, await read_body(reply, _MOST_READ))
         await visit.call.whole(reply.status, headers, body)

@@ -11,9 +11,9 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from dragoman.errors import InvalidInputError, ServerError
-from dragoman.gateway.backs import Back
 from dragoman.gateway.guard import presented_key
 from dragoman.gateway.services.hosted_places import PLACE_HEADER
+from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.visits import Visit
 from dragoman.model.jsontext import dumps, loads
 
@@ -32,7 +32,7 @@ def own_url(visit: Visit, path: str) -> str:
     return f"{visit.call.scheme}://{host}{prefix}{path}"
 
 
-def own_upload_url(visit: Visit, back: Back, asked: str, told: str) -> str:
+def own_upload_url(visit: Visit, upstream: Upstream, asked: str, told: str) -> str:
     """Where a client sends the content of a file that it announced (Gemini).
 
     Nothing of the provider's address is kept but the upload's id. Clients show no key there: with
@@ -44,7 +44,7 @@ def own_upload_url(visit: Visit, back: Back, asked: str, told: str) -> str:
         msg = "the provider wants the file at another address, which is not passed on"
         raise ServerError(msg, status=_BAD_GATEWAY, retryable=False)
     query = {name: upload[name] for name in _UPLOADING if name in upload}
-    query["place"] = back.name
+    query["place"] = upstream.name
     if visit.gateway.keys is not None:
         query["key"] = presented_key(visit.call, visit.query) or ""
     return own_url(visit, f"{visit.call.path}?{urlencode(query)}")

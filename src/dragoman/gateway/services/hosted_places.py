@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dragoman.errors import InvalidRequest, PermissionDenied
-from dragoman.gateway.backs import Back
 from dragoman.gateway.endpoints import CHAT, RESPONSES
 from dragoman.gateway.services.hosted_paths import query_value
 from dragoman.gateway.state import Gateway
+from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.visits import Visit
 
 PLACE_HEADER = b"x-dragoman-place"
@@ -18,7 +18,7 @@ PERMISSION = "hosted:"
 _SAME_API = {CHAT: frozenset({CHAT, RESPONSES})}
 
 
-def hosted_place(visit: Visit) -> Back:
+def hosted_place(visit: Visit) -> Upstream:
     """The place whose files and batches are meant."""
     gateway, front = visit.gateway, visit.endpoint.front
     named = query_value(visit.query, "place") or visit.call.header(PLACE_HEADER)
@@ -28,7 +28,7 @@ def hosted_place(visit: Visit) -> Back:
     if len(found) == 1:
         return found[0]
     if found:
-        names = ", ".join(sorted(back.name for back in found))
+        names = ", ".join(sorted(upstream.name for upstream in found))
         msg = f"several places have files and batches of this API: name one of {names} by the"
         msg += " header x-dragoman-place, or by ?place="
     else:
@@ -36,33 +36,33 @@ def hosted_place(visit: Visit) -> Back:
     raise InvalidRequest(msg, status=400, code="unsupported")
 
 
-def _named(gateway: Gateway, front: str, name: str) -> Back:
-    for back in _speaking(gateway, front):
-        if back.name == name:
-            return back
+def _named(gateway: Gateway, front: str, name: str) -> Upstream:
+    for upstream in _speaking(gateway, front):
+        if upstream.name == name:
+            return upstream
     msg = "there is no place of that name which speaks this API"
     raise InvalidRequest(msg, status=400, code="unsupported")
 
 
-def _by_default(gateway: Gateway, front: str) -> list[Back]:
+def _by_default(gateway: Gateway, front: str) -> list[Upstream]:
     """The first place of the default route that speaks this API."""
     route = gateway.router.find(None)
     hops = () if route is None else route.hops
-    backs = (gateway.back(hop.place) for hop in hops)
-    return [back for back in backs if _speaks(back, front)][:1]
+    upstreams = (gateway.upstream(hop.place) for hop in hops)
+    return [upstream for upstream in upstreams if _speaks(upstream, front)][:1]
 
 
-def _speaking(gateway: Gateway, front: str) -> Iterator[Back]:
+def _speaking(gateway: Gateway, front: str) -> Iterator[Upstream]:
     for place in gateway.config.places.values():
-        back = gateway.back(place)
-        if _speaks(back, front):
-            yield back
+        upstream = gateway.upstream(place)
+        if _speaks(upstream, front):
+            yield upstream
 
 
-def _speaks(back: Back, front: str) -> bool:
-    if not back.is_wire:
+def _speaks(upstream: Upstream, front: str) -> bool:
+    if not upstream.is_wire:
         return False
-    return back.dialect(None).name in _SAME_API.get(front, {front})
+    return upstream.dialect(None).name in _SAME_API.get(front, {front})
 
 
 def check_allowed(visit: Visit, place: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 
 from dragoman.errors import DragomanError, ModelNotFound
-from dragoman.gateway.backs import Back
 from dragoman.gateway.config.routing import Route
 from dragoman.gateway.endpoints import OLLAMA
 from dragoman.gateway.reports import report_headers
@@ -13,6 +12,7 @@ from dragoman.gateway.services.ollama_places import ask_ollama, is_ollama
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.services.showing import described
 from dragoman.gateway.state import Gateway
+from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.visits import Visit
 from dragoman.model.catalogue import ModelInfo
 from dragoman.wire.encoded import Encoded
@@ -44,8 +44,8 @@ async def show(visit: Visit) -> None:
 
 async def running(visit: Visit) -> None:
     """The models that are loaded: here, and at places that are Ollamas."""
-    backs = [visit.gateway.back(place) for place in visit.gateway.config.places.values()]
-    lists = await asyncio.gather(*map(_loaded_at, backs))
+    upstreams = [visit.gateway.upstream(place) for place in visit.gateway.config.places.values()]
+    lists = await asyncio.gather(*map(_loaded_at, upstreams))
     loaded = {info.id: info for infos in lists for info in infos}
     shown = [info for info in loaded.values() if await _is_shown(visit, info.id)]
     await _tell(visit, service_front(visit).running(shown))
@@ -113,14 +113,14 @@ async def _is_shown(visit: Visit, name: str) -> bool:
     return True
 
 
-async def _loaded_at(back: Back) -> tuple[ModelInfo, ...]:
+async def _loaded_at(upstream: Upstream) -> tuple[ModelInfo, ...]:
     """What a place has loaded; nothing where it does not say."""
-    if not back.is_wire:
-        return (ModelInfo(back.place.model_url or back.name),) if back.is_loaded else ()
+    if not upstream.is_wire:
+        return (ModelInfo(upstream.place.model_url or upstream.name),) if upstream.is_loaded else ()
     listing = services(OLLAMA).models
-    if listing is None or not is_ollama(back):
+    if listing is None or not is_ollama(upstream):
         return ()
     try:
-        return tuple(listing.decode(await ask_ollama(back, "/api/ps")).models)
+        return tuple(listing.decode(await ask_ollama(upstream, "/api/ps")).models)
     except DragomanError:
         return ()  # as in the catalogue: the others are told all the same

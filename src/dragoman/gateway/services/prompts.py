@@ -12,13 +12,13 @@ from functools import reduce
 from operator import add
 
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
-from dragoman.gateway.backs import Back
 from dragoman.gateway.chat import answer
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.exchange import MOST_OF_AN_ANSWER, Exchange
 from dragoman.gateway.passing import summarised
 from dragoman.gateway.services.side_by_side import gathered, merged
 from dragoman.gateway.translation import Settings, Translations, encoded_for
+from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.visits import Visit
 from dragoman.gateway.work import Sink
 from dragoman.model.events import Event, ResponseEnd
@@ -96,9 +96,9 @@ class LoadExchange(PromptExchange):
     is_free = True
 
     async def _ask(
-        self, back: Back, model: str | None, settings: Settings, timeouts: Timeouts | None
+        self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
-        del back, model, settings, timeouts
+        del upstream, model, settings, timeouts
         encoded = self._prompts.loaded()  # type: ignore[attr-defined] # only where `is_load` is
         await self.sink.whole(200, encoded.headers, encoded.to_bytes())
 
@@ -110,9 +110,9 @@ class PromptsExchange(PromptExchange):
     _held = b""
 
     async def _ask(
-        self, back: Back, model: str | None, settings: Settings, timeouts: Timeouts | None
+        self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
-        asked = [Asked(self, back, model, settings, timeouts, each) for each in self._requests]
+        asked = [Asked(self, upstream, model, settings, timeouts, each) for each in self._requests]
         if self.client_request.stream:
             await self._streamed(asked)
             return
@@ -174,11 +174,11 @@ class Asked:
     """One of several prompts, on its way to a place."""
 
     def __init__(
-        self, owner: PromptsExchange, back: Back, model: str | None, settings: Settings,
+        self, owner: PromptsExchange, upstream: Upstream, model: str | None, settings: Settings,
         timeouts: Timeouts | None, request: Request,
     ) -> None:  # fmt: skip
         self._owner = owner
-        self._back, self._model = back, model
+        self._back, self._model = upstream, model
         self._settings, self._timeouts = settings, timeouts
         self._request = request
         self._reading: Incoming | ModelStream | None = None
@@ -203,31 +203,31 @@ class Asked:
         return self._whole
 
     async def _asked(self) -> Response:
-        back = self._back
-        if not back.is_wire:
-            return await back.send(self._local())
+        upstream = self._back
+        if not upstream.is_wire:
+            return await upstream.send(self._local())
         encoded = self._encoded()
-        reply = await back.open("generate", encoded, self._model, self._timeouts)
+        reply = await upstream.open("generate", encoded, self._model, self._timeouts)
         try:
             body = await read_body(reply, MOST_OF_AN_ANSWER)
         finally:
             await reply.close()
-        read = read_answer(back.dialect(self._model), body, encoded.context, reply.headers)
-        return made_at(back.provider_name, read)
+        read = read_answer(upstream.dialect(self._model), body, encoded.context, reply.headers)
+        return made_at(upstream.provider_name, read)
 
     async def events(self) -> AsyncIterator[Sequence[Event]]:
         """The answer as it comes."""
-        back = self._back
-        if not back.is_wire:
+        upstream = self._back
+        if not upstream.is_wire:
             async for events in self._local_events():
                 yield events
             return
         encoded = self._encoded()
-        reply = await back.open("stream", encoded, self._model, self._timeouts)
+        reply = await upstream.open("stream", encoded, self._model, self._timeouts)
         try:
             incoming = Incoming(
-                reply, back.dialect(self._model), encoded.context,
-                provider=back.provider_name, most=MOST_OF_AN_ANSWER,
+                reply, upstream.dialect(self._model), encoded.context,
+                provider=upstream.provider_name, most=MOST_OF_AN_ANSWER,
             )  # fmt: skip
             self._reading = incoming
             while not incoming.is_over:

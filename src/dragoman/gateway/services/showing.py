@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.errors import DragomanError
-from dragoman.gateway.backs import Back
 from dragoman.gateway.endpoints import OLLAMA
 from dragoman.gateway.services.ollama_places import ask_ollama, is_ollama
+from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.visits import Visit
 from dragoman.model.catalogue import ModelInfo
 from dragoman.model.jsontext import dumps
@@ -21,27 +21,27 @@ async def described(visit: Visit, info: ModelInfo) -> ModelInfo:
     """A model, with what its place says about it, or what is known of the API behind it."""
     route = await visit.gateway.route(info.id)
     hop = route.hops[0]
-    back = visit.gateway.back(hop.place)
-    told = await _told_by_ollama(back, hop.model or info.id) if is_ollama(back) else None
-    fields = _known(back, hop.model) if told is None else told
+    upstream = visit.gateway.upstream(hop.place)
+    told = await _told_by_ollama(upstream, hop.model or info.id) if is_ollama(upstream) else None
+    fields = _known(upstream, hop.model) if told is None else told
     own = info.extras.get(OLLAMA)
     return info.replace(extras={OLLAMA: {**(own or {}), **fields}})
 
 
-async def _told_by_ollama(back: Back, model: str) -> dict[str, Any] | None:
+async def _told_by_ollama(upstream: Upstream, model: str) -> dict[str, Any] | None:
     """What an Ollama says about one of its models; None where it fails to."""
     try:
-        told = await ask_ollama(back, "/api/show", dumps({"model": model}))
+        told = await ask_ollama(upstream, "/api/show", dumps({"model": model}))
     except DragomanError:
         return None
     return {key: told[key] for key in told if key != "modified_at"} if is_object(told) else None
 
 
-def _known(back: Back, model: str | None) -> dict[str, Any]:
+def _known(upstream: Upstream, model: str | None) -> dict[str, Any]:
     """What the gateway can do with a model: tools are translated for every API."""
-    if not back.is_wire:
+    if not upstream.is_wire:
         return {"capabilities": ["completion"]}
-    target = back.target(model)
+    target = upstream.target(model)
     kinds = target.media.kinds if target.is_described else ()
     has_vision = kinds is None or "image" in kinds
     return {"capabilities": ["completion", "tools", *(["vision"] if has_vision else [])]}

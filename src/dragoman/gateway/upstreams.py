@@ -25,7 +25,7 @@ from dragoman.wire.target import Target
 _MOST_KEPT = 256
 
 
-class Back:
+class Upstream:
     """A place that speaks a dialect over HTTP, or a model in this process (`is_wire` says which).
 
     Addresses, keys and headers are put together once for each model: a gateway asks the same few
@@ -44,7 +44,7 @@ class Back:
         self._client: Client | None = None
 
     def __repr__(self) -> str:
-        return f"<back {self.name}>"
+        return f"<upstream {self.name}>"
 
     async def close(self) -> None:
         """Let go of a model in this process."""
