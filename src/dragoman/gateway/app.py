@@ -17,8 +17,8 @@ from dragoman.gateway.endpoints import ANTHROPIC, CHAT, GEMINI, Endpoint, endpoi
 from dragoman.gateway.guard import presented_key
 from dragoman.gateway.handlers import HANDLERS
 from dragoman.gateway.http import Call, Disconnected, Receive, Scope, Send
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.state import Gateway
-from dragoman.gateway.visits import Visit
 from dragoman.wire.front import Front
 
 if TYPE_CHECKING:
@@ -75,46 +75,46 @@ class App:
         if prefix and call.path.startswith(f"{prefix}/"):
             call.path = call.path[len(prefix) :]
         endpoint = endpoint_at(call.path) or _NOTHING
-        visit = Visit(gateway, call, _for_headers(endpoint, call), scope["method"])
-        visit.query = scope["query_string"]
-        visit.peer = (scope.get("client") or ("",))[0]
-        visit.connection = connection
-        gateway.visits.add(visit)
+        inbound = InboundRequest(gateway, call, _for_headers(endpoint, call), scope["method"])
+        inbound.query = scope["query_string"]
+        inbound.peer = (scope.get("client") or ("",))[0]
+        inbound.connection = connection
+        gateway.in_flight.add(inbound)
         try:
-            await self._served(visit)
+            await self._served(inbound)
         finally:
-            gateway.visits.discard(visit)
+            gateway.in_flight.discard(inbound)
             call.unwatch()
-            gateway.finished(visit.record())
+            gateway.finished(inbound.record())
 
-    async def _served(self, visit: Visit) -> None:
+    async def _served(self, inbound: InboundRequest) -> None:
         """Answer, whatever happens; a client that leaves takes the request to the model with it."""
         try:
-            await self._let_in(visit)
-            await HANDLERS[visit.endpoint.kind](visit)
+            await self._let_in(inbound)
+            await HANDLERS[inbound.endpoint.kind](inbound)
         except Disconnected:
-            visit.is_left = True
+            inbound.is_left = True
         except asyncio.CancelledError:
-            if not visit.is_left and visit.interruption is None:
+            if not inbound.is_left and inbound.interruption is None:
                 raise
-            visit.stay()
-            if visit.interruption is not None:
-                await self._break_off(visit, visit.interruption)
+            inbound.stay()
+            if inbound.interruption is not None:
+                await self._break_off(inbound, inbound.interruption)
         except DragomanError as error:
-            await self._refuse(visit, error)
+            await self._refuse(inbound, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the next request is served
             _log_failure(error)
-            await self._refuse(visit, ServerError("the gateway failed", status=500))
+            await self._refuse(inbound, ServerError("the gateway failed", status=500))
 
-    async def _let_in(self, visit: Visit) -> None:
-        gateway, endpoint = self.gateway, visit.endpoint
+    async def _let_in(self, inbound: InboundRequest) -> None:
+        gateway, endpoint = self.gateway, inbound.endpoint
         if gateway.keys is None or endpoint.kind not in _OPEN:
-            visit.key = await self.identify(visit.call, visit.query, visit.peer)
+            inbound.key = await self.identify(inbound.call, inbound.query, inbound.peer)
         if endpoint is _NOTHING or endpoint.kind not in HANDLERS:
             msg = "there is nothing at this path; see the list of endpoints in the documentation"
             raise InvalidRequest(msg, status=404)
-        if visit.method not in endpoint.methods:
-            visit.call.more_headers["allow"] = ", ".join(sorted(endpoint.methods))
+        if inbound.method not in endpoint.methods:
+            inbound.call.more_headers["allow"] = ", ".join(sorted(endpoint.methods))
             msg = f"this path takes {', '.join(sorted(endpoint.methods))}"
             raise InvalidRequest(msg, status=405)
         if gateway.active > gateway.config.server.max_concurrent:
@@ -131,30 +131,30 @@ class App:
             raise AuthenticationError(_NO_KEY, status=401, code="missing_api_key")
         return await self.gateway.keys.authenticate(shown, peer)
 
-    async def _break_off(self, visit: Visit, error: DragomanError) -> None:
+    async def _break_off(self, inbound: InboundRequest, error: DragomanError) -> None:
         """Tell the client that the gateway ends its request, in the stream if it has begun."""
-        exchange, call = visit.exchange, visit.call
+        exchange, call = inbound.exchange, inbound.call
         is_stream = exchange is not None and exchange.stream
         if exchange is not None and is_stream and call.has_begun and not call.is_over:
-            visit.error = error
+            inbound.error = error
             await exchange.break_off(error)
         else:
-            await self._refuse(visit, error)
+            await self._refuse(inbound, error)
 
-    async def _refuse(self, visit: Visit, error: DragomanError) -> None:
+    async def _refuse(self, inbound: InboundRequest, error: DragomanError) -> None:
         """Tell the client, in its dialect; where the answer has begun, the connection ends."""
-        visit.error = error
-        if visit.call.has_begun:
-            if not visit.call.is_over:
+        inbound.error = error
+        if inbound.call.has_begun:
+            if not inbound.call.is_over:
                 raise _CutOff from None
             return
-        if visit.endpoint.kind == "page-api":
+        if inbound.endpoint.kind == "page-api":
             from dragoman.gateway.page.api import refuse
 
-            await refuse(visit, error)
+            await refuse(inbound, error)
             return
-        told = Front(visit.endpoint.front).error(error)
-        await visit.call.whole(told.status, told.headers, told.to_bytes())
+        told = Front(inbound.endpoint.front).error(error)
+        await inbound.call.whole(told.status, told.headers, told.to_bytes())
 
 
 def _log_failure(error: Exception) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from dragoman.errors import PermissionDenied
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.metrics import DURATIONS, Counts, Series
-from dragoman.gateway.visits import Visit
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LABELS = ("kind", "front", "route", "provider", "model")
@@ -33,14 +33,14 @@ _TOKENS: tuple[tuple[str, Callable[[Series], int]], ...] = (
 )
 
 
-async def metrics(visit: Visit) -> None:
+async def metrics(inbound: InboundRequest) -> None:
     """`/metrics`: for those with an admin's key, or, where there are no keys, for this machine."""
-    if visit.key is not None and not visit.key.is_admin:
+    if inbound.key is not None and not inbound.key.is_admin:
         msg = "metrics are shown to admin keys only (`dragoman keys create --admin`)"
         raise PermissionDenied(msg, status=403)
-    made = visit.gateway.exposition
+    made = inbound.gateway.exposition
     body = b"" if made is None else await made()
-    await visit.call.whole(200, {"content-type": CONTENT_TYPE}, body)
+    await inbound.call.whole(200, {"content-type": CONTENT_TYPE}, body)
 
 
 def exposition(counts: Counts, workers: int) -> bytes:

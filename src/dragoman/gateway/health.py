@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from dragoman._version import __version__
-from dragoman.gateway.visits import Visit
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.model.jsontext import dumps
 
 _JSON = {"content-type": "application/json"}
 _UNREADY = 503
 
 
-async def health(visit: Visit) -> None:
+async def health(inbound: InboundRequest) -> None:
     """Alive."""
-    await visit.call.whole(200, _JSON, dumps({"status": "ok", "version": __version__}))
+    await inbound.call.whole(200, _JSON, dumps({"status": "ok", "version": __version__}))
 
 
-async def ready(visit: Visit) -> None:
+async def ready(inbound: InboundRequest) -> None:
     """Whether to send it requests: not any more when it is about to stop."""
-    is_ready = not visit.gateway.is_draining
+    is_ready = not inbound.gateway.is_draining
     status = "ready" if is_ready else "draining"
-    await visit.call.whole(200 if is_ready else _UNREADY, _JSON, dumps({"status": status}))
+    await inbound.call.whole(200 if is_ready else _UNREADY, _JSON, dumps({"status": status}))
 
 
-async def root(visit: Visit) -> None:
+async def root(inbound: InboundRequest) -> None:
     """What Ollama says at `/`: some of its clients look for it."""
-    await visit.call.whole(200, {"content-type": "text/plain; charset=utf-8"}, b"Ollama is running")
+    await inbound.call.whole(
+        200, {"content-type": "text/plain; charset=utf-8"}, b"Ollama is running"
+    )

@@ -212,9 +212,9 @@ class Sweeper:
             if isinstance(each, GatewayProtocol):  # WebSockets have pings
                 each.expire(now, server)
         if server.request_timeout is not None:
-            for visit in tuple(self._gateway.visits):
-                if now - visit.call.began > server.request_timeout:
-                    visit.interrupt(_took_too_long(server.request_timeout))
+            for inbound in tuple(self._gateway.in_flight):
+                if now - inbound.call.began > server.request_timeout:
+                    inbound.interrupt(_took_too_long(server.request_timeout))
         for function in self._also:
             function()
 

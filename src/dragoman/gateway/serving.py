@@ -140,9 +140,9 @@ class Worker:
         asyncio.get_running_loop().call_later(limit, self._interrupt)
 
     def _interrupt(self) -> None:
-        for visit in tuple(self.gateway.visits):
+        for inbound in tuple(self.gateway.in_flight):
             msg = "the server stops; ask again"
-            visit.interrupt(Overloaded(msg, status=503, retry_after=1.0))
+            inbound.interrupt(Overloaded(msg, status=503, retry_after=1.0))
 
     def stop_now(self) -> None:
         """Drop everything."""
@@ -206,8 +206,8 @@ class Worker:
 
     async def _closed_later(self, keys: Keys) -> None:
         """Close a store when the requests that began with it are over."""
-        visits = set(self.gateway.visits)
-        while visits & self.gateway.visits:  # noqa: ASYNC110 - it happens once in a blue moon
+        in_flight = set(self.gateway.in_flight)
+        while in_flight & self.gateway.in_flight:  # noqa: ASYNC110 - it happens once in a blue moon
             await asyncio.sleep(0.2)
         await keys.close()
 

@@ -16,7 +16,7 @@ from dragoman.errors import ConfigError, Conflict, InvalidRequest, Overloaded
 from dragoman.gateway.config.settings import RouteSettings
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.histories import SESSIONS, Histories
-from dragoman.gateway.visits import Visit
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.history.chat import ChatHistory
 from dragoman.history.identity import SessionIdentity
 from dragoman.model.jsontext import dumps
@@ -32,29 +32,29 @@ _INSTRUCTIONS: Final = frozenset({Role.SYSTEM, Role.DEVELOPER})
 _ATTEMPTS = 200
 
 
-def join_session(visit: Visit, exchange: Exchange, route: RouteSettings) -> None:
+def join_session(inbound: InboundRequest, exchange: Exchange, route: RouteSettings) -> None:
     """Let an exchange be stored, if the client or the route asks for it."""
-    given = visit.call.header(HEADER.encode())
+    given = inbound.call.header(HEADER.encode())
     name = route.session if given is None else given.strip()
     if name is None:
         return
     if given is not None and _NAME.fullmatch(name) is None:
         msg = f"the header {HEADER} holds 1 to 256 visible ASCII characters"
         raise InvalidRequest(msg, status=400)
-    histories = visit.gateway.histories
+    histories = inbound.gateway.histories
     if histories is None:
         if given is None:
             msg = "a route stores its exchanges in a session, and no history is configured"
             raise ConfigError(msg)
         msg = f"the header {HEADER} needs a history store, and this server has none"
         raise InvalidRequest(msg, status=400)
-    visit.call.more_headers[HEADER] = name
-    exchange.recorder = SessionRecorder(histories, identity_of(visit, name), exchange)
+    inbound.call.more_headers[HEADER] = name
+    exchange.recorder = SessionRecorder(histories, identity_of(inbound, name), exchange)
 
 
-def identity_of(visit: Visit, name: str) -> SessionIdentity:
+def identity_of(inbound: InboundRequest, name: str) -> SessionIdentity:
     """The session of that name which belongs to the key that asks."""
-    key = None if visit.key is None else visit.key.id
+    key = None if inbound.key is None else inbound.key.id
     return SessionIdentity(chat=name, user=key, scope=SESSIONS)
 
 

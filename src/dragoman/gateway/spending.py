@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from dragoman.gateway.config.routing import Route
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.keys.records import Reservation, Spent
-from dragoman.gateway.visits import Visit
 from dragoman.gateway.work import Work
 from dragoman.model.usage import Usage
 
@@ -17,15 +17,17 @@ from dragoman.model.usage import Usage
 class Spending:
     """The cost of one request; `async with` settles it, however the request ends."""
 
-    def __init__(self, visit: Visit, work: Work, route: Route) -> None:
-        self._visit = visit
+    def __init__(self, inbound: InboundRequest, work: Work, route: Route) -> None:
+        self._inbound = inbound
         self._work = work
         self._route = route
-        self._keys = visit.gateway.keys  # it is settled where it was reserved, whatever is reloaded
+        self._keys = (
+            inbound.gateway.keys
+        )  # it is settled where it was reserved, whatever is reloaded
         self._reservation: Reservation | None = None
 
     async def __aenter__(self) -> Self:
-        keys, key = self._keys, self._visit.key
+        keys, key = self._keys, self._inbound.key
         if keys is None or key is None:
             return self
         tokens, cost = (0, None) if not key.is_limited else self._estimate()
@@ -38,7 +40,7 @@ class Spending:
         if self._work.is_free:
             return 0, Decimal(0)
         usage = self._work.expected()
-        prices = self._visit.gateway.prices
+        prices = self._inbound.gateway.prices
         costs = [prices.estimate(usage, hop) for hop in self._route.hops]
         known = [cost for cost in costs if cost is not None]
         return usage.total_input + usage.total_output, max(known, default=None)
@@ -50,7 +52,7 @@ class Spending:
         work = self._work
         usage = work.usage
         if usage is not None and work.provider is not None:
-            prices = self._visit.gateway.prices
+            prices = self._inbound.gateway.prices
             work.cost = prices.cost(work.summary, work.provider, work.model, work.place)
         if self._reservation is not None:
             # A request that was cancelled has reached the provider, which may charge for it.

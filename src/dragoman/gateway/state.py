@@ -21,10 +21,10 @@ from dragoman.transport.direct import DirectTransport
 from dragoman.transport.protocol import Transport
 
 if TYPE_CHECKING:
+    from dragoman.gateway.inbound import InboundRequest
     from dragoman.gateway.keys import Keys
     from dragoman.gateway.page.state import Page
     from dragoman.gateway.page.traffic_store import Traffic
-    from dragoman.gateway.visits import Visit
 
 _GLANCE = 0.2  # seconds between two looks at requests that are still in progress
 Observer = Callable[[Finished], None]
@@ -39,7 +39,7 @@ class Gateway:
         self.translations = Translations()
         self.observers: list[Observer] = []
         """Told of every request that is over."""
-        self.visits: set[Visit] = set()
+        self.in_flight: set[InboundRequest] = set()
         """Requests in progress."""
         self.exposition: Callable[[], Awaitable[bytes]] | None = None
         """The metrics of all workers, as Prometheus reads them; None: nobody counts."""
@@ -96,12 +96,14 @@ class Gateway:
         """Close places that are no longer served when the requests in progress are over."""
         if upstreams:
             self._retired += upstreams
-            task = asyncio.create_task(self._close_retired(upstreams, frozenset(self.visits)))
+            task = asyncio.create_task(self._close_retired(upstreams, frozenset(self.in_flight)))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
-    async def _close_retired(self, upstreams: list[Upstream], visits: frozenset[Visit]) -> None:
-        while visits & self.visits:  # noqa: ASYNC110 - it happens once in a blue moon
+    async def _close_retired(
+        self, upstreams: list[Upstream], in_flight: frozenset[InboundRequest]
+    ) -> None:
+        while in_flight & self.in_flight:  # noqa: ASYNC110 - it happens once in a blue moon
             await asyncio.sleep(_GLANCE)
         for upstream in upstreams:
             self._retired.remove(upstream)
@@ -110,7 +112,7 @@ class Gateway:
     @property
     def active(self) -> int:
         """How many requests are in progress."""
-        return len(self.visits)
+        return len(self.in_flight)
 
     def upstream(self, place: Place) -> Upstream:
         """The way to a place."""

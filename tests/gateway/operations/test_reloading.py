@@ -40,12 +40,12 @@ def test_places_that_go_are_closed_when_nobody_uses_them() -> None:
             closed.append("echo:")
 
         old.close = close  # type: ignore[method-assign]
-        visit = object()
-        gateway.visits.add(visit)  # type: ignore[arg-type]
+        request = object()
+        gateway.in_flight.add(request)  # type: ignore[arg-type]
         gateway.apply(config("scripted:a"))
         await asyncio.sleep(0)
         assert closed == []
-        gateway.visits.clear()
+        gateway.in_flight.clear()
         while gateway._closing:  # noqa: ASYNC110 - no event tells it
             await asyncio.sleep(0.01)
         await gateway.close()
@@ -66,7 +66,7 @@ def test_closing_closes_what_was_about_to_be() -> None:
             closed.append("echo:")
 
         old.close = close  # type: ignore[method-assign]
-        gateway.visits.add(object())  # type: ignore[arg-type]
+        gateway.in_flight.add(object())  # type: ignore[arg-type]
         gateway.apply(config("scripted:a"))
         await gateway.close()
         return closed

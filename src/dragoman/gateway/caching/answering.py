@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from dragoman.gateway.config.routing import Route
     from dragoman.gateway.config.settings import GatewayConfig
     from dragoman.gateway.exchange import Exchange
+    from dragoman.gateway.inbound import InboundRequest
     from dragoman.gateway.middleware import ExchangeFilters, Middleware
-    from dragoman.gateway.visits import Visit
 
 HEADER = "x-dragoman-cache"
 _LONGEST_WAIT = 60.0
@@ -59,26 +59,26 @@ class Cache:
             await store.close()
 
     async def answer(
-        self, visit: Visit, exchange: Exchange, route: Route, ask: Ask,
+        self, inbound: InboundRequest, exchange: Exchange, route: Route, ask: Ask,
         filters: ExchangeFilters | None = None,
     ) -> None:  # fmt: skip
         """Give the answer that the same request got before, or `ask`."""
-        key = self._key(visit, exchange, route, filters)
+        key = self._key(inbound, exchange, route, filters)
         if key is None:
             await ask()
             return
         flight, leads = self._flights.board(key)
         found = Turn.LEAD if leads else await flight.join(_LONGEST_WAIT)
         if found is Turn.LEAD:
-            await self._lead(flight, visit, exchange, route, ask, filters)
+            await self._lead(flight, inbound, exchange, route, ask, filters)
         elif found is Turn.ALONE:
-            visit.call.more_headers[HEADER] = "miss"
+            inbound.call.more_headers[HEADER] = "miss"
             await ask()
         else:
-            await _replay(found, visit, exchange)
+            await _replay(found, inbound, exchange)
 
     async def _lead(
-        self, flight: Flight, visit: Visit, exchange: Exchange, route: Route, ask: Ask,
+        self, flight: Flight, inbound: InboundRequest, exchange: Exchange, route: Route, ask: Ask,
         filters: ExchangeFilters | None,
     ) -> None:  # fmt: skip
         """Ask for all who wait, unless the answer is there already."""
@@ -86,7 +86,7 @@ class Cache:
         try:
             found = await self._store.find(flight.key)
             if found is None:
-                visit.call.more_headers[HEADER] = "miss"
+                inbound.call.more_headers[HEADER] = "miss"
                 made = await _recorded(flight.key, exchange, ask, filters)
         except asyncio.CancelledError:
             flight.leave()
@@ -96,7 +96,7 @@ class Cache:
             raise
         if found is not None:
             flight.land(found)
-            await _replay(found, visit, exchange)
+            await _replay(found, inbound, exchange)
         elif made is None and exchange.error is not None:
             flight.fail()
         elif made is None:
@@ -111,12 +111,16 @@ class Cache:
             flight.land(entry)
 
     def _key(
-        self, visit: Visit, exchange: Exchange, route: Route, filters: ExchangeFilters | None
+        self,
+        inbound: InboundRequest,
+        exchange: Exchange,
+        route: Route,
+        filters: ExchangeFilters | None,
     ) -> bytes | None:
-        if not is_stateless(visit, exchange) or (filters and not filters.is_cacheable):
+        if not is_stateless(inbound, exchange) or (filters and not filters.is_cacheable):
             return None
         digest = self._digest(route)
-        return None if digest is None else key_of(visit, exchange, route, digest, filters)
+        return None if digest is None else key_of(inbound, exchange, route, digest, filters)
 
     def _digest(self, route: Route) -> bytes | None:
         known = self._digests.get(id(route))
@@ -142,9 +146,9 @@ async def _recorded(
     return recording.entry(key, exchange.model)
 
 
-async def _replay(entry: Entry, visit: Visit, exchange: Exchange) -> None:
+async def _replay(entry: Entry, inbound: InboundRequest, exchange: Exchange) -> None:
     """Give an answer again. It costs nothing."""
-    visit.call.more_headers[HEADER] = "hit"
+    inbound.call.more_headers[HEADER] = "hit"
     exchange.cached, exchange.model = True, entry.model
     exchange.summary, exchange.cost = Summary(entry.model, Usage()), Decimal(0)
     sink = exchange.sink

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from dragoman.gateway.config.routing import Route
     from dragoman.gateway.config.settings import Hop
     from dragoman.gateway.exchange import Exchange
+    from dragoman.gateway.inbound import InboundRequest
     from dragoman.gateway.middleware import ExchangeFilters
-    from dragoman.gateway.visits import Visit
 
 _STATE = ("previous_response_id", "conversation", "store", "background", "container")
 _NOTHING = frozenset({b"null", b"false"})
@@ -28,14 +28,14 @@ _REFUSING = ("no-cache", "no-store")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-def is_stateless(visit: Visit, exchange: Exchange) -> bool:
+def is_stateless(inbound: InboundRequest, exchange: Exchange) -> bool:
     """Whether a request says all of itself, and nothing is stored because of it."""
     if exchange.recorder is not None or exchange.given is not None or exchange.only is not None:
         return False
     # Who stands between client and exchange keeps the answer; a WebSocket remembers.
-    if exchange.sink is not visit.call or visit.connection is not None:
+    if exchange.sink is not inbound.call or inbound.connection is not None:
         return False
-    wish = (visit.call.header(b"cache-control") or "").lower()
+    wish = (inbound.call.header(b"cache-control") or "").lower()
     return not any(word in wish for word in _REFUSING) and _names_no_state(exchange.client_request)
 
 
@@ -47,15 +47,19 @@ def _names_no_state(client_request: ClientRequest) -> bool:
 
 
 def key_of(
-    visit: Visit, exchange: Exchange, route: Route, digest: bytes, filters: ExchangeFilters | None
+    inbound: InboundRequest,
+    exchange: Exchange,
+    route: Route,
+    digest: bytes,
+    filters: ExchangeFilters | None,
 ) -> bytes | None:
     """The key of a request; None where it can't be told what its answer depends on.
 
     The body counts byte for byte: JSON that looks the same may not be (names that come twice, long
     numbers).
     """
-    client_request, endpoint, key = exchange.client_request, visit.endpoint, visit.key
-    sent = b"" if exchange.sent is None else _sent(visit, exchange, route)
+    client_request, endpoint, key = exchange.client_request, inbound.endpoint, inbound.key
+    sent = b"" if exchange.sent is None else _sent(inbound, exchange, route)
     if sent is None:
         return None
     parts: list[Any] = [
@@ -63,7 +67,7 @@ def key_of(
         None if key is None else [key.id],
         endpoint.kind,
         client_request.front.name,
-        visit.path,
+        inbound.path,
         client_request.path,
         client_request.stream,
         client_request.model,
@@ -74,9 +78,9 @@ def key_of(
     return _digest([_encode(parts), digest, sent, client_request.body])
 
 
-def _sent(visit: Visit, exchange: Exchange, route: Route) -> bytes | None:
+def _sent(inbound: InboundRequest, exchange: Exchange, route: Route) -> bytes | None:
     """What the places are sent where middleware changed the request."""
-    gateway, request = visit.gateway, exchange.sent
+    gateway, request = inbound.gateway, exchange.sent
     found: list[bytes] = []
     for hop in route.hops:
         upstream = gateway.upstream(hop.place)

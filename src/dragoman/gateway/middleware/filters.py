@@ -25,7 +25,7 @@ from dragoman.wire.lane.plain import Summary
 if TYPE_CHECKING:
     from dragoman.gateway.config.routing import Route
     from dragoman.gateway.exchange import Exchange
-    from dragoman.gateway.visits import Visit
+    from dragoman.gateway.inbound import InboundRequest
 
 HOOKS = ("route", "before", "on_event", "after")
 _EVENTS = frozenset(Event.__args__)
@@ -64,19 +64,19 @@ class Middleware:
             said = "the middleware %s changes an answer in `after`, which streams have told by then"
             LOG.warning(said, name)
 
-    def meet(self, visit: Visit, exchange: Exchange) -> ExchangeFilters:
+    def meet(self, inbound: InboundRequest, exchange: Exchange) -> ExchangeFilters:
         """What it does to one exchange."""
-        return ExchangeFilters(self, visit, exchange)
+        return ExchangeFilters(self, inbound, exchange)
 
 
 class ExchangeFilters:
     """What the middleware does to one exchange, and remembers of it."""
 
-    def __init__(self, middleware: Middleware, visit: Visit, exchange: Exchange) -> None:
+    def __init__(self, middleware: Middleware, inbound: InboundRequest, exchange: Exchange) -> None:
         self._middleware, self._timeout = middleware, middleware.timeout
-        self._visit, self._exchange = visit, exchange
-        self._headers = Headers(visit.call.headers)
-        self._chain = [(hooks, self._info(visit, exchange)) for hooks in middleware.hooks]
+        self._inbound, self._exchange = inbound, exchange
+        self._headers = Headers(inbound.call.headers)
+        self._chain = [(hooks, self._info(inbound, exchange)) for hooks in middleware.hooks]
         self._on_event = [pair for pair in reversed(self._chain) if pair[0].on_event]
         self._after = [pair for pair in reversed(self._chain) if pair[0].after]
         self._request = exchange.given or exchange.client_request.request
@@ -88,8 +88,8 @@ class ExchangeFilters:
         self.seen_headers: dict[str, str | None] = {}
         """The headers that were looked at before the model was asked."""
 
-    def _info(self, visit: Visit, exchange: Exchange) -> Info:
-        key, client_request = visit.key, exchange.client_request
+    def _info(self, inbound: InboundRequest, exchange: Exchange) -> Info:
+        key, client_request = inbound.key, exchange.client_request
         return Info(
             front=client_request.front.name,
             headers=self._headers,
@@ -97,7 +97,7 @@ class ExchangeFilters:
             stream=client_request.stream,
             key_id=None if key is None else key.id,
             key_name=None if key is None else key.name,
-            session=visit.call.header(_SESSION),
+            session=inbound.call.header(_SESSION),
         )
 
     # --- requests
@@ -153,7 +153,7 @@ class ExchangeFilters:
         exchange.sent = self._request = request.replace_unchecked(stream=asked.stream)
         if request.model == asked.model:
             return route
-        other = await self._visit.gateway.route(request.model)
+        other = await self._inbound.gateway.route(request.model)
         for _, info in self._chain:
             info.model, info.route = request.model, other.name
         return other

@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from dragoman.errors import InvalidInputError, InvalidRequest
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.state import Gateway
-from dragoman.gateway.visits import Visit
 from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps, loads
 
@@ -33,15 +33,15 @@ class Content(msgspec.Struct, frozen=True):
 class PageCall:
     """One request to the API: its path's names, its query, its body, and the way to answer."""
 
-    def __init__(self, visit: Visit, names: Mapping[str, str]) -> None:
-        self.visit = visit
+    def __init__(self, inbound: InboundRequest, names: Mapping[str, str]) -> None:
+        self.inbound = inbound
         self.names = names
         """What stands in the path's places: `{"id": …}`."""
 
     @property
     def gateway(self) -> Gateway:
         """Everything else."""
-        return self.visit.gateway
+        return self.inbound.gateway
 
     @property
     def page(self) -> Page:
@@ -56,7 +56,7 @@ class PageCall:
     def query(self) -> Mapping[str, str]:
         """The fields of the query, each once."""
         try:
-            text = self.visit.query.decode("ascii")
+            text = self.inbound.query.decode("ascii")
             return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS))
         except ValueError:
             pass
@@ -77,7 +77,7 @@ class PageCall:
 
     async def body(self) -> bytes:
         """The body as it came, within the gateway's limits."""
-        return await self.visit.body()
+        return await self.inbound.body()
 
     async def json(self) -> dict[str, Any]:
         """The body, a JSON object."""
@@ -94,19 +94,21 @@ class PageCall:
 
     async def begin_events(self) -> None:
         """Begin an answer of server-sent events."""
-        await self.visit.call.begin({"content-type": "text/event-stream; charset=utf-8", **HEADERS})
+        await self.inbound.call.begin(
+            {"content-type": "text/event-stream; charset=utf-8", **HEADERS}
+        )
 
     async def event(self, event: Any) -> None:
         """Send an event."""
-        await self.visit.call.write(b"data: " + dumps(event) + b"\n\n")
+        await self.inbound.call.write(b"data: " + dumps(event) + b"\n\n")
 
     async def remark(self) -> None:
         """Send a comment, which keeps the connection open and says nothing."""
-        await self.visit.call.write(b": \n\n")
+        await self.inbound.call.write(b": \n\n")
 
     async def end_events(self) -> None:
         """End the answer."""
-        await self.visit.call.end()
+        await self.inbound.call.end()
 
 
 View = Callable[[PageCall], Awaitable[Any]]

@@ -62,7 +62,7 @@ async def made(call: PageCall) -> Any:
 async def revoked(call: PageCall) -> Any:
     """Revoke a key, for good; not the one that asks."""
     store, id = _keys(call), call.names["id"]
-    own = call.visit.key
+    own = call.inbound.key
     if own is not None and own.id == id:
         msg = "this is the key that you are using: revoke it with another one"
         raise InvalidRequest(msg, status=_CONFLICT)

@@ -15,6 +15,7 @@ from typing import Any
 from dragoman.errors import Conflict, DragomanError, NotFound, Overloaded, ServerError
 from dragoman.gateway.chat import answer
 from dragoman.gateway.http import Call
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.responses.creating import Creation
 from dragoman.gateway.responses.frames import data_in
 from dragoman.gateway.responses.keeping import END
@@ -22,7 +23,6 @@ from dragoman.gateway.responses.lifecycle import blank, failed
 from dragoman.gateway.responses.replaying import replay
 from dragoman.gateway.responses.store import ResponseStore
 from dragoman.gateway.sessions import HEADER
-from dragoman.gateway.visits import Visit
 from dragoman.model.jsontext import dumps, loads
 
 _TICK, _LOOK, _SIGN = 0.25, 1.0, 15.0
@@ -36,38 +36,38 @@ class _GoneError(Exception):
     """Somebody has cancelled or deleted the response: nobody wants the answer."""
 
 
-async def run_in_background(visit: Visit, creation: Creation) -> None:
+async def run_in_background(inbound: InboundRequest, creation: Creation) -> None:
     """Store the response as queued, begin to answer it, and tell the client."""
-    gateway, store = visit.gateway, creation.places.responses
+    gateway, store = inbound.gateway, creation.places.responses
     assert store is not None  # noqa: S101 - nothing runs in the background without
     if len(gateway.background) >= gateway.config.server.max_concurrent:
         msg = "as many responses run in the background as may; try again soon"
         raise Overloaded(msg, status=503, retry_after=5.0)
     body = blank(creation.client_request, creation.id, creation.says, "queued")
     version = await store.add(creation.id, creation.asked(time()), body)
-    run = _Run(visit, creation, store, body, version)
+    run = _Run(inbound, creation, store, body, version)
     gateway.background.start(creation.id, run.work())
     if creation.client_request.stream:
-        await replay(visit, store, creation.id, after=-1)
+        await replay(inbound, store, creation.id, after=-1)
     else:
-        await visit.call.whole(200, {"content-type": "application/json"}, dumps(body))
+        await inbound.call.whole(200, {"content-type": "application/json"}, dumps(body))
 
 
 class _Run:
     """One response that is answered in the background; also the sink of its answer."""
 
     def __init__(
-        self, visit: Visit, creation: Creation, store: ResponseStore, body: dict[str, Any],
-        version: int,
+        self, inbound: InboundRequest, creation: Creation, store: ResponseStore,
+        body: dict[str, Any], version: int,
     ) -> None:  # fmt: skip
-        self._visit = visit
+        self._inbound = inbound
         self._creation = creation
         self._store = store
         self._body = body
         self._version = version
         self._id = creation.id
-        headers = [each for each in visit.call.headers if each[0] == _SESSION]
-        self._call = Call({"path": visit.call.path, "headers": headers}, _never, _nowhere)
+        headers = [each for each in inbound.call.headers if each[0] == _SESSION]
+        self._call = Call({"path": inbound.call.path, "headers": headers}, _never, _nowhere)
         self._writing = asyncio.Lock()
         self._events: list[str] = []
         self._count = self._size = 0
@@ -77,27 +77,27 @@ class _Run:
 
     async def work(self) -> None:
         """Answer, and write down how it ends."""
-        client = self._visit
-        visit = Visit(client.gateway, self._call, client.endpoint, "POST")
-        visit.key = client.key
+        client = self._inbound
+        inbound = InboundRequest(client.gateway, self._call, client.endpoint, "POST")
+        inbound.key = client.key
         ticking = asyncio.get_running_loop().create_task(self._tick(asyncio.current_task()))
         try:
             await self._replace({**self._body, "status": "in_progress"})
-            await answer(visit, self._creation.exchange(visit, self))
+            await answer(inbound, self._creation.exchange(inbound, self))
         except _GoneError:
-            visit.is_left = True
+            inbound.is_left = True
         except DragomanError as error:
-            visit.error = error
+            inbound.error = error
             await self._fail(error)
         except asyncio.CancelledError:  # by `cancel`, then it is over already; or the server stops
-            visit.is_left = True
+            inbound.is_left = True
             await self._fail(_STOPPED)
         except Exception:  # noqa: BLE001 - whatever it is, the response has failed
-            visit.error = ServerError("the gateway failed", status=500)
-            await self._fail(visit.error)
+            inbound.error = ServerError("the gateway failed", status=500)
+            await self._fail(inbound.error)
         finally:
             ticking.cancel()
-            client.gateway.finished(visit.record())
+            client.gateway.finished(inbound.record())
 
     async def _fail(self, error: DragomanError) -> None:
         said = failed(self._body, error)["error"]

@@ -12,6 +12,7 @@ from dragoman.gateway.chat import answer, read_client_request
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.endpoints import RESPONSES
 from dragoman.gateway.exchange import Exchange, Stamp
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.responses import refusals
 from dragoman.gateway.responses.connections import Connection
 from dragoman.gateway.responses.context import Finder, Found, Wanted
@@ -20,7 +21,6 @@ from dragoman.gateway.responses.ids import is_own, new_response_id, response_of
 from dragoman.gateway.responses.items import REFERENCE, ids_of, items_in, size_of
 from dragoman.gateway.responses.keeping import Keeping
 from dragoman.gateway.responses.store import Asked, ResponseStore
-from dragoman.gateway.visits import Visit
 from dragoman.model.jsontext import dumps, loads
 
 _STATE: Final = frozenset({"previous_response_id", "conversation", "background", "generate"})
@@ -32,38 +32,40 @@ _NOT_THERE = "`background` is not supported over a WebSocket"
 _STORES_NOTHING = "background responses are stored: `store` can't be false"
 
 
-async def create(visit: Visit) -> None:
+async def create(inbound: InboundRequest) -> None:
     """Answer; with what it continues, and kept where it is to be kept."""
-    if visit.method != "POST":
+    if inbound.method != "POST":
         msg = "this path takes POST, or a WebSocket"
         raise InvalidRequest(msg, status=405)
-    client_request = read_client_request(visit, await visit.body())
+    client_request = read_client_request(inbound, await inbound.body())
     if (
-        visit.gateway.histories is None
-        and visit.connection is None
+        inbound.gateway.histories is None
+        and inbound.connection is None
         and not _names_state(client_request)
     ):
-        await answer(visit, _passed_on(visit, client_request))
+        await answer(inbound, _passed_on(inbound, client_request))
         return
-    creation = await Creation.of(visit, client_request)
+    creation = await Creation.of(inbound, client_request)
     if creation is None:  # it is about what the place behind holds
-        await answer(visit, _passed_on(visit, client_request, only=client_request.front.name))
+        await answer(inbound, _passed_on(inbound, client_request, only=client_request.front.name))
     elif creation.is_plain:
-        await answer(visit, _passed_on(visit, client_request))
+        await answer(inbound, _passed_on(inbound, client_request))
     elif creation.is_background:
         from dragoman.gateway.responses.background import run_in_background
 
-        await run_in_background(visit, creation)
+        await run_in_background(inbound, creation)
     elif creation.is_warming:
-        await creation.warm(visit)
+        await creation.warm(inbound)
     else:
-        await creation.answer(visit)
+        await creation.answer(inbound)
 
 
-def _passed_on(visit: Visit, client_request: ClientRequest, only: str | None = None) -> Exchange:
+def _passed_on(
+    inbound: InboundRequest, client_request: ClientRequest, only: str | None = None
+) -> Exchange:
     """The exchange of a request that has nothing to do with state of ours."""
     return Exchange(
-        client_request, visit.call, visit.gateway.translations, stamp=_UNSTORED, only=only
+        client_request, inbound.call, inbound.gateway.translations, stamp=_UNSTORED, only=only
     )
 
 
@@ -79,14 +81,14 @@ class Places(Struct):
     connection: Connection | None
 
     @classmethod
-    def of(cls, visit: Visit) -> Places:
+    def of(cls, inbound: InboundRequest) -> Places:
         """Those of the key that asks."""
-        histories = visit.gateway.histories
-        key = None if visit.key is None else visit.key.id
+        histories = inbound.gateway.histories
+        key = None if inbound.key is None else inbound.key.id
         if histories is None:
-            return cls(None, None, visit.connection)
+            return cls(None, None, inbound.connection)
         conversations = ConversationStore(histories, key)
-        return cls(ResponseStore(histories, key), conversations, visit.connection)
+        return cls(ResponseStore(histories, key), conversations, inbound.connection)
 
 
 class Creation:
@@ -114,27 +116,27 @@ class Creation:
         return not (is_joined or is_kept or wanted.references)
 
     @classmethod
-    async def of(cls, visit: Visit, client_request: ClientRequest) -> Creation | None:
+    async def of(cls, inbound: InboundRequest, client_request: ClientRequest) -> Creation | None:
         """What is asked, looked up; None where none of it is ours."""
         body = loads(client_request.body)
-        wanted, places = wanted_in(body), Places.of(visit)
+        wanted, places = wanted_in(body), Places.of(inbound)
         finder = Finder(
             places.responses, places.conversations, places.connection,
-            visit.gateway.config.server.max_body,
+            inbound.gateway.config.server.max_body,
         )  # fmt: skip
         if await _is_foreign(wanted, places):
             return None
         made = cls(body, wanted, await finder.find(wanted), places)
-        await made._decide(visit)
+        await made._decide(inbound)
         return made
 
-    async def _decide(self, visit: Visit) -> None:
+    async def _decide(self, inbound: InboundRequest) -> None:
         """Whether it is stored, and what the model is asked."""
         store = self.body.get("store")
         if store is not None and not isinstance(store, bool):
             msg = "`store` must be true or false"
             raise refusals.invalid(msg, "store")
-        route = await visit.gateway.route(_text(self.body, "model"))
+        route = await inbound.gateway.route(_text(self.body, "model"))
         may = self.places.responses is not None and route.settings.store is not False
         self.stores = may and store is not False and not self.is_warming
         if self.is_background:
@@ -173,11 +175,11 @@ class Creation:
             said["conversation"] = {"id": wanted.conversation}
         return said
 
-    def exchange(self, visit: Visit, sink: Any) -> Exchange:
+    def exchange(self, inbound: InboundRequest, sink: Any) -> Exchange:
         """The exchange that answers it."""
         is_kept = self.stores or self.places.connection is not None
         stamp = Stamp(self.id if is_kept else None, self.says)
-        return Exchange(self.client_request, sink, visit.gateway.translations, stamp=stamp)
+        return Exchange(self.client_request, sink, inbound.gateway.translations, stamp=stamp)
 
     def asked(self, created_at: float) -> Asked:
         """What is stored of the request."""
@@ -192,14 +194,14 @@ class Creation:
             stream=self.client_request.stream,
         )
 
-    async def answer(self, visit: Visit) -> None:
+    async def answer(self, inbound: InboundRequest) -> None:
         """Answer, and keep the answer."""
-        exchange = self.exchange(visit, Keeping(visit.call, self.keep))
+        exchange = self.exchange(inbound, Keeping(inbound.call, self.keep))
         if self.stores and self.places.responses is not None:
             with self.places.responses.awaiting(self.id):
-                await answer(visit, exchange)
+                await answer(inbound, exchange)
         else:
-            await answer(visit, exchange)
+            await answer(inbound, exchange)
 
     async def keep(self, given: dict[str, Any]) -> None:
         """Keep an answer: in the store, in its conversation, and on its connection."""
@@ -222,16 +224,16 @@ class Creation:
             size = before + size_of([*self.found.own, *output])
             connection.remember(self.id, [*self.found.whole, *output], size)
 
-    async def warm(self, visit: Visit) -> None:
+    async def warm(self, inbound: InboundRequest) -> None:
         """Answer without a model: the connection remembers the input."""
         from dragoman.gateway.responses.lifecycle import blank, lifecycle_event
 
         body = blank(self.client_request, self.id, self.says, "completed")
         await self.join(body)
         begun = {**body, "status": "in_progress", "completed_at": None, "usage": None}
-        await visit.call.begin({"content-type": "text/event-stream"})
-        await visit.call.write(lifecycle_event("response.created", begun, 0))
-        await visit.call.end(lifecycle_event("response.completed", body, 1))
+        await inbound.call.begin({"content-type": "text/event-stream"})
+        await inbound.call.write(lifecycle_event("response.created", begun, 0))
+        await inbound.call.end(lifecycle_event("response.completed", body, 1))
 
 
 def wanted_in(body: Any) -> Wanted:

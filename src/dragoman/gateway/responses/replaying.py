@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.responses.frames import data_in, frame_of, is_end, number_of
 from dragoman.gateway.responses.lifecycle import end_event, frames_of
 from dragoman.gateway.responses.reading_state import settled
 from dragoman.gateway.responses.store import ResponseStore, Stored
-from dragoman.gateway.visits import Visit
 
 _PAUSE = 0.1
 """Seconds between two looks for new events."""
 
 
-async def replay(visit: Visit, store: ResponseStore, id: str, after: int) -> None:
+async def replay(inbound: InboundRequest, store: ResponseStore, id: str, after: int) -> None:
     """Stream a response's events whose numbers are above `after`, until it is over."""
-    call, row, last = visit.call, 0, -1
+    call, row, last = inbound.call, 0, -1
     await call.begin({"content-type": "text/event-stream"})
     while True:
         found = await settled(store, id)

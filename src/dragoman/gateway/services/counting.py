@@ -5,11 +5,11 @@ from __future__ import annotations
 from dragoman.errors import DragomanError
 from dragoman.gateway.chat import answer
 from dragoman.gateway.http import Call
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.embeddings import ESTIMATED
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import Settings
 from dragoman.gateway.upstreams import Upstream
-from dragoman.gateway.visits import Visit
 from dragoman.gateway.work import Work, answer_total
 from dragoman.history.tokens import count as count_messages
 from dragoman.model.catalogue import TokenCount
@@ -20,16 +20,16 @@ from dragoman.wire.error_reporting import reported
 from dragoman.wire.service_front import ServiceFront
 
 
-async def count(visit: Visit) -> None:
+async def count(inbound: InboundRequest) -> None:
     """Answer a client that asks how many tokens a prompt has."""
-    front = service_front(visit)
-    body = await visit.body()
+    front = service_front(inbound)
+    body = await inbound.body()
     try:
         request = front.decode_count(body)
     except DragomanError as error:
         problem = reported(error)
     else:
-        await answer(visit, Counting(visit.call, front, request))
+        await answer(inbound, Counting(inbound.call, front, request))
         return
     raise problem
 

@@ -7,10 +7,10 @@ from math import ceil
 from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.gateway.chat import answer
 from dragoman.gateway.http import Call
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import Settings
 from dragoman.gateway.upstreams import Upstream
-from dragoman.gateway.visits import Visit
 from dragoman.gateway.work import BYTES_OF_A_TOKEN, Work, answer_total
 from dragoman.model.parts import Text
 from dragoman.model.usage import Usage
@@ -27,11 +27,11 @@ _PER_MEDIUM = 1_000
 _MOST_INPUTS = 10_000
 
 
-async def embed(visit: Visit) -> None:
+async def embed(inbound: InboundRequest) -> None:
     """Answer a request for embeddings."""
-    front = service_front(visit)
-    body = await visit.body()
-    await answer(visit, Embedding(visit.call, front, front.decode_embeddings(body), len(body)))
+    front = service_front(inbound)
+    body = await inbound.body()
+    await answer(inbound, Embedding(inbound.call, front, front.decode_embeddings(body), len(body)))
 
 
 class Embedding(Work):

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from dragoman.errors import ConfigError, DragomanError, InvalidRequest
 from dragoman.gateway.endpoints import ANTHROPIC
 from dragoman.gateway.http import Disconnected
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.hosted_addresses import own_batches, own_upload_url
 from dragoman.gateway.services.hosted_paths import (
     UPLOAD_URL,
@@ -25,7 +26,6 @@ from dragoman.gateway.services.hosted_paths import (
 )
 from dragoman.gateway.services.hosted_places import PERMISSION, check_allowed, hosted_place
 from dragoman.gateway.upstreams import Upstream
-from dragoman.gateway.visits import Visit
 from dragoman.transport.protocol import HttpRequest, Reply, read_body
 
 if TYPE_CHECKING:
@@ -57,57 +57,63 @@ _NOT_SPOKEN = 415
 _BODIES = frozenset({"POST", "PUT"})
 
 
-async def hosted(visit: Visit) -> None:
+async def hosted(inbound: InboundRequest) -> None:
     """Pass a request on, and its answer back."""
-    allowed = _allowed(visit)
-    query = passed_query(visit.query)
-    upstream = hosted_place(visit)
-    visit.route = upstream.name
-    check_allowed(visit, upstream.name)
-    message = _message(visit, upstream, allowed, query)
-    keys, key = visit.gateway.keys, visit.key
+    allowed = _allowed(inbound)
+    query = passed_query(inbound.query)
+    upstream = hosted_place(inbound)
+    inbound.route = upstream.name
+    check_allowed(inbound, upstream.name)
+    message = _message(inbound, upstream, allowed, query)
+    keys, key = inbound.gateway.keys, inbound.key
     if keys is None or key is None or key.is_admin:
-        await _passed(visit, upstream, message)
+        await _passed(inbound, upstream, message)
         return
     held = await keys.reserve(key, f"{PERMISSION}{upstream.name}", 0, Decimal(0))
     try:
-        await _passed(visit, upstream, message)
+        await _passed(inbound, upstream, message)
     finally:
-        await _settle(visit, held, upstream.name)
+        await _settle(inbound, held, upstream.name)
 
 
-async def _settle(visit: Visit, held: Reservation, place: str) -> None:
+async def _settle(inbound: InboundRequest, held: Reservation, place: str) -> None:
     """Count the request; what a batch costs is on the operator's bill alone."""
     from dragoman.gateway.keys import Spent
 
-    keys = visit.gateway.keys
+    keys = inbound.gateway.keys
     assert keys is not None  # noqa: S101 - something was reserved
     spent = Spent(cost=Decimal(0), model=f"{PERMISSION}{place}", route=place)
     await keys.settle(held, spent)
 
 
-def _allowed(visit: Visit) -> Allowed:
-    found = allowed_path(visit.endpoint.front, visit.call.path)
+def _allowed(inbound: InboundRequest) -> Allowed:
+    found = allowed_path(inbound.endpoint.front, inbound.call.path)
     if found is None:
         msg = "there are no files or batches at this path"
         raise InvalidRequest(msg, status=404)
-    if visit.method not in found.methods:
-        visit.call.more_headers["allow"] = ", ".join(sorted(found.methods))
+    if inbound.method not in found.methods:
+        inbound.call.more_headers["allow"] = ", ".join(sorted(found.methods))
         msg = f"this path takes {', '.join(sorted(found.methods))}"
         raise InvalidRequest(msg, status=405)
     return found
 
 
-def _message(visit: Visit, upstream: Upstream, allowed: Allowed, query: str) -> HttpRequest:
+def _message(
+    inbound: InboundRequest, upstream: Upstream, allowed: Allowed, query: str
+) -> HttpRequest:
     """The request for the provider, without a body yet."""
     headers = {
-        _SENT[name]: value.decode("latin-1") for name, value in visit.call.headers if name in _SENT
+        _SENT[name]: value.decode("latin-1")
+        for name, value in inbound.call.headers
+        if name in _SENT
     }
     try:
-        message = upstream.deployment(None).request("upload", headers=headers, method=visit.method)
+        message = upstream.deployment(None).request(
+            "upload", headers=headers, method=inbound.method
+        )
     except ConfigError:
         message = None
-    front = visit.endpoint.front
+    front = inbound.endpoint.front
     url = None if message is None else address(front, message.url, allowed.path, query)
     if message is None or url is None:
         msg = f"the place {upstream.name} has no files or batches that can be passed to"
@@ -118,11 +124,11 @@ def _message(visit: Visit, upstream: Upstream, allowed: Allowed, query: str) -> 
 # --- there
 
 
-async def _passed(visit: Visit, upstream: Upstream, message: HttpRequest) -> None:
-    upload = _Upload(visit)
+async def _passed(inbound: InboundRequest, upstream: Upstream, message: HttpRequest) -> None:
+    upload = _Upload(inbound)
     reply = await upload.sent(upstream, message)
     try:
-        await _answer(visit, upstream, message, reply)
+        await _answer(inbound, upstream, message, reply)
     finally:
         await reply.close()
 
@@ -130,8 +136,8 @@ async def _passed(visit: Visit, upstream: Upstream, message: HttpRequest) -> Non
 class _Upload:
     """The body of a request on its way: a small one at once, others as they come."""
 
-    def __init__(self, visit: Visit) -> None:
-        self._visit = visit
+    def __init__(self, inbound: InboundRequest) -> None:
+        self._inbound = inbound
         self._failure: Exception | None = None
 
     async def sent(self, upstream: Upstream, message: HttpRequest) -> Reply:
@@ -145,14 +151,14 @@ class _Upload:
         raise failure
 
     async def _with_body(self, message: HttpRequest) -> HttpRequest:
-        visit = self._visit
-        length = visit.call.header(b"content-length")
-        is_chunked = visit.call.header(b"transfer-encoding") is not None
+        inbound = self._inbound
+        length = inbound.call.header(b"content-length")
+        is_chunked = inbound.call.header(b"transfer-encoding") is not None
         size = int(length[:20]) if length is not None and length.isdigit() else 0
         if not is_chunked and size <= _SMALL:
-            return replace(message, body=self._checked(await visit.body()))
+            return replace(message, body=self._checked(await inbound.body()))
         self._checked(b"...")
-        if visit.call.header(b"content-encoding") not in {None, "identity"}:
+        if inbound.call.header(b"content-encoding") not in {None, "identity"}:
             msg = "large files are passed on as they are: send them without a content-encoding"
             raise InvalidRequest(msg, status=_NOT_SPOKEN)
         headers = (
@@ -161,7 +167,7 @@ class _Upload:
         return replace(message, headers=headers, pieces=self._pieces())
 
     def _checked(self, body: bytes) -> bytes | None:
-        if self._visit.method in _BODIES:
+        if self._inbound.method in _BODIES:
             return body
         if body:
             msg = "this request takes no body"
@@ -169,9 +175,9 @@ class _Upload:
         return None
 
     async def _pieces(self) -> AsyncIterator[bytes]:
-        most = max(MOST_UPLOADED, self._visit.gateway.config.server.max_body)
+        most = max(MOST_UPLOADED, self._inbound.gateway.config.server.max_body)
         try:
-            async for piece in self._visit.pieces(most):
+            async for piece in self._inbound.pieces(most):
                 yield piece
         except (DragomanError, Disconnected) as error:
             self._failure = error  # the transport would tell of a broken connection
@@ -181,28 +187,30 @@ class _Upload:
 # --- and back
 
 
-async def _answer(visit: Visit, upstream: Upstream, message: HttpRequest, reply: Reply) -> None:
+async def _answer(
+    inbound: InboundRequest, upstream: Upstream, message: HttpRequest, reply: Reply
+) -> None:
     headers = {name: reply.headers[name] for name in _TOLD if name in reply.headers}
     if UPLOAD_URL in reply.headers:
         headers[UPLOAD_URL] = own_upload_url(
-            visit, upstream, message.url, reply.headers[UPLOAD_URL]
+            inbound, upstream, message.url, reply.headers[UPLOAD_URL]
         )
-    if _names_addresses(visit, reply.headers):
-        body = own_batches(visit, await read_body(reply, _MOST_READ))
-        await visit.call.whole(reply.status, headers, body)
+    if _names_addresses(inbound, reply.headers):
+        body = own_batches(inbound, await read_body(reply, _MOST_READ))
+        await inbound.call.whole(reply.status, headers, body)
         return
     if "content-length" in reply.headers and "content-encoding" not in reply.headers:
         headers["content-length"] = reply.headers["content-length"]
-    await visit.call.begin(headers, reply.status)
+    await inbound.call.begin(headers, reply.status)
     async for piece in reply.chunks():
-        await visit.call.write(piece)
-    await visit.call.end()
+        await inbound.call.write(piece)
+    await inbound.call.end()
 
 
-def _names_addresses(visit: Visit, headers: Mapping[str, str]) -> bool:
+def _names_addresses(inbound: InboundRequest, headers: Mapping[str, str]) -> bool:
     """Whether an answer tells where the results of a batch are (Anthropic)."""
-    path = visit.call.path
-    if visit.endpoint.front != ANTHROPIC or not path.startswith("/v1/messages/batches"):
+    path = inbound.call.path
+    if inbound.endpoint.front != ANTHROPIC or not path.startswith("/v1/messages/batches"):
         return False
     kind = headers.get("content-type", "")
     return not path.endswith("/results") and kind.partition(";")[0].strip() == "application/json"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from dragoman.errors import InvalidRequest, PermissionDenied
 from dragoman.gateway.endpoints import CHAT, RESPONSES
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.hosted_paths import query_value
 from dragoman.gateway.state import Gateway
 from dragoman.gateway.upstreams import Upstream
-from dragoman.gateway.visits import Visit
 
 PLACE_HEADER = b"x-dragoman-place"
 PERMISSION = "hosted:"
@@ -18,10 +18,10 @@ PERMISSION = "hosted:"
 _SAME_API = {CHAT: frozenset({CHAT, RESPONSES})}
 
 
-def hosted_place(visit: Visit) -> Upstream:
+def hosted_place(inbound: InboundRequest) -> Upstream:
     """The place whose files and batches are meant."""
-    gateway, front = visit.gateway, visit.endpoint.front
-    named = query_value(visit.query, "place") or visit.call.header(PLACE_HEADER)
+    gateway, front = inbound.gateway, inbound.endpoint.front
+    named = query_value(inbound.query, "place") or inbound.call.header(PLACE_HEADER)
     if named is not None:
         return _named(gateway, front, named)
     found = _by_default(gateway, front) or list(_speaking(gateway, front))
@@ -65,9 +65,9 @@ def _speaks(upstream: Upstream, front: str) -> bool:
     return upstream.dialect(None).name in _SAME_API.get(front, {front})
 
 
-def check_allowed(visit: Visit, place: str) -> None:
+def check_allowed(inbound: InboundRequest, place: str) -> None:
     """Raise unless the key may use the operator's files and batches at a place."""
-    key = visit.key
+    key = inbound.key
     if key is None or key.is_admin:
         return
     own = tuple(each for each in key.models if each.startswith(PERMISSION))

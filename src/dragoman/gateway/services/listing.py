@@ -7,13 +7,13 @@ import asyncio
 from dragoman.errors import DragomanError, ModelNotFound
 from dragoman.gateway.config.routing import Route
 from dragoman.gateway.endpoints import OLLAMA
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.reports import report_headers
 from dragoman.gateway.services.ollama_places import ask_ollama, is_ollama
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.services.showing import described
 from dragoman.gateway.state import Gateway
 from dragoman.gateway.upstreams import Upstream
-from dragoman.gateway.visits import Visit
 from dragoman.model.catalogue import ModelInfo
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.services import services
@@ -23,60 +23,62 @@ OLLAMA_VERSION = "0.12.6"
 _LONGEST_NAME = 512
 
 
-async def models(visit: Visit) -> None:
+async def models(inbound: InboundRequest) -> None:
     """The models that the client may ask for: all of them, or a page."""
-    found = await visit.gateway.router.catalogue.models()
-    shown = [info for info in found if is_allowed(visit, info.id)]
-    await _tell(visit, service_front(visit).models(shown))
+    found = await inbound.gateway.router.catalogue.models()
+    shown = [info for info in found if is_allowed(inbound, info.id)]
+    await _tell(inbound, service_front(inbound).models(shown))
 
 
-async def model(visit: Visit) -> None:
+async def model(inbound: InboundRequest) -> None:
     """One model, which the path names."""
-    await _tell(visit, service_front(visit).model(await _found(visit, visit.endpoint.name)))
+    await _tell(inbound, service_front(inbound).model(await _found(inbound, inbound.endpoint.name)))
 
 
-async def show(visit: Visit) -> None:
+async def show(inbound: InboundRequest) -> None:
     """One model, which the body names (Ollama)."""
-    front = service_front(visit)
-    name = front.decode_model_name(await visit.body())
-    await _tell(visit, front.model(await described(visit, await _found(visit, name))))
+    front = service_front(inbound)
+    name = front.decode_model_name(await inbound.body())
+    await _tell(inbound, front.model(await described(inbound, await _found(inbound, name))))
 
 
-async def running(visit: Visit) -> None:
+async def running(inbound: InboundRequest) -> None:
     """The models that are loaded: here, and at places that are Ollamas."""
-    upstreams = [visit.gateway.upstream(place) for place in visit.gateway.config.places.values()]
+    upstreams = [
+        inbound.gateway.upstream(place) for place in inbound.gateway.config.places.values()
+    ]
     lists = await asyncio.gather(*map(_loaded_at, upstreams))
     loaded = {info.id: info for infos in lists for info in infos}
-    shown = [info for info in loaded.values() if await _is_shown(visit, info.id)]
-    await _tell(visit, service_front(visit).running(shown))
+    shown = [info for info in loaded.values() if await _is_shown(inbound, info.id)]
+    await _tell(inbound, service_front(inbound).running(shown))
 
 
-async def version(visit: Visit) -> None:
+async def version(inbound: InboundRequest) -> None:
     """The version of Ollama's API."""
-    await _tell(visit, service_front(visit).version(OLLAMA_VERSION))
+    await _tell(inbound, service_front(inbound).version(OLLAMA_VERSION))
 
 
-async def _tell(visit: Visit, encoded: Encoded) -> None:
+async def _tell(inbound: InboundRequest, encoded: Encoded) -> None:
     headers = {**encoded.headers, **report_headers(encoded.losses, encoded.repairs)}
-    await visit.call.whole(200, headers, encoded.to_bytes())
+    await inbound.call.whole(200, headers, encoded.to_bytes())
 
 
-def is_allowed(visit: Visit, name: str) -> bool:
+def is_allowed(inbound: InboundRequest, name: str) -> bool:
     """Whether the client's key may use a model; without keys, every one."""
-    if visit.key is None or not visit.key.models:
+    if inbound.key is None or not inbound.key.models:
         return True
     from dragoman.gateway.keys.patterns import may_use
 
-    return may_use(visit.key.models, name)
+    return may_use(inbound.key.models, name)
 
 
 # --- one model
 
 
-async def _found(visit: Visit, name: str) -> ModelInfo:
+async def _found(inbound: InboundRequest, name: str) -> ModelInfo:
     """A model that can be asked for; one that the key may not use is not told."""
-    if 0 < len(name) <= _LONGEST_NAME and is_allowed(visit, name):
-        gateway = visit.gateway
+    if 0 < len(name) <= _LONGEST_NAME and is_allowed(inbound, name):
+        gateway = inbound.gateway
         for info in await gateway.router.catalogue.models():
             if info.id == name:
                 return info
@@ -103,11 +105,11 @@ async def _routed(gateway: Gateway, route: Route, name: str) -> ModelInfo | None
 # --- what is loaded
 
 
-async def _is_shown(visit: Visit, name: str) -> bool:
-    if not is_allowed(visit, name):
+async def _is_shown(inbound: InboundRequest, name: str) -> bool:
+    if not is_allowed(inbound, name):
         return False
     try:
-        await visit.gateway.route(name)
+        await inbound.gateway.route(name)
     except DragomanError:
         return False
     return True

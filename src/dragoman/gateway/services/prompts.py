@@ -15,11 +15,11 @@ from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
 from dragoman.gateway.chat import answer
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.exchange import MOST_OF_AN_ANSWER, Exchange
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.passing import summarised
 from dragoman.gateway.services.side_by_side import gathered, merged
 from dragoman.gateway.translation import Settings, Translations, encoded_for
 from dragoman.gateway.upstreams import Upstream
-from dragoman.gateway.visits import Visit
 from dragoman.gateway.work import Sink
 from dragoman.model.events import Event, ResponseEnd
 from dragoman.model.requests import Request
@@ -38,23 +38,25 @@ _MOST_PROMPTS = 128
 _AT_ONCE = 8
 
 
-async def prompt(visit: Visit) -> None:
+async def prompt(inbound: InboundRequest) -> None:
     """Answer a prompt, or several."""
-    body = await visit.body()
-    client_request = ClientRequest(visit.endpoint.front, body)
+    body = await inbound.body()
+    client_request = ClientRequest(inbound.endpoint.front, body)
     try:
-        front = prompt_front(visit.endpoint.front, body, path=visit.path)
+        front = prompt_front(inbound.endpoint.front, body, path=inbound.path)
     except DragomanError as error:
         problem = reported(error)
     else:
-        made = _exchange(visit, client_request, front)
-        await answer(visit, made)
+        made = _exchange(inbound, client_request, front)
+        await answer(inbound, made)
         return
     raise problem
 
 
-def _exchange(visit: Visit, client_request: ClientRequest, front: PromptFront) -> PromptExchange:
-    count, sink, translations = len(front.requests), visit.call, visit.gateway.translations
+def _exchange(
+    inbound: InboundRequest, client_request: ClientRequest, front: PromptFront
+) -> PromptExchange:
+    count, sink, translations = len(front.requests), inbound.call, inbound.gateway.translations
     if count > _MOST_PROMPTS:
         msg = f"one request may have {_MOST_PROMPTS} prompts at the most"
         raise InvalidRequest(msg, status=400, param="prompt")

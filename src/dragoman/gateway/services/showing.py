@@ -9,19 +9,19 @@ from typing import Any
 
 from dragoman.errors import DragomanError
 from dragoman.gateway.endpoints import OLLAMA
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.ollama_places import ask_ollama, is_ollama
 from dragoman.gateway.upstreams import Upstream
-from dragoman.gateway.visits import Visit
 from dragoman.model.catalogue import ModelInfo
 from dragoman.model.jsontext import dumps
 from dragoman.wire.json_values import is_object
 
 
-async def described(visit: Visit, info: ModelInfo) -> ModelInfo:
+async def described(inbound: InboundRequest, info: ModelInfo) -> ModelInfo:
     """A model, with what its place says about it, or what is known of the API behind it."""
-    route = await visit.gateway.route(info.id)
+    route = await inbound.gateway.route(info.id)
     hop = route.hops[0]
-    upstream = visit.gateway.upstream(hop.place)
+    upstream = inbound.gateway.upstream(hop.place)
     told = await _told_by_ollama(upstream, hop.model or info.id) if is_ollama(upstream) else None
     fields = _known(upstream, hop.model) if told is None else told
     own = info.extras.get(OLLAMA)

@@ -23,7 +23,7 @@ UNKEPT = frozenset({"page", "page-api"})
 _LEFT = 499  # nginx's number for a client that closed its connection
 
 
-class Visit:
+class InboundRequest:
     """One request, from its headers to its record."""
 
     __slots__ = (
@@ -144,4 +144,4 @@ class Visit:
         return tuple([(name, at - began) for name, at in times if at is not None])
 
 
-Handler = Callable[[Visit], Awaitable[None]]
+Handler = Callable[[InboundRequest], Awaitable[None]]
