@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from dragoman.gateway.config.settings import LogForm
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 
 _UNSAFE = re.compile(r"[^!-~]")  # also spaces: a text line's fields are parted by them
 _LONGEST = 128  # characters of a name
@@ -30,14 +30,14 @@ _NUMBER = re.compile(r"\[\d+\]")
 _encode = msgspec.json.Encoder().encode
 _JOIN = 5.0
 _PAUSE = 0.05
-Entry = tuple[float, Finished]
+Entry = tuple[float, RequestRecord]
 
 
 class AccessLog:
-    """Takes `Finished` records, and writes them to a file descriptor."""
+    """Takes `RequestRecord` records, and writes them to a file descriptor."""
 
     def __init__(self, form: LogForm, *, fd: int = 1, worker: int = 0) -> None:
-        self._line: Callable[[float, Finished, int], bytes] = (
+        self._line: Callable[[float, RequestRecord, int], bytes] = (
             json_line if form == "json" else text_line
         )
         self._fd = fd
@@ -50,7 +50,7 @@ class AccessLog:
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
         self._thread.start()
 
-    def __call__(self, record: Finished) -> None:
+    def __call__(self, record: RequestRecord) -> None:
         """Note a request that is over."""
         if record.kind in _PROBES and record.error is None:
             return
@@ -100,7 +100,7 @@ class AccessLog:
         return True
 
 
-def json_line(when: float, record: Finished, worker: int = 0) -> bytes:
+def json_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
     """A record as one JSON object on a line; what is not known is left out."""
     fields: dict[str, Any] = {
         "time": _moment(when),
@@ -127,7 +127,7 @@ def json_line(when: float, record: Finished, worker: int = 0) -> bytes:
     return _encode(fields) + b"\n"
 
 
-def text_line(when: float, record: Finished, worker: int = 0) -> bytes:
+def text_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
     """A record as a line for people: time, status, duration, what, where, then pairs."""
     parts = [
         _moment(when),
@@ -169,7 +169,7 @@ def _cleaned(name: str) -> str:
     return _UNSAFE.sub("?", name)
 
 
-def _numbers(record: Finished) -> dict[str, Any]:
+def _numbers(record: RequestRecord) -> dict[str, Any]:
     found: dict[str, Any] = {}
     usage = record.usage
     if usage is not None:
@@ -187,7 +187,7 @@ def _numbers(record: Finished) -> dict[str, Any]:
     return found | _flags(record)
 
 
-def _flags(record: Finished) -> dict[str, bool]:
+def _flags(record: RequestRecord) -> dict[str, bool]:
     found: dict[str, bool] = {}
     if record.stream:
         found["stream"] = True
@@ -216,7 +216,7 @@ def _second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def _level(record: Finished) -> str:
+def _level(record: RequestRecord) -> str:
     if record.status >= 500 and not record.left:  # noqa: PLR2004 - the servers' errors
         return "error"
     return "warning" if record.error is not None else "info"

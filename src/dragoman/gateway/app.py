@@ -124,7 +124,7 @@ class App:
     async def identify(self, call: Call, query: bytes, peer: str) -> KeyRecord | None:
         """The key that a request shows; raises for one that may not come in."""
         if self.gateway.keys is None:
-            self.gateway.doorkeeper.check(call)
+            self.gateway.origin_guard.check(call)
             return None
         shown = presented_key(call, query)
         if shown is None:

@@ -14,8 +14,8 @@ from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.middleware import ExchangeFilters, Stopped
 from dragoman.gateway.sessions import join_session
 from dragoman.gateway.spending import Spending
+from dragoman.gateway.upstream_task import UpstreamTask
 from dragoman.gateway.whole_calls import agent_form
-from dragoman.gateway.work import Work
 from dragoman.wire.dialect import dialect
 from dragoman.wire.front import front_form
 
@@ -46,17 +46,17 @@ def read_client_request(inbound: InboundRequest, body: bytes) -> ClientRequest:
     )  # fmt: skip
 
 
-async def answer(inbound: InboundRequest, work: Work) -> None:
+async def answer(inbound: InboundRequest, task: UpstreamTask) -> None:
     """Answer by the route of the model that is asked for."""
-    filters = _filters(inbound, work)
+    filters = _filters(inbound, task)
     try:
-        model = work.asked_model if filters is None else filters.model()
+        model = task.asked_model if filters is None else filters.model()
         route = await inbound.gateway.route(model)
-        inbound.route, inbound.exchange, inbound.routed = route.name, work, perf_counter()
-        if isinstance(work, Exchange):
-            join_session(inbound, work, route.settings)
-        async with Spending(inbound, work, route):
-            await _let_through(inbound, work, route, filters)
+        inbound.route, inbound.exchange, inbound.routed = route.name, task, perf_counter()
+        if isinstance(task, Exchange):
+            join_session(inbound, task, route.settings)
+        async with Spending(inbound, task, route):
+            await _let_through(inbound, task, route, filters)
     except Stopped as stopped:
         error = stopped.error
     else:
@@ -64,70 +64,73 @@ async def answer(inbound: InboundRequest, work: Work) -> None:
     raise error
 
 
-def _filters(inbound: InboundRequest, work: Work) -> ExchangeFilters | None:
+def _filters(inbound: InboundRequest, task: UpstreamTask) -> ExchangeFilters | None:
     """What middleware does to a chat; embeddings and counts are none of its business."""
     middleware = inbound.gateway.middleware
-    if middleware is None or not isinstance(work, Exchange) or work.is_free:
+    if middleware is None or not isinstance(task, Exchange) or task.is_free:
         return None
-    if not work.takes_filters:
+    if not task.takes_filters:
         msg = "several prompts in one request are not taken here; send them one by one"
         raise InvalidRequest(msg, status=400, param="prompt")
-    return middleware.meet(inbound, work)
+    return middleware.meet(inbound, task)
 
 
 async def _let_through(
-    inbound: InboundRequest, work: Work, route: Route, filters: ExchangeFilters | None
+    inbound: InboundRequest, task: UpstreamTask, route: Route, filters: ExchangeFilters | None
 ) -> None:
     """Answer as middleware wants it, if there is any."""
     if filters is None:
-        await _remembered(inbound, work, route)
+        await _remembered(inbound, task, route)
         return
     try:
         way = await filters.before(route)
         if way is not None:
             inbound.route = way.name
-            await _remembered(inbound, work, way, filters)
+            await _remembered(inbound, task, way, filters)
     except Stopped as stopped:
-        if not work.sink.has_begun:
+        if not task.sink.has_begun:
             raise
-        await work.break_off(stopped.error)
+        await task.break_off(stopped.error)
 
 
 async def _remembered(
-    inbound: InboundRequest, work: Work, route: Route, filters: ExchangeFilters | None = None
+    inbound: InboundRequest,
+    task: UpstreamTask,
+    route: Route,
+    filters: ExchangeFilters | None = None,
 ) -> None:
     """Answer out of the cache, if the route has one."""
-    if route.settings.cache is None or not isinstance(work, Exchange):
-        await _answered(inbound, work, route)
+    if route.settings.cache is None or not isinstance(task, Exchange):
+        await _answered(inbound, task, route)
         return
 
     async def ask() -> None:
-        await _answered(inbound, work, route)
+        await _answered(inbound, task, route)
 
-    await inbound.gateway.cache.answer(inbound, work, route, ask, filters)
+    await inbound.gateway.cache.answer(inbound, task, route, ask, filters)
 
 
-async def _answered(inbound: InboundRequest, work: Work, route: Route) -> None:
+async def _answered(inbound: InboundRequest, task: UpstreamTask, route: Route) -> None:
     gateway = inbound.gateway
     every = [(hop, gateway.upstream(hop.place)) for hop in route.order()]
-    suited = [(hop, upstream) for hop, upstream in every if work.suits(upstream, hop.model)]
+    suited = [(hop, upstream) for hop, upstream in every if task.suits(upstream, hop.model)]
     if not suited:
-        raise work.unsuited()
+        raise task.unsuited()
     hops = [hop for hop, _ in suited]
     try:
-        used = await work.run(
+        used = await task.run(
             [(upstream, hop.model) for hop, upstream in suited],
             gateway.settings_of(route),
             route.settings.timeouts,
         )
     except DragomanError as error:
-        for hop in hops[: work.attempts]:
+        for hop in hops[: task.attempts]:
             route.note_failure(hop, error)
-        if not work.sink.has_begun:
+        if not task.sink.has_begun:
             raise
-        await work.break_off(error)
+        await task.break_off(error)
     else:
         if used or len(hops) > 1:
-            for hop, tried in zip(hops[:used], work.tried, strict=False):
+            for hop, tried in zip(hops[:used], task.tried, strict=False):
                 route.note_failure(hop, kind=tried[3])
             route.note_success(hops[used])

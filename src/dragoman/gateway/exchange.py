@@ -18,9 +18,9 @@ from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.passing import summarised, summary_of
 from dragoman.gateway.translation import Settings, Translations, encoded_for
+from dragoman.gateway.upstream_task import BYTES_OF_A_TOKEN, Sink, UpstreamTask
 from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.whole_calls import Answering, WholeCalls
-from dragoman.gateway.work import BYTES_OF_A_TOKEN, Sink, Work
 from dragoman.model.events import ChoiceFinish, Event
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
@@ -90,7 +90,7 @@ class Filters(Protocol):
         ...
 
 
-class Exchange(Work):
+class Exchange(UpstreamTask):
     """A request that is being answered, and what is known about it afterwards."""
 
     takes_filters = True

@@ -48,7 +48,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-class Doorkeeper:
+class OriginGuard:
     """Refuses what a browser may have been tricked into sending, where there are no keys."""
 
     def __init__(self, host: str, allowed: Iterable[str] = ()) -> None:

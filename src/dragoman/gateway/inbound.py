@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from dragoman.errors import DragomanError
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.http import Call
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.gateway.state import Gateway
 
 if TYPE_CHECKING:
     from dragoman.gateway.keys import KeyRecord
     from dragoman.gateway.responses.connections import Connection
-    from dragoman.gateway.work import Work
+    from dragoman.gateway.upstream_task import UpstreamTask
 
 UNKEPT = frozenset({"page", "page-api"})
 """What the page itself asks: no client's request, and it may show keys."""
@@ -41,7 +41,7 @@ class InboundRequest:
         """The client's address."""
         self.key: KeyRecord | None = None
         self.route: str | None = None
-        self.exchange: Work | None = None
+        self.exchange: UpstreamTask | None = None
         self.error: DragomanError | None = None
         self.connection: Connection | None = None
         """The WebSocket that it came over, with what it remembers."""
@@ -99,12 +99,12 @@ class InboundRequest:
         query = b"&".join(kept).decode("latin-1")
         return f"{self.call.path}?{query}" if query else self.call.path
 
-    def record(self) -> Finished:
+    def record(self) -> RequestRecord:
         """What is known of it, now that it is over."""
         call, exchange = self.call, self.exchange
         # Clients close their connection at the last word of a stream: they miss nothing.
         is_left = self.is_left and not (exchange is not None and exchange.is_complete)
-        made = Finished(
+        made = RequestRecord(
             self.endpoint.kind,
             self.endpoint.front,
             _LEFT if is_left else call.status,

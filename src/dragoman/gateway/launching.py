@@ -74,7 +74,7 @@ class Launch:
         folder = Path(tempfile.mkdtemp(prefix="dragoman-"))  # for its owner alone
         count, owner = self.config.server.workers, os.getpid()
 
-        def work(number: int, leash: int, ready: Callable[[], None]) -> None:
+        def worker_main(number: int, leash: int, ready: Callable[[], None]) -> None:
             peers = Peers(folder, number, count)
             making = partial(Worker, self.config, self.load, number=number, peers=peers)
             try:
@@ -84,8 +84,9 @@ class Launch:
                 sys.exit(2)
 
         supervisor = Supervisor(
-            count, work, drain=lambda: self.config.server.drain_timeout, reload=self._reloaded,
-            changed=self._watch.has_changed, say=say, ready=welcome, stopped=listening.close,
+            count, worker_main, drain=lambda: self.config.server.drain_timeout,
+            reload=self._reloaded, changed=self._watch.has_changed, say=say, ready=welcome,
+            stopped=listening.close,
         )  # fmt: skip
         try:
             code = supervisor.run()

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from dragoman.gateway.config.settings import GatewayConfig
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 
 DURATIONS = (
     0.005,
@@ -104,7 +104,7 @@ class Metrics:
         """The models that a configuration names may be labels."""
         self._models = frozenset(_names(config))
 
-    def __call__(self, record: Finished) -> None:
+    def __call__(self, record: RequestRecord) -> None:
         """Count a request that is over."""
         key = (record.kind, record.front, record.route, record.provider, record.model)
         series = self._series.get(key)
@@ -127,7 +127,7 @@ class Metrics:
         if record.left:
             series.disconnects += 1
 
-    def _answered(self, series: Series, record: Finished) -> None:
+    def _answered(self, series: Series, record: RequestRecord) -> None:
         usage = record.usage
         if usage is not None:
             series.tokens_in += usage.input
@@ -148,14 +148,14 @@ class Metrics:
         if record.passes:
             series.passed += 1
 
-    def _failed(self, record: Finished, error: str) -> None:
+    def _failed(self, record: RequestRecord, error: str) -> None:
         self._errors[error] = self._errors.get(error, 0) + 1
         if not record.attempts and error in _REFUSED:
             self._refusals[error] = self._refusals.get(error, 0) + 1
 
     # --- labels
 
-    def _labelled(self, key: tuple[str | None, ...], record: Finished) -> Series:
+    def _labelled(self, key: tuple[str | None, ...], record: RequestRecord) -> Series:
         labels: Labels = (
             record.kind,
             record.front,
@@ -172,7 +172,7 @@ class Metrics:
             self._series[key] = found  # an unknown name is looked at again: it may be learned
         return found
 
-    def _model(self, record: Finished) -> str:
+    def _model(self, record: RequestRecord) -> str:
         name = record.model
         if name is None:
             return ""

@@ -15,7 +15,7 @@ from typing import Any
 
 from dragoman.gateway.access_log import clean
 from dragoman.gateway.http import Receive, Scope, Send
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.tracing.spans import PROVIDERS
 from dragoman.tracing.switch import tracer
 
@@ -72,7 +72,7 @@ def _started(making: Any, scope: Scope) -> Any:
     return INVALID_SPAN
 
 
-def note_span(record: Finished) -> None:
+def note_span(record: RequestRecord) -> None:
     """Tell the span of a request what became of it: an observer of the gateway."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None or tracer() is None:
@@ -90,7 +90,7 @@ def note_span(record: Finished) -> None:
             span.set_status(trace.Status(trace.StatusCode.ERROR))
 
 
-def _attributes(record: Finished) -> dict[str, Any]:
+def _attributes(record: RequestRecord) -> dict[str, Any]:
     found: dict[str, Any] = {
         "http.response.status_code": record.status,
         "dragoman.front": record.front,

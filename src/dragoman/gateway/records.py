@@ -9,7 +9,7 @@ from msgspec import Struct
 from dragoman.model.usage import Usage
 
 
-class Finished(Struct, gc=False):
+class RequestRecord(Struct, gc=False):
     """A request that was answered, refused or left. Nothing of its content is in it."""
 
     kind: str

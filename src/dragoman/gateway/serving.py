@@ -25,7 +25,7 @@ from dragoman.gateway.metrics import Counts, Metrics
 from dragoman.gateway.observing import Traced, note_span, set_up_tracing
 from dragoman.gateway.peers import Peers
 from dragoman.gateway.protocol import KEEP_ALIVE, GatewayProtocol, Sweeper
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.gateway.state import Gateway
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ class Worker:
         also = () if self._peers is None else (self._peers.save,)
         return Sweeper(self.gateway, self._server.server_state.connections, *also)
 
-    def _start(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+    def _start(self, coroutine: Any) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -263,7 +263,7 @@ def _counting(gateway: Gateway) -> type[GatewayProtocol]:
     class Counting(GatewayProtocol):
         def note_refusal(self, status: int, seconds: float) -> None:
             kind = "malformed"
-            gateway.finished(Finished(kind, "", status, seconds, error="InvalidRequest"))
+            gateway.finished(RequestRecord(kind, "", status, seconds, error="InvalidRequest"))
 
     return Counting
 

@@ -10,16 +10,16 @@ from typing import Self
 from dragoman.gateway.config.routing import Route
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.keys.records import Reservation, Spent
-from dragoman.gateway.work import Work
+from dragoman.gateway.upstream_task import UpstreamTask
 from dragoman.model.usage import Usage
 
 
 class Spending:
     """The cost of one request; `async with` settles it, however the request ends."""
 
-    def __init__(self, inbound: InboundRequest, work: Work, route: Route) -> None:
+    def __init__(self, inbound: InboundRequest, task: UpstreamTask, route: Route) -> None:
         self._inbound = inbound
-        self._work = work
+        self._task = task
         self._route = route
         self._keys = (
             inbound.gateway.keys
@@ -31,15 +31,15 @@ class Spending:
         if keys is None or key is None:
             return self
         tokens, cost = (0, None) if not key.is_limited else self._estimate()
-        model = self._work.asked_model or ""
+        model = self._task.asked_model or ""
         self._reservation = await keys.reserve(key, model, tokens, cost)
         return self
 
     def _estimate(self) -> tuple[int, Decimal | None]:
         """The most that the request is likely to cost, by its size and its limit."""
-        if self._work.is_free:
+        if self._task.is_free:
             return 0, Decimal(0)
-        usage = self._work.expected()
+        usage = self._task.expected()
         prices = self._inbound.gateway.prices
         costs = [prices.estimate(usage, hop) for hop in self._route.hops]
         known = [cost for cost in costs if cost is not None]
@@ -49,23 +49,23 @@ class Spending:
         self, kind: type[BaseException] | None, _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        work = self._work
-        usage = work.usage
-        if usage is not None and work.provider is not None:
+        task = self._task
+        usage = task.usage
+        if usage is not None and task.provider is not None:
             prices = self._inbound.gateway.prices
-            work.cost = prices.cost(work.summary, work.provider, work.model, work.place)
+            task.cost = prices.cost(task.summary, task.provider, task.model, task.place)
         if self._reservation is not None:
             # A request that was cancelled has reached the provider, which may charge for it.
-            is_due = work.sink.has_begun or (work.attempts > 0 and kind is CancelledError)
+            is_due = task.sink.has_begun or (task.attempts > 0 and kind is CancelledError)
             await self._settle(self._reservation, usage, is_due=is_due)
 
     async def _settle(self, reservation: Reservation, usage: Usage | None, *, is_due: bool) -> None:
-        keys, work = self._keys, self._work
+        keys, task = self._keys, self._task
         assert keys is not None  # noqa: S101 - something was reserved
         if usage is None and not is_due:
             await keys.release(reservation)
             return
         if usage is None:  # nobody reports what it cost: the estimate is charged
             usage = Usage(input=reservation.tokens)
-        model, route = work.model or "", self._route.name
-        await keys.settle(reservation, Spent.of(usage, work.cost, model=model, route=route))
+        model, route = task.model or "", self._route.name
+        await keys.settle(reservation, Spent.of(usage, task.cost, model=model, route=route))

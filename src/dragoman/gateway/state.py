@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.caching import Cache
 from dragoman.gateway.config.routing import Route, Router
 from dragoman.gateway.config.settings import GatewayConfig, Place, RouteSettings, ServerSettings
-from dragoman.gateway.guard import Doorkeeper
+from dragoman.gateway.guard import OriginGuard
 from dragoman.gateway.histories import Histories
 from dragoman.gateway.middleware import load_middleware
 from dragoman.gateway.pricing import PricedModels
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.gateway.tasks import Tasks
 from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations
 from dragoman.gateway.upstreams import Upstream
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dragoman.gateway.page.traffic_store import Traffic
 
 _GLANCE = 0.2  # seconds between two looks at requests that are still in progress
-Observer = Callable[[Finished], None]
+Observer = Callable[[RequestRecord], None]
 
 
 class Gateway:
@@ -70,7 +70,7 @@ class Gateway:
         """None where there is none: requests then take no notice of it."""
         self.prices = PricedModels(config.prices)
         self.router = Router(config)
-        self.doorkeeper = Doorkeeper(config.server.host, config.server.allowed_hosts)
+        self.origin_guard = OriginGuard(config.server.host, config.server.allowed_hosts)
         before = list({id(upstream): upstream for upstream in self._upstreams.values()}.values())
         self._upstreams = {
             id(place): upstream
@@ -135,7 +135,7 @@ class Gateway:
             found = self._settings[id(given)] = (given, Settings(given.defaults, given.fixed))
         return found[1]
 
-    def finished(self, record: Finished) -> None:
+    def finished(self, record: RequestRecord) -> None:
         """Tell everybody who counts that a request is over."""
         for observer in self.observers:
             observer(record)

@@ -16,9 +16,9 @@ class Tasks:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+    def start(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run something under a name."""
-        task = asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks[name] = task
         task.add_done_callback(lambda _: self._tasks.pop(name, None))
 

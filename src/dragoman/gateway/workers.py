@@ -21,7 +21,7 @@ from typing import NoReturn
 
 import msgspec
 
-Work = Callable[[int, int, Callable[[], None]], None]
+WorkerMain = Callable[[int, int, Callable[[], None]], None]
 """Runs a worker: its number, a pipe that ends with the supervisor, what to call when ready."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -47,7 +47,7 @@ class Supervisor:
     """Keeps a number of workers running until it is told to stop."""
 
     def __init__(
-        self, count: int, work: Work, *, drain: Callable[[], float],
+        self, count: int, worker_main: WorkerMain, *, drain: Callable[[], float],
         reload: Callable[[], bool] = lambda: True, changed: Callable[[], bool] = lambda: False,
         say: Callable[[str], object] = lambda _text: None,
         ready: Callable[[], object] = lambda: None, stopped: Callable[[], object] = lambda: None,
@@ -57,7 +57,7 @@ class Supervisor:
         `stopped` is called when it is told to stop: nobody must wait for it to listen any more.
         """
         self._count = count
-        self._work = work
+        self._worker_main = worker_main
         self._drain, self._reload, self._changed = drain, reload, changed
         self._say, self._ready, self._stopped = say, ready, stopped
         self._children: dict[int, _Child] = {}
@@ -135,7 +135,7 @@ class Supervisor:
                 os.write(pipe, b"1")
                 os.close(pipe)
 
-            self._work(number, self._leash, ready)
+            self._worker_main(number, self._leash, ready)
             code = 0
         except SystemExit as ending:
             code = ending.code if isinstance(ending.code, int) else _FAILED

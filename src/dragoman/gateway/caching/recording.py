@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dragoman.gateway.caching.entries import MOST_BYTES, Entry, kept_headers
 
 if TYPE_CHECKING:
-    from dragoman.gateway.work import Sink
+    from dragoman.gateway.upstream_task import Sink
 
 _OK = 200
 

@@ -10,7 +10,7 @@ from dragoman.errors import DragomanError, ModelNotFound
 from dragoman.gateway.config.routing import Route
 from dragoman.gateway.config.settings import Hop
 from dragoman.gateway.endpoints import CHAT
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.gateway.state import Gateway
 from dragoman.gateway.translation import Settings, encoded_for
 from dragoman.gateway.upstreams import Upstream
@@ -234,7 +234,7 @@ class _Told:
         provider, model = self._place.upstream.provider_name, self._place.model
         usage = response.usage
         self._routed.finished(
-            Finished(
+            RequestRecord(
                 "talk", _FRONT, status if self._is_over or error is not None else _LEFT,
                 perf_counter() - self._began, self.first_event, self._routed.route.name,
                 provider=provider, model=model or self._place.name, usage=usage,

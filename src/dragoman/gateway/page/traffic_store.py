@@ -33,7 +33,7 @@ from dragoman.gateway.page.traffic_tables import (
     is_ours,
     set_aside,
 )
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.history.storage_urls import default_file
 
 LOG = logging.getLogger("dragoman.gateway")
@@ -54,12 +54,12 @@ _MOST_NAMES = 10_000
 WIDTH = 1.1
 """A class of durations goes from a number of seconds to so many times that number."""
 _LEAST = 1e-5
-Entry = tuple[float, Finished]
+Entry = tuple[float, RequestRecord]
 _encode = msgspec.json.Encoder().encode
 
 
 class Traffic:
-    """Takes `Finished` records, and keeps the latest."""
+    """Takes `RequestRecord` records, and keeps the latest."""
 
     def __init__(self, path: Path, *, most: int = 100_000, pause: float = _PAUSE) -> None:
         self.path = path
@@ -79,7 +79,7 @@ class Traffic:
         self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
         self._thread.start()
 
-    def __call__(self, record: Finished) -> None:
+    def __call__(self, record: RequestRecord) -> None:
         """Note a request that is over."""
         if record.kind in _SKIPPED:
             return
@@ -237,7 +237,7 @@ def seconds_of(number: int) -> float:
     return _LEAST if number <= 0 else float(_LEAST * WIDTH ** (number - 0.5))
 
 
-def _row(when: float, record: Finished) -> tuple[Any, ...]:
+def _row(when: float, record: RequestRecord) -> tuple[Any, ...]:
     usage, cost = record.usage, record.cost
     return (
         when, _clipped(record.front), _clipped(record.kind), _clipped(record.route),
@@ -251,7 +251,7 @@ def _row(when: float, record: Finished) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _detail(record: Finished) -> dict[str, Any]:
+def _detail(record: RequestRecord) -> dict[str, Any]:
     """What only the view of one request shows."""
     found: dict[str, Any] = {"steps": record.steps, "tried": record.tried}
     if record.losses:

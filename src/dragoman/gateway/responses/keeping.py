@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from dragoman.gateway.work import Sink
+from dragoman.gateway.upstream_task import Sink
 from dragoman.model.jsontext import loads
 
 Keep = Callable[[dict[str, Any]], Awaitable[None]]

@@ -9,8 +9,8 @@ from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.embeddings import ESTIMATED
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import Settings
+from dragoman.gateway.upstream_task import UpstreamTask, answer_total
 from dragoman.gateway.upstreams import Upstream
-from dragoman.gateway.work import Work, answer_total
 from dragoman.history.tokens import count as count_messages
 from dragoman.model.catalogue import TokenCount
 from dragoman.model.requests import Request
@@ -34,7 +34,7 @@ async def count(inbound: InboundRequest) -> None:
     raise problem
 
 
-class Counting(Work):
+class Counting(UpstreamTask):
     """A request for a count. Nobody charges for it."""
 
     is_free = True

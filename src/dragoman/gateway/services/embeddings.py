@@ -10,8 +10,8 @@ from dragoman.gateway.http import Call
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import Settings
+from dragoman.gateway.upstream_task import BYTES_OF_A_TOKEN, UpstreamTask, answer_total
 from dragoman.gateway.upstreams import Upstream
-from dragoman.gateway.work import BYTES_OF_A_TOKEN, Work, answer_total
 from dragoman.model.parts import Text
 from dragoman.model.usage import Usage
 from dragoman.providers.endpoints import USUAL
@@ -34,7 +34,7 @@ async def embed(inbound: InboundRequest) -> None:
     await answer(inbound, Embedding(inbound.call, front, front.decode_embeddings(body), len(body)))
 
 
-class Embedding(Work):
+class Embedding(UpstreamTask):
     """A request for embeddings."""
 
     def __init__(self, sink: Call, front: ServiceFront, asked: ToEmbed, size: int) -> None:

@@ -19,8 +19,8 @@ from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.passing import summarised
 from dragoman.gateway.services.side_by_side import gathered, merged
 from dragoman.gateway.translation import Settings, Translations, encoded_for
+from dragoman.gateway.upstream_task import Sink
 from dragoman.gateway.upstreams import Upstream
-from dragoman.gateway.work import Sink
 from dragoman.model.events import Event, ResponseEnd
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response

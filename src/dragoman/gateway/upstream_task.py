@@ -45,7 +45,7 @@ class Sink(Protocol):
         """Send the last piece."""
 
 
-class Work(ABC):
+class UpstreamTask(ABC):
     """A request that is being answered, and what is known about it afterwards."""
 
     is_free = False
