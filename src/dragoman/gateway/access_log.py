@@ -22,10 +22,10 @@ from dragoman.gateway.config.settings import LogForm
 from dragoman.gateway.records import RequestRecord
 
 _UNSAFE = re.compile(r"[^!-~]")  # also spaces: a text line's fields are parted by them
-_LONGEST = 128  # characters of a name
-_MOST_REPORTS = 20
+_MAX_NAME_LENGTH = 128  # characters of a name
+_MAX_REPORTS = 20
 _PROBES = frozenset({"health", "ready", "root", "metrics"})  # they come each few seconds
-_MOST_WAITING = 20_000
+_MAX_QUEUED = 20_000
 _NUMBER = re.compile(r"\[\d+\]")
 _encode = msgspec.json.Encoder().encode
 _JOIN = 5.0
@@ -54,7 +54,7 @@ class AccessLog:
         """Note a request that is over."""
         if record.kind in _PROBES and record.error is None:
             return
-        if len(self._waiting) >= _MOST_WAITING:
+        if len(self._waiting) >= _MAX_QUEUED:
             self.dropped += 1
             return
         self._waiting.append((time(), record))
@@ -161,7 +161,7 @@ def clean(name: str) -> str:
     >>> clean("gpt-5\n200 forged")
     'gpt-5?200?forged'
     """
-    return _cleaned(name[:_LONGEST])
+    return _cleaned(name[:_MAX_NAME_LENGTH])
 
 
 @lru_cache(2048)
@@ -203,7 +203,7 @@ def _flags(record: RequestRecord) -> dict[str, bool]:
 def _reports(paths: tuple[str, ...]) -> list[str]:
     """Paths and rules, each once, without the numbers of messages."""
     kinds = dict.fromkeys(clean(_NUMBER.sub("[]", path)) for path in paths)
-    return list(kinds)[:_MOST_REPORTS]
+    return list(kinds)[:_MAX_REPORTS]
 
 
 def _moment(when: float) -> str:

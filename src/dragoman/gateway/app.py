@@ -85,7 +85,7 @@ class App:
         finally:
             gateway.in_flight.discard(inbound)
             call.unwatch()
-            gateway.finished(inbound.record())
+            gateway.notify(inbound.record())
 
     async def _served(self, inbound: InboundRequest) -> None:
         """Answer, whatever happens; a client that leaves takes the request to the model with it."""
@@ -93,13 +93,13 @@ class App:
             await self._let_in(inbound)
             await HANDLERS[inbound.endpoint.kind](inbound)
         except Disconnected:
-            inbound.is_left = True
+            inbound.is_disconnected = True
         except asyncio.CancelledError:
-            if not inbound.is_left and inbound.interruption is None:
+            if not inbound.is_disconnected and inbound.interruption is None:
                 raise
-            inbound.stay()
+            inbound.uncancel()
             if inbound.interruption is not None:
-                await self._break_off(inbound, inbound.interruption)
+                await self._abort(inbound, inbound.interruption)
         except DragomanError as error:
             await self._refuse(inbound, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the next request is served
@@ -131,13 +131,13 @@ class App:
             raise AuthenticationError(_NO_KEY, status=401, code="missing_api_key")
         return await self.gateway.keys.authenticate(shown, peer)
 
-    async def _break_off(self, inbound: InboundRequest, error: DragomanError) -> None:
+    async def _abort(self, inbound: InboundRequest, error: DragomanError) -> None:
         """Tell the client that the gateway ends its request, in the stream if it has begun."""
         exchange, call = inbound.exchange, inbound.call
         is_stream = exchange is not None and exchange.stream
         if exchange is not None and is_stream and call.has_begun and not call.is_over:
             inbound.error = error
-            await exchange.break_off(error)
+            await exchange.abort(error)
         else:
             await self._refuse(inbound, error)
 
@@ -154,7 +154,7 @@ class App:
             await refuse(inbound, error)
             return
         told = Front(inbound.endpoint.front).error(error)
-        await inbound.call.whole(told.status, told.headers, told.to_bytes())
+        await inbound.call.respond(told.status, told.headers, told.to_bytes())
 
 
 def _log_failure(error: Exception) -> None:

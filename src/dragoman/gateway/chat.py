@@ -50,7 +50,7 @@ async def answer(inbound: InboundRequest, task: UpstreamTask) -> None:
     """Answer by the route of the model that is asked for."""
     filters = _filters(inbound, task)
     try:
-        model = task.asked_model if filters is None else filters.model()
+        model = task.requested_model if filters is None else filters.model()
         route = await inbound.gateway.route(model)
         inbound.route, inbound.exchange, inbound.routed = route.name, task, perf_counter()
         if isinstance(task, Exchange):
@@ -69,10 +69,10 @@ def _filters(inbound: InboundRequest, task: UpstreamTask) -> ExchangeFilters | N
     middleware = inbound.gateway.middleware
     if middleware is None or not isinstance(task, Exchange) or task.is_free:
         return None
-    if not task.takes_filters:
+    if not task.supports_middleware:
         msg = "several prompts in one request are not taken here; send them one by one"
         raise InvalidRequest(msg, status=400, param="prompt")
-    return middleware.meet(inbound, task)
+    return middleware.start(inbound, task)
 
 
 async def _let_through(
@@ -90,7 +90,7 @@ async def _let_through(
     except Stopped as stopped:
         if not task.sink.has_begun:
             raise
-        await task.break_off(stopped.error)
+        await task.abort(stopped.error)
 
 
 async def _remembered(
@@ -113,9 +113,9 @@ async def _remembered(
 async def _answered(inbound: InboundRequest, task: UpstreamTask, route: Route) -> None:
     gateway = inbound.gateway
     every = [(hop, gateway.upstream(hop.place)) for hop in route.order()]
-    suited = [(hop, upstream) for hop, upstream in every if task.suits(upstream, hop.model)]
+    suited = [(hop, upstream) for hop, upstream in every if task.supports(upstream, hop.model)]
     if not suited:
-        raise task.unsuited()
+        raise task.unsupported()
     hops = [hop for hop, _ in suited]
     try:
         used = await task.run(
@@ -128,7 +128,7 @@ async def _answered(inbound: InboundRequest, task: UpstreamTask, route: Route) -
             route.note_failure(hop, error)
         if not task.sink.has_begun:
             raise
-        await task.break_off(error)
+        await task.abort(error)
     else:
         if used or len(hops) > 1:
             for hop, tried in zip(hops[:used], task.tried, strict=False):

@@ -24,9 +24,9 @@ from dragoman.wire.lane.heads import sample_of
 _split = msgspec.json.Decoder(dict[str, Raw]).decode
 _value = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
-_MOST_KEPT, _MOST_BYTES = 512, 16 * 1024 * 1024
+_MAX_CACHED, _MAX_CACHED_BYTES = 512, 16 * 1024 * 1024
 _EMPTY = Raw(b"[]")
-_LONGEST_NAME = 512
+_MAX_NAME_LENGTH = 512
 _ANY_AGENT = AgentForm()
 
 
@@ -118,7 +118,7 @@ class _BareRequests:
         return found
 
     def _keep(self, key: Any, bare: bytes, request: Request) -> None:
-        if len(self._kept) >= _MOST_KEPT or self._size + len(bare) > _MOST_BYTES:
+        if len(self._kept) >= _MAX_CACHED or self._size + len(bare) > _MAX_CACHED_BYTES:
             self._kept.clear()
             self._size = 0
         self._size += len(bare)
@@ -151,8 +151,8 @@ def _model(given: Raw | None) -> str | None:
     found = None if given is None else _read(given)
     if found is None:
         return None
-    if not isinstance(found, str) or not 0 < len(found) <= _LONGEST_NAME:
-        msg = f"`model` must be a text of at most {_LONGEST_NAME} characters"
+    if not isinstance(found, str) or not 0 < len(found) <= _MAX_NAME_LENGTH:
+        msg = f"`model` must be a text of at most {_MAX_NAME_LENGTH} characters"
         raise InvalidRequest(msg, status=400, param="model")
     return found
 

@@ -18,7 +18,7 @@ from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.passing import summarised, summary_of
 from dragoman.gateway.translation import Settings, Translations, encoded_for
-from dragoman.gateway.upstream_task import BYTES_OF_A_TOKEN, Sink, UpstreamTask
+from dragoman.gateway.upstream_task import MIN_BYTES_PER_TOKEN, Sink, UpstreamTask
 from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.whole_calls import Answering, WholeCalls
 from dragoman.model.events import ChoiceFinish, Event
@@ -35,17 +35,17 @@ from dragoman.wire.front import Front, FrontEncoder, PassingFilter
 from dragoman.wire.lane.passing import PassingStream
 from dragoman.wire.whole_frames import WholeFrames
 
-MOST_OF_AN_ANSWER = 256 * 1024 * 1024
+MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 _NOT_HERE = (
     "The request names a previous response, a conversation or an item that is not stored here, and"
     " the model's provider stores none."
 )
 _OPENING = 256
-_MOST_TOKENS = 10**9
+_MAX_TOKENS = 10**9
 """Whatever a client says."""
 _ERROR = re.compile(rb'"error"\s*:\s*[^n\s]|event:\s*error')
 _REQUEST_IDS = ("x-request-id", "request-id")
-ANSWER = 4096
+DEFAULT_OUTPUT_TOKENS = 4096
 """Tokens that an answer may take where the request sets no limit."""
 
 
@@ -73,7 +73,7 @@ class Filters(Protocol):
     holds_end: bool
     """Whether the client must not see the end of a stream before `ended`."""
 
-    async def whole(self, response: Response, /) -> Response:
+    async def response(self, response: Response, /) -> Response:
         """A whole answer as the client is to see it."""
         ...
 
@@ -93,7 +93,7 @@ class Filters(Protocol):
 class Exchange(UpstreamTask):
     """A request that is being answered, and what is known about it afterwards."""
 
-    takes_filters = True
+    supports_middleware = True
     """Whether middleware can be heeded."""
 
     def __init__(
@@ -105,18 +105,18 @@ class Exchange(UpstreamTask):
         recorder: Recorder | None = None,
         request: Request | None = None,
         stamp: Stamp | None = None,
-        only: str | None = None,
+        required_dialect: str | None = None,
     ) -> None:
         super().__init__(client_request.model, sink, stream=client_request.stream)
         self.client_request = client_request
         self.recorder = recorder
         self.stamp = stamp
-        self.only = only
+        self.required_dialect = required_dialect
         """The dialect of the places that can be asked, where the request names what they hold."""
-        self._is_same = False
-        self.given = request
+        self._is_same_dialect = False
+        self.override = request
         """The request where it is not what the body says: state was put in, or middleware spoke."""
-        self.sent: Request | None = None
+        self.filtered: Request | None = None
         """What middleware made of the request; answers repeat the settings of the client's own."""
         self.filters: Filters | None = None
         self._translations = translations
@@ -125,29 +125,31 @@ class Exchange(UpstreamTask):
         self._passing: PassingFilter | None = None
         """What passes the stream that is under way."""
 
-    def expected(self) -> Usage:
+    def estimated_usage(self) -> Usage:
         """By the size of the body, and the limit that it sets."""
-        sampling = (self.given or self.client_request.settings).sampling
-        limit = ANSWER if sampling.max_tokens is None else sampling.max_tokens
+        sampling = (self.override or self.client_request.settings).sampling
+        limit = DEFAULT_OUTPUT_TOKENS if sampling.max_tokens is None else sampling.max_tokens
         most = limit * max(sampling.choices or 1, 1)
-        sent = len(self.client_request.body) // BYTES_OF_A_TOKEN + 1
-        return Usage(input=sent, output=min(max(most, 0), _MOST_TOKENS))
+        sent = len(self.client_request.body) // MIN_BYTES_PER_TOKEN + 1
+        return Usage(input=sent, output=min(max(most, 0), _MAX_TOKENS))
 
-    def suits(self, upstream: Upstream, model: str | None) -> bool:
+    def supports(self, upstream: Upstream, model: str | None) -> bool:
         """Whether a place holds what the request names, where it names something."""
-        return self.only is None or (upstream.is_wire and upstream.dialect(model).name == self.only)
+        return self.required_dialect is None or (
+            upstream.is_wire and upstream.dialect(model).name == self.required_dialect
+        )
 
-    def unsuited(self) -> DragomanError:
+    def unsupported(self) -> DragomanError:
         """Nobody holds what the request names."""
         code = "previous_response_not_found"
         return InvalidRequest(_NOT_HERE, status=400, param="previous_response_id", code=code)
 
     # --- one place
 
-    async def _ask(
+    async def _attempt(
         self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
-        self._is_same = False
+        self._is_same_dialect = False
         if not upstream.is_wire:
             await self._ask_model(upstream, model, settings)
             return
@@ -157,14 +159,14 @@ class Exchange(UpstreamTask):
         self.translated = perf_counter()
         endpoint = "stream" if self.client_request.stream else "generate"
         reply = await upstream.open(endpoint, encoded, model, timeouts)
-        self.heard = perf_counter()
+        self.response_began = perf_counter()
         try:
             await self._answer(upstream, model, reply, encoded)
         finally:
             await reply.close()
 
     def _encoded(self, upstream: Upstream, model: str | None, settings: Settings) -> Encoded:
-        request = self.sent or self.given
+        request = self.filtered or self.override
         if request is None:
             return self._translations.translate(self.client_request, upstream, model, settings)
         return encoded_for(request, upstream, model, settings).encoded
@@ -174,11 +176,11 @@ class Exchange(UpstreamTask):
     ) -> None:
         dialect = upstream.dialect(model)
         client_request = self.client_request
-        self._is_same = dialect.name == client_request.front.name
-        is_free = self.recorder is None and self.given is None and self._stamped() is None
+        self._is_same_dialect = dialect.name == client_request.front.name
+        is_free = self.recorder is None and self.override is None and self._stamped() is None
         is_free = is_free and client_request.takes_pieces
-        self.passes = self._is_same and encoded.context.is_idle and is_free
-        if self.filters is not None or self.sent is not None:
+        self.passes = self._is_same_dialect and encoded.context.is_idle and is_free
+        if self.filters is not None or self.filtered is not None:
             self.passes = False
         if not self.client_request.stream:
             await self._whole(upstream, dialect, reply, encoded)
@@ -190,7 +192,7 @@ class Exchange(UpstreamTask):
                 dialect,
                 encoded.context,
                 provider=upstream.provider_name,
-                most=MOST_OF_AN_ANSWER,
+                most=MAX_RESPONSE_BYTES,
             )
             await self._stream(incoming)
 
@@ -199,13 +201,13 @@ class Exchange(UpstreamTask):
     async def _whole(
         self, upstream: Upstream, dialect: Any, reply: Reply, encoded: Encoded
     ) -> None:
-        body = await read_body(reply, MOST_OF_AN_ANSWER)
+        body = await read_body(reply, MAX_RESPONSE_BYTES)
         if self.passes:
             found = summary_of(dialect, body)
             if found is not None:
                 self.summary = found
-                headers = {"content-type": "application/json", **_ids(reply), **self.reported()}
-                await self.sink.whole(200, headers, body)
+                headers = {"content-type": "application/json", **_ids(reply), **self.loss_headers()}
+                await self.sink.respond(200, headers, body)
                 return
         self.passes = False
         read = read_answer(dialect, body, encoded.context, reply.headers)
@@ -223,18 +225,18 @@ class Exchange(UpstreamTask):
     async def _write(self, response: Response) -> None:
         self.note(response)
         if self.filters is not None:
-            response = await self.filters.whole(response)
+            response = await self.filters.response(response)
         if self.recorder is not None:
             response = await self.recorder.keep(response) or response
         encoded = self.front().response(response)
         self.losses += encoded.losses
         self.repairs += encoded.repairs
-        await self.sink.whole(200, {**encoded.headers, **self.reported()}, encoded.to_bytes())
+        await self.sink.respond(200, {**encoded.headers, **self.loss_headers()}, encoded.to_bytes())
 
     def front(self) -> Front:
         """What answers this client."""
         client_request, stamp = self.client_request, self._stamped()
-        request = self.given or client_request.settings
+        request = self.override or client_request.settings
         if stamp is None:
             return Front(client_request.front, request, path=client_request.path)
         return Front(
@@ -247,7 +249,7 @@ class Exchange(UpstreamTask):
 
     def _stamped(self) -> Stamp | None:
         stamp = self.stamp
-        return None if stamp is None or (self._is_same and not stamp.is_firm) else stamp
+        return None if stamp is None or (self._is_same_dialect and not stamp.is_firm) else stamp
 
     # --- streams
 
@@ -262,14 +264,14 @@ class Exchange(UpstreamTask):
             self.passes = False  # an error, a whole answer, or another form: that has to be read
             again = Incoming(
                 _Replayed(reply, first), dialect, encoded.context,
-                provider=upstream.provider_name, most=MOST_OF_AN_ANSWER,
+                provider=upstream.provider_name, most=MAX_RESPONSE_BYTES,
             )  # fmt: skip
             await self._stream(again)
             return
         told = PassingStream(dialect)
         self._passing = keep = front.form.passing_filter(front.request) or WholeFrames(kind)
         content_type = reply.headers.get("content-type", "text/event-stream")
-        headers = {"content-type": content_type, **_ids(reply), **self.reported()}
+        headers = {"content-type": content_type, **_ids(reply), **self.loss_headers()}
         await self.sink.begin(headers)
         try:
             failure = await self._pass(first, pieces, told, keep)
@@ -279,7 +281,7 @@ class Exchange(UpstreamTask):
         if failure is None and not told.is_complete:
             failure = StreamInterrupted("the stream ended before the answer was complete")
         if failure is not None:
-            await self.break_off(failure)
+            await self.abort(failure)
         else:
             await self.sink.end(keep.close())
 
@@ -306,7 +308,7 @@ class Exchange(UpstreamTask):
         # What an answer that is not complete says of its usage is not all that it costs.
         self.summary = summary if told.is_complete else summary._replace(usage=None)
 
-    async def break_off(self, error: DragomanError) -> None:
+    async def abort(self, error: DragomanError) -> None:
         """End a stream that has begun with an error, in the client's form."""
         self.error = error
         if self.encoder is None:  # bytes passed
@@ -332,7 +334,7 @@ class Exchange(UpstreamTask):
 
     async def _ask_model(self, upstream: Upstream, model: str | None, settings: Settings) -> None:
         """Ask a model in this process."""
-        given = self.sent or self.given or self.client_request.request
+        given = self.filtered or self.override or self.client_request.request
         request = settings.applied(given.replace_unchecked(model=model))
         if not self.client_request.stream:
             await self._write(await upstream.send(request))
@@ -426,7 +428,7 @@ class _Writing:
             filters = self._exchange.filters
             raise error if filters is None else filters.failed(error)
         self._exchange.note(response)
-        await self._exchange.break_off(error)
+        await self._exchange.abort(error)
 
 
 class _Replayed:

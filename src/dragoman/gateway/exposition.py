@@ -40,7 +40,7 @@ async def metrics(inbound: InboundRequest) -> None:
         raise PermissionDenied(msg, status=403)
     made = inbound.gateway.exposition
     body = b"" if made is None else await made()
-    await inbound.call.whole(200, {"content-type": CONTENT_TYPE}, body)
+    await inbound.call.respond(200, {"content-type": CONTENT_TYPE}, body)
 
 
 def exposition(counts: Counts, workers: int) -> bytes:

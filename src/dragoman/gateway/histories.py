@@ -21,8 +21,8 @@ RESPONSES, ITEMS, CONVERSATIONS, SESSIONS = (
     "gateway",
 )
 """The scopes of what the gateway stores, kept apart from everybody else's sessions."""
-_MOST_OPEN = 256
-_LONGEST_PAUSE = 600.0
+_MAX_OPEN = 256
+_MAX_PAUSE = 600.0
 """Seconds between two sweeps, at most."""
 
 
@@ -74,9 +74,9 @@ class Histories:
             history = await ChatHistory.open(identity, storage)
             found = kept.pop(identity, None) or OpenSession(history)
         kept[identity] = found  # the latest last
-        if len(kept) > _MOST_OPEN:
+        if len(kept) > _MAX_OPEN:
             idle = [each for each, one in kept.items() if not one.writing.locked()]
-            for each in idle[: len(kept) - _MOST_OPEN]:
+            for each in idle[: len(kept) - _MAX_OPEN]:
                 del kept[each]
         return found
 
@@ -87,7 +87,7 @@ class Histories:
 
     async def _sweep(self, storage: Storage) -> None:
         while True:
-            await asyncio.sleep(min(max(self.response_ttl / 4, 1.0), _LONGEST_PAUSE))
+            await asyncio.sleep(min(max(self.response_ttl / 4, 1.0), _MAX_PAUSE))
             try:
                 await sweep(storage, self.rules())
             except DragomanError as error:  # reading checks the age anyway

@@ -166,7 +166,7 @@ class Call:
         """Keep so many bytes of the answer."""
         self.kept, self._most_kept = b"", most
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Answer in one piece."""
         if headers.get("content-length") is None:
             headers = {**headers, "content-length": str(len(body))}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dragoman.gateway.responses.connections import Connection
     from dragoman.gateway.upstream_task import UpstreamTask
 
-UNKEPT = frozenset({"page", "page-api"})
+NOT_CAPTURED = frozenset({"page", "page-api"})
 """What the page itself asks: no client's request, and it may show keys."""
 _LEFT = 499  # nginx's number for a client that closed its connection
 
@@ -28,7 +28,8 @@ class InboundRequest:
 
     __slots__ = (
         "_task", "call", "connection", "endpoint", "error", "exchange", "gateway", "interruption",
-        "is_left", "key", "method", "peer", "query", "received", "request_body", "route", "routed",
+        "is_disconnected", "key", "method", "peer", "query", "received", "request_body", "route",
+        "routed",
     )  # fmt: skip
 
     def __init__(self, gateway: Gateway, call: Call, endpoint: Endpoint, method: str) -> None:
@@ -45,7 +46,7 @@ class InboundRequest:
         self.error: DragomanError | None = None
         self.connection: Connection | None = None
         """The WebSocket that it came over, with what it remembers."""
-        self.is_left = False
+        self.is_disconnected = False
         """Whether the client closed the connection."""
         self.interruption: DragomanError | None = None
         """Why the gateway itself ended the request before its time."""
@@ -61,7 +62,7 @@ class InboundRequest:
         body = await self.call.body(server.max_body, server.body_timeout)
         self.call.watch(self._leave)
         self.received = perf_counter()
-        if server.keep_bodies and self.endpoint.kind not in UNKEPT:
+        if server.keep_bodies and self.endpoint.kind not in NOT_CAPTURED:
             self.request_body = body[: server.keep_bodies]
             self.call.keep(server.keep_bodies)
         return body
@@ -74,18 +75,18 @@ class InboundRequest:
 
     def _leave(self) -> None:
         """The client has left: whatever is done for it stops, the request to the model first."""
-        self.is_left = True
+        self.is_disconnected = True
         if self._task is not None:
             self._task.cancel()
 
     def interrupt(self, error: DragomanError) -> None:
         """End the request; the client is told why, as far as it can be told anything."""
-        if self.interruption is None and not self.is_left and not self.call.is_over:
+        if self.interruption is None and not self.is_disconnected and not self.call.is_over:
             self.interruption = error
             if self._task is not None:
                 self._task.cancel()
 
-    def stay(self) -> None:
+    def uncancel(self) -> None:
         """The task was cancelled only for its request; it has to tell about it."""
         if self._task is not None:
             self._task.uncancel()
@@ -103,18 +104,20 @@ class InboundRequest:
         """What is known of it, now that it is over."""
         call, exchange = self.call, self.exchange
         # Clients close their connection at the last word of a stream: they miss nothing.
-        is_left = self.is_left and not (exchange is not None and exchange.is_complete)
+        is_disconnected = self.is_disconnected and not (
+            exchange is not None and exchange.is_complete
+        )
         made = RequestRecord(
             self.endpoint.kind,
             self.endpoint.front,
-            _LEFT if is_left else call.status,
+            _LEFT if is_disconnected else call.status,
             perf_counter() - call.began,
             None if call.first_byte is None else call.first_byte - call.began,
             self.route,
             key=None if self.key is None else self.key.id,
             sent=call.sent,
             error=None if self.error is None else type(self.error).__name__,
-            left=is_left,
+            left=is_disconnected,
             steps=self._steps(),
             request_body=self.request_body,
             answer_body=call.kept,
@@ -140,7 +143,7 @@ class InboundRequest:
         exchange, began = self.exchange, self.call.began
         times = [("received", self.received), ("routed", self.routed)]
         if exchange is not None:
-            times += [("translated", exchange.translated), ("heard", exchange.heard)]
+            times += [("translated", exchange.translated), ("heard", exchange.response_began)]
         return tuple([(name, at - began) for name, at in times if at is not None])
 
 

@@ -36,8 +36,8 @@ DURATIONS = (
 )
 """Upper bounds of the histograms' buckets, in seconds."""
 _BUCKETS = len(DURATIONS) + 1
-_MOST_LEARNED = 200  # names of models that answered without being configured
-_MOST_SERIES = 5000
+_MAX_LEARNED = 200  # names of models that answered without being configured
+_MAX_SERIES = 5000
 _SAFE = re.compile(r"[A-Za-z0-9_.:/@+*-]{1,128}", re.ASCII)
 OTHER = "other"
 _REFUSED = frozenset({"AuthenticationError", "PermissionDenied", "RateLimited", "QuotaExceeded"})
@@ -163,12 +163,12 @@ class Metrics:
             _label(record.provider),
             self._model(record),
         )
-        if labels not in self._kept and len(self._kept) >= _MOST_SERIES:
+        if labels not in self._kept and len(self._kept) >= _MAX_SERIES:
             labels = (record.kind, record.front, OTHER, OTHER, OTHER)
         found = self._kept.get(labels)
         if found is None:
             found = self._kept[labels] = Series.empty(labels)
-        if labels[-1] == (record.model or "") and len(self._series) < _MOST_SERIES:
+        if labels[-1] == (record.model or "") and len(self._series) < _MAX_SERIES:
             self._series[key] = found  # an unknown name is looked at again: it may be learned
         return found
 
@@ -179,7 +179,7 @@ class Metrics:
         if name in self._models or name in self._learned:
             return name
         has_answered = 0 < record.status < _FAILED and record.usage is not None
-        if has_answered and len(self._learned) < _MOST_LEARNED and _SAFE.fullmatch(name):
+        if has_answered and len(self._learned) < _MAX_LEARNED and _SAFE.fullmatch(name):
             self._learned.add(name)
             return name
         return OTHER

@@ -12,7 +12,7 @@ from dragoman.providers.price import Price
 from dragoman.providers.prices import LISTED, Prices
 from dragoman.wire.lane.plain import Summary
 
-_MOST_KEPT = 1024
+_MAX_CACHED = 1024
 
 
 class PricedModels:
@@ -51,7 +51,7 @@ class PricedModels:
             return self._found[key]
         except KeyError:
             found = self._find(provider, place, [name for name in names if name])
-        if len(self._found) >= _MOST_KEPT:
+        if len(self._found) >= _MAX_CACHED:
             self._found.clear()
         self._found[key] = found
         return found

@@ -21,10 +21,10 @@ from dragoman.wire.front import Front
 if TYPE_CHECKING:
     from dragoman.gateway.state import Gateway
 
-MOST_HEADERS = 128
-MOST_HEADER_BYTES = 64 * 1024
-MOST_URL_BYTES = 16 * 1024
-_MOST_PIPELINED = 8
+MAX_HEADERS = 128
+MAX_HEADER_BYTES = 64 * 1024
+MAX_URL_BYTES = 16 * 1024
+_MAX_PIPELINED = 8
 KEEP_ALIVE = 75.0
 """Seconds that a connection may be idle between two requests; longer than clients' pools wait."""
 _HEADERS_TOO_LARGE, _URL_TOO_LONG, _TOO_SLOW, _BAD = 431, 414, 408, 400
@@ -80,7 +80,7 @@ class GatewayProtocol(HttpToolsProtocol):
         super().data_received(data)
         if self.head_since is not None:
             self._head_bytes += len(data)
-            if self._head_bytes > MOST_HEADER_BYTES and not self.transport.is_closing():
+            if self._head_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
                 self.refuse(_HEADERS_TOO_LARGE, _headers_too_large())
 
     def on_message_begin(self) -> None:
@@ -93,14 +93,14 @@ class GatewayProtocol(HttpToolsProtocol):
     def on_url(self, url: bytes) -> None:
         """A piece of the path and query."""
         self.url += url
-        if len(self.url) > MOST_URL_BYTES:
-            self._refusal = _URL_TOO_LONG, f"the URL is longer than {MOST_URL_BYTES:,} bytes"
+        if len(self.url) > MAX_URL_BYTES:
+            self._refusal = _URL_TOO_LONG, f"the URL is longer than {MAX_URL_BYTES:,} bytes"
             raise _Refusal
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header."""
         self._header_bytes += len(name) + len(value)
-        if self._header_bytes > MOST_HEADER_BYTES or len(self.headers) >= MOST_HEADERS:
+        if self._header_bytes > MAX_HEADER_BYTES or len(self.headers) >= MAX_HEADERS:
             self._refusal = _HEADERS_TOO_LARGE, _headers_too_large()
             raise _Refusal
         super().on_header(name, value)
@@ -119,7 +119,7 @@ class GatewayProtocol(HttpToolsProtocol):
         if before is not None and not before.response_complete:
             self._earlier = [each for each in self._earlier if not each.response_complete]
             self._earlier.append(before)
-            if len(self.pipeline) < _MOST_PIPELINED:
+            if len(self.pipeline) < _MAX_PIPELINED:
                 self.flow.resume_reading()  # else nobody would see that the client leaves
 
     def on_message_complete(self) -> None:
@@ -169,9 +169,7 @@ class GatewayProtocol(HttpToolsProtocol):
 
 
 def _headers_too_large() -> str:
-    return (
-        f"the request has over {MOST_HEADERS} headers, or over {MOST_HEADER_BYTES:,} bytes of them"
-    )
+    return f"the request has over {MAX_HEADERS} headers, or over {MAX_HEADER_BYTES:,} bytes of them"
 
 
 def _answer(status: int, reason: str) -> bytes:

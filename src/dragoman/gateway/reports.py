@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dragoman.wire.losses import Loss, Repair
 
 LOSSES, REPAIRS = "x-dragoman-losses", "x-dragoman-repairs"
-_MOST = 400  # characters
+_MAX_LENGTH = 400  # characters
 _UNSAFE = re.compile(r"[^ -~]|[;\\]")
 _NUMBER = re.compile(r"\[\d+\]")
 
@@ -36,6 +36,6 @@ def _place(path: str) -> str:
 
 def _summary(count: int, kinds: dict[str, None]) -> str:
     text = ", ".join(kinds)
-    if len(text) > _MOST:
-        text = f"{text[: _MOST - 3]}..."
+    if len(text) > _MAX_LENGTH:
+        text = f"{text[: _MAX_LENGTH - 3]}..."
     return f"{count}; {_UNSAFE.sub('?', text)}"

@@ -263,7 +263,7 @@ def _counting(gateway: Gateway) -> type[GatewayProtocol]:
     class Counting(GatewayProtocol):
         def note_refusal(self, status: int, seconds: float) -> None:
             kind = "malformed"
-            gateway.finished(RequestRecord(kind, "", status, seconds, error="InvalidRequest"))
+            gateway.notify(RequestRecord(kind, "", status, seconds, error="InvalidRequest"))
 
     return Counting
 

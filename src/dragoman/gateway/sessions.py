@@ -69,7 +69,7 @@ class SessionRecorder:
     async def keep(self, response: Response) -> None:
         """Add what the request says that is new, and the answer: all or nothing."""
         exchange = self._exchange
-        request = exchange.given or exchange.client_request.request
+        request = exchange.override or exchange.client_request.request
         asked, answer = request.messages, response.message
         if answer.usage is None and response.usage is not None:
             answer = answer.replace_unchecked(usage=response.usage)

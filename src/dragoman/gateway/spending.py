@@ -31,7 +31,7 @@ class Spending:
         if keys is None or key is None:
             return self
         tokens, cost = (0, None) if not key.is_limited else self._estimate()
-        model = self._task.asked_model or ""
+        model = self._task.requested_model or ""
         self._reservation = await keys.reserve(key, model, tokens, cost)
         return self
 
@@ -39,7 +39,7 @@ class Spending:
         """The most that the request is likely to cost, by its size and its limit."""
         if self._task.is_free:
             return 0, Decimal(0)
-        usage = self._task.expected()
+        usage = self._task.estimated_usage()
         prices = self._inbound.gateway.prices
         costs = [prices.estimate(usage, hop) for hop in self._route.hops]
         known = [cost for cost in costs if cost is not None]

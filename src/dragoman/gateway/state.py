@@ -135,7 +135,7 @@ class Gateway:
             found = self._settings[id(given)] = (given, Settings(given.defaults, given.fixed))
         return found[1]
 
-    def finished(self, record: RequestRecord) -> None:
+    def notify(self, record: RequestRecord) -> None:
         """Tell everybody who counts that a request is over."""
         for observer in self.observers:
             observer(record)

@@ -13,7 +13,7 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.lane.heads import Asked, Translated
 from dragoman.wire.lane.requests import translated
 
-_MOST_KEPT = 1024
+_MAX_CACHED = 1024
 _UNSET = (None, ())
 
 
@@ -71,7 +71,7 @@ class Translations:
         return encoded
 
     def _keep(self, key: tuple[Any, ...], asked: Asked | None) -> Asked | None:
-        if len(self._kept) >= _MOST_KEPT:
+        if len(self._kept) >= _MAX_CACHED:
             self._kept.clear()
         self._kept[key] = asked
         return asked

@@ -22,7 +22,7 @@ from dragoman.transport.protocol import Timeouts
 from dragoman.wire.lane.plain import Summary
 from dragoman.wire.losses import Loss, Repair
 
-BYTES_OF_A_TOKEN = 3
+MIN_BYTES_PER_TOKEN = 3
 """Bytes of a body that are at least a token."""
 _BAD_GATEWAY = 502
 
@@ -32,7 +32,7 @@ class Sink(Protocol):
 
     has_begun: bool
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes, /) -> None:
+    async def respond(self, status: int, headers: Mapping[str, str], body: bytes, /) -> None:
         """Answer in one piece."""
 
     async def begin(self, headers: Mapping[str, str], /) -> None:
@@ -51,8 +51,8 @@ class UpstreamTask(ABC):
     is_free = False
     """Whether no place charges for it."""
 
-    def __init__(self, asked_model: str | None, sink: Sink, *, stream: bool = False) -> None:
-        self.asked_model = asked_model
+    def __init__(self, requested_model: str | None, sink: Sink, *, stream: bool = False) -> None:
+        self.requested_model = requested_model
         """The model, by the client's name for it."""
         self.sink = sink
         self.stream = stream
@@ -78,7 +78,7 @@ class UpstreamTask(ABC):
         """The places that were asked: provider, model, when, and the kind of error."""
         self.translated: float | None = None
         """When the body for the place was ready, and when its answer began."""
-        self.heard: float | None = None
+        self.response_began: float | None = None
 
     @property
     def usage(self) -> Usage | None:
@@ -86,14 +86,14 @@ class UpstreamTask(ABC):
         return self.summary.usage
 
     @abstractmethod
-    def expected(self) -> Usage:
+    def estimated_usage(self) -> Usage:
         """The most that it is likely to use, for what it reserves of a budget."""
 
-    def suits(self, upstream: Upstream, model: str | None) -> bool:  # noqa: ARG002 - for those that choose
+    def supports(self, upstream: Upstream, model: str | None) -> bool:  # noqa: ARG002 - for those that choose
         """Whether a place can be asked for this at all."""
         return True
 
-    def unsuited(self) -> DragomanError:
+    def unsupported(self) -> DragomanError:
         """What to say where no place of the route can be asked for this."""
         return InvalidRequest("no place of this model's route can do this", status=400)
 
@@ -109,7 +109,7 @@ class UpstreamTask(ABC):
                 if not model and upstream.needs_name():
                     msg = "the request names no model"
                     raise InvalidRequest(msg, status=400, param="model")
-                await self._ask(upstream, model, settings, timeouts)
+                await self._attempt(upstream, model, settings, timeouts)
             except DragomanError as error:
                 cause = _blamed(error)
                 self.tried[-1] = (*self.tried[-1][:3], type(cause).__name__)
@@ -130,16 +130,16 @@ class UpstreamTask(ABC):
         self.tried.append((upstream.provider_name, model, perf_counter(), None))
 
     @abstractmethod
-    async def _ask(
+    async def _attempt(
         self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
         """Ask one place, and answer the client."""
 
-    async def break_off(self, error: DragomanError) -> None:
+    async def abort(self, error: DragomanError) -> None:
         """End an answer that has begun with an error; one that is whole can't be."""
         raise error
 
-    def reported(self) -> dict[str, str]:
+    def loss_headers(self) -> dict[str, str]:
         """The headers that tell what was lost and repaired."""
         return report_headers(self.losses, self.repairs) if self.losses or self.repairs else {}
 

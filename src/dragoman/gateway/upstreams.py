@@ -22,7 +22,7 @@ from dragoman.wire.dialect import Dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.target import Target
 
-_MOST_KEPT = 256
+_MAX_CACHED = 256
 
 
 class Upstream:
@@ -65,7 +65,7 @@ class Upstream:
         """Where a model is, and the dialect that it speaks there."""
         found = self._deployments.get(model)
         if found is None:
-            if len(self._deployments) >= _MOST_KEPT:
+            if len(self._deployments) >= _MAX_CACHED:
                 self._deployments.clear()
             found = self._deployments[model] = self._deployed().reaching(model)
         return found
@@ -159,7 +159,7 @@ class Upstream:
         head = self._heads.get(key)
         if head is None:
             head = deployment.request(endpoint, model=model, headers=given)
-            if len(self._heads) >= _MOST_KEPT:
+            if len(self._heads) >= _MAX_CACHED:
                 self._heads.clear()
             self._heads[key] = head
         headers = head.headers

@@ -26,7 +26,7 @@ WorkerMain = Callable[[int, int, Callable[[], None]], None]
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _STABLE = 10.0  # seconds after which a worker's death is not taken for a failing start
-_FIRST_WAIT, _LONGEST_WAIT = 0.1, 10.0
+_FIRST_WAIT, _MAX_WAIT = 0.1, 10.0
 _GRACE = 5.0  # seconds beyond the drain that a worker has to end
 _FAILED = 1
 _TICK = 1.0
@@ -193,7 +193,7 @@ class Supervisor:
         lived = time.monotonic() - child.began
         failures = 0 if lived > _STABLE else self._failures.get(child.number, 0) + 1
         self._failures[child.number] = failures
-        wait = min(_FIRST_WAIT * 2**failures, _LONGEST_WAIT) if failures > 1 else 0.0
+        wait = min(_FIRST_WAIT * 2**failures, _MAX_WAIT) if failures > 1 else 0.0
         self._say(f"worker {child.number} ended ({how}); another takes its place")
         self._due[child.number] = time.monotonic() + wait
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from dragoman.gateway.middleware import ExchangeFilters, Middleware
 
 HEADER = "x-dragoman-cache"
-_LONGEST_WAIT = 60.0
+_MAX_WAIT = 60.0
 """Seconds to wait for another's answer: its client may be slow."""
-_MOST_ROUTES = 1024
+_MAX_ROUTES = 1024
 Ask = Callable[[], Awaitable[None]]
 
 
@@ -68,7 +68,7 @@ class Cache:
             await ask()
             return
         flight, leads = self._flights.board(key)
-        found = Turn.LEAD if leads else await flight.join(_LONGEST_WAIT)
+        found = Turn.LEAD if leads else await flight.join(_MAX_WAIT)
         if found is Turn.LEAD:
             await self._lead(flight, inbound, exchange, route, ask, filters)
         elif found is Turn.ALONE:
@@ -125,7 +125,7 @@ class Cache:
     def _digest(self, route: Route) -> bytes | None:
         known = self._digests.get(id(route))
         if known is None:  # it holds the route, so that no other has its id
-            if len(self._digests) >= _MOST_ROUTES:
+            if len(self._digests) >= _MAX_ROUTES:
                 self._digests.clear()
             known = self._digests[id(route)] = (route, route_digest(route, self._middleware))
         return known[1]
@@ -153,7 +153,7 @@ async def _replay(entry: Entry, inbound: InboundRequest, exchange: Exchange) -> 
     exchange.summary, exchange.cost = Summary(entry.model, Usage()), Decimal(0)
     sink = exchange.sink
     if not entry.is_stream:
-        await sink.whole(200, entry.headers, entry.pieces[0])
+        await sink.respond(200, entry.headers, entry.pieces[0])
         return
     await sink.begin(entry.headers)
     for piece in entry.pieces:

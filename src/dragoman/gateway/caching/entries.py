@@ -8,12 +8,12 @@ from typing import Protocol
 
 import msgspec
 
-MOST_BYTES = 4 * 1024 * 1024
+MAX_BODY_BYTES = 4 * 1024 * 1024
 """The largest answer that is kept."""
-_MOST_HEADERS = 16
+_MAX_HEADERS = 16
 _MAGIC = b"dragoman-cache-1\n"
 _SLACK = 64 * 1024  # headers, names and lengths
-LONGEST = MOST_BYTES + _SLACK
+MAX_ENTRY_BYTES = MAX_BODY_BYTES + _SLACK
 """The largest value that is read."""
 _HEADERS = frozenset(
     {"content-type", "request-id", "x-request-id", "x-dragoman-losses", "x-dragoman-repairs"}
@@ -64,7 +64,7 @@ def encode(entry: Entry) -> bytes:
 
 def decode(raw: bytes, key: bytes) -> Entry | None:
     """The answer in a stored value; None where it is no answer, or another request's."""
-    if len(raw) > LONGEST or not raw.startswith(_MAGIC):
+    if len(raw) > MAX_ENTRY_BYTES or not raw.startswith(_MAGIC):
         return None
     try:
         entry = _decoder.decode(memoryview(raw)[len(_MAGIC) :])
@@ -84,4 +84,4 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _are_safe(headers: dict[str, str]) -> bool:
-    return len(headers) <= _MOST_HEADERS and kept_headers(headers) == headers
+    return len(headers) <= _MAX_HEADERS and kept_headers(headers) == headers

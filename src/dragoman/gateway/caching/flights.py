@@ -8,7 +8,7 @@ from enum import Enum
 
 from dragoman.gateway.caching.entries import Entry
 
-_MOST_FAILURES = 2
+_MAX_FAILURES = 2
 """After so many, those who wait ask at once: one after the other, they would wait for ever."""
 
 
@@ -92,7 +92,7 @@ class Flight:
     def fail(self) -> None:
         """The leader got no answer: the next one tries, but not all of them in turn."""
         self._failures += 1
-        if self._failures > _MOST_FAILURES:
+        if self._failures > _MAX_FAILURES:
             self.land(Turn.ALONE)
         else:
             self.leave()

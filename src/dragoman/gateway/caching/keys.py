@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _STATE = ("previous_response_id", "conversation", "store", "background", "container")
 _NOTHING = frozenset({b"null", b"false"})
-_LONGEST_BODY = 4 * 1024 * 1024
+_MAX_BODY_BYTES = 4 * 1024 * 1024
 """The digest of a longer one would keep others waiting."""
 _REFUSING = ("no-cache", "no-store")
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -30,7 +30,11 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 def is_stateless(inbound: InboundRequest, exchange: Exchange) -> bool:
     """Whether a request says all of itself, and nothing is stored because of it."""
-    if exchange.recorder is not None or exchange.given is not None or exchange.only is not None:
+    if (
+        exchange.recorder is not None
+        or exchange.override is not None
+        or exchange.required_dialect is not None
+    ):
         return False
     # Who stands between client and exchange keeps the answer; a WebSocket remembers.
     if exchange.sink is not inbound.call or inbound.connection is not None:
@@ -40,7 +44,7 @@ def is_stateless(inbound: InboundRequest, exchange: Exchange) -> bool:
 
 
 def _names_no_state(client_request: ClientRequest) -> bool:
-    if len(client_request.body) > _LONGEST_BODY or b"item_reference" in client_request.body:
+    if len(client_request.body) > _MAX_BODY_BYTES or b"item_reference" in client_request.body:
         return False
     said = [client_request.fields.get(name) for name in _STATE]
     return all(each is None or bytes(each).strip() in _NOTHING for each in said)
@@ -59,7 +63,7 @@ def key_of(
     numbers).
     """
     client_request, endpoint, key = exchange.client_request, inbound.endpoint, inbound.key
-    sent = b"" if exchange.sent is None else _sent(inbound, exchange, route)
+    sent = b"" if exchange.filtered is None else _sent(inbound, exchange, route)
     if sent is None:
         return None
     parts: list[Any] = [
@@ -80,7 +84,7 @@ def key_of(
 
 def _sent(inbound: InboundRequest, exchange: Exchange, route: Route) -> bytes | None:
     """What the places are sent where middleware changed the request."""
-    gateway, request = inbound.gateway, exchange.sent
+    gateway, request = inbound.gateway, exchange.filtered
     found: list[bytes] = []
     for hop in route.hops:
         upstream = gateway.upstream(hop.place)

@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 from dragoman.gateway.caching.entries import Entry
 
-_MOST_ENTRIES = 10_000
+_MAX_ENTRIES = 10_000
 
 
 class MemoryCache:
     """Keeps the answers that were used last, within a number and a size."""
 
     def __init__(
-        self, most_bytes: int, *, most_entries: int = _MOST_ENTRIES,
+        self, most_bytes: int, *, most_entries: int = _MAX_ENTRIES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
         self._most_bytes, self._most_entries = most_bytes, most_entries

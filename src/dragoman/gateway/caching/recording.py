@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.caching.entries import MOST_BYTES, Entry, kept_headers
+from dragoman.gateway.caching.entries import MAX_BODY_BYTES, Entry, kept_headers
 
 if TYPE_CHECKING:
     from dragoman.gateway.upstream_task import Sink
@@ -25,10 +25,10 @@ class Recording:
         self._is_stream = self._is_over = False
         self.is_too_large = False
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Answer in one piece."""
         try:
-            await self.sink.whole(status, headers, body)
+            await self.sink.respond(status, headers, body)
         finally:
             self.has_begun = self.sink.has_begun
         if status == _OK:
@@ -57,7 +57,7 @@ class Recording:
 
     def _note(self, data: bytes) -> None:
         self._size += len(data)
-        if self._size > MOST_BYTES:
+        if self._size > MAX_BODY_BYTES:
             self.is_too_large = True
             self._pieces.clear()
         else:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from dragoman.gateway.caching.entries import LONGEST, Entry, decode, encode
+from dragoman.gateway.caching.entries import MAX_ENTRY_BYTES, Entry, decode, encode
 from dragoman.history.storage.redis.connection import client_of, place_of
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ class RedisCache:
 
     async def find(self, key: bytes) -> Entry | None:
         """The answer to a request; no more is read than an answer may have."""
-        raw = await self._asked(lambda: self._client.getrange(self._at(key), 0, LONGEST))
+        raw = await self._asked(lambda: self._client.getrange(self._at(key), 0, MAX_ENTRY_BYTES))
         return decode(raw, key) if isinstance(raw, bytes) and raw else None
 
     async def keep(self, entry: Entry, seconds: float) -> None:
         """Keep an answer for some time."""
         value = encode(entry)
-        if len(value) <= LONGEST:
+        if len(value) <= MAX_ENTRY_BYTES:
             at, milliseconds = self._at(entry.key), max(1, int(seconds * 1000))
             await self._asked(lambda: self._client.set(at, value, px=milliseconds))
 

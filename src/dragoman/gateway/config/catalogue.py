@@ -19,10 +19,10 @@ from dragoman.transport.retries import Retries
 
 _KEPT = 300.0  # seconds that a place's list is remembered
 _KEPT_FOR_UNKNOWN = 10.0  # seconds after which an unknown name is reason to ask again
-_LONGEST_WAIT = 5.0
-_MOST_MODELS = 10_000  # of one place
-_MOST_BYTES = 32 * 1024 * 1024
-_LONGEST_NAME = 256
+_MAX_WAIT = 5.0
+_MAX_MODELS = 10_000  # of one place
+_MAX_BYTES = 32 * 1024 * 1024
+_MAX_NAME_LENGTH = 256
 
 Lists = Mapping[str, tuple[ModelInfo, ...]]
 
@@ -57,7 +57,7 @@ class Catalogue:
         *,
         environ: Mapping[str, str] = os.environ,
         transport: Transport | None = None,
-        seconds: float = _LONGEST_WAIT,
+        seconds: float = _MAX_WAIT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._config = config
@@ -152,8 +152,8 @@ class Catalogue:
                 models = await self._client(place, transport).models()
         except (DragomanError, TimeoutError):
             return ()  # left out: the others are served all the same
-        named = (info for info in models if 0 < len(info.id) <= _LONGEST_NAME)
-        return tuple(islice(named, _MOST_MODELS))
+        named = (info for info in models if 0 < len(info.id) <= _MAX_NAME_LENGTH)
+        return tuple(islice(named, _MAX_MODELS))
 
     def _client(self, place: Place, transport: Transport) -> Client:
         assert place.provider is not None  # noqa: S101 - `_places_to_ask` has seen to it
@@ -167,7 +167,7 @@ class Catalogue:
             timeouts=Timeouts(connect=self._seconds, total=self._seconds),
             retries=Retries(attempts=1),
             transport=transport,
-            max_bytes=_MOST_BYTES,
+            max_bytes=_MAX_BYTES,
         )
 
 

@@ -19,10 +19,10 @@ _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+", re.ASCII)
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
-_LONGEST_TEXT = 4096
-_LONGEST_HOST = 253
-_LEAST_BYTES, _MOST_BYTES = 1024, 2**34
-_LONGEST_YEARS = 10 * 365 * 86400.0
+_MAX_TEXT_LENGTH = 4096
+_MAX_HOST_LENGTH = 253
+_MIN_BYTES, _MAX_BYTES = 1024, 2**34
+_MAX_SECONDS = 10 * 365 * 86400.0
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d)", re.ASCII)
 _SIZES = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -87,7 +87,7 @@ def list_of(check: Check, what: str) -> Check:
 
 
 def _text(value: Any) -> Any:
-    is_text = isinstance(value, str) and 0 < len(value) <= _LONGEST_TEXT
+    is_text = isinstance(value, str) and 0 < len(value) <= _MAX_TEXT_LENGTH
     return value if is_text and not _CONTROL.search(value) else WRONG
 
 
@@ -96,7 +96,7 @@ def _seconds(value: Any) -> Any:
     if isinstance(value, str):
         found = _DURATION.fullmatch(value.strip())
         value = float(found[1]) * _UNITS[found[2]] if found else None
-    if type(value) not in {int, float} or not 0 < value <= _LONGEST_YEARS:
+    if type(value) not in {int, float} or not 0 < value <= _MAX_SECONDS:
         return WRONG
     return float(value)
 
@@ -109,12 +109,12 @@ def _bytes(value: Any) -> Any:
     if isinstance(value, str):
         found = _SIZE.fullmatch(value.strip())
         value = int(found[1]) * _SIZES[found[2].lower()] if found else None
-    return value if type(value) is int and _LEAST_BYTES <= value <= _MOST_BYTES else WRONG
+    return value if type(value) is int and _MIN_BYTES <= value <= _MAX_BYTES else WRONG
 
 
 def _host(value: Any) -> Any:
     """A name or an address, without a port."""
-    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_HOST:
+    if not isinstance(value, str) or not 0 < len(value) <= _MAX_HOST_LENGTH:
         return WRONG
     try:
         return str(ip_address(value.removeprefix("[").removesuffix("]")))
@@ -126,7 +126,7 @@ def _host(value: Any) -> Any:
 
 def _url(value: Any) -> Any:
     """An address without credentials, query and fragment; braces are the provider's parameters."""
-    if not isinstance(value, str) or len(value) > _LONGEST_TEXT or _UNPRINTABLE.search(value):
+    if not isinstance(value, str) or len(value) > _MAX_TEXT_LENGTH or _UNPRINTABLE.search(value):
         return WRONG
     try:
         parts = urlsplit(value)
@@ -158,7 +158,7 @@ def _variable(value: Any) -> Any:
 
 
 def _prefix(value: Any) -> Any:
-    if not isinstance(value, str) or len(value) > _LONGEST_HOST or "/." in value:
+    if not isinstance(value, str) or len(value) > _MAX_HOST_LENGTH or "/." in value:
         return WRONG
     path = value.rstrip("/")
     return path if not path or _PREFIX.fullmatch(path) else WRONG

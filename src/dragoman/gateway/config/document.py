@@ -14,8 +14,8 @@ from dragoman.gateway.config.problems import ConfigFileError, Problem
 from dragoman.model.spelling import did_you_mean
 from dragoman.wire.key_masking import masked
 
-_MOST_BYTES = 1024 * 1024
-_MOST_PROBLEMS = 100  # in one report
+_MAX_BYTES = 1024 * 1024
+_MAX_PROBLEMS = 100  # in one report
 _AT = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)\s*\Z")
 _QUOTED = re.compile(r"\s*(\(.*\)|'[^']{4,}'|\"[^\"]{4,}\")")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}", re.ASCII)
@@ -54,8 +54,8 @@ class Document:
         """The document in a file."""
         try:
             with path.open("rb") as file:
-                raw = file.read(_MOST_BYTES + 1)
-            if len(raw) > _MOST_BYTES:
+                raw = file.read(_MAX_BYTES + 1)
+            if len(raw) > _MAX_BYTES:
                 problem = "the file is larger than a megabyte"
             else:
                 return cls(path, raw.decode("utf-8-sig"))
@@ -87,7 +87,7 @@ class Document:
         """Raise all problems, by line, if there are any."""
         if self._problems:
             order = sorted(self._problems, key=lambda each: (each.line or 0, each.column or 0))
-            raise ConfigFileError(order[:_MOST_PROBLEMS])
+            raise ConfigFileError(order[:_MAX_PROBLEMS])
 
     def _placed(self, path: KeyPath, text: str, *, at_key: bool) -> Problem:
         if self.path is None:  # no file: variables of the environment, by name

@@ -7,10 +7,13 @@ from typing import NamedTuple
 
 from dragoman.gateway.config.settings import Hop
 
-_FIRST, _LONGEST = 5.0, 300.0  # seconds that a failed hop goes last: the first time, at the most
+_FIRST_COOLDOWN, _MAX_COOLDOWN = (
+    5.0,
+    300.0,
+)  # seconds that a failed hop goes last: the first time, at the most
 _DOUBLINGS = 10  # more reach the longest anyway
 _REMEMBERED = 600.0  # seconds after which an earlier failure no longer counts
-_MOST = 1024  # hops that are remembered: clients choose the names of models
+_MAX_TRACKED = 1024  # hops that are remembered: clients choose the names of models
 
 Key = tuple[str, str | None]
 """A place and a model there; None: all of them."""
@@ -47,8 +50,8 @@ class Health:
             known = Failing(0, 0.0)
         # Requests that failed side by side are one failure, not many in a row.
         times = known.times if now < known.until else known.times + 1
-        wait = min(_FIRST * 2 ** min(times - 1, _DOUBLINGS), _LONGEST)
-        asked = min(max(retry_after or 0.0, 0.0), _LONGEST)
+        wait = min(_FIRST_COOLDOWN * 2 ** min(times - 1, _DOUBLINGS), _MAX_COOLDOWN)
+        asked = min(max(retry_after or 0.0, 0.0), _MAX_COOLDOWN)
         until = known.until if now < known.until else now + wait
         self._make_room(now)
         self._failing[key] = Failing(times, max(until, now + asked), error)
@@ -79,9 +82,9 @@ class Health:
         return max(known.until - self._clock(), 0.0)
 
     def _make_room(self, now: float) -> None:
-        if len(self._failing) < _MOST:
+        if len(self._failing) < _MAX_TRACKED:
             return
         for key in [key for key, each in self._failing.items() if each.until <= now]:
             del self._failing[key]
-        while len(self._failing) >= _MOST:
+        while len(self._failing) >= _MAX_TRACKED:
             del self._failing[next(iter(self._failing))]

@@ -17,7 +17,7 @@ from dragoman.model.spelling import did_you_mean
 from dragoman.providers.readiness import is_own_server, missing_variables
 from dragoman.providers.registry import provider_names
 
-_MOST_WEIGHT = 1_000_000
+_MAX_WEIGHT = 1_000_000
 _FORM = 'a place, as in "lab", or a model there, as in "openai:gpt-5"'
 
 
@@ -30,7 +30,7 @@ class HopReader:
         self._environ = environ
         self._fields: Mapping[str, Check] = {
             "to": self._named,
-            "weight": checks.whole(0, _MOST_WEIGHT),
+            "weight": checks.whole(0, _MAX_WEIGHT),
         }
 
     def read(self, document: Document, path: Path, value: Any) -> Any:

@@ -10,9 +10,9 @@ from dragoman.model.spelling import normalised
 from dragoman.providers.facts.names import base_of, is_listed, pattern_of
 from dragoman.providers.registry import normalised_names
 
-_LONGEST_PREFIX = 64
-_LONGEST_MATCHED = 1024  # a client's name that is longer is nobody's
-_LONGEST_LISTED = 128  # no maker's names are longer, and `is_listed` remembers what it is asked
+_MAX_PREFIX_LENGTH = 64
+_MAX_MATCHED_LENGTH = 1024  # a client's name that is longer is nobody's
+_MAX_LISTED_LENGTH = 128  # no maker's names are longer, and `is_listed` remembers what it is asked
 
 
 class NamedRoutes:
@@ -40,7 +40,7 @@ class NamedRoutes:
         if model is None:
             return self._default
         found = self._exact.get(model)
-        if found is not None or len(model) > _LONGEST_MATCHED:
+        if found is not None or len(model) > _MAX_MATCHED_LENGTH:
             return found
         return next((route for shape, route in self._patterns if shape.match(model)), None)
 
@@ -78,7 +78,7 @@ def known_place(model: str, places: Mapping[str, Place]) -> Place | None:
 
 def _rest_at(place: Place, model: str) -> str | None:
     """What follows a prefix that names the place; None where there is none."""
-    head, colon, rest = model[: _LONGEST_PREFIX + 1].partition(":")
+    head, colon, rest = model[: _MAX_PREFIX_LENGTH + 1].partition(":")
     if not colon or not rest or place.provider is None:
         return None
     heard = normalised(head)
@@ -92,7 +92,7 @@ def _names_of(place: Place) -> set[str]:
 
 
 def _lists(place: Place, model: str) -> bool:
-    if len(model) > _LONGEST_LISTED:
+    if len(model) > _MAX_LISTED_LENGTH:
         return False
     if place.provider is not None:
         return is_listed(place.provider.names, base_of(model))

@@ -23,7 +23,7 @@ OWN_KINDS = ("local", "echo", "scripted")
 """What runs in this process; no place of the user's own has these names."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
-_MOST_RETRIES = 10
+_MAX_RETRIES = 10
 _NO_KEYS = "keys don't belong in the file: name the variable that holds it in api_key_env"
 _REFUSED: dict[str, str] = dict.fromkeys(
     ("apikey", "key", "keys", "token", "secret", "password", "accesstoken", "bearer"), _NO_KEYS
@@ -72,7 +72,7 @@ _FIELDS: Mapping[str, Check] = {
     "headers": checks.headers,
     "parameters": checks.mapping(checks.text, "parameters"),
     "timeouts": read_timeouts,
-    "retries": checks.whole(0, _MOST_RETRIES),
+    "retries": checks.whole(0, _MAX_RETRIES),
 }
 
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 Path = tuple[str | int, ...]
 """The keys and indexes that lead to a value: `("routes", 0, "model")`."""
 
-MOST_PARTS = 32
+MAX_PARTS = 32
 """How many keys and indexes may lead to a value: tomllib's time grows with their square."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -121,7 +121,7 @@ class Positions:
         parts: list[tuple[str, int]] = []
         while True:
             self._skip(_BLANKS)
-            if depth + len(parts) >= MOST_PARTS:
+            if depth + len(parts) >= MAX_PARTS:
                 raise self._nested_too_deep()
             parts.append(self._key_part())
             self._skip(_BLANKS)
@@ -145,7 +145,7 @@ class Positions:
     # --- values
 
     def _value(self, path: Path) -> None:
-        if len(path) > MOST_PARTS:
+        if len(path) > MAX_PARTS:
             raise self._nested_too_deep()
         self.values[path] = self._at
         opening = self._text[self._at : self._at + 1]

@@ -12,14 +12,14 @@ from dragoman.gateway.config.document import WRONG, Check, Document
 from dragoman.gateway.config.positions import Path
 from dragoman.providers.price import Price
 
-_MOST = 1e9
-_MOST_TOKENS = 10**12
-_LONGEST = 256
+_MAX_DOLLARS = 1e9
+_MAX_TOKENS = 10**12
+_MAX_NAME_LENGTH = 256
 _SHAPE = "a price is a table such as { input = 0.1, output = 0.2 }"
 
 
 def _amount(value: Any) -> Any:
-    is_number = type(value) in {int, float} and 0 <= value <= _MOST
+    is_number = type(value) in {int, float} and 0 <= value <= _MAX_DOLLARS
     return Decimal(str(value)) if is_number else WRONG
 
 
@@ -35,7 +35,7 @@ def _beyond(document: Document, path: Path, value: Any) -> Any:
 
 _FIELDS: Mapping[str, Check] = {
     **_AMOUNTS,
-    "above": checks.whole(1, _MOST_TOKENS),
+    "above": checks.whole(1, _MAX_TOKENS),
     "beyond": _beyond,
 }
 
@@ -61,8 +61,8 @@ def read_prices(document: Document) -> dict[str, Price]:
     found: dict[str, Price] = {}
     for name, value in table.items():
         path = ("prices", name)
-        if not 0 < len(name) <= _LONGEST:
-            said = f"the name of a model has at most {_LONGEST} characters"
+        if not 0 < len(name) <= _MAX_NAME_LENGTH:
+            said = f"the name of a model has at most {_MAX_NAME_LENGTH} characters"
             document.problem(path, said, at_key=True)
             continue
         price = _read(document, path, value, _FIELDS)

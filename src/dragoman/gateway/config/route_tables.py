@@ -16,8 +16,8 @@ from dragoman.gateway.config.positions import Path
 from dragoman.gateway.config.settings import RouteSettings, ServerSettings
 from dragoman.model.requests import BLANK, Sampling
 
-_MOST_TOKENS = 10**15
-_MOST_COST = 1e12
+_MAX_TOKENS = 10**15
+_MAX_COST = 1e12
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
@@ -38,7 +38,7 @@ def _setting(name: str) -> Check:
 def _thinking(document: Document, path: Path, value: Any) -> Any:
     from dragoman.agent.setup import thinking_of  # the agent takes its time
 
-    is_budget = type(value) is int and 0 <= value <= _MOST_TOKENS
+    is_budget = type(value) is int and 0 <= value <= _MAX_TOKENS
     if isinstance(value, bool) or is_budget or (isinstance(value, str) and value in _EFFORTS):
         return thinking_of(value)
     said = f"this must be true, false, a number of tokens, or one of {', '.join(_EFFORTS)}"
@@ -57,12 +57,12 @@ _SETTINGS: Mapping[str, Check] = {
 
 
 def _cost(value: Any) -> Any:
-    is_number = type(value) in {int, float} and 0 < value <= _MOST_COST
+    is_number = type(value) in {int, float} and 0 < value <= _MAX_COST
     return Decimal(str(value)) if is_number else WRONG
 
 
 _BUDGET: Mapping[str, Check] = {
-    "tokens": checks.whole(1, _MOST_TOKENS),
+    "tokens": checks.whole(1, _MAX_TOKENS),
     "cost": checks.rule("an amount of US dollars above zero", _cost),
     "period": checks.one_of(("total", "day", "month")),
 }

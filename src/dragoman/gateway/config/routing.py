@@ -16,9 +16,9 @@ from dragoman.gateway.config.settings import GatewayConfig, Hop, RouteSettings
 from dragoman.model.spelling import did_you_mean
 from dragoman.transport.retries import is_passing
 
-_MOST_NAMES = 4096  # that are remembered: clients choose them
-_LONGEST_NAME = 256
-_MOST_COMPARED = 200
+_MAX_CACHED_NAMES = 4096  # that are remembered: clients choose them
+_MAX_NAME_LENGTH = 256
+_MAX_COMPARED = 200
 _NO_MODEL = "the request names no model"
 _UNKNOWN = "there is no model of that name here"
 _sample: Callable[[], float] = random.Random().random  # noqa: S311 - it spreads load, no more
@@ -180,14 +180,14 @@ class Router:
         return [info.id for info in await self.catalogue.models()]
 
     def _kept(self, model: str | None, route: Route) -> Route:
-        if model is None or len(model) <= _LONGEST_NAME:
+        if model is None or len(model) <= _MAX_NAME_LENGTH:
             if model is not None:
                 self._make_room(model)
             self._found[model] = route
         return route
 
     def _make_room(self, model: str) -> None:
-        while len(self._remembered) >= _MOST_NAMES:
+        while len(self._remembered) >= _MAX_CACHED_NAMES:
             self._found.pop(self._remembered.popleft(), None)
         self._remembered.append(model)
 
@@ -195,7 +195,7 @@ class Router:
 def _comparable(model: str, names: list[str]) -> list[str]:
     """The names to compare an unknown one with: comparing takes time, and anybody may ask."""
     first = model[:1].lower()
-    return sorted(names, key=lambda name: name[:1].lower() != first)[:_MOST_COMPARED]
+    return sorted(names, key=lambda name: name[:1].lower() != first)[:_MAX_COMPARED]
 
 
 def _not_found(message: str, model: str | None = None) -> ModelNotFound:

@@ -12,18 +12,18 @@ from dragoman.gateway.config.settings import ServerSettings
 _KEY_STORES = ("sqlite", "postgresql", "postgres", "redis", "rediss", "memory")
 _STORES = (*_KEY_STORES, "file")
 _CACHES = ("redis", "rediss")
-_MOST_WORKERS = 1024
-_MOST_CONCURRENT = 10_000_000
-_MOST_ROWS = 10_000_000
-_MOST_KEPT = 1024 * 1024
+_MAX_WORKERS = 1024
+_MAX_CONCURRENT = 10_000_000
+_MAX_ROWS = 10_000_000
+_MAX_KEPT_BYTES = 1024 * 1024
 _DIGITS = 18
 
 FIELDS: Mapping[str, Check] = {
     "host": checks.host,
     "port": checks.whole(0, 65535),
-    "workers": checks.whole(1, _MOST_WORKERS),
+    "workers": checks.whole(1, _MAX_WORKERS),
     "max_body": checks.size,
-    "max_concurrent": checks.whole(1, _MOST_CONCURRENT),
+    "max_concurrent": checks.whole(1, _MAX_CONCURRENT),
     "header_timeout": checks.seconds,
     "body_timeout": checks.seconds,
     "send_timeout": checks.seconds,
@@ -39,8 +39,8 @@ FIELDS: Mapping[str, Check] = {
     "cache": checks.store_url(_CACHES),
     "cache_size": checks.size,
     "traffic": checks.text,
-    "traffic_rows": checks.whole(100, _MOST_ROWS),
-    "keep_bodies": checks.whole(0, _MOST_KEPT),
+    "traffic_rows": checks.whole(100, _MAX_ROWS),
+    "keep_bodies": checks.whole(0, _MAX_KEPT_BYTES),
     "path_prefix": checks.path_prefix,
 }
 _LISTS = frozenset({"allowed_hosts", "middleware"})

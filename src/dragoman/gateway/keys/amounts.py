@@ -12,9 +12,9 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 from dragoman.errors import InvalidInputError
 
-MOST_DOLLARS = Decimal(1_000_000_000)
+MAX_DOLLARS = Decimal(1_000_000_000)
 """The largest budget; in nano-dollars it fits 64 bits with room to add."""
-MOST_TOKENS = 10**15
+MAX_TOKENS = 10**15
 _REQUEST_DOLLARS = Decimal(1_000_000)
 _REQUEST_TOKENS = 10**12
 _UNIT = 9

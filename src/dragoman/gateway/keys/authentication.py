@@ -11,13 +11,13 @@ from typing import NamedTuple
 from dragoman.errors import AuthenticationError, RateLimited
 from dragoman.gateway.keys.admission import REVOKED
 from dragoman.gateway.keys.records import KeyRecord
-from dragoman.gateway.keys.secret_form import LONGEST, digest_of, id_of
+from dragoman.gateway.keys.secret_form import SECRET_LENGTH, digest_of, id_of
 from dragoman.gateway.keys.store import KeyStore
 from dragoman.gateway.keys.throttling import Throttle
 
 REMEMBERED = 5.0
 """Seconds that a key is known without asking the store: that long a revoked one may still work."""
-_MOST = 10_000
+_MAX_CACHED = 10_000
 _NOBODY = bytes(32)  # no secret has this digest
 _MALFORMED = "malformed"
 _WRONG = "the API key is not valid; `dragoman keys create` makes one"
@@ -48,7 +48,7 @@ class Authenticator:
 
     async def authenticate(self, presented: str, peer: str) -> KeyRecord:
         """The key; raises where there is none, or no longer."""
-        if len(presented) > LONGEST or not presented.isascii():
+        if len(presented) > SECRET_LENGTH or not presented.isascii():
             raise self._failure(peer or _MALFORMED)
         digest = digest_of(presented)
         known = self._known.get(digest)
@@ -82,7 +82,7 @@ class Authenticator:
     def _remember(self, digest: bytes, known: _Known) -> _Known:
         self._known[digest] = known
         self._known.move_to_end(digest)
-        if len(self._known) > _MOST:
+        if len(self._known) > _MAX_CACHED:
             self._known.popitem(last=False)
         return known
 

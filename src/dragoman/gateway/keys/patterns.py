@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-_LONGEST = 256  # a model's name; longer ones are remembered nowhere
+_MAX_NAME_LENGTH = 256  # a model's name; longer ones are remembered nowhere
 
 
 def may_use(patterns: tuple[str, ...], model: str) -> bool:
@@ -13,7 +13,7 @@ def may_use(patterns: tuple[str, ...], model: str) -> bool:
     >>> may_use(("gpt-5*", "echo:*"), "gpt-5-mini")
     True
     """
-    return not patterns or (len(model) <= _LONGEST and _is_matched(patterns, model))
+    return not patterns or (len(model) <= _MAX_NAME_LENGTH and _is_matched(patterns, model))
 
 
 @lru_cache(4096)

@@ -9,8 +9,8 @@ import msgspec
 
 from dragoman.errors import InvalidInputError
 from dragoman.gateway.keys.amounts import (
-    MOST_DOLLARS,
-    MOST_TOKENS,
+    MAX_DOLLARS,
+    MAX_TOKENS,
     dollars_of,
     expect_tokens,
     is_amount,
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 Kind = Literal["tokens", "cost"]
 Period = Literal["total", "day", "month"]
-LONGEST_NAME = 200
-_MOST_PATTERNS = 100
-_MOST_PER_MINUTE = 10**9
-_MOST_CONCURRENT = 1_000_000
+MAX_NAME_LENGTH = 200
+_MAX_PATTERNS = 100
+_MAX_PER_MINUTE = 10**9
+_MAX_CONCURRENT = 1_000_000
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -41,15 +41,15 @@ class Budget(msgspec.Struct, frozen=True):
             _refuse("a budget is of tokens or cost, per total, day or month")
         if not is_amount(self.amount):
             _refuse("a budget's amount is a number from 0")
-        if self.amount > (MOST_DOLLARS if self.kind == "cost" else MOST_TOKENS):
-            _refuse(f"a budget is at most {MOST_DOLLARS:,} dollars or {MOST_TOKENS:,} tokens")
+        if self.amount > (MAX_DOLLARS if self.kind == "cost" else MAX_TOKENS):
+            _refuse(f"a budget is at most {MAX_DOLLARS:,} dollars or {MAX_TOKENS:,} tokens")
         if self.kind == "tokens" and self.amount != self.amount.to_integral_value():
             _refuse("a budget of tokens is a whole number")
 
     @property
     def units(self) -> int:
         """The amount as it is counted: tokens, or nano-dollars."""
-        return int(self.amount) if self.kind == "tokens" else nanos_of(self.amount, MOST_DOLLARS)
+        return int(self.amount) if self.kind == "tokens" else nanos_of(self.amount, MAX_DOLLARS)
 
     def __str__(self) -> str:
         amount = f"{self.amount:,f}"
@@ -75,15 +75,15 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _expect_text(self.name, "a key's name")
-        if type(self.models) is not tuple or len(self.models) > _MOST_PATTERNS:
-            _refuse(f"models is a tuple of at most {_MOST_PATTERNS} patterns")
+        if type(self.models) is not tuple or len(self.models) > _MAX_PATTERNS:
+            _refuse(f"models is a tuple of at most {_MAX_PATTERNS} patterns")
         for pattern in self.models:
             _expect_text(pattern, "a model's pattern")
             if not pattern:
                 _refuse("a model's pattern is not empty; leave it out to allow all models")
-        _expect_limit(self.requests_per_minute, "requests_per_minute", _MOST_PER_MINUTE)
-        _expect_limit(self.tokens_per_minute, "tokens_per_minute", _MOST_PER_MINUTE)
-        _expect_limit(self.max_concurrent, "max_concurrent", _MOST_CONCURRENT)
+        _expect_limit(self.requests_per_minute, "requests_per_minute", _MAX_PER_MINUTE)
+        _expect_limit(self.tokens_per_minute, "tokens_per_minute", _MAX_PER_MINUTE)
+        _expect_limit(self.max_concurrent, "max_concurrent", _MAX_CONCURRENT)
         if len({(each.kind, each.period) for each in self.budgets}) != len(self.budgets):
             _refuse("a key has at most one budget of a kind and period")
 
@@ -184,8 +184,8 @@ def _expect_limit(value: int | None, name: str, most: int) -> None:
 
 
 def _expect_text(text: object, what: str) -> None:
-    if not isinstance(text, str) or len(text) > LONGEST_NAME or not text.isprintable():
-        _refuse(f"{what} is at most {LONGEST_NAME} printable characters")
+    if not isinstance(text, str) or len(text) > MAX_NAME_LENGTH or not text.isprintable():
+        _refuse(f"{what} is at most {MAX_NAME_LENGTH} printable characters")
 
 
 def _refuse(problem: str) -> None:

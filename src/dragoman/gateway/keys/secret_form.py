@@ -17,7 +17,7 @@ _IDS = "0123456789abcdefghijkmnpqrstuvwxyz"  # lowercase, without l and o: peopl
 _ID_LENGTH = 12
 _RANDOM_LENGTH = 43  # base62 digits of 32 bytes
 _CHECK_LENGTH = 6  # base62 digits of a CRC-32
-LONGEST = len("drg_") + _ID_LENGTH + 1 + _RANDOM_LENGTH + _CHECK_LENGTH
+SECRET_LENGTH = len("drg_") + _ID_LENGTH + 1 + _RANDOM_LENGTH + _CHECK_LENGTH
 _FORM = re.compile(rf"drg_([{_IDS}]{{{_ID_LENGTH}}})_[0-9A-Za-z]{{{_RANDOM_LENGTH}}}", re.ASCII)
 
 
@@ -35,7 +35,7 @@ def new_secret(id: str) -> str:
 
 def id_of(presented: str) -> str | None:
     """The id in a secret; None where it is not of our form, whatever it is."""
-    if len(presented) != LONGEST:
+    if len(presented) != SECRET_LENGTH:
         return None
     body, check = presented[:-_CHECK_LENGTH], presented[-_CHECK_LENGTH:]
     found = _FORM.fullmatch(body)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import monotonic
 
 _WINDOW = 60.0
-_MOST = 10_000  # who is remembered; a process under attack forgets the oldest
+_MAX_TRACKED = 10_000  # who is remembered; a process under attack forgets the oldest
 
 
 class Throttle:
@@ -29,5 +29,5 @@ class Throttle:
         now = self._clock()
         since, count = self._failures.pop(who, (now, 0))
         self._failures[who] = (since, count + 1) if now < since + _WINDOW else (now, 1)
-        if len(self._failures) > _MOST:
+        if len(self._failures) > _MAX_TRACKED:
             self._failures.popitem(last=False)

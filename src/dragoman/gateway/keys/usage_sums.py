@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import Literal
 
 from dragoman.gateway.keys.amounts import nanos_of
-from dragoman.gateway.keys.records import LONGEST_NAME, SUMS, Reservation, Spent, UsageRow
+from dragoman.gateway.keys.records import MAX_NAME_LENGTH, SUMS, Reservation, Spent, UsageRow
 from dragoman.gateway.keys.store import added_up, row_of, values_of
 
 By = Literal["key", "day", "model", "route"]
-_MOST_LABELS = 10_000
+_MAX_LABELS = 10_000
 _OTHER = "(other)"
 _Labels = tuple[str, str, str, str]
 
@@ -19,7 +19,7 @@ _Labels = tuple[str, str, str, str]
 @lru_cache(4096)
 def label(text: str) -> str:
     """A model's or route's name as it is stored: short, and without what a store can't hold."""
-    clean = text[:LONGEST_NAME].encode("ascii", "backslashreplace").decode()
+    clean = text[:MAX_NAME_LENGTH].encode("ascii", "backslashreplace").decode()
     return clean if clean.isprintable() else "".join(c for c in clean if c.isprintable())
 
 
@@ -53,12 +53,12 @@ class Pending:
         they are counted together.
         """
         model, route = spent.model, spent.route
-        if len(model) + len(route) > LONGEST_NAME:  # never remember long ones
-            model, route = model[:LONGEST_NAME], route[:LONGEST_NAME]
+        if len(model) + len(route) > MAX_NAME_LENGTH:  # never remember long ones
+            model, route = model[:MAX_NAME_LENGTH], route[:MAX_NAME_LENGTH]
         labels = (label(model), label(route))
         if labels not in self._labels:
-            if len(self._labels) >= _MOST_LABELS:
-                return (_OTHER, labels[1] if len(labels[1]) < LONGEST_NAME else _OTHER)
+            if len(self._labels) >= _MAX_LABELS:
+                return (_OTHER, labels[1] if len(labels[1]) < MAX_NAME_LENGTH else _OTHER)
             self._labels.add(labels)
         return labels
 

@@ -64,7 +64,7 @@ class Middleware:
             said = "the middleware %s changes an answer in `after`, which streams have told by then"
             LOG.warning(said, name)
 
-    def meet(self, inbound: InboundRequest, exchange: Exchange) -> ExchangeFilters:
+    def start(self, inbound: InboundRequest, exchange: Exchange) -> ExchangeFilters:
         """What it does to one exchange."""
         return ExchangeFilters(self, inbound, exchange)
 
@@ -79,7 +79,7 @@ class ExchangeFilters:
         self._chain = [(hooks, self._info(inbound, exchange)) for hooks in middleware.hooks]
         self._on_event = [pair for pair in reversed(self._chain) if pair[0].on_event]
         self._after = [pair for pair in reversed(self._chain) if pair[0].after]
-        self._request = exchange.given or exchange.client_request.request
+        self._request = exchange.override or exchange.client_request.request
         self._texts = Texts()
         self._told: MessageAccumulator | None = None
         """The answer as the client hears it, where events may be changed."""
@@ -150,7 +150,7 @@ class ExchangeFilters:
         if request is asked:
             return route
         # Whether it is streamed is settled: the client waits for the one or the other.
-        exchange.sent = self._request = request.replace_unchecked(stream=asked.stream)
+        exchange.filtered = self._request = request.replace_unchecked(stream=asked.stream)
         if request.model == asked.model:
             return route
         other = await self._inbound.gateway.route(request.model)
@@ -170,7 +170,7 @@ class ExchangeFilters:
 
     # --- answers
 
-    async def whole(self, response: Response) -> Response:
+    async def response(self, response: Response) -> Response:
         """A whole answer: as events first, so that it comes out as a stream would."""
         if self._on_event:
             response = self._through_events(response)

@@ -9,7 +9,7 @@ from typing import Any
 _SECRET = re.compile(
     r"auth|cookie|key|token|secret|passw|credential|signature|session|jwt|csrf|xsrf"
 )
-_LONGEST = 8192
+_MAX_VALUE_LENGTH = 8192
 
 
 class Headers(Mapping[str, str]):
@@ -24,7 +24,7 @@ class Headers(Mapping[str, str]):
         """What was looked at, with its value."""
         for name, value in headers:
             key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-            if len(text) <= _LONGEST and _SECRET.search(key) is None:
+            if len(text) <= _MAX_VALUE_LENGTH and _SECRET.search(key) is None:
                 self._values[key] = f"{self._values[key]}, {text}" if key in self._values else text
 
     def __getitem__(self, name: str) -> str:

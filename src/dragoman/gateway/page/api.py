@@ -89,9 +89,9 @@ async def page_api(inbound: InboundRequest) -> None:
     answer = await _view(found.key)(PageCall(inbound, found.names))
     if isinstance(answer, Content):
         headers = {**HEADERS, "content-type": answer.mime, **answer.headers}
-        await inbound.call.whole(200, headers, answer.body)
+        await inbound.call.respond(200, headers, answer.body)
     elif not inbound.call.has_begun:
-        await inbound.call.whole(200, _JSON, dumps({} if answer is None else answer))
+        await inbound.call.respond(200, _JSON, dumps({} if answer is None else answer))
 
 
 def error_body(error: DragomanError) -> dict[str, dict[str, str]]:
@@ -108,7 +108,7 @@ def error_status(error: DragomanError) -> int:
 
 async def refuse(inbound: InboundRequest, error: DragomanError) -> None:
     """Tell the page what is wrong, in its own form."""
-    await inbound.call.whole(error_status(error), _JSON, dumps(error_body(error)))
+    await inbound.call.respond(error_status(error), _JSON, dumps(error_body(error)))
 
 
 # --- finding the view

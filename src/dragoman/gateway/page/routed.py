@@ -105,7 +105,7 @@ class RoutedModel:
         if not self.places:
             raise ModelNotFound(_NO_PLACE, status=404)
         self._sent, self._tap = sent, tap
-        self.finished = gateway.finished
+        self.finished = gateway.notify
         self._stream: _Tapped | None = None
 
     @property

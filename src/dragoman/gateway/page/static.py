@@ -74,7 +74,7 @@ async def page(inbound: InboundRequest) -> None:
     """Serve one of the page's files; `/ui` itself leads to `/ui/`."""
     if inbound.call.path == "/ui":
         # Relative, so that it holds behind any path prefix.
-        await inbound.call.whole(308, {"location": "ui/"}, b"")
+        await inbound.call.respond(308, {"location": "ui/"}, b"")
         return
     found = static_files().get(inbound.endpoint.name or _INDEX)
     if found is None:
@@ -89,10 +89,10 @@ async def _send(inbound: InboundRequest, file: StaticFile) -> None:
     etag = f'"{file.etag}-gz"' if is_packed else f'"{file.etag}"'
     headers = {**HEADERS, "etag": etag}
     if etag in (call.header(b"if-none-match") or ""):
-        await call.whole(304, {**headers, "content-length": "0"}, b"")
+        await call.respond(304, {**headers, "content-length": "0"}, b"")
         return
     body = file.packed if is_packed else file.plain
     headers |= {"content-type": file.mime, "content-length": str(len(body))}
     if is_packed:
         headers["content-encoding"] = "gzip"
-    await call.whole(200, headers, b"" if inbound.method == "HEAD" else body)
+    await call.respond(200, headers, b"" if inbound.method == "HEAD" else body)

@@ -50,7 +50,7 @@ async def run_in_background(inbound: InboundRequest, creation: Creation) -> None
     if creation.client_request.stream:
         await replay(inbound, store, creation.id, after=-1)
     else:
-        await inbound.call.whole(200, {"content-type": "application/json"}, dumps(body))
+        await inbound.call.respond(200, {"content-type": "application/json"}, dumps(body))
 
 
 class _Run:
@@ -85,19 +85,19 @@ class _Run:
             await self._replace({**self._body, "status": "in_progress"})
             await answer(inbound, self._creation.exchange(inbound, self))
         except _GoneError:
-            inbound.is_left = True
+            inbound.is_disconnected = True
         except DragomanError as error:
             inbound.error = error
             await self._fail(error)
         except asyncio.CancelledError:  # by `cancel`, then it is over already; or the server stops
-            inbound.is_left = True
+            inbound.is_disconnected = True
             await self._fail(_STOPPED)
         except Exception:  # noqa: BLE001 - whatever it is, the response has failed
             inbound.error = ServerError("the gateway failed", status=500)
             await self._fail(inbound.error)
         finally:
             ticking.cancel()
-            client.gateway.finished(inbound.record())
+            client.gateway.notify(inbound.record())
 
     async def _fail(self, error: DragomanError) -> None:
         said = failed(self._body, error)["error"]
@@ -169,10 +169,10 @@ class _Run:
         """Whether something of the answer is there."""
         return self._call.has_begun
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """The answer in one piece."""
         await self._finish(loads(body))
-        await self._call.whole(status, headers, body)
+        await self._call.respond(status, headers, body)
 
     async def begin(self, headers: Mapping[str, str]) -> None:
         """See `Sink.begin`."""

@@ -39,7 +39,7 @@ async def conversations(inbound: InboundRequest) -> None:
     else:
         msg = "there is nothing at this path"
         raise InvalidRequest(msg, status=404)
-    await inbound.call.whole(200, _JSON, dumps(body))
+    await inbound.call.respond(200, _JSON, dumps(body))
 
 
 async def _create(inbound: InboundRequest, places: Places) -> Any:

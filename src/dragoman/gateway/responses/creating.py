@@ -47,7 +47,9 @@ async def create(inbound: InboundRequest) -> None:
         return
     creation = await Creation.of(inbound, client_request)
     if creation is None:  # it is about what the place behind holds
-        await answer(inbound, _passed_on(inbound, client_request, only=client_request.front.name))
+        await answer(
+            inbound, _passed_on(inbound, client_request, required_dialect=client_request.front.name)
+        )
     elif creation.is_plain:
         await answer(inbound, _passed_on(inbound, client_request))
     elif creation.is_background:
@@ -61,11 +63,15 @@ async def create(inbound: InboundRequest) -> None:
 
 
 def _passed_on(
-    inbound: InboundRequest, client_request: ClientRequest, only: str | None = None
+    inbound: InboundRequest, client_request: ClientRequest, required_dialect: str | None = None
 ) -> Exchange:
     """The exchange of a request that has nothing to do with state of ours."""
     return Exchange(
-        client_request, inbound.call, inbound.gateway.translations, stamp=_UNSTORED, only=only
+        client_request,
+        inbound.call,
+        inbound.gateway.translations,
+        stamp=_UNSTORED,
+        required_dialect=required_dialect,
     )
 
 

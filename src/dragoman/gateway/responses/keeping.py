@@ -25,10 +25,10 @@ class Keeping:
         """Whether the head of the answer is sent."""
         return self._sink.has_begun
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Keep an answer that comes in one piece."""
         await self._kept(loads(body))
-        await self._sink.whole(status, headers, body)
+        await self._sink.respond(status, headers, body)
 
     async def begin(self, headers: Mapping[str, str]) -> None:
         """See `Sink.begin`."""

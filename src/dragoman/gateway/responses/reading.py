@@ -89,4 +89,4 @@ async def _list(inbound: InboundRequest, store: ResponseStore) -> None:
 
 
 async def _tell(inbound: InboundRequest, body: Any) -> None:
-    await inbound.call.whole(200, _JSON, dumps(body))
+    await inbound.call.respond(200, _JSON, dumps(body))

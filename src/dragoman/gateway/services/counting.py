@@ -44,11 +44,11 @@ class Counting(UpstreamTask):
         self._front = front
         self._request = request
 
-    def expected(self) -> Usage:
+    def estimated_usage(self) -> Usage:
         """Nothing: a count takes no tokens."""
         return Usage()
 
-    async def _ask(
+    async def _attempt(
         self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
         # Not `replace`: under another name it is still the same model, whose thinking is its own.
@@ -56,7 +56,7 @@ class Counting(UpstreamTask):
         counted = await within(answer_total(timeouts), self._counted(upstream, request))
         encoded = self._front.count(counted)
         headers = {**encoded.headers, **(ESTIMATED if counted.is_estimate else {})}
-        await self.sink.whole(200, {**headers, **self.reported()}, encoded.to_bytes())
+        await self.sink.respond(200, {**headers, **self.loss_headers()}, encoded.to_bytes())
 
     async def _counted(self, upstream: Upstream, request: Request) -> TokenCount:
         if not upstream.is_wire:

@@ -10,7 +10,7 @@ from dragoman.gateway.http import Call
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import Settings
-from dragoman.gateway.upstream_task import BYTES_OF_A_TOKEN, UpstreamTask, answer_total
+from dragoman.gateway.upstream_task import MIN_BYTES_PER_TOKEN, UpstreamTask, answer_total
 from dragoman.gateway.upstreams import Upstream
 from dragoman.model.parts import Text
 from dragoman.model.usage import Usage
@@ -46,11 +46,11 @@ class Embedding(UpstreamTask):
             msg = f"one request may have {_MOST_INPUTS:,} inputs at the most"
             raise InvalidRequest(msg, status=400)
 
-    def expected(self) -> Usage:
+    def estimated_usage(self) -> Usage:
         """By the size of the body: there is no answer to pay for."""
-        return Usage(input=self._size // BYTES_OF_A_TOKEN + 1)
+        return Usage(input=self._size // MIN_BYTES_PER_TOKEN + 1)
 
-    def suits(self, upstream: Upstream, model: str | None) -> bool:
+    def supports(self, upstream: Upstream, model: str | None) -> bool:
         """Whether the dialect and the provider have embeddings."""
         if not self._asked.inputs:
             return True  # Ollama's clients ask for nothing, to have the model loaded
@@ -63,7 +63,7 @@ class Embedding(UpstreamTask):
         paths = upstream.place.provider.endpoints.get(spoken.name) or USUAL.get(spoken.name)
         return paths is not None and paths.embed is not None
 
-    def unsuited(self) -> DragomanError:
+    def unsupported(self) -> DragomanError:
         """The model is there, and its API has no embeddings."""
         msg = (
             "the API behind this model has no embeddings; ask for a model of a provider that has"
@@ -71,7 +71,7 @@ class Embedding(UpstreamTask):
         )
         return InvalidRequest(msg, status=400, code="unsupported", param="model")
 
-    async def _ask(
+    async def _attempt(
         self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
         del settings  # they are about answers
@@ -90,8 +90,8 @@ class Embedding(UpstreamTask):
     async def _tell(self, embedded: Embedded, headers: dict[str, str]) -> None:
         encoded = self._front.embeddings(embedded, self._asked)
         self.losses += encoded.losses
-        told = {**encoded.headers, **headers, **self.reported()}
-        await self.sink.whole(200, told, encoded.to_bytes())
+        told = {**encoded.headers, **headers, **self.loss_headers()}
+        await self.sink.respond(200, told, encoded.to_bytes())
 
 
 def estimated_usage(asked: ToEmbed) -> Usage:

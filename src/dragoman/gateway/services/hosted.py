@@ -197,7 +197,7 @@ async def _answer(
         )
     if _names_addresses(inbound, reply.headers):
         body = own_batches(inbound, await read_body(reply, _MOST_READ))
-        await inbound.call.whole(reply.status, headers, body)
+        await inbound.call.respond(reply.status, headers, body)
         return
     if "content-length" in reply.headers and "content-encoding" not in reply.headers:
         headers["content-length"] = reply.headers["content-length"]

@@ -60,7 +60,7 @@ async def version(inbound: InboundRequest) -> None:
 
 async def _tell(inbound: InboundRequest, encoded: Encoded) -> None:
     headers = {**encoded.headers, **report_headers(encoded.losses, encoded.repairs)}
-    await inbound.call.whole(200, headers, encoded.to_bytes())
+    await inbound.call.respond(200, headers, encoded.to_bytes())
 
 
 def is_allowed(inbound: InboundRequest, name: str) -> bool:

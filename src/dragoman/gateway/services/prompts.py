@@ -14,7 +14,7 @@ from operator import add
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
 from dragoman.gateway.chat import answer
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.exchange import MOST_OF_AN_ANSWER, Exchange
+from dragoman.gateway.exchange import MAX_RESPONSE_BYTES, Exchange
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.passing import summarised
 from dragoman.gateway.services.side_by_side import gathered, merged
@@ -79,9 +79,9 @@ class PromptExchange(Exchange):
         super().__init__(client_request, sink, translations, request=front.request)
         self._prompts = front
 
-    def expected(self) -> Usage:
+    def estimated_usage(self) -> Usage:
         """As for a chat, with an answer for each of the prompts."""
-        usage, count = super().expected(), len(self._prompts.requests)
+        usage, count = super().estimated_usage(), len(self._prompts.requests)
         return Usage(input=usage.input, output=usage.output * count)
 
     def front(self) -> PromptFront:
@@ -97,21 +97,21 @@ class LoadExchange(PromptExchange):
 
     is_free = True
 
-    async def _ask(
+    async def _attempt(
         self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
         del upstream, model, settings, timeouts
         encoded = self._prompts.loaded()  # type: ignore[attr-defined] # only where `is_load` is
-        await self.sink.whole(200, encoded.headers, encoded.to_bytes())
+        await self.sink.respond(200, encoded.headers, encoded.to_bytes())
 
 
 class PromptsExchange(PromptExchange):
     """Several prompts that are being answered, by one place."""
 
-    takes_filters = False
+    supports_middleware = False
     _held = b""
 
-    async def _ask(
+    async def _attempt(
         self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
         asked = [Asked(self, upstream, model, settings, timeouts, each) for each in self._requests]
@@ -125,7 +125,7 @@ class PromptsExchange(PromptExchange):
         encoded = self._prompts.responses(responses)
         self.losses += encoded.losses
         self.repairs += encoded.repairs
-        await self.sink.whole(200, {**encoded.headers, **self.reported()}, encoded.to_bytes())
+        await self.sink.respond(200, {**encoded.headers, **self.loss_headers()}, encoded.to_bytes())
 
     @property
     def _requests(self) -> Sequence[Request]:
@@ -152,7 +152,7 @@ class PromptsExchange(PromptExchange):
     ) -> None:
         if self.encoder is None:
             self.encoder = encoder
-            await self.sink.begin({**encoder.headers, **self.reported()})
+            await self.sink.begin({**encoder.headers, **self.loss_headers()})
         data = self._held + encoder.feed_all(events, number)
         # Clients leave as soon as they see the end: it goes out with the last piece.
         self._held = data if type(events[-1]) is ResponseEnd else b""
@@ -211,7 +211,7 @@ class Asked:
         encoded = self._encoded()
         reply = await upstream.open("generate", encoded, self._model, self._timeouts)
         try:
-            body = await read_body(reply, MOST_OF_AN_ANSWER)
+            body = await read_body(reply, MAX_RESPONSE_BYTES)
         finally:
             await reply.close()
         read = read_answer(upstream.dialect(self._model), body, encoded.context, reply.headers)
@@ -229,7 +229,7 @@ class Asked:
         try:
             incoming = Incoming(
                 reply, upstream.dialect(self._model), encoded.context,
-                provider=upstream.provider_name, most=MOST_OF_AN_ANSWER,
+                provider=upstream.provider_name, most=MAX_RESPONSE_BYTES,
             )  # fmt: skip
             self._reading = incoming
             while not incoming.is_over:
