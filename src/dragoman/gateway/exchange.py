@@ -384,7 +384,7 @@ class _Writing:
         encoder = exchange.encoder
         if encoder is None:
             encoder = exchange.encoder = exchange.front().stream()
-            await self._sink.begin({**encoder.headers, **exchange.reported()})
+            await self._sink.begin({**encoder.headers, **exchange.loss_headers()})
         data = encoder.feed_all(self._before_end(events))
         if data:
             await self._sink.write(data)
