@@ -1,7 +1,7 @@
-"""What a client asks: its body, and what of it has to be known before it is translated.
+"""A generation request in the client's dialect, parsed only as far as routing needs.
 
-Most requests go from bytes to bytes (`wire.lane`). The model and whether to stream are read out of
-the top level alone; so are the settings that an answer repeats, without the conversation.
+Most requests are translated from bytes to bytes (`wire.lane`), so only the top level is parsed: the
+model, `stream`, and the settings that a response repeats. The conversation stays unparsed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ANY_AGENT = AgentForm()
 
 
 class ClientRequest:
-    """A request for an answer, in the dialect of its client."""
+    """The body of a generation request, in the client's dialect."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class ClientRequest:
         headers: Mapping[str, str] | None = None,
         agent: AgentForm = _ANY_AGENT,
     ) -> None:
-        """The model and whether to stream are given where the path says them."""
+        """Pass `model` and `stream` where the path determines them."""
         self.front: Dialect = dialect(front)
         self.body = body
         self.path = path
@@ -53,7 +53,7 @@ class ClientRequest:
         self.model = model if model is not None else _model(self.fields.get("model"))
         self.stream = stream if stream is not None else self._streams()
         self.takes_pieces = agent.takes_pieces or not self.stream
-        """Whether calls may come in pieces."""
+        """Whether the client reads tool calls that are streamed in pieces."""
         if self.stream and agent.stream_fields:
             added = {name: Raw(value) for name, value in agent.stream_fields.items()}
             self.fields = {**added, **self.fields}
@@ -81,11 +81,11 @@ class ClientRequest:
 
     @cached_property
     def request(self) -> Request:
-        """The whole request; raises what is wrong with it, in words for the client."""
+        """The complete request; raises an error meant for the client if it is invalid."""
         return self.read(self.body)
 
     def read(self, body: bytes) -> Request:
-        """The request in such a body."""
+        """Decode a body of this request's dialect."""
         try:
             return self.front.decode_request(body, path=self.path, headers=self.headers)
         except DragomanError as error:
@@ -94,7 +94,7 @@ class ClientRequest:
 
 
 class _BareRequests:
-    """Requests without their conversations, known by their bytes: clients send the same ones."""
+    """Cache of requests without their conversation, by bytes: clients repeat their settings."""
 
     def __init__(self) -> None:
         self._kept: dict[Any, tuple[bytes, Request]] = {}
@@ -113,7 +113,7 @@ class _BareRequests:
         try:
             found = client_request.read(bare)
         except DragomanError:
-            return client_request.request  # says it of the body itself, or knows better
+            return client_request.request  # raises for the real body, or decodes it after all
         self._keep(key, bare, found)
         return found
 
@@ -133,7 +133,7 @@ def _named(headers: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
 
 
 def _fields(front: Dialect, body: bytes) -> dict[str, Raw]:
-    """The fields of a body, unread; raises what the dialect says of one that has none."""
+    """Split a body into unparsed fields; raise the dialect's own error if it isn't an object."""
     try:
         return _split(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -143,7 +143,7 @@ def _fields(front: Dialect, body: bytes) -> dict[str, Raw]:
     except DragomanError as error:
         problem = reported(error)
     else:
-        problem = InvalidRequest("the body of the request must be a JSON object", status=400)
+        problem = InvalidRequest("the request body must be a JSON object", status=400)
     raise problem
 
 
@@ -152,7 +152,7 @@ def _model(given: Raw | None) -> str | None:
     if found is None:
         return None
     if not isinstance(found, str) or not 0 < len(found) <= _MAX_NAME_LENGTH:
-        msg = f"`model` must be a text of at most {_MAX_NAME_LENGTH} characters"
+        msg = f"`model` must be a string of 1 to {_MAX_NAME_LENGTH} characters"
         raise InvalidRequest(msg, status=400, param="model")
     return found
 
@@ -162,5 +162,5 @@ def _read(value: Raw) -> Any:
         return _value(value)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
-    msg = "the body of the request is not valid JSON"
+    msg = "the request body is not valid JSON"
     raise InvalidRequest(msg, status=400)

@@ -1,7 +1,7 @@
-"""A request to a model: the places of a route are asked in turn, until one answers.
+"""A request to a model: the upstreams of its route are tried in order until one succeeds.
 
-Chats, prompts, embeddings and token counts are routed, paid for and recorded alike; how one place
-is asked is each one's own.
+Chats, prompts, embeddings and token counts share routing, billing and recording; each subclass
+implements a single attempt.
 """
 
 from __future__ import annotations
@@ -23,85 +23,88 @@ from dragoman.wire.lane.plain import Summary
 from dragoman.wire.losses import Loss, Repair
 
 MIN_BYTES_PER_TOKEN = 3
-"""Bytes of a body that are at least a token."""
+"""Divides a body's bytes to give an upper estimate of its tokens."""
 _BAD_GATEWAY = 502
 
 
 class Sink(Protocol):
-    """Where an answer goes: an HTTP response, or a WebSocket."""
+    """Where a response is written: an HTTP response or a WebSocket."""
 
     has_begun: bool
 
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes, /) -> None:
-        """Answer in one piece."""
+        """Send a complete response."""
 
     async def begin(self, headers: Mapping[str, str], /) -> None:
-        """Send the head of an answer that comes in pieces."""
+        """Start a streamed response by sending its headers."""
 
     async def write(self, data: bytes, /) -> None:
-        """Send a piece: whole frames of a stream."""
+        """Send a chunk that consists of complete stream frames."""
 
     async def end(self, data: bytes = b"", /) -> None:
-        """Send the last piece."""
+        """Send the last chunk."""
 
 
 class UpstreamTask(ABC):
-    """A request that is being answered, and what is known about it afterwards."""
+    """A request to a model, and what is known about it afterwards."""
 
     is_free = False
-    """Whether no place charges for it."""
+    """Whether providers don't charge for it."""
 
     def __init__(self, requested_model: str | None, sink: Sink, *, stream: bool = False) -> None:
         self.requested_model = requested_model
-        """The model, by the client's name for it."""
+        """The model name that the client requested."""
         self.sink = sink
         self.stream = stream
         self.began = perf_counter()
         self.is_complete = False
-        """Whether the model said that a streamed answer is done."""
+        """Whether a streamed response reached its end."""
         self.provider: str | None = None
         self.place: str | None = None
         self.model: str | None = None
-        """The model that was asked, by the name that its provider knows."""
+        """The model name that was sent to the provider."""
         self.summary = Summary(None, None)
-        """Who answered, and the usage; what is known of it so far."""
+        """The responding model and the usage, as far as known."""
         self.cost: Decimal | None = Decimal(0) if self.is_free else None
         self.losses: list[Loss] = []
         self.repairs: list[Repair] = []
         self.attempts = 0
         self.passes = False
-        """Whether the answer's bytes passed untouched."""
+        """Whether the response's bytes were passed through unchanged."""
         self.cached = False
-        """Whether it was answered out of the cache."""
+        """Whether the response came from the cache."""
         self.error: DragomanError | None = None
         self.tried: list[tuple[str, str | None, float, str | None]] = []
-        """The places that were asked: provider, model, when, and the kind of error."""
+        """The attempts: provider, model, time, and the error type if it failed."""
         self.translated: float | None = None
-        """When the body for the place was ready, and when its answer began."""
+        """When the upstream body was encoded; `response_began`: when the response started."""
         self.response_began: float | None = None
 
     @property
     def usage(self) -> Usage | None:
-        """The tokens that were used, as far as that is known."""
+        """The tokens used, as far as known."""
         return self.summary.usage
 
     @abstractmethod
     def estimated_usage(self) -> Usage:
-        """The most that it is likely to use, for what it reserves of a budget."""
+        """Upper estimate of the usage, to reserve against budgets."""
 
     def supports(self, upstream: Upstream, model: str | None) -> bool:  # noqa: ARG002 - for those that choose
-        """Whether a place can be asked for this at all."""
+        """Whether an upstream can handle this request at all."""
         return True
 
     def unsupported(self) -> DragomanError:
-        """What to say where no place of the route can be asked for this."""
-        return InvalidRequest("no place of this model's route can do this", status=400)
+        """The error if no upstream of the route supports this request."""
+        return InvalidRequest("no provider of this model's route supports this", status=400)
 
     async def run(
         self, hops: list[tuple[Upstream, str | None]], settings: Settings = NO_SETTINGS,
         timeouts: Timeouts | None = None,
     ) -> int:  # fmt: skip
-        """Answer; returns the number of the place that did. Raises before anything was sent."""
+        """Try the upstreams in order; return the index of the one that responded.
+
+        Raises if none did, or if one failed after the response began.
+        """
         causes: list[DragomanError] = []
         for number, (upstream, model) in enumerate(hops):
             self._begin_attempt(upstream, model)
@@ -111,7 +114,7 @@ class UpstreamTask(ABC):
                     raise InvalidRequest(msg, status=400, param="model")
                 await self._attempt(upstream, model, settings, timeouts)
             except DragomanError as error:
-                cause = _blamed(error)
+                cause = _as_upstream_error(error)
                 self.tried[-1] = (*self.tried[-1][:3], type(cause).__name__)
                 if self.sink.has_begun or not another_may_answer(cause):
                     raise cause from None
@@ -120,7 +123,7 @@ class UpstreamTask(ABC):
                 return number
         if len(causes) == 1:
             raise causes[0]
-        msg = "every model of the route failed"
+        msg = "all models of the route failed"
         raise AllFailed(msg, causes=tuple(causes))
 
     def _begin_attempt(self, upstream: Upstream, model: str | None) -> None:
@@ -133,24 +136,24 @@ class UpstreamTask(ABC):
     async def _attempt(
         self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
-        """Ask one place, and answer the client."""
+        """Call one upstream and send its response to the client."""
 
     async def abort(self, error: DragomanError) -> None:
-        """End an answer that has begun with an error; one that is whole can't be."""
+        """End a response that has begun with an error; only streams can do that."""
         raise error
 
     def loss_headers(self) -> dict[str, str]:
-        """The headers that tell what was lost and repaired."""
+        """The headers that report losses and repairs."""
         return report_headers(self.losses, self.repairs) if self.losses or self.repairs else {}
 
 
-def _blamed(error: DragomanError) -> DragomanError:
-    """What can't be read by now is what a place answered: the client has read well."""
+def _as_upstream_error(error: DragomanError) -> DragomanError:
+    """Turn a decoding error into a 502: by now, only a provider's response can be undecodable."""
     if not isinstance(error, WireError):
         return error
-    return ServerError("the provider's answer could not be read", status=_BAD_GATEWAY)
+    return ServerError("the provider's response could not be decoded", status=_BAD_GATEWAY)
 
 
 def answer_total(timeouts: Timeouts | None) -> float | None:
-    """The seconds that a route allows for a whole answer; None: as its places say."""
+    """The route's limit for a complete response, in seconds; None: the provider's own."""
     return None if timeouts is None else timeouts.answer_total

@@ -118,7 +118,7 @@ async def _body(inbound: InboundRequest) -> dict[str, Any]:
     except InvalidInputError:
         found = None
     if not isinstance(found, dict):
-        msg = "the body of the request must be a JSON object"
+        msg = "the request body must be a JSON object"
         raise refusals.invalid(msg)
     return found
 
