@@ -1,4 +1,4 @@
-"""Chats: the endpoints at which clients of every dialect ask for an answer."""
+"""The chat endpoints of all dialects, and the path every model request takes to its upstreams."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from dragoman.wire.front import front_form
 
 
 async def chat(inbound: InboundRequest) -> None:
-    """Answer a chat."""
+    """Serve a chat request."""
     client_request = read_client_request(inbound, await inbound.body())
     await answer(inbound, Exchange(client_request, inbound.call, inbound.gateway.translations))
 
 
 def read_client_request(inbound: InboundRequest, body: bytes) -> ClientRequest:
-    """What the client asks."""
+    """Parse the client's request."""
     endpoint = inbound.endpoint
     form = front_form(dialect(endpoint.front))
     names = form.request_headers
@@ -37,7 +37,7 @@ def read_client_request(inbound: InboundRequest, body: bytes) -> ClientRequest:
         return ClientRequest(endpoint.front, body, headers=headers, agent=agent)
     if not endpoint.action:
         return ClientRequest(endpoint.front, body, headers=headers)
-    # The path names the model and what to do with it; the query says in which form.
+    # The path names the model and the action; the query may choose the stream's format.
     path = f"/models/{quote(endpoint.name, safe='')}:{endpoint.action}"
     query = inbound.path.partition("?")[2]
     return ClientRequest(
@@ -47,7 +47,7 @@ def read_client_request(inbound: InboundRequest, body: bytes) -> ClientRequest:
 
 
 async def answer(inbound: InboundRequest, task: UpstreamTask) -> None:
-    """Answer by the route of the model that is asked for."""
+    """Route a request by its model, and respond to the client."""
     filters = _filters(inbound, task)
     try:
         model = task.requested_model if filters is None else filters.model()
@@ -56,7 +56,7 @@ async def answer(inbound: InboundRequest, task: UpstreamTask) -> None:
         if isinstance(task, Exchange):
             join_session(inbound, task, route.settings)
         async with Spending(inbound, task, route):
-            await _let_through(inbound, task, route, filters)
+            await _answer_with_middleware(inbound, task, route, filters)
     except Stopped as stopped:
         error = stopped.error
     else:
@@ -65,52 +65,54 @@ async def answer(inbound: InboundRequest, task: UpstreamTask) -> None:
 
 
 def _filters(inbound: InboundRequest, task: UpstreamTask) -> ExchangeFilters | None:
-    """What middleware does to a chat; embeddings and counts are none of its business."""
+    """The middleware of a chat; embeddings and token counts don't pass through middleware."""
     middleware = inbound.gateway.middleware
     if middleware is None or not isinstance(task, Exchange) or task.is_free:
         return None
     if not task.supports_middleware:
-        msg = "several prompts in one request are not taken here; send them one by one"
+        msg = (
+            "several prompts in one request are not supported with middleware; send them one by one"
+        )
         raise InvalidRequest(msg, status=400, param="prompt")
     return middleware.start(inbound, task)
 
 
-async def _let_through(
+async def _answer_with_middleware(
     inbound: InboundRequest, task: UpstreamTask, route: Route, filters: ExchangeFilters | None
 ) -> None:
-    """Answer as middleware wants it, if there is any."""
+    """Respond, with middleware if there is any."""
     if filters is None:
-        await _remembered(inbound, task, route)
+        await _answer_from_cache(inbound, task, route)
         return
     try:
         way = await filters.before(route)
         if way is not None:
             inbound.route = way.name
-            await _remembered(inbound, task, way, filters)
+            await _answer_from_cache(inbound, task, way, filters)
     except Stopped as stopped:
         if not task.sink.has_begun:
             raise
         await task.abort(stopped.error)
 
 
-async def _remembered(
+async def _answer_from_cache(
     inbound: InboundRequest,
     task: UpstreamTask,
     route: Route,
     filters: ExchangeFilters | None = None,
 ) -> None:
-    """Answer out of the cache, if the route has one."""
+    """Respond from the cache if the route has one, else from the upstreams."""
     if route.settings.cache is None or not isinstance(task, Exchange):
-        await _answered(inbound, task, route)
+        await _answer_from_upstreams(inbound, task, route)
         return
 
     async def ask() -> None:
-        await _answered(inbound, task, route)
+        await _answer_from_upstreams(inbound, task, route)
 
     await inbound.gateway.cache.answer(inbound, task, route, ask, filters)
 
 
-async def _answered(inbound: InboundRequest, task: UpstreamTask, route: Route) -> None:
+async def _answer_from_upstreams(inbound: InboundRequest, task: UpstreamTask, route: Route) -> None:
     gateway = inbound.gateway
     every = [(hop, gateway.upstream(hop.place)) for hop in route.order()]
     suited = [(hop, upstream) for hop, upstream in every if task.supports(upstream, hop.model)]

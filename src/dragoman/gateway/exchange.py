@@ -1,8 +1,8 @@
-"""One answer: the places of a route are asked in turn, and what the first one says goes back.
+"""One chat request: forwards it to an upstream and sends the response back to the client.
 
-Where front and place speak one dialect and nothing has to be undone, bytes pass; else the answer is
-read as events and written by the client's `Front`. Another place is asked only as long as nothing
-was sent.
+If client and upstream use the same dialect and the request's repairs need no undoing, the
+response's bytes pass through unchanged. Otherwise the response is decoded into events and encoded
+by the client's `Front`. Fallback to another upstream is possible only until something was sent.
 """
 
 from __future__ import annotations
@@ -37,64 +37,65 @@ from dragoman.wire.whole_frames import WholeFrames
 
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 _NOT_HERE = (
-    "The request names a previous response, a conversation or an item that is not stored here, and"
-    " the model's provider stores none."
+    "The request refers to a previous response, a conversation or an item that is not stored here,"
+    " and the model's provider does not store any."
 )
-_OPENING = 256
+_SNIFFED_BYTES = 256
 _MAX_TOKENS = 10**9
-"""Whatever a client says."""
+"""Cap for the `max_tokens` that a client may send."""
 _ERROR = re.compile(rb'"error"\s*:\s*[^n\s]|event:\s*error')
 _REQUEST_IDS = ("x-request-id", "request-id")
 DEFAULT_OUTPUT_TOKENS = 4096
-"""Tokens that an answer may take where the request sets no limit."""
+"""Output tokens to reserve if the request sets no limit."""
 
 
 class Recorder(Protocol):
-    """Keeps answers; the client is told of the end when it is kept."""
+    """Stores responses before the client receives their end."""
 
     async def keep(self, response: Response, /) -> Response | None:
-        """Keep a complete answer. Returns it as the client is to see it; None: as it is."""
+        """Store a complete response; return the one to send, or None to send it unchanged."""
 
 
 class Stamp(Struct, frozen=True, gc=False):
-    """What the gateway itself says of an answer."""
+    """Response fields that the gateway sets itself."""
 
     id: str | None = None
-    """In place of the model's; None: as it comes."""
+    """The response's id; None: the provider's id."""
     says: Mapping[str, Any] = EMPTY
-    """Fields of the answer that are the gateway's to say."""
+    """Further fields of the response and their values."""
     is_firm: bool = True
-    """Whether it counts where the bytes of an answer could pass; there, the place says it."""
+    """Whether it applies even if the upstream uses the client's dialect; False: the upstream's own
+    values are kept there."""
 
 
 class Filters(Protocol):
-    """What middleware does to an answer on its way to the client."""
+    """Middleware for a response on its way to the client."""
 
     holds_end: bool
     """Whether the client must not see the end of a stream before `ended`."""
 
     async def response(self, response: Response, /) -> Response:
-        """A whole answer as the client is to see it."""
+        """Filter a complete response."""
         ...
 
     def events(self, events: list[Event], /) -> list[Event]:
-        """Events of a stream as the client is to see them."""
+        """Filter events of a stream."""
         ...
 
     async def ended(self, response: Response, /) -> Response:
-        """The answer that a stream has told, as the client has seen it."""
+        """The complete response of a stream, as the client received it."""
         ...
 
     def failed(self, error: DragomanError, /) -> Exception:
-        """What to raise where an answer broke off and nothing was sent."""
+        """The exception to raise if a response failed before anything was sent."""
         ...
 
 
 class Exchange(UpstreamTask):
-    """A request that is being answered, and what is known about it afterwards."""
+    """A chat request and its response."""
 
     supports_middleware = True
-    """Whether middleware can be heeded."""
+    """Whether middleware can be applied."""
 
     def __init__(
         self,
@@ -112,21 +113,21 @@ class Exchange(UpstreamTask):
         self.recorder = recorder
         self.stamp = stamp
         self.required_dialect = required_dialect
-        """The dialect of the places that can be asked, where the request names what they hold."""
+        """Only upstreams of this dialect can serve the request: it refers to state they store."""
         self._is_same_dialect = False
         self.override = request
-        """The request where it is not what the body says: state was put in, or middleware spoke."""
+        """The request to use instead of the body, such as one with stored state added."""
         self.filtered: Request | None = None
-        """What middleware made of the request; answers repeat the settings of the client's own."""
+        """The request as changed by middleware; responses still repeat the client's settings."""
         self.filters: Filters | None = None
         self._translations = translations
         self.encoder: FrontEncoder | None = None
-        """What writes the stream that is under way."""
+        """Encodes the stream in progress."""
         self._passing: PassingFilter | None = None
-        """What passes the stream that is under way."""
+        """Filters the stream that is being passed through."""
 
     def estimated_usage(self) -> Usage:
-        """By the size of the body, and the limit that it sets."""
+        """Estimate from the body's size and its `max_tokens`."""
         sampling = (self.override or self.client_request.settings).sampling
         limit = DEFAULT_OUTPUT_TOKENS if sampling.max_tokens is None else sampling.max_tokens
         most = limit * max(sampling.choices or 1, 1)
@@ -134,17 +135,17 @@ class Exchange(UpstreamTask):
         return Usage(input=sent, output=min(max(most, 0), _MAX_TOKENS))
 
     def supports(self, upstream: Upstream, model: str | None) -> bool:
-        """Whether a place holds what the request names, where it names something."""
+        """Whether an upstream can resolve the stored state that the request refers to."""
         return self.required_dialect is None or (
             upstream.is_wire and upstream.dialect(model).name == self.required_dialect
         )
 
     def unsupported(self) -> DragomanError:
-        """Nobody holds what the request names."""
+        """The stored state that the request refers to was not found."""
         code = "previous_response_not_found"
         return InvalidRequest(_NOT_HERE, status=400, param="previous_response_id", code=code)
 
-    # --- one place
+    # --- one attempt
 
     async def _attempt(
         self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
@@ -196,7 +197,7 @@ class Exchange(UpstreamTask):
             )
             await self._stream(incoming)
 
-    # --- whole answers
+    # --- complete responses
 
     async def _whole(
         self, upstream: Upstream, dialect: Any, reply: Reply, encoded: Encoded
@@ -206,7 +207,11 @@ class Exchange(UpstreamTask):
             found = summary_of(dialect, body)
             if found is not None:
                 self.summary = found
-                headers = {"content-type": "application/json", **_ids(reply), **self.loss_headers()}
+                headers = {
+                    "content-type": "application/json",
+                    **_request_id_headers(reply),
+                    **self.loss_headers(),
+                }
                 await self.sink.respond(200, headers, body)
                 return
         self.passes = False
@@ -214,11 +219,11 @@ class Exchange(UpstreamTask):
         await self._write(made_at(upstream.provider_name, read))
 
     async def answer_with(self, response: Response) -> None:
-        """Answer without asking anybody."""
+        """Send a given response without calling an upstream."""
         if not self.client_request.stream:
             await self._write(response)
             return
-        writing = _Writing(self, _Said(response))
+        writing = _StreamWriter(self, _Complete(response))
         await writing.take(list(events_of(response)))
         await writing.end(response)
 
@@ -234,7 +239,7 @@ class Exchange(UpstreamTask):
         await self.sink.respond(200, {**encoded.headers, **self.loss_headers()}, encoded.to_bytes())
 
     def front(self) -> Front:
-        """What answers this client."""
+        """The encoder for this client's dialect."""
         client_request, stamp = self.client_request, self._stamped()
         request = self.override or client_request.settings
         if stamp is None:
@@ -261,7 +266,7 @@ class Exchange(UpstreamTask):
         front = self.front()
         kind = front.form.stream_type(front)
         if not _is_stream(first, reply, kind):
-            self.passes = False  # an error, a whole answer, or another form: that has to be read
+            self.passes = False  # an error, a complete response or another format: decode it
             again = Incoming(
                 _Replayed(reply, first), dialect, encoded.context,
                 provider=upstream.provider_name, most=MAX_RESPONSE_BYTES,
@@ -271,15 +276,19 @@ class Exchange(UpstreamTask):
         told = PassingStream(dialect)
         self._passing = keep = front.form.passing_filter(front.request) or WholeFrames(kind)
         content_type = reply.headers.get("content-type", "text/event-stream")
-        headers = {"content-type": content_type, **_ids(reply), **self.loss_headers()}
+        headers = {
+            "content-type": content_type,
+            **_request_id_headers(reply),
+            **self.loss_headers(),
+        }
         await self.sink.begin(headers)
         try:
             failure = await self._pass(first, pieces, told, keep)
-        finally:  # clients leave at the last word, before the end of the stream
+        finally:  # clients may disconnect after the last event, before the end of the stream
             told.close()
             self._note_passed(told)
         if failure is None and not told.is_complete:
-            failure = StreamInterrupted("the stream ended before the answer was complete")
+            failure = StreamInterrupted("the stream ended before the response was complete")
         if failure is not None:
             await self.abort(failure)
         else:
@@ -289,7 +298,7 @@ class Exchange(UpstreamTask):
         self, piece: bytes, pieces: AsyncIterator[bytes], told: PassingStream,
         keep: PassingFilter,
     ) -> DragomanError | None:  # fmt: skip
-        """Send on what comes; returns why nothing more does, if that is a failure."""
+        """Forward chunks until the stream ends; return the error if it was interrupted."""
         write = self.sink.write
         while piece:
             told.feed(piece)
@@ -305,25 +314,25 @@ class Exchange(UpstreamTask):
     def _note_passed(self, told: PassingStream) -> None:
         self.is_complete = told.is_complete
         summary = summarised(told.response)
-        # What an answer that is not complete says of its usage is not all that it costs.
+        # The usage of an incomplete response is only partial.
         self.summary = summary if told.is_complete else summary._replace(usage=None)
 
     async def abort(self, error: DragomanError) -> None:
-        """End a stream that has begun with an error, in the client's form."""
+        """End a started stream with an error in the client's dialect."""
         self.error = error
-        if self.encoder is None:  # bytes passed
+        if self.encoder is None:  # the stream was passed through
             self.encoder = self.front().stream()
         before = b"" if self._passing is None else self._passing.gap
         await self.sink.end(before + self.encoder.fail(error))
 
     async def _stream(self, incoming: Incoming) -> None:
-        writing = _Writing(self, incoming)
+        writing = _StreamWriter(self, incoming)
         try:
             while not incoming.is_over:
                 events = await incoming.read()
                 if events:
                     await writing.take(events)
-        finally:  # clients leave at the last word, before the end of the stream
+        finally:  # clients may disconnect after the last event, before the end of the stream
             if incoming.is_complete:
                 self.is_complete = True
                 self.note(incoming.response)
@@ -333,14 +342,14 @@ class Exchange(UpstreamTask):
         await writing.end(incoming.response)
 
     async def _ask_model(self, upstream: Upstream, model: str | None, settings: Settings) -> None:
-        """Ask a model in this process."""
+        """Generate the response with a model in this process."""
         given = self.filtered or self.override or self.client_request.request
         request = settings.applied(given.replace_unchecked(model=model))
         if not self.client_request.stream:
             await self._write(await upstream.send(request))
             return
         stream = upstream.stream(request)
-        writing = _Writing(self, stream)
+        writing = _StreamWriter(self, stream)
         try:
             async for event in stream:
                 await writing.take([event])
@@ -354,24 +363,26 @@ class Exchange(UpstreamTask):
     # ---
 
     def note(self, response: Response) -> None:
-        """Keep who answered, and the usage."""
+        """Record the responding model and its usage."""
         self.summary = summarised(response)
 
 
-class _Said(NamedTuple):
-    """An answer that is there as a whole."""
+class _Complete(NamedTuple):
+    """A response that is complete from the start."""
 
     response: Response
 
 
-class _Writing:
-    """Writes the events of one answer to the client, as they come."""
+class _StreamWriter:
+    """Writes the events of one response to the client as they arrive."""
 
     def __init__(self, exchange: Exchange, source: Answering) -> None:
         self._exchange = exchange
         self._whole = None if exchange.client_request.takes_pieces else WholeCalls(source)
         self._sink = exchange.sink
-        self._held: list[Event] | None = None  # from the finish on, until the answer is kept
+        self._held: list[Event] | None = (
+            None  # events after the finish, held until the response is stored
+        )
 
     async def take(self, events: list[Event]) -> None:
         exchange = self._exchange
@@ -390,9 +401,9 @@ class _Writing:
             await self._sink.write(data)
 
     def _before_end(self, events: list[Event]) -> list[Event]:
-        """What the client may see now; by the rest, it would take the answer for complete.
+        """Return the events to send now; hold back those that mark the response as complete.
 
-        Nor is the rest written yet: a writer that has ended an answer can't tell an error any more.
+        The held events are not encoded yet: an encoder that ended a response can't add an error.
         """
         filters = self._exchange.filters
         if self._exchange.recorder is None and (filters is None or not filters.holds_end):
@@ -411,7 +422,7 @@ class _Writing:
         exchange.note(response)
         encoder = exchange.encoder
         if encoder is None:
-            msg = "the stream ended before it began"
+            msg = "the stream ended without any event"
             raise StreamInterrupted(msg)
         if exchange.filters is not None:
             response = await exchange.filters.ended(response)
@@ -423,7 +434,7 @@ class _Writing:
         await self._sink.end(last)
 
     async def fail(self, error: DragomanError, response: Response) -> None:
-        """Tell the client that the answer broke off; raises where nothing was sent."""
+        """Report an interrupted response to the client; raise if nothing was sent yet."""
         if self._exchange.encoder is None:
             filters = self._exchange.filters
             raise error if filters is None else filters.failed(error)
@@ -432,7 +443,7 @@ class _Writing:
 
 
 class _Replayed:
-    """A reply whose first piece was read already."""
+    """A reply whose first chunk was already read."""
 
     def __init__(self, reply: Reply, first: bytes) -> None:
         self.status = reply.status
@@ -441,7 +452,7 @@ class _Replayed:
         self._reply = reply
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The first piece again, and then the others."""
+        """Yield the first chunk again, then the others."""
         if self._first:
             yield self._first
         async for piece in self._reply.chunks():
@@ -451,14 +462,14 @@ class _Replayed:
         await self._reply.close()
 
 
-def _ids(reply: Reply) -> dict[str, str]:
-    """The provider's id of a request, by which its support finds it."""
+def _request_id_headers(reply: Reply) -> dict[str, str]:
+    """The headers with the provider's request id, for support requests."""
     headers = reply.headers
     return {name: headers[name] for name in _REQUEST_IDS if name in headers}
 
 
 def _is_stream(first: bytes, reply: Reply, expected: str) -> bool:
-    """Whether an answer begins as a stream of that type does, and not with an error."""
-    if not first or _ERROR.search(first, 0, _OPENING) is not None:
+    """Whether a response is a stream of the expected type that doesn't start with an error."""
+    if not first or _ERROR.search(first, 0, _SNIFFED_BYTES) is not None:
         return False
     return reply.headers.get("content-type", "").partition(";")[0].strip().lower() == expected

@@ -1,4 +1,4 @@
-"""What answers at each kind of endpoint."""
+"""The handler of each kind of endpoint."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Launch:
         try:
             self.config = self.load()
         except (DragomanError, OSError) as error:
-            LOG.error("the configuration was not reloaded, the old one stays in force:\n%s", error)
+            LOG.error("the configuration was not reloaded; the old one stays in effect:\n%s", error)
             return False
         return True
 

@@ -1,4 +1,4 @@
-"""All that a worker of the gateway holds: its configuration, connections and keys."""
+"""The state of a gateway worker: its configuration, upstreams, keys, caches and stores."""
 
 from __future__ import annotations
 
@@ -26,48 +26,48 @@ if TYPE_CHECKING:
     from dragoman.gateway.page.state import Page
     from dragoman.gateway.page.traffic_store import Traffic
 
-_GLANCE = 0.2  # seconds between two looks at requests that are still in progress
+_POLL_INTERVAL = 0.2  # seconds between checks for requests still in progress
 Observer = Callable[[RequestRecord], None]
 
 
 class Gateway:
-    """What requests have in common. A new configuration takes effect for requests that follow."""
+    """State shared by all requests. A new configuration applies to requests that start later."""
 
     def __init__(self, config: GatewayConfig, *, transport: Transport | None = None) -> None:
         self._owns_transport = transport is None
         self.transport = transport or DirectTransport()
         self.translations = Translations()
         self.observers: list[Observer] = []
-        """Told of every request that is over."""
+        """Called with the record of every completed request."""
         self.in_flight: set[InboundRequest] = set()
         """Requests in progress."""
         self.exposition: Callable[[], Awaitable[bytes]] | None = None
-        """The metrics of all workers, as Prometheus reads them; None: nobody counts."""
+        """Renders the metrics of all workers for Prometheus; None: metrics are off."""
         self.is_draining = False
         self.keys: Keys | None = None
         self.traffic: Traffic | None = None
-        """The latest requests; None: they are not remembered."""
+        """Store of recent requests; None: they are not recorded."""
         self.page: Page | None = None
-        """What the page holds, once somebody has opened it."""
+        """State of the web page, created when it is first opened."""
         self.histories: Histories | None = None
-        """Where exchanges and responses are stored; None: nothing is."""
+        """Store of sessions and responses; None: nothing is stored."""
         self._former: list[Histories] = []
         self.background = Tasks()
-        """Answers that go on when their client has left."""
+        """Responses that continue after their client disconnected."""
         self.cache = Cache()
-        self._upstreams: dict[int, Upstream] = {}  # by the place's identity
+        self._upstreams: dict[int, Upstream] = {}  # by `id()` of the `Place`
         self._settings: dict[int, tuple[RouteSettings, Settings]] = {}
-        self._retired: list[Upstream] = []  # of configurations before, until nobody uses them
+        self._retired: list[Upstream] = []  # of earlier configurations, until no request uses them
         self._closing: set[asyncio.Task[None]] = set()
         self.apply(config)
 
     def apply(self, config: GatewayConfig) -> None:
-        """Take on a configuration. Requests in progress end with the one that they began with."""
-        middleware = load_middleware(config)  # first: it may be refused
+        """Apply a configuration. Requests in progress keep the one that they started with."""
+        middleware = load_middleware(config)  # first, because it may raise
         self.cache.apply(config, middleware)
         self.config = config
         self.middleware = middleware
-        """None where there is none: requests then take no notice of it."""
+        """None if none is configured: requests then skip it entirely."""
         self.prices = PricedModels(config.prices)
         self.router = Router(config)
         self.origin_guard = OriginGuard(config.server.host, config.server.allowed_hosts)
@@ -76,7 +76,7 @@ class Gateway:
             id(place): upstream
             for place in config.places.values()
             for upstream in before
-            if upstream.place == place  # the same as before: a model in this process stays loaded
+            if upstream.place == place  # unchanged: a model in this process stays loaded
         }
         self._settings = {}
         kept = set(map(id, self._upstreams.values()))
@@ -84,7 +84,7 @@ class Gateway:
         self._apply_history(config.server)
 
     def _apply_history(self, server: ServerSettings) -> None:
-        """Another store, or another lifetime, counts for requests that follow."""
+        """Replace the history store if its URL or response lifetime changed."""
         now, url = self.histories, server.history
         if now is not None and (now.url, now.response_ttl) == (url, server.response_ttl):
             return
@@ -93,7 +93,7 @@ class Gateway:
         self.histories = None if url is None else Histories(url, response_ttl=server.response_ttl)
 
     def _retire(self, upstreams: list[Upstream]) -> None:
-        """Close places that are no longer served when the requests in progress are over."""
+        """Close upstreams that are no longer configured once the current requests are done."""
         if upstreams:
             self._retired += upstreams
             task = asyncio.create_task(self._close_retired(upstreams, frozenset(self.in_flight)))
@@ -103,8 +103,8 @@ class Gateway:
     async def _close_retired(
         self, upstreams: list[Upstream], in_flight: frozenset[InboundRequest]
     ) -> None:
-        while in_flight & self.in_flight:  # noqa: ASYNC110 - it happens once in a blue moon
-            await asyncio.sleep(_GLANCE)
+        while in_flight & self.in_flight:  # noqa: ASYNC110 - rare: only after a reload
+            await asyncio.sleep(_POLL_INTERVAL)
         for upstream in upstreams:
             self._retired.remove(upstream)
             await upstream.close()
@@ -115,18 +115,18 @@ class Gateway:
         return len(self.in_flight)
 
     def upstream(self, place: Place) -> Upstream:
-        """The way to a place."""
+        """The upstream for a configured place."""
         found = self._upstreams.get(id(place))
-        if found is None:  # it holds the place, so that no other has its id
+        if found is None:  # the upstream keeps the place alive, so its id stays unique
             found = self._upstreams[id(place)] = Upstream(place, self.transport)
         return found
 
     async def route(self, model: str | None) -> Route:
-        """Where requests for a model go; raises `ModelNotFound`."""
+        """The route for a model; raises `ModelNotFound`."""
         return self.router.find(model) or await self.router.resolve(model)
 
     def settings_of(self, route: Route) -> Settings:
-        """What a route says about its requests; the same object each time."""
+        """The request settings of a route; returns the same object each time."""
         given = route.settings
         if not (given.defaults or given.fixed):
             return NO_SETTINGS
@@ -136,12 +136,12 @@ class Gateway:
         return found[1]
 
     def notify(self, record: RequestRecord) -> None:
-        """Tell everybody who counts that a request is over."""
+        """Pass the record of a completed request to all observers."""
         for observer in self.observers:
             observer(record)
 
     async def close(self) -> None:
-        """Let go of connections and models."""
+        """Close connections, models and stores."""
         if self.page is not None:
             await self.page.close()
         await self.background.finish(self.config.server.drain_timeout)

@@ -162,7 +162,7 @@ def test_a_drain_has_its_time(tmp_path: Path, workers: int) -> None:
             assert begun.wait(20)
             serving.signal(signal.SIGTERM)
             said = read_all(connection)
-            assert b"the server stops" in said
+            assert b"the server is shutting down" in said
             assert serving.process.wait(10) == 0
         go_on.set()
 

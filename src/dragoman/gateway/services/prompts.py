@@ -140,7 +140,7 @@ class PromptsExchange(PromptExchange):
         finally:  # also where the client leaves: what came was paid for
             self._note_all(asked)
         if self.encoder is None:
-            msg = "the stream ended before it began"
+            msg = "the stream ended without any event"
             raise StreamInterrupted(msg)
         last = self._held + encoder.close()
         self.losses += encoder.losses
