@@ -1,7 +1,7 @@
-"""One line per request: JSON for machines, text for people. No content, no keys.
+"""The access log: one line per request, as JSON or text, without content and keys.
 
-Lines are written by a thread of their own: a reader that is slow, or a disk, must not hold up
-requests. Beyond a number of waiting lines new ones are dropped and counted.
+A separate thread writes the lines, so that a slow reader or disk does not block requests. If too
+many lines are queued, new ones are dropped and counted.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ import msgspec
 from dragoman.gateway.config.settings import LogForm
 from dragoman.gateway.records import RequestRecord
 
-_UNSAFE = re.compile(r"[^!-~]")  # also spaces: a text line's fields are parted by them
+_UNSAFE = re.compile(r"[^!-~]")  # includes spaces, which separate the fields of a text line
 _MAX_NAME_LENGTH = 128  # characters of a name
 _MAX_REPORTS = 20
-_PROBES = frozenset({"health", "ready", "root", "metrics"})  # they come each few seconds
+_PROBES = frozenset({"health", "ready", "root", "metrics"})  # sent every few seconds by monitoring
 _MAX_QUEUED = 20_000
 _NUMBER = re.compile(r"\[\d+\]")
 _encode = msgspec.json.Encoder().encode
@@ -34,7 +34,7 @@ Entry = tuple[float, RequestRecord]
 
 
 class AccessLog:
-    """Takes `RequestRecord` records, and writes them to a file descriptor."""
+    """Writes request records to a file descriptor."""
 
     def __init__(self, form: LogForm, *, fd: int = 1, worker: int = 0) -> None:
         self._line: Callable[[float, RequestRecord, int], bytes] = (
@@ -46,12 +46,12 @@ class AccessLog:
         self._wanted = threading.Event()
         self._is_over = False
         self.dropped = 0
-        """Lines that nobody read in time."""
+        """Number of lines dropped because the queue was full."""
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
         self._thread.start()
 
     def __call__(self, record: RequestRecord) -> None:
-        """Note a request that is over."""
+        """Queue the log line of a completed request."""
         if record.kind in _PROBES and record.error is None:
             return
         if len(self._waiting) >= _MAX_QUEUED:
@@ -62,7 +62,7 @@ class AccessLog:
             self._wanted.set()
 
     def close(self) -> None:
-        """Write the rest, if its reader takes it within seconds."""
+        """Write the queued lines; gives up after a few seconds."""
         self._is_over = True
         self._wanted.set()
         self._thread.join(_JOIN)
@@ -73,7 +73,7 @@ class AccessLog:
         while True:
             self._wanted.wait()
             if not self._is_over:
-                sleep(_PAUSE)  # lines are written together: waking up costs more than a line
+                sleep(_PAUSE)  # write in batches: waking up costs more than a line
             self._wanted.clear()
             is_over = self._is_over
             while self._waiting:
@@ -92,16 +92,16 @@ class AccessLog:
         while view:
             try:
                 view = view[os.write(self._fd, view) :]
-            except BlockingIOError:  # the terminal, made non-blocking by another program
+            except BlockingIOError:  # a terminal that another program made non-blocking
                 sleep(_PAUSE)
-            except OSError:  # its reader is gone: nothing can be told any more
+            except OSError:  # the reader is gone
                 self._is_over = True
                 return False
         return True
 
 
 def json_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
-    """A record as one JSON object on a line; what is not known is left out."""
+    """Format a record as a line of JSON, without the fields that are unknown."""
     fields: dict[str, Any] = {
         "time": _moment(when),
         "level": _level(record),
@@ -128,7 +128,7 @@ def json_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
 
 
 def text_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
-    """A record as a line for people: time, status, duration, what, where, then pairs."""
+    """Format a record as text: time, status, duration, kind, dialect, upstream, then pairs."""
     parts = [
         _moment(when),
         str(record.status),
@@ -156,7 +156,7 @@ def text_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
 
 
 def clean(name: str) -> str:
-    r"""A name as one printable word of limited length, whoever chose it.
+    r"""Make an untrusted name a single printable word of limited length.
 
     >>> clean("gpt-5\n200 forged")
     'gpt-5?200?forged'
@@ -201,7 +201,7 @@ def _flags(record: RequestRecord) -> dict[str, bool]:
 
 
 def _reports(paths: tuple[str, ...]) -> list[str]:
-    """Paths and rules, each once, without the numbers of messages."""
+    """Deduplicated paths or rules, without message indexes."""
     kinds = dict.fromkeys(clean(_NUMBER.sub("[]", path)) for path in paths)
     return list(kinds)[:_MAX_REPORTS]
 
