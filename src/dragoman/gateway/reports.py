@@ -1,4 +1,4 @@
-"""Losses and repairs as headers of an answer: how many, and of what kind."""
+"""The response headers that report losses and repairs: their number and kinds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"\[\d+\]")
 
 
 def report_headers(losses: Sequence[Loss], repairs: Sequence[Repair]) -> dict[str, str]:
-    """The headers that tell what was lost and repaired; none where nothing was.
+    """The headers that report losses and repairs; none if there are none.
 
     >>> report_headers([Loss("sampling.top_k", "unsupported")], [])
     {'x-dragoman-losses': '1; sampling.top_k: unsupported'}
@@ -30,7 +30,7 @@ def report_headers(losses: Sequence[Loss], repairs: Sequence[Repair]) -> dict[st
 
 
 def _place(path: str) -> str:
-    """A path without its numbers, so that the same thing in many messages is told once."""
+    """A path without indexes, so that the same issue in many messages is reported once."""
     return _NUMBER.sub("[]", path)
 
 

@@ -1,4 +1,4 @@
-"""What a request costs: reserved before it is sent, settled when it is over."""
+"""Charges requests to their key: reserves an estimate first, settles the actual cost afterwards."""
 
 from __future__ import annotations
 
@@ -15,15 +15,13 @@ from dragoman.model.usage import Usage
 
 
 class Spending:
-    """The cost of one request; `async with` settles it, however the request ends."""
+    """Reserves the cost of one request; leaving the `async with` settles or releases it."""
 
     def __init__(self, inbound: InboundRequest, task: UpstreamTask, route: Route) -> None:
         self._inbound = inbound
         self._task = task
         self._route = route
-        self._keys = (
-            inbound.gateway.keys
-        )  # it is settled where it was reserved, whatever is reloaded
+        self._keys = inbound.gateway.keys  # settle where it was reserved, even after a reload
         self._reservation: Reservation | None = None
 
     async def __aenter__(self) -> Self:
@@ -36,7 +34,7 @@ class Spending:
         return self
 
     def _estimate(self) -> tuple[int, Decimal | None]:
-        """The most that the request is likely to cost, by its size and its limit."""
+        """Upper estimate of tokens and cost, from the request's size and its limits."""
         if self._task.is_free:
             return 0, Decimal(0)
         usage = self._task.estimated_usage()
@@ -55,17 +53,17 @@ class Spending:
             prices = self._inbound.gateway.prices
             task.cost = prices.cost(task.summary, task.provider, task.model, task.place)
         if self._reservation is not None:
-            # A request that was cancelled has reached the provider, which may charge for it.
+            # A cancelled request has reached the provider, which may charge for it.
             is_due = task.sink.has_begun or (task.attempts > 0 and kind is CancelledError)
             await self._settle(self._reservation, usage, is_due=is_due)
 
     async def _settle(self, reservation: Reservation, usage: Usage | None, *, is_due: bool) -> None:
         keys, task = self._keys, self._task
-        assert keys is not None  # noqa: S101 - something was reserved
+        assert keys is not None  # noqa: S101 - there is a reservation
         if usage is None and not is_due:
             await keys.release(reservation)
             return
-        if usage is None:  # nobody reports what it cost: the estimate is charged
+        if usage is None:  # the actual usage is unknown: charge the estimate
             usage = Usage(input=reservation.tokens)
         model, route = task.model or "", self._route.name
         await keys.settle(reservation, Spent.of(usage, task.cost, model=model, route=route))

@@ -1,4 +1,4 @@
-"""A client's request as the place behind it has to be asked, from bytes to bytes where possible."""
+"""Translates a client's request for an upstream, from bytes to bytes where possible."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNSET = (None, ())
 
 
 class Settings:
-    """What a route says about the requests that take it; known by its identity."""
+    """The request settings of a route; compared by identity."""
 
     __slots__ = ("defaults", "fixed")
 
@@ -26,9 +26,9 @@ class Settings:
         self, defaults: Mapping[str, Any] | None = None, fixed: Mapping[str, Any] | None = None
     ) -> None:
         self.defaults = dict(defaults or {})
-        """For requests that say nothing about it."""
+        """Used where the request sets nothing."""
         self.fixed = dict(fixed or {})
-        """Whatever requests say."""
+        """Override what the request sets."""
 
     def applied(self, request: Request) -> Request:
         """The request with these settings."""
@@ -44,7 +44,7 @@ NO_SETTINGS = Settings()
 
 
 class Translations:
-    """Translates requests; what decides a translation besides the body is kept, bounded."""
+    """Translates requests; caches everything that depends on more than the body."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[Any, ...], Asked | None] = {}
@@ -56,7 +56,7 @@ class Translations:
         model: str | None,
         settings: Settings,
     ) -> Encoded:
-        """The body for a place, with the losses, the repairs, and what to undo in the answer."""
+        """Encode the request for an upstream, with losses, repairs and what responses must undo."""
         key = (
             client_request.front.name, upstream, model, settings, client_request.path,
             client_request.headers and tuple(client_request.headers.items()),
@@ -85,11 +85,11 @@ def _value(request: Request, name: str) -> Any:
 def encoded_for(
     request: Request, upstream: Upstream, model: str | None, settings: Settings = NO_SETTINGS
 ) -> Translated:
-    """A request on the general path."""
+    """Encode a decoded request for an upstream."""
     target = upstream.target(model)
     speaking = upstream.dialect(model)
-    # Not `replace`: that a client calls the model by another name doesn't make it another one, by
-    # which its thinking would be somebody else's.
+    # Not `replace`: a different name for the same model must not make its thinking count as that
+    # of another model.
     request = settings.applied(request.replace_unchecked(model=model))
     if request.stream:
         request = speaking.asking_for_usage(request, target, always=True)

@@ -1,8 +1,7 @@
-"""Several processes that serve one socket, and the one that watches over them.
+"""The supervisor of several worker processes that share a listening socket.
 
-The supervisor binds the socket and forks: a worker that dies is replaced while the socket stays
-open, so that connections wait instead of being refused. It is small on purpose: what it does not
-do can't fail.
+It binds the socket and forks. A worker that dies is replaced while the socket stays open, so that
+connections wait instead of being refused. It does as little as possible, so that little can fail.
 """
 
 from __future__ import annotations
@@ -22,12 +21,13 @@ from typing import NoReturn
 import msgspec
 
 WorkerMain = Callable[[int, int, Callable[[], None]], None]
-"""Runs a worker: its number, a pipe that ends with the supervisor, what to call when ready."""
+"""Runs a worker. Arguments: its number, a pipe that is closed when the supervisor exits, and a
+function to call when ready."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
-_STABLE = 10.0  # seconds after which a worker's death is not taken for a failing start
+_STABLE = 10.0  # seconds after which a worker's death no longer counts as a failed start
 _FIRST_WAIT, _MAX_WAIT = 0.1, 10.0
-_GRACE = 5.0  # seconds beyond the drain that a worker has to end
+_GRACE = 5.0  # seconds after the drain timeout until a worker is killed
 _FAILED = 1
 _TICK = 1.0
 
@@ -37,9 +37,9 @@ class _Child(msgspec.Struct):
     pid: int
     began: float
     pipe: int
-    """Where it says that it is ready."""
+    """Receives a byte when the worker is ready."""
     generation: int
-    """The configuration that it was started with."""
+    """The generation of the configuration that it started with."""
     is_ready: bool = False
 
 
@@ -52,9 +52,9 @@ class Supervisor:
         say: Callable[[str], object] = lambda _text: None,
         ready: Callable[[], object] = lambda: None, stopped: Callable[[], object] = lambda: None,
     ) -> None:  # fmt: skip
-        """`reload` reads the configuration again, and says whether it is good.
+        """`reload` reloads the configuration and returns whether it is valid.
 
-        `stopped` is called when it is told to stop: nobody must wait for it to listen any more.
+        `stopped` is called at the start of a shutdown, to close the listening socket.
         """
         self._count = count
         self._worker_main = worker_main
@@ -120,12 +120,12 @@ class Supervisor:
         self._selector.register(reading, selectors.EVENT_READ, child)
 
     def _become(self, number: int, pipe: int) -> NoReturn:
-        """Be a worker, in a process of its own; whatever happens, it ends here."""
+        """Run a worker in the forked process, and exit."""
         code = _FAILED
         try:
             signal.set_wakeup_fd(-1)
             for each in (signal.SIGINT, signal.SIGHUP):
-                signal.signal(each, signal.SIG_IGN)  # the supervisor says what to do
+                signal.signal(each, signal.SIG_IGN)  # the supervisor forwards them as needed
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.close(self._held)
@@ -139,7 +139,7 @@ class Supervisor:
             code = 0
         except SystemExit as ending:
             code = ending.code if isinstance(ending.code, int) else _FAILED
-        except BaseException as error:  # noqa: BLE001 - told without its text, which may quote
+        except BaseException as error:  # noqa: BLE001 - logged without its text, which may quote content
             frame = traceback.extract_tb(error.__traceback__)[-1]
             place = f"{Path(frame.filename).name}:{frame.lineno}"
             self._say(f"worker {number} failed ({type(error).__name__} at {place})")
@@ -157,7 +157,7 @@ class Supervisor:
         self._selector.unregister(child.pipe)
         os.close(child.pipe)
         if not told:
-            return  # it died before
+            return  # it died before it was ready
         child.is_ready = True
         if child.generation != self._generation:  # the configuration has changed meanwhile
             self._signal(child, signal.SIGHUP)
@@ -186,7 +186,7 @@ class Supervisor:
             return
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         if not self._has_started:
-            self._say(f"worker {child.number} could not start ({how})")
+            self._say(f"worker {child.number} failed to start ({how})")
             self._code = code if code > 0 else _FAILED
             self._stop()
             return
@@ -194,7 +194,7 @@ class Supervisor:
         failures = 0 if lived > _STABLE else self._failures.get(child.number, 0) + 1
         self._failures[child.number] = failures
         wait = min(_FIRST_WAIT * 2**failures, _MAX_WAIT) if failures > 1 else 0.0
-        self._say(f"worker {child.number} ended ({how}); another takes its place")
+        self._say(f"worker {child.number} exited ({how}); starting another")
         self._due[child.number] = time.monotonic() + wait
 
     def _restart(self) -> None:
@@ -237,7 +237,7 @@ class Supervisor:
             self._code = 128 + number
             self._signal_all(signal.SIGKILL)
         elif number in _SIGNALS and not self.is_stopping:
-            self._say(f"stopping; requests in progress have {self._drain():g} s to end")
+            self._say(f"stopping; waiting up to {self._drain():g} s for requests in progress")
             self._stop()
 
     def _renew(self) -> None:
@@ -245,7 +245,7 @@ class Supervisor:
             return
         self._generation += 1
         for child in self._children.values():
-            if child.is_ready:  # others are told when they are
+            if child.is_ready:  # others are notified when they become ready
                 child.generation = self._generation
                 self._signal(child, signal.SIGHUP)
 

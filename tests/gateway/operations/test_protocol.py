@@ -51,7 +51,7 @@ def test_slow_headers_are_refused(impatient: Threaded) -> None:
     connection = raw(impatient.port, b"GET /health HTTP/1.1\r\nx-slow: ")
     answer = read_all(connection)
     assert answer.startswith(b"HTTP/1.1 408 ")
-    assert b"did not come in time" in answer
+    assert b"did not arrive in time" in answer
     assert ask(impatient.port, "/health", method="GET")[0] == 200
 
 
