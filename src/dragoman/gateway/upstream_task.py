@@ -110,7 +110,7 @@ class UpstreamTask(ABC):
             self._begin_attempt(upstream, model)
             try:
                 if not model and upstream.needs_name():
-                    msg = "the request names no model"
+                    msg = "the request does not name a model"
                     raise InvalidRequest(msg, status=400, param="model")
                 await self._attempt(upstream, model, settings, timeouts)
             except DragomanError as error:

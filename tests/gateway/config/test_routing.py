@@ -204,8 +204,8 @@ def test_health_is_shared_between_routes() -> None:
 
 def test_names_of_strangers_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many are asked for, and however long they are."""
-    monkeypatch.setattr(routing, "_MOST_NAMES", 10)
-    monkeypatch.setattr(health, "_MOST", 10)
+    monkeypatch.setattr(routing, "_MAX_CACHED_NAMES", 10)
+    monkeypatch.setattr(health, "_MAX_TRACKED", 10)
     table = router(route("*", LAB, OPENAI))
     for number in range(100):
         known = found(table, f"model-{number}")
@@ -273,5 +273,5 @@ async def test_a_request_without_a_model_needs_a_default() -> None:
     """The route `*`, or the only place there is."""
     assert asked(found(serving(LAB), None)) == [("lab", None)]
     for table in (serving(LAB, OPENAI), router(route("gpt-*", OPENAI))):
-        with pytest.raises(ModelNotFound, match="names no model"):
+        with pytest.raises(ModelNotFound, match="does not name a model"):
             await table.resolve(None)

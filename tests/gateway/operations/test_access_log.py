@@ -89,7 +89,7 @@ def test_everything_is_written_at_the_end(tmp_path: Path, form: str) -> None:
 
 def test_a_reader_that_sleeps_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody reads, lines wait, and beyond a number are dropped and counted."""
-    monkeypatch.setattr("dragoman.gateway.access_log._MOST_WAITING", 500)
+    monkeypatch.setattr("dragoman.gateway.access_log._MAX_QUEUED", 500)
     reading, writing = os.pipe()
     log = AccessLog("text", fd=writing)
     for _ in range(2000):

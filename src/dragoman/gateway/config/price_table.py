@@ -1,4 +1,4 @@
-"""The table `[prices]`: what models cost the operator, in US dollars for a million tokens."""
+"""Reads the table `[prices]`: custom prices in US dollars per million tokens."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _amount(value: Any) -> Any:
     return Decimal(str(value)) if is_number else WRONG
 
 
-_DOLLARS = checks.rule("US dollars for a million tokens, from 0 up", _amount)
+_DOLLARS = checks.rule("US dollars per million tokens, from 0 up", _amount)
 _AMOUNTS: Mapping[str, Check] = dict.fromkeys(
     ("input", "output", "cache_read", "cache_write", "cache_write_hour"), _DOLLARS
 )
@@ -45,15 +45,15 @@ def _read(document: Document, path: Path, value: Any, fields: Mapping[str, Check
         return document.problem(path, _SHAPE)
     told = document.fields(path, value, fields, required=("input",))
     if set(told) != set(value) or "input" not in told:
-        return WRONG  # what is wrong is noted
+        return WRONG  # the problems are already noted
     try:
         return Price(**told)
     except DragomanError:
-        return document.problem(path, "above and beyond go together: give both or none")
+        return document.problem(path, "above and beyond belong together: set both or neither")
 
 
 def read_prices(document: Document) -> dict[str, Price]:
-    """The operator's own prices, by name or pattern."""
+    """The custom prices, by name or pattern."""
     table = document.data.get("prices", {})
     if not isinstance(table, dict):
         document.problem(("prices",), f"this must be a table: {_SHAPE} for each model")

@@ -1,4 +1,4 @@
-"""The table `[server]`, and the environment variables that win over it."""
+"""Reads the table `[server]` and the environment variables that override it."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ FIELDS: Mapping[str, Check] = {
 _LISTS = frozenset({"allowed_hosts", "middleware"})
 
 VARIABLES: Mapping[str, str] = {f"DRAGOMAN_{name.upper()}": name for name in FIELDS}
-"""By environment variable: the field that it sets; lists have commas between their items."""
+"""The fields that environment variables set; lists are separated by commas."""
 
 
 def read_server(document: Document, environ: Mapping[str, str]) -> ServerSettings:
-    """The server's settings: the environment wins over the file, the file over the defaults."""
+    """The server's settings: the environment overrides the file, the file the defaults."""
     told = document.fields(("server",), document.data.get("server", {}), FIELDS)
     for name in ("keys", "history", "cache"):
         if "@" in told.get(name, ""):
-            said = f"this may hold a password: DRAGOMAN_{name.upper()} keeps it out of the file"
+            said = f"this may contain a password: use DRAGOMAN_{name.upper()} instead"
             document.warn(("server", name), said)
     return ServerSettings(**{**told, **_from_environment(document, environ)})
 
@@ -72,7 +72,7 @@ def _from_environment(document: Document, environ: Mapping[str, str]) -> dict[st
 
 
 def _typed(name: str, text: str) -> Any:
-    """A variable's text as TOML would have it: a list, a number or a text."""
+    """Convert a variable's text to its TOML type: a list, a number or a string."""
     if name in _LISTS:
         return [each.strip() for each in text.split(",") if each.strip()]
     is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS
