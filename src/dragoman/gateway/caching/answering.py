@@ -1,4 +1,4 @@
-"""Answers out of the cache, and into it."""
+"""Serves responses from the cache, and stores new ones in it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 HEADER = "x-dragoman-cache"
 _MAX_WAIT = 60.0
-"""Seconds to wait for another's answer: its client may be slow."""
+"""Seconds to wait for the response of an identical request, whose client may be slow."""
 _MAX_ROUTES = 1024
 Ask = Callable[[], Awaitable[None]]
 
 
 class Cache:
-    """The answers of a gateway's routes that have a `cache`. Made once; `apply` sets it up."""
+    """The response cache of all routes with a `cache`. Created once; `apply` configures it."""
 
     def __init__(self) -> None:
         self._place: tuple[str | None, int] | None = None
@@ -41,10 +41,10 @@ class Cache:
         self._middleware = ""
 
     def apply(self, config: GatewayConfig, middleware: Middleware | None) -> None:
-        """Take on a configuration; answers are kept where the routes have not changed."""
+        """Apply a configuration; cached responses of unchanged routes stay valid."""
         place = (config.server.cache, config.server.cache_size)
         if place != self._place:
-            opened = _opened(*place)  # first: the URL may be refused
+            opened = _opened(*place)  # first, because it may raise
             if isinstance(self._store, MemoryCache):
                 self._store.clear()
             else:
@@ -54,7 +54,7 @@ class Cache:
         self._digests = {}
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         for store in (*self._former, self._store):
             await store.close()
 
@@ -62,7 +62,7 @@ class Cache:
         self, inbound: InboundRequest, exchange: Exchange, route: Route, ask: Ask,
         filters: ExchangeFilters | None = None,
     ) -> None:  # fmt: skip
-        """Give the answer that the same request got before, or `ask`."""
+        """Send the cached response to an identical request, or call `ask`."""
         key = self._key(inbound, exchange, route, filters)
         if key is None:
             await ask()
@@ -81,7 +81,7 @@ class Cache:
         self, flight: Flight, inbound: InboundRequest, exchange: Exchange, route: Route, ask: Ask,
         filters: ExchangeFilters | None,
     ) -> None:  # fmt: skip
-        """Ask for all who wait, unless the answer is there already."""
+        """Call `ask` for all waiting requests, unless the response is already cached."""
         made = None
         try:
             found = await self._store.find(flight.key)
@@ -124,7 +124,7 @@ class Cache:
 
     def _digest(self, route: Route) -> bytes | None:
         known = self._digests.get(id(route))
-        if known is None:  # it holds the route, so that no other has its id
+        if known is None:  # the entry keeps the route alive, so its id stays unique
             if len(self._digests) >= _MAX_ROUTES:
                 self._digests.clear()
             known = self._digests[id(route)] = (route, route_digest(route, self._middleware))
@@ -134,20 +134,20 @@ class Cache:
 async def _recorded(
     key: bytes, exchange: Exchange, ask: Ask, filters: ExchangeFilters | None
 ) -> Entry | None:
-    """Ask, and return the answer as it is kept; None where it can't be."""
+    """Call `ask` and return the response as a cache entry; None: it can't be cached."""
     sink = exchange.sink
     exchange.sink = recording = Recording(sink)
     try:
         await ask()
     finally:
         exchange.sink = sink
-    if exchange.error is not None or (filters is not None and filters.has_looked_further):
+    if exchange.error is not None or (filters is not None and filters.has_read_more_headers):
         return None
     return recording.entry(key, exchange.model)
 
 
 async def _replay(entry: Entry, inbound: InboundRequest, exchange: Exchange) -> None:
-    """Give an answer again. It costs nothing."""
+    """Send a cached response, at no cost."""
     inbound.call.more_headers[HEADER] = "hit"
     exchange.cached, exchange.model = True, entry.model
     exchange.summary, exchange.cost = Summary(entry.model, Usage()), Decimal(0)

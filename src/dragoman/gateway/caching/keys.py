@@ -1,4 +1,4 @@
-"""What makes two requests the same: all that their answer may depend on."""
+"""Cache keys: digests of everything that a response may depend on."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 _STATE = ("previous_response_id", "conversation", "store", "background", "container")
 _NOTHING = frozenset({b"null", b"false"})
 _MAX_BODY_BYTES = 4 * 1024 * 1024
-"""The digest of a longer one would keep others waiting."""
+"""Larger bodies are not cached: computing their digest would block other requests."""
 _REFUSING = ("no-cache", "no-store")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 def is_stateless(inbound: InboundRequest, exchange: Exchange) -> bool:
-    """Whether a request says all of itself, and nothing is stored because of it."""
+    """Whether a request depends on no stored state and stores none itself."""
     if (
         exchange.recorder is not None
         or exchange.override is not None
         or exchange.required_dialect is not None
     ):
         return False
-    # Who stands between client and exchange keeps the answer; a WebSocket remembers.
+    # Another sink stores the response, and a WebSocket keeps state.
     if exchange.sink is not inbound.call or inbound.connection is not None:
         return False
     wish = (inbound.call.header(b"cache-control") or "").lower()
@@ -57,9 +57,9 @@ def key_of(
     digest: bytes,
     filters: ExchangeFilters | None,
 ) -> bytes | None:
-    """The key of a request; None where it can't be told what its answer depends on.
+    """The cache key of a request; None: it is unknown what its response depends on.
 
-    The body counts byte for byte: JSON that looks the same may not be (names that come twice, long
+    Bodies are compared byte by byte: equivalent-looking JSON may differ (duplicate names, long
     numbers).
     """
     client_request, endpoint, key = exchange.client_request, inbound.endpoint, inbound.key
@@ -83,7 +83,7 @@ def key_of(
 
 
 def _sent(inbound: InboundRequest, exchange: Exchange, route: Route) -> bytes | None:
-    """What the places are sent where middleware changed the request."""
+    """Digest of the upstream requests, if middleware changed the request."""
     gateway, request = inbound.gateway, exchange.filtered
     found: list[bytes] = []
     for hop in route.hops:
@@ -92,14 +92,14 @@ def _sent(inbound: InboundRequest, exchange: Exchange, route: Route) -> bytes | 
             return None
         try:
             encoded = encoded_for(request, upstream, hop.model, gateway.settings_of(route)).encoded
-        except DragomanError:  # told when it is this place's turn
+        except DragomanError:  # reported when this hop is tried
             return None
         found += [encoded.to_bytes(), _encode(dict(encoded.headers))]
     return _digest(found)
 
 
 def route_digest(route: Route, middleware: str) -> bytes | None:
-    """What tells a route from others, and from what it was before the configuration changed."""
+    """Digest that identifies a route and its settings; None: it can't be computed."""
     settings = route.settings
     told = [
         settings.model,
@@ -111,7 +111,7 @@ def route_digest(route: Route, middleware: str) -> bytes | None:
     ]
     try:
         return sha256(_encode(told)).digest()
-    except (TypeError, ValueError):  # a setting that has no JSON
+    except (TypeError, ValueError):  # a setting that can't be encoded as JSON
         return None
 
 
@@ -132,7 +132,7 @@ def _hop(hop: Hop) -> list[Any]:
 
 
 def _digest(parts: Iterable[bytes]) -> bytes:
-    """The digest of several texts, which no other division of the same bytes has."""
+    """Digest of several parts; includes their lengths, so that boundaries matter."""
     made = sha256()
     for part in parts:
         made.update(len(part).to_bytes(8, "big"))

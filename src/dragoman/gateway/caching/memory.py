@@ -1,4 +1,4 @@
-"""Answers in the memory of one worker."""
+"""A response cache in the memory of one worker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAX_ENTRIES = 10_000
 
 
 class MemoryCache:
-    """Keeps the answers that were used last, within a number and a size."""
+    """A least-recently-used cache, limited in entries and bytes."""
 
     def __init__(
         self, most_bytes: int, *, most_entries: int = _MAX_ENTRIES,
@@ -20,14 +20,16 @@ class MemoryCache:
     ) -> None:  # fmt: skip
         self._most_bytes, self._most_entries = most_bytes, most_entries
         self._clock = clock
-        self._kept: OrderedDict[bytes, tuple[float, Entry]] = OrderedDict()  # used last, last
+        self._kept: OrderedDict[bytes, tuple[float, Entry]] = (
+            OrderedDict()
+        )  # least recently used first
         self.size = 0
 
     def __len__(self) -> int:
         return len(self._kept)
 
     async def find(self, key: bytes) -> Entry | None:
-        """The answer to a request, if it is still fresh."""
+        """The cached response to a request, if it has not expired."""
         found = self._kept.get(key)
         if found is None:
             return None
@@ -38,7 +40,7 @@ class MemoryCache:
         return found[1]
 
     async def keep(self, entry: Entry, seconds: float) -> None:
-        """Keep an answer; what was not used for the longest time makes room."""
+        """Cache a response; evicts the least recently used ones if necessary."""
         if entry.size > self._most_bytes:
             return
         self._drop(entry.key)
@@ -53,10 +55,10 @@ class MemoryCache:
             self.size -= found[1].size
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._kept.clear()
         self.size = 0
 
     async def close(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self.clear()

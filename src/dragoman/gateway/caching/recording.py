@@ -1,4 +1,4 @@
-"""An answer on its way to the client, noted for those who ask the same."""
+"""Records a response for the cache while it is sent to the client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OK = 200
 
 
 class Recording:
-    """Passes everything on, and keeps it as long as it is small."""
+    """A sink that forwards a response and records it up to `MAX_BODY_BYTES`."""
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
@@ -26,7 +26,7 @@ class Recording:
         self.is_too_large = False
 
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Answer in one piece."""
+        """Send a complete response."""
         try:
             await self.sink.respond(status, headers, body)
         finally:
@@ -37,7 +37,7 @@ class Recording:
             self._is_over = True
 
     async def begin(self, headers: Mapping[str, str]) -> None:
-        """Send the head of an answer that comes in pieces."""
+        """Start a streamed response by sending its headers."""
         self._headers, self._is_stream = kept_headers(headers), True
         try:
             await self.sink.begin(headers)
@@ -45,12 +45,12 @@ class Recording:
             self.has_begun = self.sink.has_begun
 
     async def write(self, data: bytes) -> None:
-        """Send a piece."""
+        """Send a chunk."""
         self._note(data)
         await self.sink.write(data)
 
     async def end(self, data: bytes = b"") -> None:
-        """Send the last piece."""
+        """Send the last chunk."""
         self._note(data)
         await self.sink.end(data)
         self._is_over = True
@@ -64,12 +64,12 @@ class Recording:
             self._pieces.append(data)
 
     def entry(self, key: bytes, model: str | None) -> Entry | None:
-        """What was sent; None where it is not all of an answer, or too much."""
+        """The recorded response as a cache entry; None: it is incomplete or too large."""
         if not self._is_over or self.is_too_large:
             return None
         return Entry(key, self._is_stream, self._headers, _joined(self._pieces), model)
 
 
 def _joined(pieces: list[bytes]) -> list[bytes]:
-    """The pieces, without the empty ones; the body of a whole answer is one, even if empty."""
+    """The non-empty chunks; a complete response always has one, even if it is empty."""
     return [piece for piece in pieces if piece] or [b""]

@@ -1,4 +1,4 @@
-"""Who presents a key: found by the id in it, compared in constant time, remembered for seconds."""
+"""Authenticates API keys: looked up by id, compared in constant time, cached for seconds."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from dragoman.gateway.keys.store import KeyStore
 from dragoman.gateway.keys.throttling import Throttle
 
 REMEMBERED = 5.0
-"""Seconds that a key is known without asking the store: that long a revoked one may still work."""
+"""Seconds that a key is cached; a revoked one may still work that long in other processes."""
 _MAX_CACHED = 10_000
-_NOBODY = bytes(32)  # no secret has this digest
+_NOBODY = bytes(32)  # matches no secret
 _MALFORMED = "malformed"
 _WRONG = "the API key is not valid; `dragoman keys create` makes one"
-_EXPIRED = "the key has expired; ask for a new one"
-_THROTTLED = "too many wrong API keys were presented; wait a minute"
+_EXPIRED = "the API key has expired; ask the operator for a new one"
+_THROTTLED = "too many invalid API keys from this client; wait a minute"
 
 
 class _Known(NamedTuple):
@@ -31,7 +31,7 @@ class _Known(NamedTuple):
 
 
 class Authenticator:
-    """Tells the key of a presented secret, mostly from memory."""
+    """Finds the key of a presented secret, from a cache in most cases."""
 
     def __init__(
         self, store: KeyStore, clock: Callable[[], float], *, seconds: float = REMEMBERED,
@@ -42,12 +42,12 @@ class Authenticator:
         self._ticks = ticks
         self._seconds = seconds
         self._throttle = throttle or Throttle()
-        # By digest, so that no secret stays in memory. What is too old stays as well: a key that
-        # was right before is not held up by the wrong ones that somebody else presents.
+        # By digest, so that no secret stays in memory. Stale entries are kept: a key that was valid
+        # before is not throttled because another client presents invalid ones.
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
 
     async def authenticate(self, presented: str, peer: str) -> KeyRecord:
-        """The key; raises where there is none, or no longer."""
+        """The key's record; raises if the key is invalid, revoked or expired."""
         if len(presented) > SECRET_LENGTH or not presented.isascii():
             raise self._failure(peer or _MALFORMED)
         digest = digest_of(presented)
@@ -60,7 +60,7 @@ class Authenticator:
         return known.record
 
     def forget(self, id: str) -> None:
-        """Ask the store again for this key."""
+        """Drop a key from the cache."""
         for digest, known in list(self._known.items()):
             if known.record.id == id:
                 del self._known[digest]
@@ -72,7 +72,7 @@ class Authenticator:
             self._expect_patience(who)
         asked_at = self._ticks()
         found = None if id is None else await self._store.find(id)
-        # An unknown id is compared as well, so that it takes as long as a wrong secret.
+        # Compare for unknown ids too, so that they take as long as a wrong secret.
         is_right = hmac.compare_digest(_NOBODY if found is None else found.digest, digest)
         if found is None or not is_right or found.record.revoked_at is not None:
             self._known.pop(digest, None)

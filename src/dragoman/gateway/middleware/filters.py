@@ -1,6 +1,6 @@
-"""Middleware at work: before a request, on each event of an answer, and after it.
+"""Applies middleware before a request, on each event of a response, and after it.
 
-Requests pass the list from the first to the last, answers back from the last to the first.
+Requests pass through the list from first to last, responses from last to first.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 HOOKS = ("route", "before", "on_event", "after")
 _EVENTS = frozenset(Event.__args__)
 _FIXED = (ResponseEnd, StreamError)
-"""What middleware is not asked about: whether an answer is complete is not a matter of opinion."""
+"""Events that middleware can't change: they state whether a response is complete."""
 _SESSION = b"x-dragoman-session"
 
 
 class Hooks(Struct, frozen=True):
-    """The functions of one middleware."""
+    """The hook functions of one middleware."""
 
     name: str
     route: Callable[..., Any] | None = None
@@ -51,26 +51,26 @@ class Middleware:
         self.hooks = tuple(hooks)
         self.timeout = timeout
         self.digest = digest
-        """What tells it from another: files that change are another middleware."""
+        """Identifies this version of the middleware: a changed file has another digest."""
         self._warned: set[str] = set()
 
     def __repr__(self) -> str:
         return f"<middleware {', '.join(each.name for each in self.hooks)}>"
 
     def warn_of_streams(self, name: str) -> None:
-        """Say, once, that what a stream has told can't be changed afterwards."""
+        """Warn once that `after` can't change a response that was already streamed."""
         if name not in self._warned:
             self._warned.add(name)
-            said = "the middleware %s changes an answer in `after`, which streams have told by then"
+            said = "the middleware %s changed a streamed response in `after`: this has no effect"
             LOG.warning(said, name)
 
     def start(self, inbound: InboundRequest, exchange: Exchange) -> ExchangeFilters:
-        """What it does to one exchange."""
+        """The filters for one exchange."""
         return ExchangeFilters(self, inbound, exchange)
 
 
 class ExchangeFilters:
-    """What the middleware does to one exchange, and remembers of it."""
+    """The middleware of one exchange, with its state."""
 
     def __init__(self, middleware: Middleware, inbound: InboundRequest, exchange: Exchange) -> None:
         self._middleware, self._timeout = middleware, middleware.timeout
@@ -82,11 +82,11 @@ class ExchangeFilters:
         self._request = exchange.override or exchange.client_request.request
         self._texts = Texts()
         self._told: MessageAccumulator | None = None
-        """The answer as the client hears it, where events may be changed."""
+        """The response as the client receives it, if events may be changed."""
         self._has_seen = self._has_changed = False
         self.holds_end = bool(self._after)
         self.seen_headers: dict[str, str | None] = {}
-        """The headers that were looked at before the model was asked."""
+        """The headers that middleware read before the model was called."""
 
     def _info(self, inbound: InboundRequest, exchange: Exchange) -> Info:
         key, client_request = inbound.key, exchange.client_request
@@ -103,7 +103,7 @@ class ExchangeFilters:
     # --- requests
 
     def model(self) -> str | None:
-        """The name to route by: the first that a middleware names, else the client's."""
+        """The model name for routing: the first one that a middleware returns, or the client's."""
         for hooks, info in self._chain:
             if hooks.route is None:
                 continue
@@ -117,7 +117,7 @@ class ExchangeFilters:
         return self._exchange.client_request.model
 
     async def before(self, route: Route) -> Route | None:
-        """The route of the request as middleware wants it; None: it is answered already."""
+        """Run the `before` hooks; return the route to use, or None if one responded itself."""
         for _, info in self._chain:
             info.route = route.name
             info.session = info.session or route.settings.session
@@ -135,7 +135,7 @@ class ExchangeFilters:
         return await self._changed(request, route)
 
     async def _answer(self, response: Response) -> None:
-        """Answer as middleware says; that costs nothing."""
+        """Send a response that middleware returned, at no cost."""
         exchange = self._exchange
         try:
             await exchange.answer_with(response)
@@ -149,7 +149,7 @@ class ExchangeFilters:
             exchange.filters = self
         if request is asked:
             return route
-        # Whether it is streamed is settled: the client waits for the one or the other.
+        # Middleware can't change `stream`: the client expects one form.
         exchange.filtered = self._request = request.replace_unchecked(stream=asked.stream)
         if request.model == asked.model:
             return route
@@ -160,29 +160,29 @@ class ExchangeFilters:
 
     @property
     def is_cacheable(self) -> bool:
-        """Whether the answer depends on nothing but the request and what is known to the cache."""
+        """Whether the response depends only on what the cache key includes."""
         return all(info.is_cacheable for _, info in self._chain)
 
     @property
-    def has_looked_further(self) -> bool:
-        """Whether headers were looked at after the cache was."""
+    def has_read_more_headers(self) -> bool:
+        """Whether middleware read further headers after the cache lookup."""
         return self._headers.seen.keys() != self.seen_headers.keys()
 
-    # --- answers
+    # --- responses
 
     async def response(self, response: Response) -> Response:
-        """A whole answer: as events first, so that it comes out as a stream would."""
+        """Filter a complete response: first as events, so that it equals a streamed one."""
         if self._on_event:
             response = self._through_events(response)
         return await self._run_after(response, may_change=True)
 
     def _through_events(self, response: Response) -> Response:
         self.events(list(events_of(response)))
-        told = self._told if self._has_changed else None  # unchanged, it stays as it came
+        told = self._told if self._has_changed else None  # keep an unchanged response as it is
         return response if told is None else told.response
 
     def events(self, events: list[Event]) -> list[Event]:
-        """Events of a stream as the client is to hear them."""
+        """Filter events of a stream."""
         self._has_seen = True
         if not self._on_event:
             return events
@@ -191,14 +191,14 @@ class ExchangeFilters:
             told = self._told = MessageAccumulator()
         found: list[Event] = []
         for event in events:
-            for each in texts.told(event):
+            for each in texts.received(event):
                 found += [made for made in self._filtered(each, 0) if not _is_empty(made)]
-        heard = [texts.heard(each) for each in found]
+        heard = [texts.sent(each) for each in found]
         told.extend(heard)
         return heard
 
     def _filtered(self, event: Event, number: int) -> list[Event]:
-        """An event, as all middleware from one of them on lets it through."""
+        """Pass an event through the middleware from index `number` on."""
         if number == len(self._on_event) or isinstance(event, _FIXED):
             return [event]
         hooks, info = self._on_event[number]
@@ -215,7 +215,7 @@ class ExchangeFilters:
         return found
 
     async def ended(self, response: Response) -> Response:
-        """A stream's answer as the client heard it; the end of it is still to come."""
+        """Run the `after` hooks on a streamed response, before its end is sent."""
         heard = response if self._told is None else self._told.response
         return await self._run_after(heard, may_change=False)
 
@@ -236,16 +236,16 @@ class ExchangeFilters:
         return response
 
     def failed(self, error: DragomanError) -> Exception:
-        """No other place is asked when middleware has seen a part of the answer."""
+        """The exception for a failed response: no fallback once middleware has seen a part."""
         return Stopped(error) if self._has_seen else error
 
 
 def _is_empty(event: Event) -> bool:
-    """Whether it is what is left of a text that was taken out, and nothing else."""
+    """Whether an event is a delta without any content, such as a fully redacted text."""
     if type(event) is not PartDelta or event.text:
         return False
     return not (event.signature or event.data or event.citations or event.extras)
 
 
 def _none(*_given: Any) -> None:
-    """Nothing."""
+    """A hook that does nothing."""

@@ -39,42 +39,42 @@ class PostgresKeyStore:
 
     @property
     def name(self) -> str:
-        """Where it is."""
+        """The store's location, without user and password."""
         return self._link.name
 
     async def open(self) -> None:
-        """Connect, and make the tables if need be."""
+        """Connect, and create the tables if needed."""
         await self._link.open()
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Close the store."""
         await self._link.close()
 
     # --- keys
 
     async def add(self, found: Found) -> bool:
-        """Store a new key; False where its id is taken."""
+        """Store a new key; returns False if its id is taken."""
         record, digest = found
         values = (record.id, digest, encode_record(record), record.created_at, record.revoked_at)
         return bool(await self._link.fetch(sql.ADD, values))
 
     async def find(self, id: str) -> Found | None:
-        """The key of an id."""
+        """Find a key by its id."""
         return _found(await self._link.fetch(sql.FIND, (id,)))
 
     async def records(self) -> list[KeyRecord]:
-        """All keys, the oldest first."""
+        """All keys, oldest first."""
         return [decode_record(*row) for row in await self._link.fetch(sql.RECORDS)]
 
     async def revoke(self, id: str, now: float) -> KeyRecord | None:
-        """Revoke a key; the first time counts."""
+        """Revoke a key; keeps the time of the first call."""
         found = _found(await self._link.fetch(sql.REVOKE, (now, id)))
         return None if found is None else found.record
 
     # --- reservations
 
     async def reserve(self, asked: Reservation, now: float) -> Refusal | None:
-        """Hold what is asked for, or say why not: two round trips, with the key's row locked."""
+        """Make a reservation, or return why not: two round trips, with the key's row locked."""
 
         async def work(connection: Connection) -> Refusal | None:
             return await self._reserve(connection, asked, now)
@@ -131,19 +131,19 @@ class PostgresKeyStore:
         await self._link.change(sql.RENEW, (now + LEASE, keys, ids))
 
     async def sweep(self, now: float) -> None:
-        """Forget what lapsed long ago."""
+        """Delete reservations that expired long ago."""
         await self._link.change(sql.SWEEP, (now - KEPT,))
         await self._link.change(sql.SWEEP_BATCHES, (now - KEPT,))
 
     # --- usage
 
     async def add_usage(self, rows: Sequence[UsageRow], token: str, now: float) -> None:
-        """Add to the sums, once for a token."""
+        """Add usage, once per token."""
         columns = zip(*sorted(values_of(row) for row in rows), strict=True)
         await self._link.change(sql.ADD_USAGE, (token, now, *map(list, columns)))
 
     async def usage(self, key: str | None, since: str | None) -> list[UsageRow]:
-        """The sums."""
+        """The usage."""
         rows = await self._link.fetch(sql.USAGE, (key, key, since or ""))
         return [row_of(row) for row in rows]
 
