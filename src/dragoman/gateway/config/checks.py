@@ -82,7 +82,7 @@ def list_of(check: Check, what: str) -> Check:
     def checked(document: Document, path: Path, value: Any) -> Any:
         if not isinstance(value, list):
             return document.problem(path, f'this must be a list of {what}, as in ["…"]')
-        found = [check(document, (*path, place), each) for place, each in enumerate(value)]
+        found = [check(document, (*path, index), each) for index, each in enumerate(value)]
         return WRONG if any(each is WRONG for each in found) else tuple(found)
 
     return checked

@@ -40,24 +40,24 @@ class HopReader:
             return WRONG if hop is WRONG else (hop,)
         if not value:
             return document.problem(path, f"this must not be empty: name {_FORM}")
-        found = [self._hop(document, (*path, place), each) for place, each in enumerate(value)]
+        found = [self._hop(document, (*path, index), each) for index, each in enumerate(value)]
         hops = tuple(hop for hop in found if hop is not WRONG)
         seen: set[tuple[str, str | None]] = set()
-        for place, hop in enumerate(found):
+        for index, hop in enumerate(found):
             key = None if hop is WRONG else (hop.place.name, hop.model)
             if key in seen:
-                document.problem((*path, place), "this is already in the list")
+                document.problem((*path, index), "this is already in the list")
             seen |= {key} if key is not None else set()
         return hops if len(hops) == len(found) else WRONG
 
     def _hop(self, document: Document, path: Path, value: Any) -> Any:
         if not isinstance(value, dict):
             return self._named(document, path, value)
-        told = document.fields(path, value, self._fields, required=("to",))
-        if "to" not in told:
+        values = document.fields(path, value, self._fields, required=("to",))
+        if "to" not in values:
             return WRONG
-        hop: Hop = told["to"]
-        return Hop(place=hop.place, model=hop.model, weight=told.get("weight"))
+        hop: Hop = values["to"]
+        return Hop(place=hop.place, model=hop.model, weight=values.get("weight"))
 
     def _named(self, document: Document, path: Path, value: Any) -> Any:
         """Read a hop: `place`, `place:model`, or a model in this process."""
@@ -86,19 +86,19 @@ class HopReader:
             self.places[provider.name] = place_of(provider, self._environ)
             missing = missing_variables(provider, self._environ)
             if missing and not is_own_server(provider):
-                said = f"{provider.name} needs {', '.join(missing)}, which is not set"
-                document.warn(path, said)
+                text = f"{provider.name} needs {', '.join(missing)}, which is not set"
+                document.warn(path, text)
         return self.places[provider.name]
 
     def _unknown(self, document: Document, path: Path, name: str) -> Any:
         provider = known_provider(name)
         if provider is not None:
-            said = f"{provider.name} has no default address: add a table with a base_url"
-            return document.problem(path, said)
+            text = f"{provider.name} has no default address: add a table with a base_url"
+            return document.problem(path, text)
         names = (*self._own, *provider_names(), *OWN_KINDS)
         near = did_you_mean(name, names)
-        said = f"there is no provider of that name{near}; valid names: {', '.join(names)}"
-        return document.problem(path, said)
+        text = f"there is no provider of that name{near}; valid names: {', '.join(names)}"
+        return document.problem(path, text)
 
     def _in_this_process(self, document: Document, path: Path, kind: str, rest: str) -> Any:
         problem = _problem_of(kind, rest)
@@ -121,6 +121,6 @@ def _problem_of(kind: str, rest: str) -> str | None:
         from dragoman.transport.local.files import found
 
         found(rest)
-    except (DragomanError, OSError, ValueError, RuntimeError):  # RuntimeError: ~nobody
+    except (DragomanError, OSError, ValueError, RuntimeError):  # RuntimeError: an unknown ~user
         return "there is no such model or file on this machine"
     return None

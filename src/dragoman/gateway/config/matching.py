@@ -71,9 +71,8 @@ def known_place(model: str, places: Mapping[str, Place]) -> Place | None:
     if own is not None and own.model_url is not None:
         return own
     found = [place for place in places.values() if _rest_at(place, model) is not None]
-    found.sort(
-        key=lambda place: not model.startswith(f"{place.name}:")
-    )  # the place's own name before its provider's
+    # A prefix that is the place's own name takes precedence over its provider's.
+    found.sort(key=lambda place: not model.startswith(f"{place.name}:"))
     found += [place for place in places.values() if not found and _lists(place, model)]
     return found[0] if found else None
 

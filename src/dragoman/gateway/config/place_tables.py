@@ -110,53 +110,55 @@ def _is_good_name(document: Document, path: Path, name: str, heard: set[str]) ->
 def _read_place(
     document: Document, path: Path, table: Any, environ: Mapping[str, str]
 ) -> Place | None:
-    told = document.fields(path, table, _FIELDS, refused=_REFUSED)
+    values = document.fields(path, table, _FIELDS, refused=_REFUSED)
     name = str(path[-1])
-    kind = told.pop("kind", None)
+    kind = values.pop("kind", None)
     if kind is None and isinstance(table, dict) and "kind" in table:
         return None  # the problem is already noted
     kind = kind or known_provider(name)
     if kind is None:
         near = did_you_mean(name, provider_names())
-        said = f"kind is missing: set it to the name of a provider{near}"
-        document.problem(path, said, at_key=True)
+        text = f"kind is missing: set it to the name of a provider{near}"
+        document.problem(path, text, at_key=True)
         return None
-    told["key_env"] = told.pop("api_key_env", None)
-    _check_against(document, path, told, kind)
-    _warn_of_missing_keys(document, path, told, kind, environ)
-    if "base_url" in told and told["key_env"] is None and kind != known_provider(name):
+    values["key_env"] = values.pop("api_key_env", None)
+    _check_against(document, path, values, kind)
+    _warn_of_missing_keys(document, path, values, kind, environ)
+    if "base_url" in values and values["key_env"] is None and kind != known_provider(name):
         kind = kind.replace(keys=())  # never send the provider's key to another server
     around = place_of(kind, environ)
-    told["key_env"] = told["key_env"] or around.key_env
-    told["base_url"] = told.get("base_url") or around.base_url
-    told["parameters"] = {**around.parameters, **told.get("parameters", {})}
-    return Place(name=name, provider=kind, **told)
+    values["key_env"] = values["key_env"] or around.key_env
+    values["base_url"] = values.get("base_url") or around.base_url
+    values["parameters"] = {**around.parameters, **values.get("parameters", {})}
+    return Place(name=name, provider=kind, **values)
 
 
-def _check_against(document: Document, path: Path, told: Mapping[str, Any], kind: Provider) -> None:
+def _check_against(
+    document: Document, path: Path, values: Mapping[str, Any], kind: Provider
+) -> None:
     """Note settings that the provider doesn't support."""
-    if kind.base_url is None and "base_url" not in told:
-        said = f"base_url is missing: {kind.name} has no default address"
-        document.problem(path, said, at_key=True)
-    if told.get("dialect", kind.dialects[0]) not in kind.dialects:
+    if kind.base_url is None and "base_url" not in values:
+        text = f"base_url is missing: {kind.name} has no default address"
+        document.problem(path, text, at_key=True)
+    if values.get("dialect", kind.dialects[0]) not in kind.dialects:
         spoken = ", ".join(kind.dialects)
-        near = did_you_mean(told["dialect"], kind.dialects)
-        said = f"{kind.name} does not support this dialect; it supports {spoken}{near}"
-        document.problem((*path, "dialect"), said)
-    for name in told.get("parameters", ()):
+        near = did_you_mean(values["dialect"], kind.dialects)
+        text = f"{kind.name} does not support this dialect; it supports {spoken}{near}"
+        document.problem((*path, "dialect"), text)
+    for name in values.get("parameters", ()):
         if name not in kind.parameters:
             there = ", ".join(kind.parameters) or "none"
-            said = f"{kind.name} has no such parameter; its parameters: {there}"
-            document.problem((*path, "parameters", name), said, at_key=True)
+            text = f"{kind.name} has no such parameter; its parameters: {there}"
+            document.problem((*path, "parameters", name), text, at_key=True)
 
 
 def _warn_of_missing_keys(
-    document: Document, path: Path, told: Mapping[str, Any], kind: Provider,
+    document: Document, path: Path, values: Mapping[str, Any], kind: Provider,
     environ: Mapping[str, str],
 ) -> None:  # fmt: skip
-    variable = told["key_env"]
+    variable = values["key_env"]
     if variable is not None:
         if not environ.get(variable, "").strip():  # not quoted: it may be a key by mistake
             document.warn((*path, "api_key_env"), "this environment variable is not set")
-    elif "base_url" not in told and kind.auth is not None and key_variable(kind, environ) is None:
+    elif "base_url" not in values and kind.auth is not None and key_variable(kind, environ) is None:
         document.warn(path, f"{' or '.join(kind.keys)} is not set")

@@ -43,11 +43,11 @@ _FIELDS: Mapping[str, Check] = {
 def _read(document: Document, path: Path, value: Any, fields: Mapping[str, Check]) -> Any:
     if not isinstance(value, dict):
         return document.problem(path, _SHAPE)
-    told = document.fields(path, value, fields, required=("input",))
-    if set(told) != set(value) or "input" not in told:
+    values = document.fields(path, value, fields, required=("input",))
+    if set(values) != set(value) or "input" not in values:
         return WRONG  # the problems are already noted
     try:
-        return Price(**told)
+        return Price(**values)
     except DragomanError:
         return document.problem(path, "above and beyond belong together: set both or neither")
 
@@ -62,8 +62,8 @@ def read_prices(document: Document) -> dict[str, Price]:
     for name, value in table.items():
         path = ("prices", name)
         if not 0 < len(name) <= _MAX_NAME_LENGTH:
-            said = f"the name of a model has at most {_MAX_NAME_LENGTH} characters"
-            document.problem(path, said, at_key=True)
+            text = f"the name of a model has at most {_MAX_NAME_LENGTH} characters"
+            document.problem(path, text, at_key=True)
             continue
         price = _read(document, path, value, _FIELDS)
         if price is not WRONG:

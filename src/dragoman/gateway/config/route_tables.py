@@ -96,19 +96,19 @@ def read_routes(
         document.problem(("routes",), "routes are a list of tables: write [[routes]]")
         return ()
     found: list[RouteSettings] = []
-    for place, table in enumerate(tables):
-        told = document.fields(("routes", place), table, fields, required=("model", "to"))
-        _check_storing(document, ("routes", place), told, server)
-        if {"model", "to"} <= set(told):
-            found.append(_made(told))
+    for index, table in enumerate(tables):
+        values = document.fields(("routes", index), table, fields, required=("model", "to"))
+        _check_storing(document, ("routes", index), values, server)
+        if {"model", "to"} <= set(values):
+            found.append(_made(values))
     _check_names(document, tables)
     return tuple(found)
 
 
-def _made(told: dict[str, Any]) -> RouteSettings:
-    budget = told.pop("budget", {})
+def _made(values: dict[str, Any]) -> RouteSettings:
+    budget = values.pop("budget", {})
     return RouteSettings(
-        **told,
+        **values,
         max_tokens=budget.get("tokens"),
         max_cost=budget.get("cost"),
         budget_period=budget.get("period", "total"),
@@ -116,12 +116,12 @@ def _made(told: dict[str, Any]) -> RouteSettings:
 
 
 def _check_storing(
-    document: Document, path: Path, told: Mapping[str, Any], server: ServerSettings
+    document: Document, path: Path, values: Mapping[str, Any], server: ServerSettings
 ) -> None:
     if server.history is not None:
         return
     for name in ("session", "store"):
-        if told.get(name):
+        if values.get(name):
             said = "this needs a history store: set history in [server], or DRAGOMAN_HISTORY"
             document.problem((*path, name), said)
 
@@ -130,10 +130,10 @@ def _check_names(document: Document, tables: list[Any]) -> None:
     """Note routes with the same model or name, which can't be reached or told apart."""
     for field in ("model", "name"):
         seen: set[str] = set()
-        for place, table in enumerate(tables):
+        for index, table in enumerate(tables):
             value = table.get(field) if isinstance(table, dict) else None
             if isinstance(value, str) and value in seen:
-                document.problem(("routes", place, field), f"another route has this {field}")
+                document.problem(("routes", index, field), f"another route has this {field}")
             elif isinstance(value, str):
                 seen.add(value)
 

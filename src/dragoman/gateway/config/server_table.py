@@ -51,12 +51,12 @@ VARIABLES: Mapping[str, str] = {f"DRAGOMAN_{name.upper()}": name for name in FIE
 
 def read_server(document: Document, environ: Mapping[str, str]) -> ServerSettings:
     """The server's settings: the environment overrides the file, the file the defaults."""
-    told = document.fields(("server",), document.data.get("server", {}), FIELDS)
+    values = document.fields(("server",), document.data.get("server", {}), FIELDS)
     for name in ("keys", "history", "cache"):
-        if "@" in told.get(name, ""):
+        if "@" in values.get(name, ""):
             said = f"this may contain a password: use DRAGOMAN_{name.upper()} instead"
             document.warn(("server", name), said)
-    return ServerSettings(**{**told, **_from_environment(document, environ)})
+    return ServerSettings(**{**values, **_from_environment(document, environ)})
 
 
 def _from_environment(document: Document, environ: Mapping[str, str]) -> dict[str, Any]:

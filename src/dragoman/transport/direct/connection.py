@@ -89,15 +89,15 @@ class Connection(asyncio.Protocol):
             return
         if not response.has_head:
             kind = "ServerDisconnected" if exc is None else type(exc).__name__
-            msg = f"the connection broke before an answer came ({kind})"
+            msg = f"the connection was lost before a response arrived ({kind})"
             self.fail(ConnectError(msg, sent=True))
         elif response.ends_with_connection and exc is None:
             self._complete(response)
         else:
-            self.fail(StreamInterrupted("the connection ended before the answer did"))
+            self.fail(StreamInterrupted("the connection ended before the response was complete"))
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came."""
+        """Parse received bytes."""
         response = self._response
         if response is None:  # unsolicited: it must not be taken for the next response
             self.abort()
@@ -108,9 +108,10 @@ class Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, Unreadable):
             if response.has_head:
-                self.fail(StreamInterrupted("the connection ended before the answer did"))
+                msg = "the connection ended before the response was complete"
+                self.fail(StreamInterrupted(msg))
             else:
-                msg = "the server did not answer in HTTP, or at length"
+                msg = "the reply is not HTTP, or its headers are too large"
                 self.fail(TransportError(msg, sent=True))
 
     # --- called by the parser
@@ -130,7 +131,7 @@ class Connection(asyncio.Protocol):
             response.begin(status)
 
     def on_body(self, data: bytes) -> None:
-        """A piece of the body."""
+        """A chunk of the body."""
         response = self._response
         if response is None:
             raise Unreadable

@@ -15,7 +15,7 @@ _STEP = 256 * 1024
 
 
 class Inflater:
-    """Decompresses a body that a server compressed although it was not asked to."""
+    """Decompresses a body that the server compressed without being asked to."""
 
     def __init__(self, encoding: str) -> None:
         if encoding not in _WINDOW_BITS:
@@ -39,7 +39,7 @@ class Inflater:
         try:
             found: bytes = self._zlib.decompress(self._waiting, _STEP)
         except zlib.error:
-            problem = StreamInterrupted("the response is not in the encoding that it names")
+            problem = StreamInterrupted("the response does not match its Content-Encoding header")
         else:
             self._waiting = self._zlib.unconsumed_tail
             return found
@@ -48,5 +48,5 @@ class Inflater:
     def expect_end(self) -> None:
         """Raise if the compressed body is incomplete."""
         if self._zlib is not None and not self._zlib.eof:
-            msg = "the connection ended before the answer did"
+            msg = "the connection ended before the response was complete"
             raise StreamInterrupted(msg)

@@ -44,7 +44,7 @@ class DirectTransport:
         self._cleaning: asyncio.TimerHandle | None = None
 
     async def open(self, request: HttpRequest, timeouts: Timeouts) -> Reply:
-        """Send a request; returns when the head of the reply is there."""
+        """Send a request; returns once the reply's headers have arrived."""
         key = (request.method, request.url, tuple(request.headers.items()))
         head = self._heads.get(key) or self._head(key, request)
         if head.server is None or request.pieces is not None:
@@ -83,7 +83,7 @@ class DirectTransport:
     # --- connections
 
     def _reused(self, server: Server) -> Connection | None:
-        """The connection that was used last: the others may be closed when they get old."""
+        """The most recently used idle connection, so that the others can time out."""
         if self._loop is not asyncio.get_running_loop():
             self._adopt_loop()
             return None
@@ -95,7 +95,7 @@ class DirectTransport:
         return None
 
     def _adopt_loop(self) -> None:
-        """Connections belong to the loop that they were made on."""
+        """Drop all connections: they belong to another event loop."""
         self._loop = asyncio.get_running_loop()
         self._idle.clear()
         self._active.clear()
@@ -127,22 +127,22 @@ class DirectTransport:
             async with asyncio.timeout(seconds):
                 return await self._connect(server)
         except builtins.TimeoutError:
-            problem = TimeoutError("no connection was made in time", sent=False)
+            problem = TimeoutError("the connection timed out", sent=False)
         except ssl.SSLCertVerificationError:
-            msg = "the server's certificate is not trusted"
+            msg = "the server's TLS certificate is not trusted"
             problem = ConnectError(msg, sent=False, retryable=False)
         except ssl.SSLError:
-            problem = ConnectError("the server does not speak TLS as it should", sent=False)
+            problem = ConnectError("the TLS handshake failed", sent=False)
         except socket.gaierror:
-            problem = ConnectError("the server's name is not known", sent=False)
+            problem = ConnectError("the host name could not be resolved", sent=False)
         except OSError:
-            problem = ConnectError("no connection to the server could be made", sent=False)
+            problem = ConnectError("could not connect to the server", sent=False)
         raise problem
 
     async def _connect(self, server: Server) -> Connection:
         scheme, host, port = server
         loop = asyncio.get_running_loop()
-        tls = self._tls_context()  # first: its settings may be wrong
+        tls = self._tls_context()  # first, because it may raise
         infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         sock = await aiohappyeyeballs.start_connection(
             cast("Any", infos), happy_eyeballs_delay=_NEXT_ADDRESS, interleave=1

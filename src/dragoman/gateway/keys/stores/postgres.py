@@ -32,7 +32,7 @@ from dragoman.gateway.keys.stores.postgres_link import Connection, PostgresLink
 
 
 class PostgresKeyStore:
-    """Keys in a schema of their own (`?schema=`, by default `dragoman_keys`)."""
+    """Keys in a separate schema (`?schema=`, by default `dragoman_keys`)."""
 
     def __init__(self, url: str) -> None:
         self._link = PostgresLink(url)
@@ -162,7 +162,7 @@ def _found(rows: Sequence[tuple[Any, ...]]) -> Found | None:
 def _decided(
     asked: Reservation, state: tuple[Any, ...] | None, rows: Sequence[tuple[Any, ...]], now: float
 ) -> Rates | Refusal | None:
-    """What to do; None where the reservation was made before its answer was lost."""
+    """The decision; None: the reservation was already made, but its reply was lost."""
     if state is None or state[0] is not None:
         return Refusal("revoked")
     if any(row[0] == "again" for row in rows):
