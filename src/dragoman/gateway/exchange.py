@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
 from dragoman.gateway.client_request import ClientRequest
-from dragoman.gateway.passing import summarised, summary_of
+from dragoman.gateway.response_summary import summarised, summary_of
 from dragoman.gateway.translation import Settings, Translations, encoded_for
 from dragoman.gateway.upstream_task import MIN_BYTES_PER_TOKEN, Sink, UpstreamTask
 from dragoman.gateway.upstreams import Upstream

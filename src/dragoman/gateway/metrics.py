@@ -109,7 +109,7 @@ class Metrics:
         key = (record.kind, record.front, record.route, record.provider, record.model)
         series = self._series.get(key)
         if series is None:
-            series = self._labelled(key, record)
+            series = self._find_series(key, record)
         status = record.status
         series.statuses[status] = series.statuses.get(status, 0) + 1
         series.seconds += record.seconds
@@ -121,13 +121,13 @@ class Metrics:
         series.sent += record.sent
         series.cached += record.cached
         if record.attempts:
-            self._answered(series, record)
+            self._count_response(series, record)
         if record.error is not None:
-            self._failed(record, record.error)
+            self._count_error(record, record.error)
         if record.left:
             series.disconnects += 1
 
-    def _answered(self, series: Series, record: RequestRecord) -> None:
+    def _count_response(self, series: Series, record: RequestRecord) -> None:
         usage = record.usage
         if usage is not None:
             series.tokens_in += usage.input
@@ -148,14 +148,14 @@ class Metrics:
         if record.passes:
             series.passed += 1
 
-    def _failed(self, record: RequestRecord, error: str) -> None:
+    def _count_error(self, record: RequestRecord, error: str) -> None:
         self._errors[error] = self._errors.get(error, 0) + 1
         if not record.attempts and error in _REFUSED:
             self._refusals[error] = self._refusals.get(error, 0) + 1
 
     # --- labels
 
-    def _labelled(self, key: tuple[str | None, ...], record: RequestRecord) -> Series:
+    def _find_series(self, key: tuple[str | None, ...], record: RequestRecord) -> Series:
         labels: Labels = (
             record.kind,
             record.front,

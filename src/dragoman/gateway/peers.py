@@ -34,13 +34,13 @@ class Peers:
 
     async def start(self, metrics: Metrics, counts: Callable[[], Counts]) -> None:
         """Restore the counts of the worker that this one replaces, and serve the others."""
-        before = self._kept(self._number)
+        before = self._load(self._number)
         if before is not None:
             metrics.restore(before)
         self._counts = counts
         path = self._socket(self._number)
         path.unlink(missing_ok=True)  # left by a killed worker
-        self._server = await asyncio.start_unix_server(self._tell, path)
+        self._server = await asyncio.start_unix_server(self._serve_counts, path)
 
     async def close(self) -> None:
         """Save the counts and stop serving."""
@@ -56,13 +56,15 @@ class Peers:
 
     # --- this worker's counts
 
-    async def _tell(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_counts(
+        self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         with suppress(OSError):
-            writer.write(_encode(self._told()))
+            writer.write(_encode(self._snapshot()))
             await writer.drain()
         writer.close()
 
-    def _told(self) -> Counts:
+    def _snapshot(self) -> Counts:
         """The current counts, saved before they are shown to anyone."""
         counts = self._counts()
         self._save(counts)
@@ -83,7 +85,7 @@ class Peers:
             part.write_bytes(data)
             part.replace(self._file(self._number))
 
-    def _kept(self, number: int) -> Counts | None:
+    def _load(self, number: int) -> Counts | None:
         try:
             return _decode(self._file(number).read_bytes())
         except (OSError, msgspec.MsgspecError):
@@ -94,13 +96,13 @@ class Peers:
     async def total(self) -> tuple[Counts, int]:
         """The counts of all workers, and the number of workers that responded."""
         others = [each for each in range(1, self._count + 1) if each != self._number]
-        told = await asyncio.gather(*map(self._asked, others))
+        told = await asyncio.gather(*map(self._fetch, others))
         answers = [each for each in told if each is not None]
         silent = [number for number, each in zip(others, told, strict=True) if each is None]
-        kept = [each for each in map(self._kept, silent) if each is not None]
-        return added([self._told(), *answers, *kept]), 1 + len(answers)
+        kept = [each for each in map(self._load, silent) if each is not None]
+        return added([self._snapshot(), *answers, *kept]), 1 + len(answers)
 
-    async def _asked(self, number: int) -> Counts | None:
+    async def _fetch(self, number: int) -> Counts | None:
         try:
             async with asyncio.timeout(_TIMEOUT):
                 reader, writer = await asyncio.open_unix_connection(self._socket(number))

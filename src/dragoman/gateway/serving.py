@@ -22,10 +22,10 @@ from dragoman.gateway.app import App
 from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
 from dragoman.gateway.exposition import exposition
 from dragoman.gateway.metrics import Counts, Metrics
-from dragoman.gateway.observing import Traced, note_span, set_up_tracing
 from dragoman.gateway.peers import Peers
 from dragoman.gateway.protocol import KEEP_ALIVE, GatewayProtocol, Sweeper
 from dragoman.gateway.records import RequestRecord
+from dragoman.gateway.request_spans import Traced, note_span, set_up_tracing
 from dragoman.gateway.state import Gateway
 
 if TYPE_CHECKING:

@@ -61,7 +61,7 @@ class Supervisor:
         self._drain, self._reload, self._changed = drain, reload, changed
         self._say, self._ready, self._stopped = say, ready, stopped
         self._children: dict[int, _Child] = {}
-        self._due: dict[int, float] = {}  # by number: when to start it again
+        self._restart_at: dict[int, float] = {}  # by number: when to start it again
         self._failures: dict[int, int] = {}
         self._generation = 0
         self._has_started = False
@@ -81,29 +81,29 @@ class Supervisor:
         with self._listening():
             for number in range(1, self._count + 1):
                 self._start(number)
-            while self._children or (self._due and not self.is_stopping):
-                self._look()
+            while self._children or (self._restart_at and not self.is_stopping):
+                self._step()
         return self._code
 
-    def _look(self) -> None:
-        for key, _ in self._selector.select(self._patience()):
+    def _step(self) -> None:
+        for key, _ in self._selector.select(self._timeout()):
             if isinstance(key.data, _Child):
-                self._hear(key.data)
+                self._read_ready(key.data)
             else:
                 with suppress(BlockingIOError):
                     key.fileobj.recv(64)  # type: ignore[union-attr]
         while self._caught:
-            self._obey(self._caught.pop(0))
+            self._handle_signal(self._caught.pop(0))
         self._reap()
         self._restart()
         if not self.is_stopping and self._changed():
-            self._renew()
+            self._reload_workers()
         if self._deadline is not None and time.monotonic() > self._deadline:
             self._signal_all(signal.SIGKILL)
 
-    def _patience(self) -> float:
+    def _timeout(self) -> float:
         now = time.monotonic()
-        return max(0.0, min([_TICK, *(when - now for when in self._due.values())]))
+        return max(0.0, min([_TICK, *(when - now for when in self._restart_at.values())]))
 
     # --- workers
 
@@ -112,14 +112,14 @@ class Supervisor:
         pid = os.fork()
         if pid == 0:
             os.close(reading)
-            self._become(number, writing)
+            self._run_worker(number, writing)
         os.close(writing)
         os.set_blocking(reading, False)
         child = _Child(number, pid, time.monotonic(), reading, self._generation)
         self._children[pid] = child
         self._selector.register(reading, selectors.EVENT_READ, child)
 
-    def _become(self, number: int, pipe: int) -> NoReturn:
+    def _run_worker(self, number: int, pipe: int) -> NoReturn:
         """Run a worker in the forked process, and exit."""
         code = _FAILED
         try:
@@ -149,7 +149,7 @@ class Supervisor:
                 sys.stderr.flush()
             os._exit(code)
 
-    def _hear(self, child: _Child) -> None:
+    def _read_ready(self, child: _Child) -> None:
         try:
             told = os.read(child.pipe, 1)
         except BlockingIOError:
@@ -177,11 +177,11 @@ class Supervisor:
                 return
             child = self._children.pop(pid, None)
             if child is not None:
-                self._bury(child, os.waitstatus_to_exitcode(status))
+                self._on_exit(child, os.waitstatus_to_exitcode(status))
 
-    def _bury(self, child: _Child, code: int) -> None:
+    def _on_exit(self, child: _Child, code: int) -> None:
         if not child.is_ready:
-            self._hear(child)
+            self._read_ready(child)
         if self.is_stopping:
             return
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -195,12 +195,12 @@ class Supervisor:
         self._failures[child.number] = failures
         wait = min(_FIRST_WAIT * 2**failures, _MAX_WAIT) if failures > 1 else 0.0
         self._say(f"worker {child.number} exited ({how}); starting another")
-        self._due[child.number] = time.monotonic() + wait
+        self._restart_at[child.number] = time.monotonic() + wait
 
     def _restart(self) -> None:
         now = time.monotonic()
-        for number in [number for number, when in self._due.items() if when <= now]:
-            del self._due[number]
+        for number in [number for number, when in self._restart_at.items() if when <= now]:
+            del self._restart_at[number]
             if not self.is_stopping:
                 self._start(number)
 
@@ -212,7 +212,7 @@ class Supervisor:
         reading.setblocking(False)  # noqa: FBT003 - a method of the standard library
         writing.setblocking(False)  # noqa: FBT003 - a method of the standard library
         handled = (*_SIGNALS, signal.SIGHUP, signal.SIGCHLD)
-        before = {each: signal.signal(each, self._catch) for each in handled}
+        before = {each: signal.signal(each, self._on_signal) for each in handled}
         earlier = signal.set_wakeup_fd(writing.fileno())
         self._selector.register(reading, selectors.EVENT_READ)
         try:
@@ -227,12 +227,12 @@ class Supervisor:
             reading.close()
             writing.close()
 
-    def _catch(self, number: int, _frame: object) -> None:
+    def _on_signal(self, number: int, _frame: object) -> None:
         self._caught.append(number)
 
-    def _obey(self, number: int) -> None:
+    def _handle_signal(self, number: int) -> None:
         if number == signal.SIGHUP:
-            self._renew()
+            self._reload_workers()
         elif number == signal.SIGINT and self.is_stopping:
             self._code = 128 + number
             self._signal_all(signal.SIGKILL)
@@ -240,7 +240,7 @@ class Supervisor:
             self._say(f"stopping; waiting up to {self._drain():g} s for requests in progress")
             self._stop()
 
-    def _renew(self) -> None:
+    def _reload_workers(self) -> None:
         if not self._reload():
             return
         self._generation += 1

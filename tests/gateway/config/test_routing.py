@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.errors import AuthenticationError, ConnectError, ModelNotFound, RateLimited
 from dragoman.gateway.config import health, routing
-from dragoman.gateway.config.catalogue import Catalogue, Held
+from dragoman.gateway.config.catalogue import Catalogue, ListedModel
 from dragoman.gateway.config.routing import Route, Router
 from dragoman.gateway.config.settings import GatewayConfig, Hop, Place, RouteSettings
 from dragoman.model.catalogue import ModelInfo
@@ -41,7 +41,7 @@ class Listing(Catalogue):
         super().__init__(config)
         self.said = {name: tuple(map(ModelInfo, ids)) for name, ids in lists.items()}
 
-    async def _asked(self) -> dict[str, tuple[ModelInfo, ...]]:
+    async def _fetch(self) -> dict[str, tuple[ModelInfo, ...]]:
         return self.said
 
 
@@ -255,7 +255,7 @@ async def test_plain_names_are_found_by_asking() -> None:
     assert asked(await table.resolve("openai/gpt-oss")) == [("groq", "openai/gpt-oss")]
     assert asked(await table.resolve("llama")) == [("lab", "llama:latest")]
     assert asked(await table.resolve("lab/anything")) == [("lab", "anything")]
-    assert await listing.holder("both") == Held(GROQ, "both")
+    assert await listing.holder("both") == ListedModel(GROQ, "both")
 
 
 async def test_an_unknown_name_gets_the_closest_ones() -> None:

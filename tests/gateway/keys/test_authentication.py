@@ -101,7 +101,7 @@ async def test_a_key_is_remembered_for_seconds() -> None:
     ticks = Clock(0.0)
     async with opened() as (keys, store):
         record, secret = await keys.create()
-        known = Authenticator(store, Clock(), seconds=5.0, ticks=ticks)
+        known = Authenticator(store, Clock(), seconds=5.0, monotonic_clock=ticks)
         for _ in range(3):
             assert await known.authenticate(secret, "") == record
         assert store.asked == 1

@@ -36,7 +36,7 @@ def test_memory_is_bounded_in_bytes_and_entries() -> None:
     """What was used last stays."""
 
     async def check() -> None:
-        cache = MemoryCache(50_000, most_entries=10)
+        cache = MemoryCache(50_000, max_entries=10)
         for number in range(100):
             await cache.keep(entry(bytes([number]) * 32, b"x" * 100), 60)
             assert await cache.find(bytes([0]) * 32) is not None  # used, so it stays

@@ -190,8 +190,8 @@ def test_a_worker_goes_on_where_another_ended(tmp_path: Path) -> None:
 def test_a_broken_file_of_counts_is_left_out(tmp_path: Path) -> None:
     """What can't be read is no reason not to start."""
     (tmp_path / "1.json").write_bytes(b'{"series": 7')
-    assert Peers(tmp_path, 1, 1)._kept(1) is None
-    assert Peers(tmp_path, 1, 1)._kept(2) is None
+    assert Peers(tmp_path, 1, 1)._load(1) is None
+    assert Peers(tmp_path, 1, 1)._load(2) is None
 
 
 def test_clients_that_leave_are_counted() -> None:

@@ -15,14 +15,13 @@ class MemoryCache:
     """A least-recently-used cache, limited in entries and bytes."""
 
     def __init__(
-        self, most_bytes: int, *, most_entries: int = _MAX_ENTRIES,
+        self, max_bytes: int, *, max_entries: int = _MAX_ENTRIES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        self._most_bytes, self._most_entries = most_bytes, most_entries
+        self._max_bytes, self._max_entries = max_bytes, max_entries
         self._clock = clock
-        self._kept: OrderedDict[bytes, tuple[float, Entry]] = (
-            OrderedDict()
-        )  # least recently used first
+        # Least recently used first.
+        self._kept: OrderedDict[bytes, tuple[float, Entry]] = OrderedDict()
         self.size = 0
 
     def __len__(self) -> int:
@@ -41,12 +40,12 @@ class MemoryCache:
 
     async def keep(self, entry: Entry, seconds: float) -> None:
         """Cache a response; evicts the least recently used ones if necessary."""
-        if entry.size > self._most_bytes:
+        if entry.size > self._max_bytes:
             return
         self._drop(entry.key)
         self._kept[entry.key] = (self._clock() + seconds, entry)
         self.size += entry.size
-        while self.size > self._most_bytes or len(self._kept) > self._most_entries:
+        while self.size > self._max_bytes or len(self._kept) > self._max_entries:
             self._drop(next(iter(self._kept)))
 
     def _drop(self, key: bytes) -> None:

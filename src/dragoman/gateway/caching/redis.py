@@ -34,7 +34,7 @@ class RedisCache:
 
     async def find(self, key: bytes) -> Entry | None:
         """The cached response to a request; reads at most `MAX_ENTRY_BYTES`."""
-        raw = await self._asked(lambda: self._client.getrange(self._at(key), 0, MAX_ENTRY_BYTES))
+        raw = await self._run(lambda: self._client.getrange(self._at(key), 0, MAX_ENTRY_BYTES))
         return decode(raw, key) if isinstance(raw, bytes) and raw else None
 
     async def keep(self, entry: Entry, seconds: float) -> None:
@@ -42,12 +42,12 @@ class RedisCache:
         value = encode(entry)
         if len(value) <= MAX_ENTRY_BYTES:
             at, milliseconds = self._at(entry.key), max(1, int(seconds * 1000))
-            await self._asked(lambda: self._client.set(at, value, px=milliseconds))
+            await self._run(lambda: self._client.set(at, value, px=milliseconds))
 
     def _at(self, key: bytes) -> str:
         return self._prefix + key.hex()
 
-    async def _asked(self, command: Callable[[], Awaitable[Any]]) -> Any:
+    async def _run(self, command: Callable[[], Awaitable[Any]]) -> Any:
         from redis.exceptions import RedisError
 
         if self._clock() < self._down_until:

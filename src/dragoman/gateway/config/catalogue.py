@@ -27,19 +27,19 @@ _MAX_NAME_LENGTH = 256
 Lists = Mapping[str, tuple[ModelInfo, ...]]
 
 
-class Held(NamedTuple):
+class ListedModel(NamedTuple):
     """A model that a provider lists, by its name there."""
 
     place: Place
     model: str
 
 
-class Heard(NamedTuple):
+class ModelLists(NamedTuple):
     """The providers' latest model lists."""
 
     shown: tuple[ModelInfo, ...]
     """All models that clients can request."""
-    held: Mapping[str, Held]
+    held: Mapping[str, ListedModel]
     """By plain name: the first provider that lists it."""
     lists: Lists
     """What each provider lists, by its own names."""
@@ -64,7 +64,7 @@ class Catalogue:
         self._environ, self._transport = environ, transport
         self._seconds, self._clock = seconds, clock
         self._named = NamedRoutes(config.routes)
-        self._known: Heard | None = None
+        self._known: ModelLists | None = None
         self._asked_at = 0.0
         self._lock = asyncio.Lock()
 
@@ -72,7 +72,7 @@ class Catalogue:
         """The models, each name once: aliases first, then routes or each provider's models."""
         return list((await self._current(_KEPT)).shown)
 
-    async def holder(self, model: str) -> Held | None:
+    async def holder(self, model: str) -> ListedModel | None:
         """The first provider that lists a model of that name."""
         for age in (_KEPT, _KEPT_FOR_UNKNOWN):  # it may have been added a moment ago
             found = (await self._current(age)).held.get(model)
@@ -80,26 +80,26 @@ class Catalogue:
                 return found
         return None
 
-    def _heard(self, lists: Lists) -> Heard:
+    def _index(self, lists: Lists) -> ModelLists:
         """Index the providers' lists once, for all later lookups."""
-        found = self._of_routes(lists) if self._config.routes else self._of_places(lists)
+        found = self._route_models(lists) if self._config.routes else self._place_models(lists)
         aliases = (ModelInfo(name) for name in self._config.aliases)
         each_once: dict[str, ModelInfo] = {}
         for info in (*aliases, *found):
             each_once.setdefault(info.id, info)
-        held: dict[str, Held] = {}
+        held: dict[str, ListedModel] = {}
         for place in self._config.places.values():
             for info in lists.get(place.name, ()):
-                held.setdefault(info.id, Held(place, info.id))
+                held.setdefault(info.id, ListedModel(place, info.id))
         for name, each in list(held.items()):  # Ollama leaves out `:latest`
             held.setdefault(name.removesuffix(":latest"), each)
-        return Heard(tuple(each_once.values()), held, lists)
+        return ModelLists(tuple(each_once.values()), held, lists)
 
     async def listed_at(self, place: Place) -> tuple[ModelInfo, ...]:
         """What a provider lists, by its own names; empty if it was not requested or failed."""
         return (await self._current(_KEPT)).lists.get(place.name, ())
 
-    def _of_routes(self, lists: Lists) -> Iterator[ModelInfo]:
+    def _route_models(self, lists: Lists) -> Iterator[ModelInfo]:
         routes = self._config.routes
         yield from (ModelInfo(route.model) for route in routes if not route.is_pattern)
         for route in routes:
@@ -108,7 +108,7 @@ class Catalogue:
                     if self._named.find(info.id) is route:
                         yield info
 
-    def _of_places(self, lists: Lists) -> Iterator[ModelInfo]:
+    def _place_models(self, lists: Lists) -> Iterator[ModelInfo]:
         for place in self._config.places.values():
             if place.model_url is not None:
                 yield ModelInfo(place.model_url)
@@ -117,15 +117,15 @@ class Catalogue:
         for infos in lists.values():
             yield from infos
 
-    async def _current(self, age: float) -> Heard:
+    async def _current(self, age: float) -> ModelLists:
         async with self._lock:  # one fetches, the others wait for its result
             if self._known is None or self._clock() - self._asked_at >= age:
-                self._known = self._heard(await self._asked())
+                self._known = self._index(await self._fetch())
                 self._asked_at = self._clock()
             return self._known
 
-    async def _asked(self) -> Lists:
-        places = list(self._places_to_ask())
+    async def _fetch(self) -> Lists:
+        places = list(self._places_to_list())
         if not places:
             return {}
         transport = self._transport or _network()
@@ -136,7 +136,7 @@ class Catalogue:
                 await transport.close()
         return {place.name: models for place, models in zip(places, answers, strict=True)}
 
-    def _places_to_ask(self) -> Iterable[Place]:
+    def _places_to_list(self) -> Iterable[Place]:
         """The providers whose lists are shown: all without routes, else those of patterns."""
         if not self._config.routes:
             places = list(self._config.places.values())
@@ -156,7 +156,7 @@ class Catalogue:
         return tuple(islice(named, _MAX_MODELS))
 
     def _client(self, place: Place, transport: Transport) -> Client:
-        assert place.provider is not None  # noqa: S101 - `_places_to_ask` checked it
+        assert place.provider is not None  # noqa: S101 - `_places_to_list` checked it
         return Client(
             place.provider,
             key=place.key(self._environ),

@@ -10,8 +10,8 @@ from dragoman.errors import DragomanError
 from dragoman.gateway.config import checks
 from dragoman.gateway.config.discovery import place_of
 from dragoman.gateway.config.document import WRONG, Check, Document
-from dragoman.gateway.config.place_tables import OWN_KINDS, known_provider
 from dragoman.gateway.config.positions import Path
+from dragoman.gateway.config.provider_tables import OWN_KINDS, known_provider
 from dragoman.gateway.config.settings import Hop, Place
 from dragoman.model.spelling import did_you_mean
 from dragoman.providers.readiness import is_own_server, missing_variables

@@ -9,9 +9,9 @@ from typing import Any
 from dragoman.gateway.config.discovery import found_places
 from dragoman.gateway.config.document import Check, Document
 from dragoman.gateway.config.hops import HopReader
-from dragoman.gateway.config.place_tables import known_provider, read_places
 from dragoman.gateway.config.positions import Path as KeyPath
 from dragoman.gateway.config.price_table import read_prices
+from dragoman.gateway.config.provider_tables import known_provider, read_places
 from dragoman.gateway.config.route_tables import read_aliases, read_routes
 from dragoman.gateway.config.server_table import read_server
 from dragoman.gateway.config.settings import GatewayConfig

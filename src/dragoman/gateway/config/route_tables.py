@@ -11,8 +11,8 @@ from dragoman.gateway.config import checks
 from dragoman.gateway.config.document import WRONG, Check, Document, shown
 from dragoman.gateway.config.hops import HopReader
 from dragoman.gateway.config.matching import NamedRoutes
-from dragoman.gateway.config.place_tables import read_timeouts
 from dragoman.gateway.config.positions import Path
+from dragoman.gateway.config.provider_tables import read_timeouts
 from dragoman.gateway.config.settings import RouteSettings, ServerSettings
 from dragoman.model.requests import BLANK, Sampling
 

@@ -67,7 +67,7 @@ class Refusal(NamedTuple):
 
 def decide(asked: Reservation, meter: Meter, now: float) -> Rates | Refusal:
     """Return the new rates if the request is admitted, otherwise the refusal."""
-    return _budget_refusal(asked, meter) or _rated(asked, meter, now)
+    return _budget_refusal(asked, meter) or _check_rates(asked, meter, now)
 
 
 def _budget_refusal(asked: Reservation, meter: Meter) -> Refusal | None:
@@ -92,12 +92,12 @@ def _is_within(day: str, window: str) -> bool:
     return window == "total" or day.startswith(window)
 
 
-def _rated(asked: Reservation, meter: Meter, now: float) -> Rates | Refusal:
+def _check_rates(asked: Reservation, meter: Meter, now: float) -> Rates | Refusal:
     key, rates = asked.key, meter.rates
-    requests_at, wait = _poured(rates.requests_at, now, 1, key.requests_per_minute)
+    requests_at, wait = _take_from_bucket(rates.requests_at, now, 1, key.requests_per_minute)
     if wait > 0:
         return Refusal("requests", wait)
-    tokens_at, wait = _poured(rates.tokens_at, now, asked.tokens, key.tokens_per_minute)
+    tokens_at, wait = _take_from_bucket(rates.tokens_at, now, asked.tokens, key.tokens_per_minute)
     if wait > 0:
         return Refusal("tokens", wait)
     if key.max_concurrent is not None:
@@ -107,7 +107,9 @@ def _rated(asked: Reservation, meter: Meter, now: float) -> Rates | Refusal:
     return Rates(requests_at, tokens_at)
 
 
-def _poured(full_at: float, now: float, amount: int, per_minute: int | None) -> tuple[float, float]:
+def _take_from_bucket(
+    full_at: float, now: float, amount: int, per_minute: int | None
+) -> tuple[float, float]:
     """When the bucket is full again after taking the amount, and how long to wait before that."""
     if per_minute is None:
         return full_at, 0.0

@@ -35,11 +35,11 @@ class Authenticator:
 
     def __init__(
         self, store: KeyStore, clock: Callable[[], float], *, seconds: float = REMEMBERED,
-        throttle: Throttle | None = None, ticks: Callable[[], float] = monotonic,
+        throttle: Throttle | None = None, monotonic_clock: Callable[[], float] = monotonic,
     ) -> None:  # fmt: skip
         self._store = store
         self._clock = clock
-        self._ticks = ticks
+        self._monotonic_clock = monotonic_clock
         self._seconds = seconds
         self._throttle = throttle or Throttle()
         # By digest, so that no secret stays in memory. Stale entries are kept: a key that was valid
@@ -52,8 +52,8 @@ class Authenticator:
             raise self._failure(peer or _MALFORMED)
         digest = digest_of(presented)
         known = self._known.get(digest)
-        if known is None or known.until <= self._ticks():
-            known = await self._asked(presented, digest, peer)
+        if known is None or known.until <= self._monotonic_clock():
+            known = await self._look_up(presented, digest, peer)
         expires_at = known.record.expires_at
         if expires_at is not None and expires_at <= self._clock():
             raise _error(_EXPIRED)
@@ -65,12 +65,12 @@ class Authenticator:
             if known.record.id == id:
                 del self._known[digest]
 
-    async def _asked(self, presented: str, digest: bytes, peer: str) -> _Known:
+    async def _look_up(self, presented: str, digest: bytes, peer: str) -> _Known:
         id = id_of(presented)
         who = peer or id or _MALFORMED
         if digest not in self._known:
-            self._expect_patience(who)
-        asked_at = self._ticks()
+            self._check_throttle(who)
+        asked_at = self._monotonic_clock()
         found = None if id is None else await self._store.find(id)
         # Compare for unknown ids too, so that they take as long as a wrong secret.
         is_right = hmac.compare_digest(_NOBODY if found is None else found.digest, digest)
@@ -86,13 +86,13 @@ class Authenticator:
             self._known.popitem(last=False)
         return known
 
-    def _expect_patience(self, who: str) -> None:
+    def _check_throttle(self, who: str) -> None:
         wait = self._throttle.wait(who)
         if wait > 0:
             raise RateLimited(_THROTTLED, status=429, code="rate_limit_exceeded", retry_after=wait)
 
     def _failure(self, who: str, text: str = _WRONG) -> AuthenticationError:
-        self._expect_patience(who)
+        self._check_throttle(who)
         self._throttle.note(who)
         return _error(text)
 

@@ -77,7 +77,7 @@ class Keys:
                 await ticker
         if self._tasks:
             await asyncio.wait(self._tasks)
-        await self._catch_up()
+        await self._write_pending()
         if self._unsettled:
             _LOG.error("%d requests could not be charged to their keys", len(self._unsettled))
         await self._store.close()
@@ -126,11 +126,11 @@ class Keys:
         return await self._hold(asked, now)
 
     async def _hold(self, asked: Reservation, now: float) -> Reservation:
-        task = self._started(self._store.reserve(asked, now))
+        task = self._start(self._store.reserve(asked, now))
         try:
             refusal = await asyncio.shield(task)
         except asyncio.CancelledError:  # the client disconnected: nothing will settle it
-            self._started(self._undo(task, asked))
+            self._start(self._undo(task, asked))
             raise
         if refusal is not None:
             if refusal.reason == "revoked":
@@ -159,7 +159,7 @@ class Keys:
         nanos = reservation.nanos if spent.cost is None else nanos_of(spent.cost)
         row = row_for(reservation, spent, self._pending.labels_of(spent), nanos)
         reservation.is_done = True
-        await asyncio.shield(self._started(self._charge(Charge(reservation, row))))
+        await asyncio.shield(self._start(self._charge(Charge(reservation, row))))
 
     async def release(self, reservation: Reservation) -> None:
         """Release the reservation of a request that used nothing."""
@@ -167,7 +167,7 @@ class Keys:
             return
         reservation.is_done = True
         if reservation.id:
-            await asyncio.shield(self._started(self._give_back(reservation)))
+            await asyncio.shield(self._start(self._give_back(reservation)))
 
     async def _charge(self, charge: Charge) -> None:
         id = charge.reservation.id
@@ -188,8 +188,8 @@ class Keys:
         except StoreError as error:
             _LOG.warning("a reservation could not be released and will expire: %s", error)
 
-    def _started(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = asyncio.create_task(work)
+    def _start(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -215,7 +215,7 @@ class Keys:
                 if monotonic() - renewed >= _RENEW:
                     await self._renew()
                     renewed = monotonic()
-                await self._catch_up()
+                await self._write_pending()
                 if monotonic() - swept >= _SWEEP:
                     await self._store.sweep(self._clock())
                     swept = monotonic()
@@ -230,7 +230,7 @@ class Keys:
         if held:
             await self._store.renew(held, self._clock())
 
-    async def _catch_up(self) -> None:
+    async def _write_pending(self) -> None:
         """Write pending charges and usage."""
         for id, charge in tuple(self._unsettled.items()):
             await self._charge(charge)
@@ -284,7 +284,7 @@ class Keys:
         self, key: str | None = None, *, by: Sequence[By] | None = None, since: str | None = None
     ) -> Sequence[UsageRow]:
         """The usage of one key or all keys since a UTC day, optionally grouped `by` labels."""
-        await self._catch_up()
+        await self._write_pending()
         rows = await self._store.usage(key, since)
         return rows if by is None else grouped(rows, by)
 

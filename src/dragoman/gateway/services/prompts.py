@@ -16,7 +16,7 @@ from dragoman.gateway.chat import answer
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.exchange import MAX_RESPONSE_BYTES, Exchange
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.passing import summarised
+from dragoman.gateway.response_summary import summarised
 from dragoman.gateway.services.side_by_side import gathered, merged
 from dragoman.gateway.translation import Settings, Translations, encoded_for
 from dragoman.gateway.upstream_task import Sink

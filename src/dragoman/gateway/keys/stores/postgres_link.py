@@ -112,17 +112,17 @@ class PostgresLink:
                 return await self._once(work)
             except Passing as error:
                 if error.is_lost:
-                    await self._afresh()
+                    await self._drop_idle()
         msg = f"the connection to the store {self.name} was lost repeatedly; try again later"
         raise StoreError(msg)
 
-    async def _afresh(self) -> None:
+    async def _drop_idle(self) -> None:
         """Close all idle connections: they are probably lost too."""
         while self._pool is not None and self._pool.ready:
             await self._pool.ready.pop()[0].close()
 
     async def _once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        connection = await self._taken()
+        connection = await self._take()
         raised: Exception
         try:
             async with asyncio.timeout(self._settings.timeout):
@@ -135,7 +135,7 @@ class PostgresLink:
         except UnicodeError:
             raised = Refused(self.name, "22021")
         finally:
-            await self._given_back(connection)
+            await self._give_back(connection)
         raise raised
 
     def _explained(self, connection: Connection, error: psycopg.Error) -> Exception:
@@ -146,7 +146,7 @@ class PostgresLink:
             return Passing(is_lost=False)
         return Refused(self.name, state or "22000")
 
-    async def _taken(self) -> Connection:
+    async def _take(self) -> Connection:
         reason = "it is closed"
         if self._pool is not None:
             try:
@@ -158,7 +158,7 @@ class PostgresLink:
         msg = f"the store {self.name} can't be reached: {reason}"
         raise StoreError(msg)
 
-    async def _given_back(self, connection: Connection) -> None:
+    async def _give_back(self, connection: Connection) -> None:
         if connection.pgconn.transaction_status != TransactionStatus.IDLE:
             await connection.close()  # in the middle of a transaction: the server rolls it back
         if self._pool is not None:

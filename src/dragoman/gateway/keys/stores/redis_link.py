@@ -55,7 +55,7 @@ class RedisLink:
 
     async def command(self, *words: str) -> Any:
         """Run one command and return its reply."""
-        return await self._asked(lambda client: client.execute_command(*words))  # type: ignore[no-untyped-call, unused-ignore]
+        return await self._retried(lambda client: client.execute_command(*words))  # type: ignore[no-untyped-call, unused-ignore]
 
     async def pipeline(self, *commands: Sequence[str]) -> list[Any]:
         """Run several commands in one transaction and return their replies."""
@@ -68,23 +68,23 @@ class RedisLink:
                     pipeline.execute_command(*words)
                 return list(await pipeline.execute())
 
-        return await self._asked(call)
+        return await self._retried(call)
 
     async def run(self, script: str, keys: Sequence[str], values: Sequence[Any]) -> Any:
         """Run a script and return its reply."""
-        return await self._asked(lambda client: self._prepared(client, script)(keys, values))
+        return await self._retried(lambda client: self._prepared(client, script)(keys, values))
 
     def _prepared(self, client: Redis, text: str) -> AsyncScript:
         if text not in self._scripts:
             self._scripts[text] = client.register_script(text)
         return self._scripts[text]
 
-    async def _asked(self, call: Callable[[Redis], Awaitable[T]]) -> T:
+    async def _retried(self, call: Callable[[Redis], Awaitable[T]]) -> T:
         for pause in _PAUSES:
             try:
                 return await self._once(call)
             except _Lost:
-                await self._afresh(pause)
+                await self._drop_idle(pause)
         try:
             return await self._once(call)
         except _Lost:
@@ -110,7 +110,7 @@ class RedisLink:
             raised = explanation(error, self.name)
         raise raised
 
-    async def _afresh(self, pause: float) -> None:
+    async def _drop_idle(self, pause: float) -> None:
         """Close all idle connections, which are probably lost too, and wait."""
         if self._client is not None:
             with suppress(Exception):  # they are unusable anyway

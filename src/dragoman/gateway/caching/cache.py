@@ -44,7 +44,7 @@ class Cache:
         """Apply a configuration; cached responses of unchanged routes stay valid."""
         place = (config.server.cache, config.server.cache_size)
         if place != self._place:
-            opened = _opened(*place)  # first, because it may raise
+            opened = _open_store(*place)  # first, because it may raise
             if isinstance(self._store, MemoryCache):
                 self._store.clear()
             else:
@@ -161,7 +161,7 @@ async def _replay(entry: Entry, inbound: InboundRequest, exchange: Exchange) -> 
     await sink.end()
 
 
-def _opened(url: str | None, size: int) -> CacheStore:
+def _open_store(url: str | None, size: int) -> CacheStore:
     if url is None:
         return MemoryCache(size)
     from dragoman.gateway.caching.redis import RedisCache
