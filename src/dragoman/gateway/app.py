@@ -152,8 +152,8 @@ class App:
 
             await refuse(inbound, error)
             return
-        told = Front(inbound.endpoint.front).error(error)
-        await inbound.call.respond(told.status, told.headers, told.to_bytes())
+        encoded = Front(inbound.endpoint.front).error(error)
+        await inbound.call.respond(encoded.status, encoded.headers, encoded.to_bytes())
 
 
 def _log_failure(error: Exception) -> None:

@@ -63,12 +63,12 @@ class ClientRequest:
         return f"<client request in {self.front.name}, {len(self.body)} bytes>"
 
     def _streams(self) -> bool:
-        given = self.fields.get("stream")
-        said = None if given is None else _read(given)
-        if said is not None and not isinstance(said, bool):
+        raw = self.fields.get("stream")
+        value = None if raw is None else _read(raw)
+        if value is not None and not isinstance(value, bool):
             msg = "`stream` must be true or false"
             raise InvalidRequest(msg, status=400, param="stream")
-        return front_form(self.front).streams_by_default if said is None else said
+        return front_form(self.front).streams_by_default if value is None else value
 
     @cached_property
     def settings(self) -> Request:
@@ -147,8 +147,8 @@ def _fields(front: Dialect, body: bytes) -> dict[str, Raw]:
     raise problem
 
 
-def _model(given: Raw | None) -> str | None:
-    found = None if given is None else _read(given)
+def _model(raw: Raw | None) -> str | None:
+    found = None if raw is None else _read(raw)
     if found is None:
         return None
     if not isinstance(found, str) or not 0 < len(found) <= _MAX_NAME_LENGTH:

@@ -273,7 +273,7 @@ class Exchange(UpstreamTask):
             )  # fmt: skip
             await self._stream(again)
             return
-        told = PassingStream(dialect)
+        passing = PassingStream(dialect)
         self._passing = keep = front.form.passing_filter(front.request) or WholeFrames(kind)
         content_type = reply.headers.get("content-type", "text/event-stream")
         headers = {
@@ -283,11 +283,11 @@ class Exchange(UpstreamTask):
         }
         await self.sink.begin(headers)
         try:
-            failure = await self._pass(first, pieces, told, keep)
+            failure = await self._pass(first, pieces, passing, keep)
         finally:  # clients may disconnect after the last event, before the end of the stream
-            told.close()
-            self._note_passed(told)
-        if failure is None and not told.is_complete:
+            passing.close()
+            self._note_passed(passing)
+        if failure is None and not passing.is_complete:
             failure = StreamInterrupted("the stream ended before the response was complete")
         if failure is not None:
             await self.abort(failure)
@@ -295,13 +295,13 @@ class Exchange(UpstreamTask):
             await self.sink.end(keep.close())
 
     async def _pass(
-        self, piece: bytes, pieces: AsyncIterator[bytes], told: PassingStream,
+        self, piece: bytes, pieces: AsyncIterator[bytes], passing: PassingStream,
         keep: PassingFilter,
     ) -> DragomanError | None:  # fmt: skip
         """Forward chunks until the stream ends; return the error if it was interrupted."""
         write = self.sink.write
         while piece:
-            told.feed(piece)
+            passing.feed(piece)
             data = keep.feed(piece)
             if data:
                 await write(data)
@@ -311,11 +311,11 @@ class Exchange(UpstreamTask):
                 return error
         return None
 
-    def _note_passed(self, told: PassingStream) -> None:
-        self.is_complete = told.is_complete
-        summary = summarised(told.response)
+    def _note_passed(self, passing: PassingStream) -> None:
+        self.is_complete = passing.is_complete
+        summary = summarised(passing.response)
         # The usage of an incomplete response is only partial.
-        self.summary = summary if told.is_complete else summary._replace(usage=None)
+        self.summary = summary if passing.is_complete else summary._replace(usage=None)
 
     async def abort(self, error: DragomanError) -> None:
         """End a started stream with an error in the client's dialect."""
@@ -343,8 +343,8 @@ class Exchange(UpstreamTask):
 
     async def _ask_model(self, upstream: Upstream, model: str | None, settings: Settings) -> None:
         """Generate the response with a model in this process."""
-        given = self.filtered or self.override or self.client_request.request
-        request = settings.applied(given.replace_unchecked(model=model))
+        original = self.filtered or self.override or self.client_request.request
+        request = settings.applied(original.replace_unchecked(model=model))
         if not self.client_request.stream:
             await self._write(await upstream.send(request))
             return

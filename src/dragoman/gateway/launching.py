@@ -134,8 +134,8 @@ def _expect_safe(config: GatewayConfig) -> None:
 
 class _JsonForm(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        said = {"level": record.levelname.lower(), "event": "message", "text": record.getMessage()}
-        return msgspec.json.encode(said).decode()
+        entry = {"level": record.levelname.lower(), "event": "message", "text": record.getMessage()}
+        return msgspec.json.encode(entry).decode()
 
 
 def set_up_log(form: LogForm) -> None:

@@ -96,9 +96,9 @@ class Peers:
     async def total(self) -> tuple[Counts, int]:
         """The counts of all workers, and the number of workers that responded."""
         others = [each for each in range(1, self._count + 1) if each != self._number]
-        told = await asyncio.gather(*map(self._fetch, others))
-        answers = [each for each in told if each is not None]
-        silent = [number for number, each in zip(others, told, strict=True) if each is None]
+        replies = await asyncio.gather(*map(self._fetch, others))
+        answers = [each for each in replies if each is not None]
+        silent = [number for number, each in zip(others, replies, strict=True) if each is None]
         kept = [each for each in map(self._load, silent) if each is not None]
         return added([self._snapshot(), *answers, *kept]), 1 + len(answers)
 

@@ -27,10 +27,10 @@ class PricedModels:
         self._found: dict[tuple[str | None, ...], tuple[str, Price | None] | None] = {}
 
     def cost(
-        self, summary: Summary, provider: str, asked: str | None, place: str | None = None
+        self, summary: Summary, provider: str, requested: str | None, place: str | None = None
     ) -> Decimal | None:
         """The cost of a response in US dollars; None: the price is unknown."""
-        found = self._known(provider, place, summary.model, asked)
+        found = self._known(provider, place, summary.model, requested)
         if found is None:
             return None
         name, own = found

@@ -174,9 +174,9 @@ def _headers_too_large() -> str:
 
 def _answer(status: int, reason: str) -> bytes:
     """An error response in OpenAI's format: the client's dialect is not known yet."""
-    told = Front(CHAT).error(InvalidRequest(reason, status=status))
-    body = told.to_bytes()
-    headers = {**told.headers, "content-length": str(len(body)), "connection": "close"}
+    encoded = Front(CHAT).error(InvalidRequest(reason, status=status))
+    body = encoded.to_bytes()
+    headers = {**encoded.headers, "content-length": str(len(body)), "connection": "close"}
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return b"".join((STATUS_LINE[status], lines.encode("latin-1"), b"\r\n", body))
 

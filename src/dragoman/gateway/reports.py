@@ -24,8 +24,8 @@ def report_headers(losses: Sequence[Loss], repairs: Sequence[Repair]) -> dict[st
         kinds = dict.fromkeys(f"{_place(loss.path)}: {loss.reason}" for loss in losses)
         found[LOSSES] = _summary(len(losses), kinds)
     if repairs:
-        told = dict.fromkeys(f"{_place(fix.path)}: {fix.action} ({fix.rule})" for fix in repairs)
-        found[REPAIRS] = _summary(len(repairs), told)
+        kinds = dict.fromkeys(f"{_place(fix.path)}: {fix.action} ({fix.rule})" for fix in repairs)
+        found[REPAIRS] = _summary(len(repairs), kinds)
     return found
 
 

@@ -332,8 +332,8 @@ def _on_interrupt(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
     if sys.platform != "win32":
         loop.add_signal_handler(signal.SIGINT, worker.interrupted)
     else:  # event loops on Windows don't support signal handlers
-        told = partial(loop.call_soon_threadsafe, worker.interrupted)
-        signal.signal(signal.SIGINT, lambda _number, _frame: told())
+        notify = partial(loop.call_soon_threadsafe, worker.interrupted)
+        signal.signal(signal.SIGINT, lambda _number, _frame: notify())
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

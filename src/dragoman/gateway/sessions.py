@@ -34,16 +34,16 @@ _ATTEMPTS = 200
 
 def join_session(inbound: InboundRequest, exchange: Exchange, route: RouteSettings) -> None:
     """Store the exchange in a session if the client or the route asks for it."""
-    given = inbound.call.header(HEADER.encode())
-    name = route.session if given is None else given.strip()
+    header = inbound.call.header(HEADER.encode())
+    name = route.session if header is None else header.strip()
     if name is None:
         return
-    if given is not None and _NAME.fullmatch(name) is None:
+    if header is not None and _NAME.fullmatch(name) is None:
         msg = f"the header {HEADER} must have 1 to 256 printable ASCII characters"
         raise InvalidRequest(msg, status=400)
     histories = inbound.gateway.histories
     if histories is None:
-        if given is None:
+        if header is None:
             msg = "the route has a `session`, but no `history` is configured in [server]"
             raise ConfigError(msg)
         msg = f"the header {HEADER} requires a history store, which this server does not have"
@@ -70,18 +70,18 @@ class SessionRecorder:
         """Add the request's new messages and the response, atomically."""
         exchange = self._exchange
         request = exchange.override or exchange.client_request.request
-        asked, answer = request.messages, response.message
+        messages, answer = request.messages, response.message
         if answer.usage is None and response.usage is not None:
             answer = answer.replace_unchecked(usage=response.usage)
         session = await self._histories.session(self._identity)
         async with session.writing:
-            await _add(session.history, asked, answer)
+            await _add(session.history, messages, answer)
 
 
-async def _add(history: ChatHistory, asked: Sequence[Message], answer: Message) -> None:
+async def _add(history: ChatHistory, messages: Sequence[Message], answer: Message) -> None:
     for attempt in range(_ATTEMPTS):
         known = await history.messages()
-        added = [*new_messages(asked, known), answer]
+        added = [*new_messages(messages, known), answer]
         try:
             await history.extend(added, expected_version=history.version)
         except Conflict:  # another worker wrote to the session: compare again
@@ -92,19 +92,19 @@ async def _add(history: ChatHistory, asked: Sequence[Message], answer: Message) 
     raise Overloaded(msg, status=503, retry_after=1.0)
 
 
-def new_messages(asked: Sequence[Message], known: Iterable[Message]) -> list[Message]:
+def new_messages(messages: Sequence[Message], known: Iterable[Message]) -> list[Message]:
     """Return the messages of a request that are not in the history yet.
 
     Messages after the last assistant message are always new, even if the same text was sent before.
     Earlier messages are matched against the history one to one and in any order, because concurrent
     exchanges may have been stored in a different order. Known instructions are not repeated.
     """
-    last = max((n for n, each in enumerate(asked) if each.role is Role.ASSISTANT), default=-1)
-    if last < 0 and all(each.role not in _INSTRUCTIONS for each in asked):
-        return list(asked)
+    last = max((n for n, each in enumerate(messages) if each.role is Role.ASSISTANT), default=-1)
+    if last < 0 and all(each.role not in _INSTRUCTIONS for each in messages):
+        return list(messages)
     known_counts = Counter(map(content_key, known))
     new: list[Message] = []
-    for number, message in enumerate(asked):
+    for number, message in enumerate(messages):
         key = content_key(message)
         if message.role in _INSTRUCTIONS:
             if not known_counts[key]:

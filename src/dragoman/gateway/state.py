@@ -127,12 +127,15 @@ class Gateway:
 
     def settings_of(self, route: Route) -> Settings:
         """The request settings of a route; returns the same object each time."""
-        given = route.settings
-        if not (given.defaults or given.fixed):
+        settings = route.settings
+        if not (settings.defaults or settings.fixed):
             return NO_SETTINGS
-        found = self._settings.get(id(given))
+        found = self._settings.get(id(settings))
         if found is None:
-            found = self._settings[id(given)] = (given, Settings(given.defaults, given.fixed))
+            found = self._settings[id(settings)] = (
+                settings,
+                Settings(settings.defaults, settings.fixed),
+            )
         return found[1]
 
     def notify(self, record: RequestRecord) -> None:

@@ -34,10 +34,10 @@ class Settings:
         """The request with these settings."""
         if not (self.defaults or self.fixed):
             return request
-        given = {
+        defaults = {
             name: value for name, value in self.defaults.items() if _value(request, name) in _UNSET
         }
-        return request.with_settings(**{**given, **self.fixed})
+        return request.with_settings(**{**defaults, **self.fixed})
 
 
 NO_SETTINGS = Settings()

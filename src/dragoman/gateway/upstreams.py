@@ -153,11 +153,11 @@ class Upstream:
     def _message(
         self, deployment: Deployment, endpoint: str, encoded: Encoded, model: str | None
     ) -> HttpRequest:
-        given = encoded.headers
-        key = (endpoint, model, _flat(given) if given else "")
+        extra_headers = encoded.headers
+        key = (endpoint, model, _flat(extra_headers) if extra_headers else "")
         head = self._heads.get(key)
         if head is None:
-            head = deployment.request(endpoint, model=model, headers=given)
+            head = deployment.request(endpoint, model=model, headers=extra_headers)
             if len(self._heads) >= _MAX_CACHED:
                 self._heads.clear()
             self._heads[key] = head

@@ -151,12 +151,12 @@ class Supervisor:
 
     def _read_ready(self, child: _Child) -> None:
         try:
-            told = os.read(child.pipe, 1)
+            data = os.read(child.pipe, 1)
         except BlockingIOError:
             return
         self._selector.unregister(child.pipe)
         os.close(child.pipe)
-        if not told:
+        if not data:
             return  # it died before it was ready
         child.is_ready = True
         if child.generation != self._generation:  # the configuration has changed meanwhile

@@ -39,15 +39,17 @@ def is_stateless(inbound: InboundRequest, exchange: Exchange) -> bool:
     # Another sink stores the response, and a WebSocket keeps state.
     if exchange.sink is not inbound.call or inbound.connection is not None:
         return False
-    wish = (inbound.call.header(b"cache-control") or "").lower()
-    return not any(word in wish for word in _REFUSING) and _names_no_state(exchange.client_request)
+    cache_control = (inbound.call.header(b"cache-control") or "").lower()
+    return not any(word in cache_control for word in _REFUSING) and _names_no_state(
+        exchange.client_request
+    )
 
 
 def _names_no_state(client_request: ClientRequest) -> bool:
     if len(client_request.body) > _MAX_BODY_BYTES or b"item_reference" in client_request.body:
         return False
-    said = [client_request.fields.get(name) for name in _STATE]
-    return all(each is None or bytes(each).strip() in _NOTHING for each in said)
+    values = [client_request.fields.get(name) for name in _STATE]
+    return all(each is None or bytes(each).strip() in _NOTHING for each in values)
 
 
 def key_of(
@@ -101,7 +103,7 @@ def _sent(inbound: InboundRequest, exchange: Exchange, route: Route) -> bytes | 
 def route_digest(route: Route, middleware: str) -> bytes | None:
     """Digest that identifies a route and its settings; None: it can't be computed."""
     settings = route.settings
-    told = [
+    facts = [
         settings.model,
         settings.cache,
         dict(settings.defaults),
@@ -110,7 +112,7 @@ def route_digest(route: Route, middleware: str) -> bytes | None:
         middleware,
     ]
     try:
-        return sha256(_encode(told)).digest()
+        return sha256(_encode(facts)).digest()
     except (TypeError, ValueError):  # a setting that can't be encoded as JSON
         return None
 

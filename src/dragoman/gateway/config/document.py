@@ -98,14 +98,14 @@ class Document:
     def _syntax(self, message: str, text: str) -> Problem:
         """A syntax error of tomllib, without its quotes of the text."""
         found = _AT.search(message)
-        said = _QUOTED.sub("", message[: found.start()] if found else message)
-        said = said[:1].lower() + said[1:].rstrip(". ")
+        reason = _QUOTED.sub("", message[: found.start()] if found else message)
+        reason = reason[:1].lower() + reason[1:].rstrip(". ")
         if found is None:
             return Problem("a value is out of range", self.path)
-        said = f"this is not valid TOML: {said}"
+        reason = f"this is not valid TOML: {reason}"
         if found[1] is None:
-            return self._at(len(text), said)
-        return Problem(said, self.path, int(found[1]), int(found[2]))
+            return self._at(len(text), reason)
+        return Problem(reason, self.path, int(found[1]), int(found[2]))
 
     def _at(self, offset: int, text: str) -> Problem:
         return Problem(text, self.path, *self._positions.line_and_column(offset))
@@ -147,8 +147,8 @@ class Document:
         check = checks.get(name)
         if check is not None:
             return check(self, path, value)
-        heard = re.sub(r"[^a-z]", "", name.lower())
-        reason = refused.get(heard)
+        letters = re.sub(r"[^a-z]", "", name.lower())
+        reason = refused.get(letters)
         if reason is None:
             near = did_you_mean(name, checks)
             reason = f"unknown field{shown(name)}{near}; valid fields: {', '.join(checks)}"

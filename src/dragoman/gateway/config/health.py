@@ -48,10 +48,10 @@ class Health:
         # Concurrent requests that fail count as one failure.
         times = known.times if now < known.until else known.times + 1
         wait = min(_FIRST_COOLDOWN * 2 ** min(times - 1, _DOUBLINGS), _MAX_COOLDOWN)
-        asked = min(max(retry_after or 0.0, 0.0), _MAX_COOLDOWN)
+        requested = min(max(retry_after or 0.0, 0.0), _MAX_COOLDOWN)
         until = known.until if now < known.until else now + wait
         self._make_room(now)
-        self._failing[key] = Failing(times, max(until, now + asked), error)
+        self._failing[key] = Failing(times, max(until, now + requested), error)
 
     def note_success(self, hop: Hop) -> None:
         """Forget the failures of a hop that responded."""

@@ -82,8 +82,8 @@ def _rest_at(place: Place, model: str) -> str | None:
     head, colon, rest = model[: _MAX_PREFIX_LENGTH + 1].partition(":")
     if not colon or not rest or place.provider is None:
         return None
-    heard = normalised(head)
-    is_named = head == place.name or (heard and heard in _names_of(place))
+    prefix = normalised(head)
+    is_named = head == place.name or (prefix and prefix in _names_of(place))
     return model[len(head) + 1 :] if is_named else None
 
 

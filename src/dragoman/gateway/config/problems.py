@@ -22,8 +22,8 @@ class Problem(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         where = (str(self.path) if self.path else None, self.line, self.column)
-        said = ":".join(str(each) for each in where if each is not None)
-        return f"{said}: {self.text}" if said else self.text
+        position = ":".join(str(each) for each in where if each is not None)
+        return f"{position}: {self.text}" if position else self.text
 
 
 class ConfigFileError(ConfigError):

@@ -83,25 +83,25 @@ def read_places(document: Document, environ: Mapping[str, str]) -> dict[str, Pla
         document.problem(("providers",), "this must be a table of tables, as in [providers.lab]")
         return {}
     places: dict[str, Place] = {}
-    heard: set[str] = set()
+    seen: set[str] = set()
     for name, table in tables.items():
         path = ("providers", name)
-        if _is_good_name(document, path, name, heard):
+        if _is_good_name(document, path, name, seen):
             place = _read_place(document, path, table, environ)
             if place is not None:
                 places[name] = place
     return places
 
 
-def _is_good_name(document: Document, path: Path, name: str, heard: set[str]) -> bool:
+def _is_good_name(document: Document, path: Path, name: str, seen: set[str]) -> bool:
     problem = None
     if not _NAME.fullmatch(name):
         problem = "a name here has up to 64 letters, digits, dots, hyphens and underscores"
     elif name.lower() in OWN_KINDS:
         problem = f"{name} is reserved for models in this process; choose another name"
-    elif normalised(name) in heard:
+    elif normalised(name) in seen:
         problem = "another table has this name already"
-    heard.add(normalised(name))
+    seen.add(normalised(name))
     if problem is not None:
         document.problem(path, problem, at_key=True)
     return problem is None

@@ -41,8 +41,8 @@ def _thinking(document: Document, path: Path, value: Any) -> Any:
     is_budget = type(value) is int and 0 <= value <= _MAX_TOKENS
     if isinstance(value, bool) or is_budget or (isinstance(value, str) and value in _EFFORTS):
         return thinking_of(value)
-    said = f"this must be true, false, a number of tokens, or one of {', '.join(_EFFORTS)}"
-    return document.problem(path, said)
+    text = f"this must be true, false, a number of tokens, or one of {', '.join(_EFFORTS)}"
+    return document.problem(path, text)
 
 
 def _settings(document: Document, path: Path, value: Any) -> Any:
@@ -122,8 +122,8 @@ def _check_storing(
         return
     for name in ("session", "store"):
         if values.get(name):
-            said = "this needs a history store: set history in [server], or DRAGOMAN_HISTORY"
-            document.problem((*path, name), said)
+            text = "this needs a history store: set history in [server], or DRAGOMAN_HISTORY"
+            document.problem((*path, name), text)
 
 
 def _check_names(document: Document, tables: list[Any]) -> None:
@@ -149,8 +149,8 @@ def read_aliases(document: Document, routes: tuple[RouteSettings, ...]) -> dict[
         if not alias or "*" in alias or "*" in meant:
             document.problem(path, "an alias must be a name, not a pattern")
         elif meant in found:
-            said = f"this is itself an alias{shown(meant)}: use the name that it stands for"
-            document.problem(path, said)
+            text = f"this is itself an alias{shown(meant)}: use the name that it stands for"
+            document.problem(path, text)
         elif alias in exact:
             document.problem(path, "a route has this name already", at_key=True)
         elif document.data.get("routes") and named.find(meant) is None:

@@ -54,8 +54,8 @@ def read_server(document: Document, environ: Mapping[str, str]) -> ServerSetting
     values = document.fields(("server",), document.data.get("server", {}), FIELDS)
     for name in ("keys", "history", "cache"):
         if "@" in values.get(name, ""):
-            said = f"this may contain a password: use DRAGOMAN_{name.upper()} instead"
-            document.warn(("server", name), said)
+            text = f"this may contain a password: use DRAGOMAN_{name.upper()} instead"
+            document.warn(("server", name), text)
     return ServerSettings(**{**values, **_from_environment(document, environ)})
 
 

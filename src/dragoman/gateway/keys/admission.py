@@ -65,22 +65,22 @@ class Refusal(NamedTuple):
     """The index of the exceeded budget in the key's `budgets`."""
 
 
-def decide(asked: Reservation, meter: Meter, now: float) -> Rates | Refusal:
+def decide(reservation: Reservation, meter: Meter, now: float) -> Rates | Refusal:
     """Return the new rates if the request is admitted, otherwise the refusal."""
-    return _budget_refusal(asked, meter) or _check_rates(asked, meter, now)
+    return _budget_refusal(reservation, meter) or _check_rates(reservation, meter, now)
 
 
-def _budget_refusal(asked: Reservation, meter: Meter) -> Refusal | None:
+def _budget_refusal(reservation: Reservation, meter: Meter) -> Refusal | None:
     refused: Refusal | None = None
-    windows = windows_of(asked.day)
-    for position, budget in enumerate(asked.key.budgets):
+    windows = windows_of(reservation.day)
+    for position, budget in enumerate(reservation.key.budgets):
         window = windows[budget.period]
         tokens, nanos = meter.spent.get(window, (0, 0))
         within = [each for each in meter.held if _is_within(each.day, window)]
         if budget.kind == "tokens":
-            own, spent, held = asked.tokens, tokens, sum(each.tokens for each in within)
+            own, spent, held = reservation.tokens, tokens, sum(each.tokens for each in within)
         else:
-            own, spent, held = asked.nanos, nanos, sum(each.nanos for each in within)
+            own, spent, held = reservation.nanos, nanos, sum(each.nanos for each in within)
         if spent + own > budget.units:
             return Refusal("budget", budget=position)  # waiting for others does not help
         if spent + held + own > budget.units:
@@ -92,12 +92,14 @@ def _is_within(day: str, window: str) -> bool:
     return window == "total" or day.startswith(window)
 
 
-def _check_rates(asked: Reservation, meter: Meter, now: float) -> Rates | Refusal:
-    key, rates = asked.key, meter.rates
+def _check_rates(reservation: Reservation, meter: Meter, now: float) -> Rates | Refusal:
+    key, rates = reservation.key, meter.rates
     requests_at, wait = _take_from_bucket(rates.requests_at, now, 1, key.requests_per_minute)
     if wait > 0:
         return Refusal("requests", wait)
-    tokens_at, wait = _take_from_bucket(rates.tokens_at, now, asked.tokens, key.tokens_per_minute)
+    tokens_at, wait = _take_from_bucket(
+        rates.tokens_at, now, reservation.tokens, key.tokens_per_minute
+    )
     if wait > 0:
         return Refusal("tokens", wait)
     if key.max_concurrent is not None:

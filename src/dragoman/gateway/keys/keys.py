@@ -120,29 +120,29 @@ class Keys:
             raise PermissionDenied(msg, status=403, code="model_without_price")
         expect_possible(key, tokens)
         nanos = 0 if cost is None else nanos_of(cost)
-        asked = Reservation(
+        reservation = Reservation(
             id=token_hex(12), key=key, tokens=tokens, nanos=nanos, day=self._day(now)
         )
-        return await self._hold(asked, now)
+        return await self._hold(reservation, now)
 
-    async def _hold(self, asked: Reservation, now: float) -> Reservation:
-        task = self._start(self._store.reserve(asked, now))
+    async def _hold(self, reservation: Reservation, now: float) -> Reservation:
+        task = self._start(self._store.reserve(reservation, now))
         try:
             refusal = await asyncio.shield(task)
         except asyncio.CancelledError:  # the client disconnected: nothing will settle it
-            self._start(self._undo(task, asked))
+            self._start(self._undo(task, reservation))
             raise
         if refusal is not None:
             if refusal.reason == "revoked":
-                self._authenticator.forget(asked.key.id)
-            raise error_of(refusal, asked.key, now)
-        self._live[asked.id] = asked
-        return asked
+                self._authenticator.forget(reservation.key.id)
+            raise error_of(refusal, reservation.key, now)
+        self._live[reservation.id] = reservation
+        return reservation
 
-    async def _undo(self, task: asyncio.Task[Refusal | None], asked: Reservation) -> None:
+    async def _undo(self, task: asyncio.Task[Refusal | None], reservation: Reservation) -> None:
         with suppress(StoreError):
             if await task is None:
-                await self._store.release(asked, self._clock())
+                await self._store.release(reservation, self._clock())
 
     async def settle(self, reservation: Reservation, spent: Spent) -> None:
         """Charge what a request used. Does nothing if it was already settled or released.

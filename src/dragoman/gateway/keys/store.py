@@ -80,7 +80,7 @@ class KeyStore(Protocol):
         """Revoke a key permanently; None: no such key. Keeps the time of the first call."""
         ...
 
-    async def reserve(self, asked: Reservation, now: float) -> Refusal | None:
+    async def reserve(self, reservation: Reservation, now: float) -> Refusal | None:
         """Make a reservation if the key's budgets and limits allow it; else return why not."""
         ...
 

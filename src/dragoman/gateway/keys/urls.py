@@ -62,7 +62,7 @@ def _sqlite(path: str) -> KeyStore:
 def _redis(parts: SplitResult) -> KeyStore:
     from dragoman.gateway.keys.stores.redis import RedisKeyStore
 
-    given = parse_qsl(parts.query, keep_blank_values=True)
-    theirs = urlencode([pair for pair in given if pair[0] != "prefix"])
-    prefix = dict(given).get("prefix", "dragoman")
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    theirs = urlencode([pair for pair in options if pair[0] != "prefix"])
+    prefix = dict(options).get("prefix", "dragoman")
     return RedisKeyStore(parts._replace(query=theirs).geturl(), prefix=prefix)

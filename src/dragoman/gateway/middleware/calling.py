@@ -25,31 +25,31 @@ class Stopped(Exception):  # noqa: N818 - it carries the error
         self.error = error
 
 
-def broken(name: str, hook: str, what: str) -> Stopped:
+def hook_failure(name: str, hook: str, what: str) -> Stopped:
     """Log a middleware's failure, without quoting content, and return the exception to raise."""
     LOG.error("the middleware %s failed in %s: %s", name, hook, what)
     return Stopped(ServerError(_FAILED, status=500))
 
 
-def called(name: str, hook: str, function: Callable[..., Any], *given: Any) -> Any:
+def call_hook(name: str, hook: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """Call a synchronous function and return its result."""
     try:
-        return function(*given)
+        return function(*arguments)
     except DragomanError as error:
         raised = Stopped(error)
     except BaseException as error:  # noqa: BLE001 - not even `sys.exit()` may stop the server
-        raised = broken(name, hook, _described(error))
+        raised = hook_failure(name, hook, _described(error))
     raise raised
 
 
-async def awaited(
-    name: str, hook: str, function: Callable[..., Any], seconds: float, *given: Any
+async def await_hook(
+    name: str, hook: str, function: Callable[..., Any], seconds: float, *arguments: Any
 ) -> Any:
     """Call a function that may be async, with a timeout, and return its result.
 
     It runs in a separate task, which is abandoned if it ignores its cancellation.
     """
-    task = asyncio.ensure_future(_outcome(name, hook, function, *given))
+    task = asyncio.ensure_future(_outcome(name, hook, function, *arguments))
     _abandoned.add(task)
     task.add_done_callback(_abandoned.discard)
     try:
@@ -68,16 +68,16 @@ async def awaited(
 
 
 async def _outcome(
-    name: str, hook: str, function: Callable[..., Any], *given: Any
+    name: str, hook: str, function: Callable[..., Any], *arguments: Any
 ) -> tuple[Any, Stopped | None]:
     """The result or the error. Never raises: SystemExit in a task would stop the event loop."""
     try:
-        value = function(*given)
+        value = function(*arguments)
         return (await value if isawaitable(value) else value), None
     except DragomanError as error:
         return None, Stopped(error)
-    except BaseException as error:  # noqa: BLE001 - as in `called`
-        return None, broken(name, hook, _described(error))
+    except BaseException as error:  # noqa: BLE001 - as in `call_hook`
+        return None, hook_failure(name, hook, _described(error))
 
 
 def _described(error: BaseException) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct
 
 from dragoman.errors import DragomanError
-from dragoman.gateway.middleware.calling import LOG, Stopped, awaited, broken, called
+from dragoman.gateway.middleware.calling import LOG, Stopped, await_hook, call_hook, hook_failure
 from dragoman.gateway.middleware.info import Headers, Info
 from dragoman.gateway.middleware.texts import Texts
 from dragoman.model.accumulate import MessageAccumulator
@@ -61,8 +61,8 @@ class Middleware:
         """Warn once that `after` can't change a response that was already streamed."""
         if name not in self._warned:
             self._warned.add(name)
-            said = "the middleware %s changed a streamed response in `after`: this has no effect"
-            LOG.warning(said, name)
+            message = "the middleware %s changed a streamed response in `after`: this has no effect"
+            LOG.warning(message, name)
 
     def start(self, inbound: InboundRequest, exchange: Exchange) -> ExchangeFilters:
         """The filters for one exchange."""
@@ -81,7 +81,7 @@ class ExchangeFilters:
         self._after = [pair for pair in reversed(self._chain) if pair[0].after]
         self._request = exchange.override or exchange.client_request.request
         self._texts = Texts()
-        self._told: MessageAccumulator | None = None
+        self._accumulator: MessageAccumulator | None = None
         """The response as the client receives it, if events may be changed."""
         self._has_seen = self._has_changed = False
         self.holds_end = bool(self._after)
@@ -107,9 +107,9 @@ class ExchangeFilters:
         for hooks, info in self._chain:
             if hooks.route is None:
                 continue
-            name = called(hooks.name, "route", hooks.route, self._request, info)
+            name = call_hook(hooks.name, "route", hooks.route, self._request, info)
             if name is not None and not (isinstance(name, str) and name):
-                raise broken(hooks.name, "route", f"it returned {type(name).__name__}")
+                raise hook_failure(hooks.name, "route", f"it returned {type(name).__name__}")
             if name is not None:
                 for _, each in self._chain:
                     each.model = name
@@ -125,12 +125,14 @@ class ExchangeFilters:
         for hooks, info in self._chain:
             if hooks.before is None:
                 continue
-            found = await awaited(hooks.name, "before", hooks.before, self._timeout, request, info)
+            found = await await_hook(
+                hooks.name, "before", hooks.before, self._timeout, request, info
+            )
             if isinstance(found, Response):
                 await self._answer(found)
                 return None
             if found is not None and not isinstance(found, Request):
-                raise broken(hooks.name, "before", f"it returned {type(found).__name__}")
+                raise hook_failure(hooks.name, "before", f"it returned {type(found).__name__}")
             request = request if found is None else found
         return await self._changed(request, route)
 
@@ -143,15 +145,15 @@ class ExchangeFilters:
             exchange.summary = Summary(response.model, Usage())
 
     async def _changed(self, request: Request, route: Route) -> Route:
-        asked, exchange = self._request, self._exchange
+        original, exchange = self._request, self._exchange
         self.seen_headers = dict(self._headers.seen)
         if self._on_event or self._after:
             exchange.filters = self
-        if request is asked:
+        if request is original:
             return route
         # Middleware can't change `stream`: the client expects one form.
-        exchange.filtered = self._request = request.replace_unchecked(stream=asked.stream)
-        if request.model == asked.model:
+        exchange.filtered = self._request = request.replace_unchecked(stream=original.stream)
+        if request.model == original.model:
             return route
         other = await self._inbound.gateway.route(request.model)
         for _, info in self._chain:
@@ -178,31 +180,33 @@ class ExchangeFilters:
 
     def _through_events(self, response: Response) -> Response:
         self.events(list(events_of(response)))
-        told = self._told if self._has_changed else None  # keep an unchanged response as it is
-        return response if told is None else told.response
+        accumulator = (
+            self._accumulator if self._has_changed else None
+        )  # keep an unchanged response as it is
+        return response if accumulator is None else accumulator.response
 
     def events(self, events: list[Event]) -> list[Event]:
         """Filter events of a stream."""
         self._has_seen = True
         if not self._on_event:
             return events
-        texts, told = self._texts, self._told
-        if told is None:
-            told = self._told = MessageAccumulator()
+        texts, accumulator = self._texts, self._accumulator
+        if accumulator is None:
+            accumulator = self._accumulator = MessageAccumulator()
         found: list[Event] = []
         for event in events:
             for each in texts.received(event):
                 found += [made for made in self._filtered(each, 0) if not _is_empty(made)]
-        heard = [texts.sent(each) for each in found]
-        told.extend(heard)
-        return heard
+        sent = [texts.sent(each) for each in found]
+        accumulator.extend(sent)
+        return sent
 
     def _filtered(self, event: Event, number: int) -> list[Event]:
         """Pass an event through the middleware from index `number` on."""
         if number == len(self._on_event) or isinstance(event, _FIXED):
             return [event]
         hooks, info = self._on_event[number]
-        result = called(hooks.name, "on_event", hooks.on_event or _none, event, info)
+        result = call_hook(hooks.name, "on_event", hooks.on_event or _none, event, info)
         if result is event:
             return self._filtered(event, number + 1)
         self._has_changed = True
@@ -210,25 +214,25 @@ class ExchangeFilters:
         found: list[Event] = []
         for each in listed:
             if type(each) not in _EVENTS:
-                raise broken(hooks.name, "on_event", f"it returned {type(each).__name__}")
+                raise hook_failure(hooks.name, "on_event", f"it returned {type(each).__name__}")
             found += self._filtered(cast("Event", each), number + 1)
         return found
 
     async def ended(self, response: Response) -> Response:
         """Run the `after` hooks on a streamed response, before its end is sent."""
-        heard = response if self._told is None else self._told.response
-        return await self._run_after(heard, may_change=False)
+        sent = response if self._accumulator is None else self._accumulator.response
+        return await self._run_after(sent, may_change=False)
 
     async def _run_after(self, response: Response, *, may_change: bool) -> Response:
         for hooks, info in self._after:
-            found = await awaited(
+            found = await await_hook(
                 hooks.name, "after", hooks.after or _none, self._timeout,
                 self._request, response, info,
             )  # fmt: skip
             if found is None or found is response:
                 continue
             if not isinstance(found, Response):
-                raise broken(hooks.name, "after", f"it returned {type(found).__name__}")
+                raise hook_failure(hooks.name, "after", f"it returned {type(found).__name__}")
             if may_change:
                 response = found
             else:

@@ -36,18 +36,18 @@ def load_middleware(config: GatewayConfig) -> Middleware | None:
     if not server.middleware:
         return None
     folder = Path.cwd() if config.source is None else config.source.resolve().parent
-    found = [_loaded(name, folder) for name in server.middleware]
+    found = [_load(name, folder) for name in server.middleware]
     digest = sha256(b"\0".join(each for _, each in found)).hexdigest()
     return Middleware([hooks for hooks, _ in found], server.middleware_timeout, digest)
 
 
-def _loaded(name: str, folder: Path) -> tuple[Hooks, bytes]:
+def _load(name: str, folder: Path) -> tuple[Hooks, bytes]:
     """Load one middleware; returns its hooks and a fingerprint of its version."""
     file, colon, attribute = name.rpartition(":")
     if name.endswith(".py"):
         file, colon, attribute = name, "", ""
     if not file.endswith(".py"):
-        return _installed(name)
+        return _load_installed(name)
     module, source = _module(name, folder / file)
     if colon and not hasattr(module, attribute):
         raise _unusable(name, "the file does not define this name")
@@ -55,12 +55,12 @@ def _loaded(name: str, folder: Path) -> tuple[Hooks, bytes]:
     return hooks_of(name, value), name.encode() + b"\0" + sha256(source).digest()
 
 
-def _installed(name: str) -> tuple[Hooks, bytes]:
+def _load_installed(name: str) -> tuple[Hooks, bytes]:
     value = _INSTALLED.load(name)
     if value is None:
         known = ", ".join(_INSTALLED.names()) or "none"
-        said = f"no entry point of the group {GROUP} has this name (installed: {known}), and"
-        raise _unusable(name, f"{said} a file name must end in .py")
+        text = f"no entry point of the group {GROUP} has this name (installed: {known}), and"
+        raise _unusable(name, f"{text} a file name must end in .py")
     point = _INSTALLED.installed().entries[name].point
     version = "" if point.dist is None else point.dist.version
     return hooks_of(name, value), f"{name}\0{point.value}\0{version}".encode()
@@ -84,13 +84,13 @@ def _module(name: str, path: Path) -> tuple[ModuleType, bytes]:
         sys.modules.pop(called)
         if before is not None:
             sys.modules[called] = before
-        problem = _raised(error, path)
+        problem = _describe_error(error, path)
     else:
         return module, source
     raise _unusable(name, problem)
 
 
-def _raised(error: BaseException, path: Path) -> str:
+def _describe_error(error: BaseException, path: Path) -> str:
     """Describe an error by its type and the last line of the file that was executed."""
     line = error.lineno if isinstance(error, SyntaxError) else None
     trace = error.__traceback__
@@ -112,15 +112,15 @@ def hooks_of(name: str, value: Any) -> Hooks:
     if isfunction(value):
         return Hooks(name, before=value)
     found = {hook: getattr(value, hook, None) for hook in HOOKS}
-    given = {hook: function for hook, function in found.items() if function is not None}
-    for hook, function in given.items():
+    functions = {hook: function for hook, function in found.items() if function is not None}
+    for hook, function in functions.items():
         if not callable(function):
             raise _unusable(name, f"its `{hook}` is not a function")
         if hook in _PLAIN and iscoroutinefunction(function):
             raise _unusable(name, f"its `{hook}` must not be async")
-    if not given:
+    if not functions:
         raise _unusable(name, f"it defines none of the functions {', '.join(HOOKS)}")
-    return Hooks(name, **given)
+    return Hooks(name, **functions)
 
 
 def _unusable(name: str, problem: str) -> ConfigError:

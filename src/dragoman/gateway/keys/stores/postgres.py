@@ -73,29 +73,38 @@ class PostgresKeyStore:
 
     # --- reservations
 
-    async def reserve(self, asked: Reservation, now: float) -> Refusal | None:
+    async def reserve(self, reservation: Reservation, now: float) -> Refusal | None:
         """Make a reservation, or return why not: two round trips, with the key's row locked."""
 
         async def work(connection: Connection) -> Refusal | None:
-            return await self._reserve(connection, asked, now)
+            return await self._reserve(connection, reservation, now)
 
         return await self._link.run(work)
 
     async def _reserve(
-        self, connection: Connection, asked: Reservation, now: float
+        self, connection: Connection, reservation: Reservation, now: float
     ) -> Refusal | None:
-        execute, id = self._link.execute, asked.key.id
-        windows = list(windows_of(asked.day).values())
+        execute, id = self._link.execute, reservation.key.id
+        windows = list(windows_of(reservation.day).values())
         async with connection.pipeline():
             await execute(connection, sql.BEGIN)
             await execute(connection, sql.PATIENCE)
             locked = await execute(connection, sql.LOCK_KEY, (id,))
-            counted = await execute(connection, sql.METER, (id, windows, id, now, id, asked.id))
+            counted = await execute(
+                connection, sql.METER, (id, windows, id, now, id, reservation.id)
+            )
         state, rows = await locked.fetchone(), await counted.fetchall()
-        decided = _decided(asked, state, rows, now)
+        decided = _decided(reservation, state, rows, now)
         async with connection.pipeline():
             if isinstance(decided, Rates):
-                values = (asked.id, id, asked.tokens, asked.nanos, asked.day, now + LEASE)
+                values = (
+                    reservation.id,
+                    id,
+                    reservation.tokens,
+                    reservation.nanos,
+                    reservation.day,
+                    now + LEASE,
+                )
                 await execute(connection, sql.HOLD, values)
                 if decided != (state or ())[1:]:
                     await execute(connection, sql.RATES, (*decided, id))
@@ -160,7 +169,10 @@ def _found(rows: Sequence[tuple[Any, ...]]) -> Found | None:
 
 
 def _decided(
-    asked: Reservation, state: tuple[Any, ...] | None, rows: Sequence[tuple[Any, ...]], now: float
+    reservation: Reservation,
+    state: tuple[Any, ...] | None,
+    rows: Sequence[tuple[Any, ...]],
+    now: float,
 ) -> Rates | Refusal | None:
     """The decision; None: the reservation was already made, but its reply was lost."""
     if state is None or state[0] is not None:
@@ -168,7 +180,7 @@ def _decided(
     if any(row[0] == "again" for row in rows):
         return None
     spent, held = _standing(rows)
-    return decide(asked, Meter(spent, held, Rates(*state[1:])), now)
+    return decide(reservation, Meter(spent, held, Rates(*state[1:])), now)
 
 
 def _standing(rows: Iterable[tuple[Any, ...]]) -> Standing:

@@ -77,13 +77,14 @@ class RedisKeyStore:
 
     # --- reservations
 
-    async def reserve(self, asked: Reservation, now: float) -> Refusal | None:
+    async def reserve(self, reservation: Reservation, now: float) -> Refusal | None:
         """Make a reservation, or return why not."""
-        key, id = asked.key, asked.key.id
+        key, id = reservation.key, reservation.key.id
         keys = [self._at("revoked"), *self._held(id), self._at("holding"), self._at("keys")]
         limits = (key.requests_per_minute, key.tokens_per_minute, key.max_concurrent)
-        windows = windows_of(asked.day)
-        values = [asked.id, id, repr(now), asked.tokens, asked.nanos, asked.day, repr(now + LEASE),
+        windows = windows_of(reservation.day)
+        values = [reservation.id, id, repr(now), reservation.tokens, reservation.nanos,
+                  reservation.day, repr(now + LEASE),
                   *("" if limit is None else limit for limit in limits), MINUTE, SET_BACK,
                   SOON]  # fmt: skip
         for budget in key.budgets:

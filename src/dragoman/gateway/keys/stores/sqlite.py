@@ -87,9 +87,9 @@ class SQLiteKeyStore:
 
     # --- reservations
 
-    async def reserve(self, asked: Reservation, now: float) -> Refusal | None:
+    async def reserve(self, reservation: Reservation, now: float) -> Refusal | None:
         """Make a reservation, or return why not."""
-        return await self._run(_reserve, asked, now)
+        return await self._run(_reserve, reservation, now)
 
     async def settle(self, charge: Charge, now: float) -> bool:
         """Charge a reservation once."""
@@ -207,18 +207,21 @@ def _found(on: sqlite3.Connection, id: str) -> Found | None:
     return None if row is None else Found(decode_record(row[0], row[2]), row[1])
 
 
-def _reserve(on: sqlite3.Connection, asked: Reservation, now: float) -> Refusal | None:
-    key = asked.key.id
+def _reserve(on: sqlite3.Connection, reservation: Reservation, now: float) -> Refusal | None:
+    key = reservation.key.id
     state = on.execute(sql.STATE, (key,)).fetchone()
     if state is None or state[0] is not None:
         return Refusal("revoked")
-    windows = tuple(windows_of(asked.day).values())
+    windows = tuple(windows_of(reservation.day).values())
     spent = {name: (tokens, nanos)
              for name, tokens, nanos in on.execute(sql.SPENT, (key, *windows))}  # fmt: skip
-    decided = decide(asked, Meter(spent, _held(on, key, now), Rates(*state[1:])), now)
+    decided = decide(reservation, Meter(spent, _held(on, key, now), Rates(*state[1:])), now)
     if isinstance(decided, Refusal):
         return decided
-    on.execute(sql.HOLD, (asked.id, key, asked.tokens, asked.nanos, asked.day, now + LEASE))
+    on.execute(
+        sql.HOLD,
+        (reservation.id, key, reservation.tokens, reservation.nanos, reservation.day, now + LEASE),
+    )
     if decided != state[1:]:
         on.execute(sql.RATES, (*decided, key))
     return None
