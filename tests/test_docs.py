@@ -77,7 +77,9 @@ def run(page: str, code: list[Block], namespace: dict[str, object]) -> None:
         for block in code:
             try:
                 source = "\n" * (block.line - 1) + block.code  # so that tracebacks count right
-                compiled = compile(source, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+                compiled = compile(
+                    source, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True
+                )
                 if compiled.co_flags & inspect.CO_COROUTINE:
                     runner.run(eval(compiled, namespace))  # noqa: S307 - our own documentation
                 else:

@@ -120,5 +120,5 @@ def test_a_limit_is_a_whole_number(value: Any) -> None:
         lambda: ToolExecutor(max_media_bytes=value),
         lambda: tool(max_chars=value)(letters.function),
     ):
-        with pytest.raises(InvalidInputError, match=r"whole number|positive integer"):
+        with pytest.raises(InvalidInputError, match=r"positive integer|integer of at least 1"):
             make()

@@ -302,7 +302,7 @@ def test_usage_is_told_on_request() -> None:
         (
             refused(401, "invalid_api_key", SECRET),
             5,
-            "did not accept the key (status 401, invalid_api_key)",
+            "rejected the API key (status 401, invalid_api_key)",
         ),
         (refused(404, "model_not_found", SECRET), 5, "does not have this model"),
         (said("I can't.", "content_filter"), 5, "or a content filter blocked the answer"),

@@ -404,7 +404,7 @@ class TestUsage:
             ([".", "--to", "gemini"], "directory"),
             (["-", "--to", "esperanto"], "unknown target; available are the dialects anthropic"),
             (["-", "--to", "groq:"], "a target must be a dialect, a provider or provider:model"),
-            (["-", "--to", "gemini", "--from", "esperanto"], "unknown dialect; there are"),
+            (["-", "--to", "gemini", "--from", "esperanto"], "unknown dialect; available"),
             (["-", "--to", "gemini", "--jobs", "0"], "--jobs"),
             (["-", "--to", "gemini", "--jobs", "62"], "--jobs"),
         ],

@@ -222,7 +222,7 @@ class TestOpenAI:
     def test_several_choices_are_refused(self) -> None:
         """A conversation goes on from one of them; nobody else can say from which."""
         two = COMPLETION.model_copy(update={"choices": [*COMPLETION.choices] * 2})
-        with pytest.raises(InvalidInputError, match="ChatCompletion holds 2 answers"):
+        with pytest.raises(InvalidInputError, match="ChatCompletion has 2 choices"):
             from_openai(two)
 
     def test_responses_and_their_items(self) -> None:

@@ -412,7 +412,7 @@ _TYPES = {
 def test_the_docs_say_what_a_client_sees() -> None:
     """The table of the page has each kind that a dialect shows, by the type of its call."""
     page = (Path(__file__).parents[2] / "docs" / "guides" / "provider-tools.md").read_text("utf-8")
-    _, _, section = page.partition("## Calls that providers ran")
+    _, _, section = page.partition("## Server-side tool calls")
     for each in descriptions():
         forms = each.provider_calls
         for kind, shown in {} if forms is None else forms.shown.items():

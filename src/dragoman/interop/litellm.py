@@ -58,9 +58,7 @@ def _with_blocks(message: Message) -> Message:
     blocks = thinking_blocks(message)
     if not blocks:
         return message
-    text = "".join(block.get("thinking", "") for block in blocks)
-    fields = {FIELD: blocks, **({"reasoning_content": text} if text else {})}
-    own = {**message.extras.get(_NAME, {}), **fields}
+    own = {**message.extras.get(_NAME, {}), FIELD: blocks}
     return replace(message, extras={**message.extras, _NAME: own})
 
 
@@ -76,4 +74,7 @@ def _places_of_signed(messages: Messages) -> set[str]:
 def _made(wire: dict[str, Any], types: Any) -> Any:
     if wire.get("role") != "assistant":
         return wire
+    text = "".join(block.get("thinking", "") for block in wire.get(FIELD, ()))
+    if text:  # LiteLLM repeats the blocks' text here
+        wire = {"reasoning_content": text, **wire}
     return built(lambda: types.Message(**wire), "a Message")

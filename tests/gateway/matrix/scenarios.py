@@ -99,7 +99,7 @@ class Cell:
 
 
 def text(cell: Cell) -> None:
-    """A question and its answer."""
+    """A question and its response."""
     cell.client.say("Where is the Old Bridge?")
     cell.ask(0)
     [asked] = cell.behind.request(0).messages
@@ -107,7 +107,7 @@ def text(cell: Cell) -> None:
 
 
 def tools(cell: Cell) -> None:
-    """Calls (one, or three at once), their results, and the final answer."""
+    """Tool calls (one, or three in parallel), their results, and the final response."""
     calls = cell.expected(0).message.tool_calls
     cell.client.tools = list(_offered(cell.expected(0).message).values())
     cell.client.say("How warm is it in Mostar?")
@@ -151,7 +151,7 @@ def _schema(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def image(cell: Cell) -> None:
-    """A picture in the prompt: the provider gets its very bytes."""
+    """An image in the prompt: the provider gets the same bytes."""
     cell.client.say("What is in the picture?", PICTURE)
     cell.ask(0)
     [picture] = cell.parts(0, Image)
@@ -160,7 +160,7 @@ def image(cell: Cell) -> None:
 
 
 def structured(cell: Cell) -> None:
-    """JSON of a schema: the provider gets the schema, the client the value."""
+    """JSON by a schema: the provider gets the schema, the client gets the value."""
     cell.client.say("How warm is it in Mostar?")
     assert cell.client.parse(Weather, stream=cell.stream) == Weather(city="Mostar", celsius=31)
     asked = cell.behind.asked[0]
@@ -172,7 +172,7 @@ def structured(cell: Cell) -> None:
 
 
 def thinking(cell: Cell) -> None:
-    """Thinking, and an answer or a call; the second turn brings back all that was sealed."""
+    """Thinking, then text or a tool call; the second turn returns all sealed state."""
     client = cell.client
     client.thinks = True
     client.tools = list(_offered(cell.expected(0).message).values())
@@ -215,7 +215,7 @@ def _own_form(cell: Cell) -> Any:
 
 
 def usage(cell: Cell) -> None:
-    """Counts, those of cached and of reasoning tokens as well where the provider tells them."""
+    """Token counts, including cached and reasoning tokens if the provider reports them."""
     cell.client.say("Where is the Old Bridge?")
     seen, said = cell.ask(0).usage, cell.expected(0).usage
     assert said is not None
@@ -226,7 +226,7 @@ def usage(cell: Cell) -> None:
 
 
 def errors(cell: Cell) -> None:
-    """Every refusal is the SDK's own exception for it, with the time to wait."""
+    """Every error raises the SDK's own exception for it, with the time to wait."""
     client = cell.client
     client.say("Where is the Old Bridge?")
     for status, kind in client.failures().items():
@@ -239,7 +239,7 @@ def errors(cell: Cell) -> None:
 
 
 def cut(cell: Cell) -> None:
-    """An answer that breaks off is an exception, wherever it breaks, never an answer."""
+    """A stream that breaks off, at any point, raises an exception."""
     client = cell.client
     client.say("Where is the Old Bridge?")
     for answer in cut_answers(cell.answers[0], stream=cell.stream):

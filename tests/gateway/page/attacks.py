@@ -79,5 +79,5 @@ ATTACKS = (
     Attack("huge table", "|a|b|\n|-|-|\n" + "|1|2|\n" * 5000, ("Show 2,000 more of 5,000 rows",)),
     Attack("wide table", "|" + "a|" * 500 + "\n|" + "-|" * 500 + "\n", ("440 more columns",)),
     Attack("long word", "x" * 20_000, ()),
-    Attack("very long text", "word " * 70_000, ("shown plain",)),
+    Attack("very long text", "word " * 70_000, ("shown without formatting",)),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The mock on a real socket, and a browser that looks at the page."""
+"""The mock API on a real socket, and a browser with the page."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def browser() -> Generator[Any]:
 
 
 class Looking:
-    """A page under test: what it shows, and every complaint of the browser."""
+    """A page under test, and the errors that the browser reported."""
 
     def __init__(self, page: Any, address: str, mock: Mock) -> None:
         self.page = page

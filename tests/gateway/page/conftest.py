@@ -32,7 +32,7 @@ def screen() -> dict[str, Any]:
 
 @pytest.fixture
 def looking(chromium: Any, mock: Mock, screen: dict[str, Any]) -> Iterator[Looking]:
-    """A page that looks at the mock; nothing may go wrong in it unnoticed."""
+    """A page on the mock API; any browser error fails the test."""
     context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"], **screen)
     context.set_default_timeout(20_000)
     with serving(mock) as address:

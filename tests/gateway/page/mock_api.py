@@ -38,7 +38,7 @@ def mock(request: web.Request) -> Mock:
 async def guarded(
     request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 ) -> web.StreamResponse:
-    """What the real API demands of every request."""
+    """Checks the headers that the real API requires."""
     if "/ui/api/" not in request.path:
         return await handler(request)
     if request.headers.get("x-dragoman-page") != "1":

@@ -33,7 +33,7 @@ def begun(*pieces: str) -> list[Event]:
 
 
 class Hangs:
-    """A step of a script: says a text, and then nothing more until it is stopped."""
+    """A script step that sends a text and then hangs until it is stopped."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -58,7 +58,7 @@ class PlayedModel(ScriptedModel):
 
 
 class TestPage:
-    """What the page's script does."""
+    """A client that behaves like the page's script."""
 
     __test__ = False
 
@@ -67,7 +67,7 @@ class TestPage:
         self.url = serving.url
         self._client = httpx.Client(base_url=f"{serving.url}/ui/api/", headers=PAGE, timeout=20)
         self.stranger = httpx.Client(base_url=f"{serving.url}/ui/api/", timeout=20)
-        """A client that sends nothing of the page's."""
+        """A client without the page's headers."""
 
     def close(self) -> None:
         """Leave."""
@@ -75,7 +75,7 @@ class TestPage:
         self.stranger.close()
 
     def script(self, *steps: Any) -> PlayedModel:
-        """Let the model `scripted:` answer by these steps."""
+        """Scripts the responses of the model `scripted:`."""
         back = self.gateway.upstream(self.gateway.config.places["scripted:"])
         model = PlayedModel(steps)
         back._model = model  # a place's script is in a file otherwise
@@ -86,13 +86,13 @@ class TestPage:
         return self._client.request(method, path, **options)
 
     def read(self, path: str, **query: Any) -> Any:
-        """What is at a path."""
+        """Returns the JSON at a path."""
         answer = self.ask("GET", path, params=query)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     def write(self, method: str, path: str, body: Any = None) -> Any:
-        """What a change gives."""
+        """Sends a change and returns the JSON response."""
         answer = self.ask(method, path, json={} if body is None else body)
         assert answer.status_code == 200, answer.text
         return answer.json()
@@ -113,7 +113,7 @@ class TestPage:
             return list(events)
 
     def texts(self, id: str, **query: Any) -> list[str]:
-        """What was said in a conversation."""
+        """Returns the texts of a conversation."""
         found = self.read(f"conversations/{id}", **query)["messages"]
         return ["".join(part.get("text", "") for part in each["parts"]) for each in found]
 

@@ -1,4 +1,4 @@
-"""Nothing that a model says can run, load, submit or cover anything: each attack by name."""
+"""Model output can't run, load, submit or cover anything: each attack by name."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _says(attack: Attack, number: int) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def attacked(chromium: Any) -> Iterator[tuple[Looking, list[str]]]:
-    """The page with every attack said in one conversation, and the addresses that it asked for."""
+    """The page with every attack in one conversation, and the URLs that it requested."""
     mock = Mock(conversations=2, pace=0)
     mock.threads["c0"] = {0: [_says(attack, number) for number, attack in enumerate(ATTACKS)]}
     context = chromium.new_context()
@@ -60,8 +60,8 @@ def attacked(chromium: Any) -> Iterator[tuple[Looking, list[str]]]:
         looking = Looking(context.new_page(), address, mock)
         looking.page.on("request", lambda request: asked.append(request.url))
         looking.go("#/talk/c0", f"#m-a{len(ATTACKS) - 1}")
-        if looking.page.get_by_role("button", name="Earlier messages").count():
-            looking.page.get_by_role("button", name="Earlier messages").click()
+        if looking.page.get_by_role("button", name="Load earlier messages").count():
+            looking.page.get_by_role("button", name="Load earlier messages").click()
         looking.page.wait_for_selector("#m-a0")
         looking.page.wait_for_selector("math, .formula")
         until(looking.page, "document.querySelectorAll('.hl-tag').length > 0")
@@ -75,7 +75,7 @@ def attacked(chromium: Any) -> Iterator[tuple[Looking, list[str]]]:
 def test_attack_is_only_text(
     attacked: tuple[Looking, list[str]], number: int, attack: Attack
 ) -> None:
-    """What was said is there to read, made of allowed elements, and leads nowhere it should not."""
+    """The text is readable, made of allowed elements, and links only to allowed URLs."""
     found = attacked[0].page.evaluate(_LOOK, f"a{number}")
     assert set(found["elements"]) <= _ELEMENTS
     assert set(found["attributes"]) <= _ATTRIBUTES
@@ -88,7 +88,7 @@ def test_attack_is_only_text(
 
 
 def test_nothing_ran_and_nothing_was_loaded(attacked: tuple[Looking, list[str]]) -> None:
-    """No script ran, the browser had nothing to block, and no other host was asked."""
+    """No script ran, the browser blocked nothing, and no other host was contacted."""
     looking, asked = attacked
     assert looking.page.evaluate("window.pwned") is None
     assert looking.complaints == []
@@ -117,7 +117,7 @@ def test_hostile_names_and_titles_are_only_text(looking: Looking, mock: Mock) ->
 
 
 def test_media_addresses_stay_within_the_api(looking: Looking, mock: Mock) -> None:
-    """An address that leads out of the API is not fetched: the key can't be sent elsewhere."""
+    """A URL outside the API is not fetched, so the key can't be sent elsewhere."""
     parts = [
         {"kind": "image", "mime": "image/png", "name": "x", "url": url}
         for url in (

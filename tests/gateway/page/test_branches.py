@@ -1,4 +1,4 @@
-"""The alternatives beside each message, on conversations that were branched at random."""
+"""The siblings of each message, in conversations branched at random."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def _check(seed: int) -> None:
 def _agree(
     paths: dict[int, list[Row]], path: list[Row], place: int, row: Row, told: list[int]
 ) -> None:
-    """The branches that are told lead to each alternative once, and to all there are."""
+    """The siblings lead to every alternative exactly once."""
     prefix = [each.id for each in path[:place]]
     beside = {
         other[place].id
@@ -86,6 +86,6 @@ def _agree(
 
 @pytest.mark.parametrize("seeds", [range(20), pytest.param(range(20, 400), marks=pytest.mark.slow)])
 def test_every_alternative_is_told_once(seeds: range) -> None:
-    """Compared with what the paths of all branches say."""
+    """Siblings match those computed from the paths of all branches."""
     for seed in seeds:
         asyncio.run(_check(seed))

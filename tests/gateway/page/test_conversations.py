@@ -1,4 +1,4 @@
-"""The conversations on the page: lists, search, titles, branches, files in and out, deleting."""
+"""The conversations API: lists, search, titles, branches, import, export, deletion."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def ids(page: TestPage, **query: object) -> list[str]:
 
 
 def test_the_list_has_the_latest_first_and_goes_on_by_cursor(page: TestPage, id: str) -> None:
-    """Every conversation comes once, whatever the size of a page."""
+    """Every conversation is listed once, for any page size."""
     made = [page.talk(f"Number {n}.", model="echo:")[0]["conversation"] for n in range(6)]
     wanted = [*reversed(made), id]
     for limit in (1, 3, 7, 50):
@@ -63,7 +63,7 @@ def test_the_list_has_the_latest_first_and_goes_on_by_cursor(page: TestPage, id:
 
 
 def test_a_conversation_that_goes_on_comes_first_again(page: TestPage, id: str) -> None:
-    """The list is by the last write."""
+    """The list is ordered by the last write."""
     other = page.talk("Another.", model="echo:")[0]["conversation"]
     assert ids(page) == [other, id]
     page.talk("And now?", conversation=id, model="echo:")
@@ -73,7 +73,7 @@ def test_a_conversation_that_goes_on_comes_first_again(page: TestPage, id: str) 
 
 
 def test_pins_come_first_and_outlast_the_gateway(tmp_path: Path) -> None:
-    """A pinned conversation is on top, once, until it is let go or deleted."""
+    """A pinned conversation is listed first, once, until it is unpinned or deleted."""
     with page_at(url_of("sqlite", tmp_path)) as page:
         made = [page.talk(f"{n}", model="echo:")[0]["conversation"] for n in range(4)]
         page.write("PATCH", f"conversations/{made[0]}", {"pinned": True})
@@ -87,7 +87,7 @@ def test_pins_come_first_and_outlast_the_gateway(tmp_path: Path) -> None:
 
 
 def test_a_title_goes_where_the_conversation_goes(page: TestPage, id: str) -> None:
-    """It is in the list, in the conversation, and in what is exported and imported again."""
+    """The title is in the list, in the conversation, and survives export and import."""
     page.write("PATCH", f"conversations/{id}", {"title": " Old \n bridges "})
     assert page.read("conversations")["items"][0]["title"] == "Old bridges"
     exported = page.ask("GET", f"conversations/{id}/export", params={"format": "canonical"})
@@ -109,7 +109,7 @@ def test_a_title_stays_when_the_first_message_is_edited(page: TestPage, id: str)
 
 
 def test_what_others_write_and_delete_is_seen(page: TestPage, id: str) -> None:
-    """The store is everybody's: `dragoman chat` writes to it as well."""
+    """Other programs such as `dragoman chat` write to the same store."""
     url = page.gateway.config.server.history
     identity = SessionIdentity(agent="chat", chat="from the terminal")
 
@@ -130,7 +130,7 @@ def test_what_others_write_and_delete_is_seen(page: TestPage, id: str) -> None:
 
 
 def test_search_finds_words_in_all_conversations(page: TestPage, id: str) -> None:
-    """Each hit says where it is, and marks the words in a few around them."""
+    """Each result names its message and marks the words in an excerpt."""
     page.talk("A bridge of 🪨 too far, and a Bridge.", model="echo:")
     hits = page.read("conversations", query="old bridge")["items"]
     assert [hit["id"] for hit in hits] == [id]
@@ -151,7 +151,7 @@ def test_search_finds_words_in_all_conversations(page: TestPage, id: str) -> Non
 
 
 def test_a_long_conversation_opens_at_its_end(page: TestPage, id: str) -> None:
-    """Earlier messages come when they are asked for, each once."""
+    """Earlier messages are loaded on request, each once."""
     for n in range(6):
         page.talk(f"Message {n}", conversation=id, model="echo:")
     opened = page.read(f"conversations/{id}", limit=5)
@@ -187,7 +187,7 @@ def test_branches_are_listed_and_switched(page: TestPage, id: str) -> None:
 
 
 def test_an_empty_conversation_can_be_made(page: TestPage, id: str) -> None:
-    """It is listed, and talked in."""
+    """An empty conversation is listed, and messages can be added."""
     made = page.write("POST", "conversations")["id"]
     assert ids(page) == [made, id]
     assert page.texts(made) == []
@@ -197,7 +197,7 @@ def test_an_empty_conversation_can_be_made(page: TestPage, id: str) -> None:
 
 
 def test_deleting_and_forgetting_say_what_they_did(page: TestPage, id: str) -> None:
-    """Forgetting counts first, and erases a user's conversations and no others."""
+    """A dry run counts; forgetting deletes only that user's conversations."""
     url = page.gateway.config.server.history
 
     async def chatted() -> None:
@@ -222,7 +222,7 @@ def test_deleting_and_forgetting_say_what_they_did(page: TestPage, id: str) -> N
 
 
 def test_every_format_goes_out_and_comes_in_again(page: TestPage, id: str) -> None:
-    """What is exported in any format that is listed is imported by drop."""
+    """An export in any listed format can be imported again."""
     formats = [each["id"] for each in page.read("info")["formats"]]
     assert {"canonical", "openai-chat", "anthropic", "gemini"} <= set(formats)
     for name in formats:
@@ -240,7 +240,7 @@ def test_every_format_goes_out_and_comes_in_again(page: TestPage, id: str) -> No
 
 
 def test_an_import_takes_many_and_tells_what_is_broken(page: TestPage, id: str) -> None:
-    """Lines of several dialects; the broken ones are told by their place."""
+    """A file with lines of several dialects; the malformed lines are reported by index."""
     lines = [
         json.dumps({"model": "m", "messages": [{"role": "user", "content": "One"}]}),
         "{broken",
@@ -261,7 +261,7 @@ def test_an_import_takes_many_and_tells_what_is_broken(page: TestPage, id: str) 
     "body", [b"", b"\x00" * 100, b"[" * 5000, b"nonsense", b"[]", b'{"messages": []}', b"\xff\xfe"]
 )
 def test_an_import_of_nonsense_makes_nothing(page: TestPage, id: str, body: bytes) -> None:
-    """It is told, and nothing is stored."""
+    """The problem is reported, and nothing is stored."""
     answer = page.ask("POST", "import?name=x", content=body)
     assert answer.status_code == 200
     assert answer.json()["conversations"] == []
@@ -310,7 +310,7 @@ def test_what_a_model_was_sent_can_be_seen_again(tmp_path: Path) -> None:
 
 
 def test_thinking_and_tools_of_a_stored_conversation_are_shown(page: TestPage, id: str) -> None:
-    """Parts by their kinds; a message that nobody can read does not hide the others."""
+    """All kinds of parts are shown; a damaged message doesn't hide the others."""
     url = page.gateway.config.server.history
     name = SessionIdentity(chat="parts", agent="elsewhere")
 

@@ -27,13 +27,13 @@ CONFIG = GatewayConfig(places={"echo:": ECHO}, routes=(ROUTE,))
 
 
 class Owned(NamedTuple):
-    """A gateway with keys, and one that may do everything."""
+    """A gateway with keys, and an admin key."""
 
     serving: Serving
     admin: str
 
     def ask(self, path: str, body: Any = None, **options: Any) -> Answer:
-        """Ask as the administrator."""
+        """Sends a request with the admin key."""
         return ask(self.serving, path, body, key=self.admin, **options)
 
 
@@ -87,7 +87,7 @@ def test_a_key_is_made_shown_and_revoked(gateway: Owned) -> None:
 
 
 def test_what_was_used_counts_against_the_budget(tmp_path: Path) -> None:
-    """Tokens that a key took are in its budget, its usage, and the route's budget."""
+    """Tokens used by a key count in its budget, its usage and the route's budget."""
     with owned(tmp_path) as gateway:
         made = gateway.ask("keys", {
             "name": "x", "budgets": [{"kind": "tokens", "amount": 50_000, "period": "day"}],
@@ -131,7 +131,7 @@ def test_what_was_used_counts_against_the_budget(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_no_key_is_made_of_nonsense(gateway: Owned, asked: Any) -> None:
-    """With an error that says what is wrong, and no key."""
+    """Invalid input gives an error, and no key is created."""
     before = len(gateway.ask("keys").body["keys"])
     status, found = gateway.ask("keys", asked)
     assert status == 400, found
@@ -141,19 +141,19 @@ def test_no_key_is_made_of_nonsense(gateway: Owned, asked: Any) -> None:
 
 @pytest.mark.parametrize("id", ["nobody", "..", "%00", "x'%20OR%20'1'='1", "a" * 5000])
 def test_foreign_ids_are_not_found(gateway: Owned, id: str) -> None:
-    """Whatever the id is."""
+    """Any unknown id gives a 404."""
     assert gateway.ask(f"keys/{id}/revoke", {}).status == 404
     assert gateway.ask(f"keys/{id}/usage").status == 404
 
 
 def test_the_key_in_use_is_not_revoked(gateway: Owned) -> None:
-    """Nobody locks themselves out by a click."""
+    """Users can't lock themselves out."""
     admin = next(each for each in gateway.ask("keys").body["keys"] if each["name"] == "admin")
     assert gateway.ask(f"keys/{admin['id']}/revoke", {}).status == 409
 
 
 def test_only_administrators_see_any_of_it(gateway: Owned) -> None:
-    """Without a key, with a wrong one, and with one of a team."""
+    """Requests without a key, with a wrong key or with a non-admin key are rejected."""
     secret = gateway.ask("keys", {"name": "team"}).body["secret"]
     for path in ("keys", "routes", "traffic", "traffic/live", "traffic/1", "rules"):
         assert ask(gateway.serving, path).status == 401
@@ -165,7 +165,7 @@ def test_only_administrators_see_any_of_it(gateway: Owned) -> None:
 
 
 def test_without_keys_there_are_none_to_make(tmp_path: Path) -> None:
-    """The page is told why; places are shown where there are no routes."""
+    """Creating a key gives a 404; without routes, the providers are shown."""
     del tmp_path
     with running(GatewayConfig(places={"echo:": ECHO})) as serving:
         assert ask(serving, "keys", {"name": "x"}).status == 404
@@ -174,5 +174,5 @@ def test_without_keys_there_are_none_to_make(tmp_path: Path) -> None:
 
 
 def test_budgets_of_keys_are_values() -> None:
-    """What the page sends is what a budget is made of."""
+    """A budget prints its amount and period."""
     assert str(Budget("cost", Decimal("5.5"), "month")) == "$5.5 per month"

@@ -19,7 +19,7 @@ import dragoman
 from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
 from dragoman.gateway.page.alignment import Aligned, aligned, fresh
 from dragoman.gateway.page.code_snippets import text_of
-from dragoman.gateway.page.lens import looked_at, value_at, wire_path
+from dragoman.gateway.page.lens import compared, value_at, wire_path
 from dragoman.gateway.page.pasted import Pasted, read
 from dragoman.history import ChatHistory, SessionIdentity
 from dragoman.model.jsontext import dumps
@@ -52,7 +52,7 @@ HOSTILE = "it's $HOME `id` $(id) \\ \" ' \n @file !! \u2028 \U0001f600 %s"
 
 @pytest.fixture(scope="module")
 def serving() -> Iterator[Serving]:
-    """A gateway without places: the lens asks nobody."""
+    """A gateway without providers: the lens makes no upstream requests."""
     with running(GatewayConfig()) as found:
         yield found
 
@@ -65,7 +65,7 @@ def _aligned(request: Request, name: str) -> tuple[Aligned, dict[str, Any], str]
 
 
 def _expect_partition(found: Aligned) -> None:
-    """No path is in two rows, nor inside of another."""
+    """Paths are unique and not nested in each other."""
     paths = [path for row in found.rows for path in row]
     assert len(paths) == len(set(paths))
     whole = set(paths)
@@ -81,7 +81,7 @@ def _expect_partition(found: Aligned) -> None:
 @settings(max_examples=8)
 @given(request=histories())
 def test_what_a_message_says_is_in_its_row(name: str, request: Request) -> None:
-    """Every text, call, result and medium that arrived is in the row of the message it is from."""
+    """Every text, call, result and media part in the body is in its message's row."""
     request = fresh(request)
     found, body, _ = _aligned(request, name)
     _expect_partition(found)
@@ -137,7 +137,7 @@ def test_plain_conversations_are_aligned_one_by_one() -> None:
 
 
 def test_messages_that_say_the_same_are_told_apart() -> None:
-    """Many a text is there twice, and shorter than a mark can be."""
+    """Many texts are duplicates, or too short to be identified."""
     talk = [Message(Role.USER if i % 2 == 0 else Role.ASSISTANT, "y" if i % 3 else "ok")
             for i in range(41)]  # fmt: skip
     for name in dragoman.dialects():
@@ -146,7 +146,7 @@ def test_messages_that_say_the_same_are_told_apart() -> None:
 
 
 def test_merged_messages_have_the_pieces_that_are_theirs() -> None:
-    """What a target wants in one message is shown piece by piece."""
+    """If a target merges messages, each row shows its own pieces."""
     talk = (Message.user("Hello"), Message.user("Are you there?"), Message.user("Well?"))
     request = fresh(Request(model="m", messages=talk))
     spoken = dragoman.dialect("anthropic")
@@ -157,7 +157,7 @@ def test_merged_messages_have_the_pieces_that_are_theirs() -> None:
 
 
 def test_an_added_result_belongs_to_nobody() -> None:
-    """A result that a repair made up is no message of the conversation."""
+    """A tool result added by a repair belongs to no message."""
     request = fresh(Request(model="m", messages=(
         Message.user("Look it up."),
         Message(Role.ASSISTANT, (make_call("c1", "look", input={"a": 1}),)),
@@ -169,8 +169,8 @@ def test_an_added_result_belongs_to_nobody() -> None:
 
 
 def test_losses_are_shown_at_their_place() -> None:
-    """A loss of a part points at what the part became."""
-    looked = looked_at(read(dumps(WEATHER), None), "anthropic", "gemini")
+    """A loss points to the part's path in the body."""
+    looked = compared(read(dumps(WEATHER), None), "anthropic", "gemini")
     assert wire_path("messages[2].parts[0]", looked.left) == "messages[1].content[0]"
     assert wire_path("messages[0]", looked.left) == "system"
     assert wire_path("messages[99].parts[0]", looked.left) is None
@@ -195,7 +195,7 @@ def test_both_sides_come_back(serving: Serving) -> None:
 
 
 def test_rules_come_with_their_texts(serving: Serving) -> None:
-    """What a target refuses, and the rule that it breaks."""
+    """Violations include the text of the rule."""
     body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "temperature": 9}
     _, found = ask(serving, "lens", {"body": json.dumps(body), "source": "openai-chat",
                                      "left": "openai-chat", "right": "gemini"})  # fmt: skip
@@ -236,7 +236,7 @@ LANGCHAIN = [
     ],
 )  # fmt: skip
 def test_whatever_is_pasted_is_read(serving: Serving, body: Any, source: str) -> None:
-    """Streams, answers, lists of messages, and what other libraries store."""
+    """Streams, responses, message lists, and the formats of other libraries."""
     asked = {"body": body, "left": "openai-responses", "right": "anthropic"}
     status, found = ask(serving, "lens", asked)
     assert (status, found["source"]) == (200, source)
@@ -262,7 +262,7 @@ def test_whatever_is_pasted_is_read(serving: Serving, body: Any, source: str) ->
     ],
 )  # fmt: skip
 def test_hostile_bodies_give_errors(serving: Serving, body: Any) -> None:
-    """Whatever is sent, the answer is JSON, and no failure of the gateway."""
+    """Any input gives a JSON response without a server error."""
     status, found = ask(serving, "lens", body)
     assert status in {200, 400, 404, 413}
     assert (status == 200) == ("rows" in found)
@@ -278,7 +278,7 @@ def test_a_large_body_nested_deeply_is_refused(serving: Serving) -> None:
 
 
 def test_a_stored_conversation_is_shown(tmp_path: Path) -> None:
-    """By its id, which is all that the page sends of it."""
+    """The page sends only the conversation's id."""
     server = ServerSettings(history=f"sqlite:///{tmp_path / 'chats.db'}")
 
     async def written() -> str:
@@ -316,7 +316,7 @@ def test_a_shell_reads_curl_as_it_is_meant(target: str) -> None:
     shell = shutil.which("sh")
     if shell is None:
         pytest.skip("there is no sh here")
-    side = looked_at(_talk(HOSTILE), target, "gemini").left
+    side = compared(_talk(HOSTILE), target, "gemini").left
     text = text_of(side, "curl")
     assert text.isascii()
     spy = 'curl() { for each in "$@"; do printf "%s\\0" "$each"; done; }\n'
@@ -336,7 +336,7 @@ def test_a_shell_reads_curl_as_it_is_meant(target: str) -> None:
                                     "azure:own", "groq:a'b\"c"])  # fmt: skip
 def test_python_parses_and_holds_the_body(target: str) -> None:
     """A snippet is valid Python whose literal is the body, and names no key."""
-    side = looked_at(_talk(HOSTILE), target, "gemini").left
+    side = compared(_talk(HOSTILE), target, "gemini").left
     text = text_of(side, "python")
     tree = ast.parse(text)
     bodies = [node.value for node in tree.body if isinstance(node, ast.Assign)
@@ -355,7 +355,7 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def test_snippets_over_a_socket(serving: Serving) -> None:
-    """Each form of each side; anything else is refused."""
+    """Each form of each side works; anything else is rejected."""
     asked = {"body": WEATHER, "left": "openai", "right": "anthropic"}
     _, found = ask(serving, "snippet", {**asked, "side": "right", "form": "curl"})
     assert 'x-api-key: $ANTHROPIC_API_KEY"' in found["text"]

@@ -17,7 +17,7 @@ FIRST_LOAD = 200_000
 
 
 class Answer(NamedTuple):
-    """What a raw request got."""
+    """The response to a raw request."""
 
     status: int
     headers: dict[str, str]
@@ -32,7 +32,7 @@ def gateway() -> Iterator[Serving]:
 
 
 def fetched(gateway: Serving, path: str, method: str = "GET", **headers: str) -> Answer:
-    """The answer to a request whose path is sent as it is."""
+    """Sends a request with an unmodified path and returns the response."""
     connection = http.client.HTTPConnection(gateway.url.removeprefix("http://"), timeout=10)
     connection.putrequest(method, path, skip_accept_encoding=True)
     for name, value in headers.items():
@@ -57,13 +57,13 @@ def test_page_is_served_under_its_policy(gateway: Serving) -> None:
 
 
 def test_bare_path_leads_to_the_folder(gateway: Serving) -> None:
-    """`/ui` redirects by a relative address, which holds behind any prefix."""
+    """`/ui` redirects to a relative URL, which works behind any prefix."""
     answer = fetched(gateway, "/ui")
     assert (answer.status, answer.headers["location"]) == (308, "ui/")
 
 
 def test_files_are_packed_and_revalidated(gateway: Serving) -> None:
-    """A file comes packed where the client takes it, and not again while it is unchanged."""
+    """Files are compressed if the client accepts gzip, and not resent while unchanged."""
     packed = fetched(gateway, "/ui/app.js", accept_encoding="gzip, br")
     assert packed.headers["content-encoding"] == "gzip"
     assert len(packed.body) < len(static_files()["app.js"].plain)
@@ -77,7 +77,7 @@ def test_files_are_packed_and_revalidated(gateway: Serving) -> None:
 
 
 def test_head_has_no_body(gateway: Serving) -> None:
-    """HEAD tells the size only."""
+    """HEAD returns the size without a body."""
     answer = fetched(gateway, "/ui/page.css", "HEAD")
     assert answer.body == b""
     assert int(answer.headers["content-length"]) == len(static_files()["page.css"].plain)
@@ -95,12 +95,12 @@ def test_only_known_names_are_served(gateway: Serving, path: str) -> None:
 
 
 def test_page_takes_no_other_methods(gateway: Serving) -> None:
-    """Files are read, nothing else."""
+    """Methods other than GET and HEAD are rejected."""
     assert fetched(gateway, "/ui/", "POST").status == 405
 
 
 def test_other_hosts_are_refused_without_keys(gateway: Serving) -> None:
-    """A name that another site lets point here gets nothing, not even the files."""
+    """DNS rebinding: a foreign host name gets nothing, not even the static files."""
     connection = http.client.HTTPConnection(gateway.url.removeprefix("http://"), timeout=10)
     connection.putrequest("GET", "/ui/", skip_host=True)
     connection.putheader("host", "evil.example")

@@ -1,4 +1,4 @@
-"""Talking on the page: events as they come, stored as they go, whoever leaves when."""
+"""The Talk API: streamed events, stored messages, and disconnects at any time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def page(
 
 
 def eventually(condition: Callable[[], bool]) -> None:
-    """Wait until it holds; whatever waits for a condition ends when it does."""
+    """Waits until a condition holds."""
     for _ in range(2000):
         if condition():
             return
@@ -36,7 +36,7 @@ def eventually(condition: Callable[[], bool]) -> None:
 
 
 def test_an_answer_comes_as_events_and_is_stored(page: TestPage) -> None:
-    """What the user said, what was sent, the parts as they grow, and the end, in this order."""
+    """Events arrive in order: the user's message, the request, the parts, the end."""
     page.script(Message.assistant(Thinking("Let me see."), Text("By the river.")))
     events = page.talk("Where is the Old Bridge?")
     kinds = [event["type"] for event in events]
@@ -57,7 +57,7 @@ def test_an_answer_comes_as_events_and_is_stored(page: TestPage) -> None:
 
 
 def test_a_conversation_goes_on_with_another_model(page: TestPage) -> None:
-    """The second model sees what the first one said."""
+    """The second model receives the first model's messages."""
     model = page.script("One.")
     id = page.talk("Count.")[0]["conversation"]
     page.talk("Go on.", conversation=id, model="echo:")
@@ -73,7 +73,7 @@ def test_a_conversation_goes_on_with_another_model(page: TestPage) -> None:
 
 
 def test_instructions_and_settings_reach_the_model(page: TestPage) -> None:
-    """System, temperature, the limit and thinking are the request's."""
+    """System prompt, temperature, token limit and thinking reach the model."""
     model = page.script("Yes.")
     page.talk(
         "Hm?",
@@ -87,7 +87,7 @@ def test_instructions_and_settings_reach_the_model(page: TestPage) -> None:
 
 
 def test_an_edit_is_a_branch_and_both_ways_are_kept(page: TestPage) -> None:
-    """The message in an earlier one's place has it as its sibling, and so has it."""
+    """The edited message and the original are siblings of each other."""
     page.script("A river.", "A lake.")
     events = page.talk("What is the Rhine?")
     id, first = events[0]["conversation"], events[1]["view"]["id"]
@@ -103,7 +103,7 @@ def test_an_edit_is_a_branch_and_both_ways_are_kept(page: TestPage) -> None:
 
 
 def test_a_retry_is_another_answer_to_the_same(page: TestPage) -> None:
-    """Three answers to one question: each is a branch, and the model is asked the same."""
+    """Three responses to one message: each is a branch, with the same request."""
     model = page.script("One.", "Two.", "Three.")
     events = page.talk("Say a number.")
     id, asked = events[0]["conversation"], events[1]["view"]["id"]
@@ -116,7 +116,7 @@ def test_a_retry_is_another_answer_to_the_same(page: TestPage) -> None:
 
 
 def test_a_branch_of_a_branch_has_its_own_siblings(page: TestPage) -> None:
-    """Editing within a branch, and editing its first message again, are told apart."""
+    """Editing within a branch and editing its first message give different siblings."""
     page.script(*[f"Answer {n}." for n in range(6)])
     events = page.talk("a")
     id, first_answer = events[0]["conversation"], events[-1]["view"]["id"]
@@ -131,7 +131,7 @@ def test_a_branch_of_a_branch_has_its_own_siblings(page: TestPage) -> None:
 
 
 def test_tools_wait_for_approval(page: TestPage) -> None:
-    """One call is allowed and one refused with a reason; the model is told of both."""
+    """One call is approved, one refused with a reason; the model receives both results."""
     model = page.script(calls(("calculate", {"expression": "6*7"}), ("now", {})), "It is 42.")
     with page.talking("What is 6*7?", tools=True) as events:
         seen: list[dict[str, Any]] = []
@@ -153,7 +153,7 @@ def test_tools_wait_for_approval(page: TestPage) -> None:
 
 
 def test_a_run_that_waits_for_approval_can_be_stopped(page: TestPage) -> None:
-    """The call has a result that says so, and the conversation goes on."""
+    """The call gets a result that says it was stopped, and the conversation continues."""
     page.script(calls(("now", {})), "Hello again.")
     with page.talking("What time is it?", tools=True) as events:
         seen: list[dict[str, Any]] = []
@@ -208,7 +208,7 @@ def test_a_stop_keeps_what_arrived(page: TestPage) -> None:
 
 
 def test_a_client_that_is_killed_in_mid_stream_loses_nothing(page: TestPage) -> None:
-    """The connection breaks; what had arrived is in the store, and the run is over."""
+    """When the connection breaks, the received part is stored and the run ends."""
     page.script(Hangs("Half an answer"), "Go on.")
     with page.talking("Talk.") as events:
         seen = [next(events)]
@@ -224,7 +224,7 @@ def test_a_client_that_is_killed_in_mid_stream_loses_nothing(page: TestPage) -> 
 
 
 def test_a_model_that_breaks_off_leaves_what_it_said(page: TestPage) -> None:
-    """The page is told what went wrong; the part that came is stored, marked as an error's."""
+    """The page gets the error; the received part is stored and marked as failed."""
     page.script([*begun("Half"), StreamInterrupted("the stream broke off")], RateLimited("later"))
     events = page.talk("Talk.")
     assert events[-1]["type"] == "error"
@@ -238,7 +238,7 @@ def test_a_model_that_breaks_off_leaves_what_it_said(page: TestPage) -> None:
 
 
 def test_two_tabs_on_one_branch_do_not_talk_across_each_other(page: TestPage) -> None:
-    """The second is told that an answer is coming in; on a branch of its own it may go on."""
+    """The second request conflicts with the running one; on another branch it succeeds."""
     page.script("Hello.", Hangs("Slow"), "Beside it.")
     events = page.talk("Hi.")
     id, first = events[0]["conversation"], events[1]["view"]["id"]
@@ -258,7 +258,7 @@ def test_two_tabs_on_one_branch_do_not_talk_across_each_other(page: TestPage) ->
 
 
 def test_deleting_a_conversation_stops_its_answer(page: TestPage) -> None:
-    """What is deleted stays deleted, although an answer was coming in."""
+    """A conversation deleted during a response stays deleted."""
     page.script(Hangs("Slow"))
     with page.talking("Slowly.") as events:
         seen = [next(events)]
@@ -271,7 +271,7 @@ def test_deleting_a_conversation_stops_its_answer(page: TestPage) -> None:
 
 
 def test_attachments_go_along_and_can_be_seen_again(page: TestPage) -> None:
-    """A picture, a sound and a text file, each as what its bytes are."""
+    """An image, an audio file and a text file, each typed by its content."""
     picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 20).decode()
     sound = base64.b64encode(b"fLaC" + b"\0" * 20).decode()
     note = base64.b64encode(b"Buy milk.").decode()
@@ -296,7 +296,7 @@ def test_attachments_go_along_and_can_be_seen_again(page: TestPage) -> None:
 
 
 def test_media_never_come_as_a_page(page: TestPage) -> None:
-    """A file with markup, whatever it calls itself, is served as bytes to be saved."""
+    """A file with markup is served as a download, whatever its claimed type."""
     markup = base64.b64encode(b"<svg onload=alert(1)>\0</svg>").decode()
     page.script("Hm.")
     events = page.talk(
@@ -308,7 +308,7 @@ def test_media_never_come_as_a_page(page: TestPage) -> None:
 
 
 def test_too_many_attachments_are_refused(page: TestPage) -> None:
-    """Within limits, whatever the body's."""
+    """More attachments than the maximum give a 413."""
     body = {"model": "echo:", "text": "x", "attachments": [{"name": "x", "data": "eA=="}] * 21}
     assert page.ask("POST", "talk", json=body).status_code == 413
 
@@ -327,7 +327,7 @@ def test_an_unknown_model_or_conversation_makes_nothing(page: TestPage) -> None:
 
 
 def test_an_answer_is_counted_as_any_other(page: TestPage) -> None:
-    """Whoever counts requests is told of model, tokens and time; a stopped one was left."""
+    """Observers get the model, tokens and time; a stopped run is recorded as left."""
     run, records = "", list[RequestRecord]()
     page.gateway.observers.append(records.append)
     try:
@@ -368,7 +368,7 @@ def test_without_a_store_this_machines_own_is_used(
 
 
 def test_what_is_decided_at_another_worker_reaches_the_run(tmp_path: Path) -> None:
-    """Two gateways on one store: one runs, the other is told to allow a call, and to stop."""
+    """Two gateways share a store: decisions sent to one reach the run in the other."""
     url, path = url_of("sqlite", tmp_path), ""
     with page_at(url, workers=2) as one, page_at(url, workers=2) as other:
         one.script(calls(("calculate", {"expression": "6*7"})), Hangs("It is"))

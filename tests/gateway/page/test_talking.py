@@ -1,4 +1,4 @@
-"""Talking in the page: tools, branches, files, models, and all of it by keyboard."""
+"""The Talk view in a browser: tools, branches, files, models, keyboard."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_edit_makes_a_branch_and_the_switcher_leads_back(looking: Looking) -> No
     """An edited message is a branch from the message before it; both stay within reach."""
     page = looking.go("#/talk/c0", "#m-m3")
     page.locator("#m-m3").hover()
-    page.locator("#m-m3").get_by_label("Edit: makes a branch").click()
+    page.locator("#m-m3").get_by_label("Edit (creates a branch)").click()
     page.fill(".editor textarea", "And in Venice?")
     page.press(".editor textarea", "Enter")
     page.wait_for_selector("text=2 of 2")
@@ -92,7 +92,7 @@ def test_edit_makes_a_branch_and_the_switcher_leads_back(looking: Looking) -> No
 
 
 def test_first_message_can_be_edited(looking: Looking) -> None:
-    """A branch from the very start is asked for by an empty id."""
+    """Editing the first message sends an empty `after` id."""
     page = looking.go("#/talk/c0", "#m-m1")
     page.locator("#m-m1").focus()
     page.keyboard.press("e")
@@ -103,7 +103,7 @@ def test_first_message_can_be_edited(looking: Looking) -> None:
 
 
 def test_retry_with_another_model(looking: Looking) -> None:
-    """Another answer to the same message, by the model chosen meanwhile."""
+    """A retry uses the currently selected model."""
     page = looking.go("#/talk/c0", "#m-m6")
     page.select_option(".model select", "gemini:gemini-3-pro")
     page.locator("#m-m6").focus()
@@ -150,7 +150,7 @@ def test_files_are_attached(looking: Looking, way: str) -> None:
 
 
 def test_options_are_sent(looking: Looking) -> None:
-    """System prompt and settings go along; what was left empty does not."""
+    """System prompt and settings are sent; empty ones are omitted."""
     page = looking.go(wait=".composer > textarea")
     page.get_by_role("button", name="Options").click()
     page.get_by_label("System prompt").fill("Be brief.")

@@ -45,7 +45,7 @@ DONE = RequestRecord("chat", "openai-chat", 200, 0.5, 0.1, "r", "p", "m", "k",
 
 @contextmanager
 def recorded(path: Path, **settings: Any) -> Generator[Traffic]:
-    """A record of requests in a folder."""
+    """A traffic store in a folder."""
     store = Traffic(path / "traffic.db", pause=0.02, **settings)
     try:
         yield store
@@ -82,7 +82,7 @@ def listing(serving: Serving, store: Traffic) -> Any:
 
 
 def test_the_oldest_are_dropped(tmp_path: Path) -> None:
-    """No more rows than asked for, and of the others nothing is left."""
+    """Rows beyond the limit are deleted with their details and bodies."""
     with recorded(tmp_path, most=100) as store:
         put(store, *[replace(DONE, answer_body=b"x") for _ in range(250)])
         counts = [store.read(lambda at, name=name: at.execute(  # type: ignore[misc]  # bound now
@@ -92,7 +92,7 @@ def test_the_oldest_are_dropped(tmp_path: Path) -> None:
 
 
 def test_the_file_is_private(tmp_path: Path) -> None:
-    """Nobody else reads who asked what model."""
+    """The file is readable by its owner only."""
     with recorded(tmp_path / "new") as store:
         put(store, DONE)
         for each in (tmp_path / "new").iterdir():
@@ -101,7 +101,7 @@ def test_the_file_is_private(tmp_path: Path) -> None:
 
 
 def test_several_workers_share_it(tmp_path: Path) -> None:
-    """What one writes, the other reads, and nothing is lost."""
+    """Rows written by one worker are visible to the others, and none is lost."""
     with recorded(tmp_path) as one, recorded(tmp_path) as other:
         for _ in range(20):
             one(DONE)
@@ -113,7 +113,7 @@ def test_several_workers_share_it(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
-    """A new one is begun; a file of somebody else's is not touched, and the gateway serves."""
+    """A new file is created; foreign files are left alone, and the gateway still serves."""
     with recorded(tmp_path) as store:
         put(store, *[DONE] * 500)
     file = tmp_path / "traffic.db"
@@ -129,7 +129,7 @@ def test_a_damaged_file_is_set_aside(tmp_path: Path) -> None:
 
 
 def test_where_the_file_is() -> None:
-    """By port, unless the configuration says otherwise."""
+    """The default file name contains the port."""
     found = traffic_file(ServerSettings(port=8421))
     assert found is not None
     assert found.name == "traffic-8421.db"
@@ -138,7 +138,7 @@ def test_where_the_file_is() -> None:
 
 
 def test_odd_records_are_stored(tmp_path: Path) -> None:
-    """Whatever clients call a model, and however large a number is."""
+    """Any model name and any number can be stored."""
     odd = replace(
         DONE, model="\udc80\0'; DROP TABLE requests; --" + "x" * 1000, cost=Decimal(10**12),
         usage=Usage(input=2**70, output=0), seconds=-1.0, losses=("a\0",) * 1000,
@@ -152,7 +152,7 @@ def test_odd_records_are_stored(tmp_path: Path) -> None:
 
 def test_what_waits_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that can't keep up costs records, not memory."""
-    monkeypatch.setattr(traffic_store, "_MOST_WAITING", 10)
+    monkeypatch.setattr(traffic_store, "_MAX_QUEUED", 10)
     with recorded(tmp_path) as store:
         store._pause = 60
         store.flush()
@@ -163,7 +163,7 @@ def test_what_waits_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_durations_are_told_from_their_classes() -> None:
-    """A median is right to five per cent."""
+    """Percentiles from bins are accurate to five per cent."""
     for seconds in (1e-5, 0.003, 0.25, 1.0, 59.0, 3600.0):
         assert seconds_of(bin_of(seconds)) == pytest.approx(seconds, rel=0.06)
     bins = {bin_of(each / 100): 1 for each in range(1, 101)}
@@ -177,7 +177,7 @@ def test_durations_are_told_from_their_classes() -> None:
 
 
 def test_since_is_found_without_looking_at_everything(tmp_path: Path) -> None:
-    """The first number is at or before the first request of that time, whatever is missing."""
+    """The id found is at or before the first request of that time, despite gaps."""
     with recorded(tmp_path, most=150) as store:
         put(store, *[DONE] * 200)
         with closing(sqlite3.connect(store.path)) as at:
@@ -193,7 +193,7 @@ def test_since_is_found_without_looking_at_everything(tmp_path: Path) -> None:
 
 
 def test_a_request_is_listed_with_its_path(tmp_path: Path) -> None:
-    """What a client asked, through which layers it went, and what it cost."""
+    """A request is listed with its layers, tokens and cost."""
     with gateway_to(Provider("anthropic")) as (serving, _), watched(serving, tmp_path) as store:
         answer = ask_front(serving.url, path_for("openai-chat"), body_for("openai-chat"))
         assert answer.status == 200
@@ -212,7 +212,7 @@ def test_a_request_is_listed_with_its_path(tmp_path: Path) -> None:
 
 
 class Broken(Provider):
-    """A place that is overloaded."""
+    """A provider that is overloaded."""
 
     async def __call__(self, _request: web.Request) -> web.StreamResponse:
         """Say so."""
@@ -220,7 +220,7 @@ class Broken(Provider):
 
 
 def test_a_fallback_is_in_the_path(tmp_path: Path) -> None:
-    """Both places, the error of the first, and how the route does since."""
+    """The path shows both providers and the first one's error; the route shows its health."""
     providers = Broken("openai-chat"), Provider("anthropic")
     with gateway_to(*providers) as (serving, _), watched(serving, tmp_path) as store:
         serving.gateway.router.health._clock = lambda: 1000.0
@@ -230,7 +230,7 @@ def test_a_fallback_is_in_the_path(tmp_path: Path) -> None:
         [route] = ask(serving, "routes").body["routes"]
     assert item["attempts"] == 2
     asked = [step for step in shown["path"] if step["layer"] == "upstream"]
-    assert [step["what"] for step in asked] == ["asked openai-compatible", "asked anthropic"]
+    assert [step["what"] for step in asked] == ["sent to openai-compatible", "sent to anthropic"]
     assert asked[0]["detail"] == "Overloaded"
     assert (route["requests"], route["errors"], route["fallbacks"]) == (1, 0, 1)
     assert [hop["healthy"] for hop in route["hops"]] == [False, True]
@@ -239,7 +239,7 @@ def test_a_fallback_is_in_the_path(tmp_path: Path) -> None:
 
 
 def test_bodies_are_kept_only_when_asked_for(tmp_path: Path) -> None:
-    """So many bytes of each, and the page's own requests never."""
+    """Bodies are stored up to the limit, and never for the page's own requests."""
     providing = gateway_to(Provider("openai-chat"), keep_bodies=40)
     with providing as (serving, _), watched(serving, tmp_path) as store:
         body = body_for("openai-chat", "secret " * 50)
@@ -286,7 +286,7 @@ def test_pages_follow_each_other(many: Serving) -> None:
     ],
 )  # fmt: skip
 def test_filters(many: Serving, query: str, count: int) -> None:
-    """What is asked for, and SQL is a name like any other."""
+    """Filters match exactly, and SQL in a name has no effect."""
     status, found = ask(many, f"traffic?limit=500&{query}")
     assert status == 200
     assert len(found["items"]) == count
@@ -305,7 +305,7 @@ def test_filters(many: Serving, query: str, count: int) -> None:
     ],
 )  # fmt: skip
 def test_hostile_queries_are_refused(many: Serving, path: str) -> None:
-    """With an error in JSON that quotes nothing, and the rows are still there."""
+    """The JSON error quotes nothing, and no rows are lost."""
     status, found = ask(many, quote(path, safe="/?&="))
     assert status in {400, 404}
     assert "OR 1=1" not in json.dumps(found)
@@ -313,12 +313,12 @@ def test_hostile_queries_are_refused(many: Serving, path: str) -> None:
 
 
 def test_large_limits_are_cut(many: Serving) -> None:
-    """A number is at most so large."""
+    """Limits above the maximum are capped."""
     assert len(ask(many, "traffic?limit=999999999").body["items"]) == 200
 
 
 def test_plots(many: Serving) -> None:
-    """Sums of each step, by model."""
+    """Time series have the sums of each step, by model."""
     found = ask(many, f"traffic/series?since={time() - 300:.0f}&step=60&by=model").body
     assert len(found["steps"]) in {5, 6, 7}
     assert {each["name"] for each in found["series"]} == {"m0", "m1", "m2"}
@@ -335,7 +335,7 @@ def test_plots(many: Serving) -> None:
 
 @pytest.mark.parametrize("query", ["since=0&step=1", "step=999999999", "since=99999999999&step=7"])
 def test_plots_have_an_end(many: Serving, query: str) -> None:
-    """However far back somebody looks, there are so many steps."""
+    """The number of steps is limited, for any time range."""
     found = ask(many, f"traffic/series?{query}").body
     assert 1 <= len(found["steps"]) <= 501
 
@@ -358,7 +358,7 @@ def _until(link: socket.socket, wanted: bytes) -> bytes:
 
 
 def test_requests_come_live_from_every_worker(tmp_path: Path) -> None:
-    """Also those that another process wrote; and who leaves is forgotten."""
+    """Rows of other processes are streamed too; disconnected pages are removed."""
     with running(ECHO) as serving, watched(serving, tmp_path) as own, recorded(tmp_path) as other:
         put(own, replace(DONE, model="before"))
         with closing(_live(serving)) as link:
@@ -371,7 +371,7 @@ def test_requests_come_live_from_every_worker(tmp_path: Path) -> None:
 
 
 def test_a_slow_reader_loses_the_oldest() -> None:
-    """What waits for one who watches is bounded."""
+    """The queue of a watching page is limited."""
     reader = Reader()
     for start in range(0, 5000, 500):
         reader.put([{"id": number} for number in range(start, start + 500)])
@@ -380,7 +380,7 @@ def test_a_slow_reader_loses_the_oldest() -> None:
 
 
 def test_without_a_record_the_page_is_told() -> None:
-    """Requests are not remembered: an error, and `info` says so."""
+    """With recording off, the API returns an error and `info` reports it."""
     with running(ECHO) as serving:
         assert ask(serving, "traffic").status == 404
         assert ask(serving, "traffic/live").status == 404
@@ -388,7 +388,7 @@ def test_without_a_record_the_page_is_told() -> None:
 
 @pytest.mark.slow
 def test_a_hundred_thousand_requests_are_listed_fast(tmp_path: Path) -> None:
-    """Lists and filters look at all of them within a tenth of a second, as CPU time."""
+    """Lists and filters over all rows take less than 0.1 seconds of CPU time."""
     from time import process_time
 
     with recorded(tmp_path) as store:

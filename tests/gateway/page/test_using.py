@@ -70,25 +70,25 @@ def test_lens_copies_each_form(looking: Looking) -> None:
 def test_lens_lists_the_rules_of_a_target(looking: Looking) -> None:
     """The rules' texts can be searched, and a rule becomes a filter."""
     page = compare(looking)
-    page.get_by_label("Rules of openai:gpt-5").first.click()
+    page.get_by_label("Rules for openai:gpt-5").first.click()
     page.get_by_role("textbox", name="Filter").fill("whitespace")
     page.get_by_role("dialog").get_by_role("button", name="W46").click()
     page.keyboard.press("Escape")
-    page.get_by_text("No row matches the filters.").wait_for()
+    page.get_by_text("No rows match the filters.").wait_for()
 
 
 def test_lens_says_what_it_cannot_read(looking: Looking) -> None:
-    """A body in no dialect is an error with its reason, and another can be pasted."""
+    """An unreadable body gives an error, and another one can be pasted."""
     page = looking.go("#/lens", ".paste textarea")
     page.fill(".paste textarea", '{"a": 1}')
-    page.get_by_role("button", name="Look", exact=True).click()
+    page.get_by_role("button", name="Compare", exact=True).click()
     page.get_by_text("the body is in no known dialect").wait_for()
-    page.get_by_text("Other …").click()
+    page.get_by_text("Change …").click()
     page.wait_for_selector(".paste textarea")
 
 
 def test_history_row_is_renamed_pinned_and_deleted(looking: Looking, mock: Mock) -> None:
-    """The menu of a row does what it says; deleting asks first and says what goes."""
+    """The row menu works; deletion asks for confirmation and says what is deleted."""
     page = looking.go("#/history", ".history-row")
 
     def choose(item: str) -> None:
@@ -129,7 +129,7 @@ def test_history_exports_and_imports(looking: Looking) -> None:
 
 
 def test_forgetting_a_user_says_what_goes_first(looking: Looking) -> None:
-    """Nothing is removed before the numbers were shown and confirmed."""
+    """Nothing is deleted before the counts are shown and confirmed."""
     page = looking.go("#/history", ".history-row")
     page.get_by_label("More").click()
     page.get_by_role("menuitem", name="Forget a user").click()
@@ -138,12 +138,12 @@ def test_forgetting_a_user_says_what_goes_first(looking: Looking) -> None:
     page.get_by_text("12 conversations with 340 messages").wait_for()
     assert looking.asked("POST", "forget") == [{"user": "user-42", "dry_run": True}]
     page.get_by_role("button", name="Forget").click()
-    page.get_by_text("Forgotten: 12 conversations.").wait_for()
+    page.get_by_text("User forgotten: deleted 12 conversations.").wait_for()
 
 
 @pytest.mark.parametrize("mock", [Mock(conversations=10_000, pace=0)])
 def test_ten_thousand_rows_keep_few_elements(looking: Looking) -> None:
-    """However far one scrolls, only the rows in view exist; the last row can be reached."""
+    """Only the rows in view are rendered, and the last row can be reached."""
     page = looking.go("#/history", ".history-row")
     page.evaluate("""async () => {
       const box = document.querySelector('.virtual');
@@ -187,8 +187,8 @@ def test_key_is_created_shown_once_and_revoked(looking: Looking) -> None:
     page = looking.go("#/keys", ".card")
     page.get_by_role("button", name="New key").click()
     page.get_by_label("Name", exact=True).fill("phone app")
-    page.get_by_label("Models it may use").fill("claude-*, gpt-5")
-    page.get_by_label("Requests a minute").fill("60")
+    page.get_by_label("Allowed models").fill("claude-*, gpt-5")
+    page.get_by_label("Requests per minute").fill("60")
     page.get_by_label("Budget").fill("12.5")
     page.get_by_role("button", name="Create").click()
     page.get_by_text("dgm-not-a-real-secret").wait_for()
@@ -208,7 +208,7 @@ def test_admin_key_is_asked_for_and_kept_in_the_tab(looking: Looking) -> None:
     page = looking.go(wait="dialog input")
     page.fill("dialog input", "wrong")
     page.keyboard.press("Enter")
-    page.get_by_text("That key was not accepted here.").wait_for()
+    page.get_by_text("That key was not accepted.").wait_for()
     page.fill("dialog input", KEY)
     page.keyboard.press("Enter")
     page.wait_for_selector(".recent li")
@@ -219,7 +219,7 @@ def test_admin_key_is_asked_for_and_kept_in_the_tab(looking: Looking) -> None:
 
 
 def test_page_works_behind_a_prefix(looking: Looking) -> None:
-    """All addresses are relative: under another path everything still is found."""
+    """All URLs are relative, so the page works under another path."""
     looking.address = looking.address.replace("/ui/", "/proxied/ui")
     page = looking.go(wait=".recent li")
     assert page.url.endswith("/proxied/ui/")
@@ -229,7 +229,7 @@ def test_page_works_behind_a_prefix(looking: Looking) -> None:
 def test_theme_is_chosen_and_kept(looking: Looking) -> None:
     """The switch goes round from the system's to light and dark, and survives a reload."""
     page = looking.go(wait=".composer")
-    page.get_by_label("Theme: as the system").click()
+    page.get_by_label("Theme: system").click()
     page.get_by_label("Theme: light").click()
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     page.reload()

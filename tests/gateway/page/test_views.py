@@ -6,7 +6,7 @@ from tests.gateway.page.browsing import Looking
 
 
 def test_talk_streams_an_answer(looking: Looking) -> None:
-    """A message is sent by key, its answer comes in, and the conversation gets its address."""
+    """A message is sent by key, the response streams in, and the URL names the conversation."""
     page = looking.go(wait=".composer > textarea")
     page.fill(".composer > textarea", "Why is the sky dark?")
     page.keyboard.press("Enter")
@@ -21,7 +21,7 @@ def test_lens_marks_findings_at_their_place(looking: Looking) -> None:
     """A pasted body is shown in two dialects, and each finding stands at its line."""
     page = looking.go("#/lens", ".paste textarea")
     page.fill(".paste textarea", '{"model": "m", "messages": []}')
-    page.get_by_role("button", name="Look").click()
+    page.get_by_role("button", name="Compare").click()
     page.wait_for_selector(".lens-row")
     marked = page.locator(".line.marked", has_text='"temperature"')
     assert "A temperature above 1 is refused." in marked.inner_text()
@@ -49,7 +49,7 @@ def test_traffic_shows_requests_and_their_path(looking: Looking) -> None:
 
 
 def test_keys_and_routes_are_shown(looking: Looking) -> None:
-    """Budgets show their use, routes their health."""
+    """Budgets show their usage, and routes their health."""
     page = looking.go("#/keys", ".hops")
-    assert page.get_by_text("$171.30 of $200.00 a month").is_visible()
-    assert page.get_by_text("on fallback").is_visible()
+    assert page.get_by_text("$171.30 of $200.00 per month").is_visible()
+    assert page.get_by_text("degraded").is_visible()

@@ -1,4 +1,4 @@
-"""Keys that let everybody in under the name that they show: for tests of whose something is."""
+"""Test keys that accept any secret and use it as the owner's name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dragoman.errors import AuthenticationError
 
 
 class Holder:
-    """Who shows a key."""
+    """The owner of a key."""
 
     is_limited = False
 
@@ -17,10 +17,10 @@ class Holder:
 
 
 class NamedKeys:
-    """Takes any key that begins with `sk-`; the rest is who it is."""
+    """Accepts any key that begins with `sk-`; the key itself is the owner's id."""
 
     async def authenticate(self, presented: str, _peer: str) -> Any:
-        """Who shows the key."""
+        """Returns the owner of the key."""
         if not presented.startswith("sk-"):
             msg = "no key"
             raise AuthenticationError(msg, status=401)

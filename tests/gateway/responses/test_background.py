@@ -26,7 +26,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 @pytest.mark.parametrize("name", COVER)
 def test_it_is_polled_until_it_is_complete(client: Any, scripted: Model, name: str) -> None:
-    """Queued, then in progress, then completed, though nobody waits."""
+    """The status goes from queued to in progress to completed without a waiting client."""
     scripted.gate.clear()
     made = client.responses.create(model=name, input="Hello", background=True)
     assert made.status == "queued"
@@ -43,7 +43,7 @@ def test_it_is_polled_until_it_is_complete(client: Any, scripted: Model, name: s
 
 @pytest.mark.parametrize("name", COVER)
 def test_its_stream_is_taken_up_again(client: Any, scripted: Model, name: str) -> None:
-    """A client that leaves in the middle gets the rest from any event on."""
+    """A client that disconnects mid-stream can resume after any event."""
     scripted.gate.clear()
     stream = client.responses.create(model=name, input="Hello", background=True, stream=True)
     first = next(iter(stream))
@@ -60,7 +60,7 @@ def test_its_stream_is_taken_up_again(client: Any, scripted: Model, name: str) -
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_cancelling_stops_the_model(client: Any, scripted: Model, *, stream: bool) -> None:
-    """The request to the model ends, and the response stays cancelled."""
+    """The upstream request ends, and the response stays cancelled."""
     scripted.gate.clear()
     made = client.responses.create(model="chat", input="Hello", background=True, stream=stream)
     id = next(iter(made)).response.id if stream else made.id
@@ -77,7 +77,7 @@ def test_cancelling_stops_the_model(client: Any, scripted: Model, *, stream: boo
 
 
 def test_deleting_in_mid_stream_stops_it(client: Any, scripted: Model) -> None:
-    """It does not come back when the model has answered."""
+    """A deleted response is not recreated when the model finishes."""
     scripted.gate.clear()
     stream = client.responses.create(model="chat", input="Hello", background=True, stream=True)
     id = next(iter(stream)).response.id
@@ -90,7 +90,7 @@ def test_deleting_in_mid_stream_stops_it(client: Any, scripted: Model) -> None:
 
 
 def test_only_background_can_be_cancelled(client: Any) -> None:
-    """As OpenAI has it."""
+    """Cancelling any other response is an error, as at OpenAI."""
     made = client.responses.create(model="chat", input="Hello")
     with pytest.raises(openai.BadRequestError, match="background=true"):
         client.responses.cancel(made.id)
@@ -99,7 +99,7 @@ def test_only_background_can_be_cancelled(client: Any) -> None:
 def test_a_model_that_fails_leaves_a_failed_response(
     client: Any, scripted: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error is in the response, in the words that HTTP would have had."""
+    """The stored response contains the same error that HTTP would have returned."""
     monkeypatch.setattr(scripted, "reply", lambda: 1 / 0)
     made = client.responses.create(model="chat", input="Hello", background=True)
     until(lambda: client.responses.retrieve(made.id).status == "failed")
@@ -109,7 +109,7 @@ def test_a_model_that_fails_leaves_a_failed_response(
 
 
 def test_the_end_of_the_server_is_told(scripted: Model, tmp_path: object) -> None:
-    """A server that stops leaves failed responses, not some that wait for ever."""
+    """On shutdown, running responses are marked as failed instead of staying in progress."""
     url = f"sqlite:///{tmp_path}/chats.db"
     scripted.gate.clear()
     config = config_for(scripted.url, history=url, drain_timeout=0.1)
@@ -124,7 +124,7 @@ def test_the_end_of_the_server_is_told(scripted: Model, tmp_path: object) -> Non
 def test_a_worker_that_was_killed_is_noticed(
     client: Any, scripted: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a sign of life for long, the response has failed."""
+    """A response without a heartbeat for too long counts as failed."""
     monkeypatch.setattr(store, "_ABANDONED", -1.0)
     scripted.gate.clear()
     made = client.responses.create(model="chat", input="Hello", background=True)
@@ -134,7 +134,7 @@ def test_a_worker_that_was_killed_is_noticed(
 
 @pytest.mark.parametrize("query", ["stream=true&starting_after=-1", "stream=true&starting_after=x"])
 def test_bad_places_in_a_stream(http: httpx.Client, client: Any, query: str) -> None:
-    """A number that is none is refused."""
+    """A malformed sequence number is rejected."""
     made = client.responses.create(model="chat", input="Hello")
     answer = http.get(f"/v1/responses/{made.id}?{query}")
     assert answer.status_code == 400

@@ -20,7 +20,7 @@ def message(text: str) -> dict[str, object]:
 
 
 def test_a_conversation_lives_and_dies(client: Any) -> None:
-    """Made, read, changed, deleted."""
+    """Creates, reads, updates and deletes a conversation."""
     made = client.conversations.create(metadata={"topic": "a"}, items=[message("Hello")])
     assert made.id.startswith("conv_dgm")
     assert client.conversations.retrieve(made.id) == made
@@ -35,7 +35,7 @@ def test_a_conversation_lives_and_dies(client: Any) -> None:
 
 
 def test_items_are_added_listed_read_and_removed(client: Any) -> None:
-    """In pages, in both orders."""
+    """Lists are paginated in both orders."""
     made = client.conversations.create(items=[message("0")])
     added = client.conversations.items.create(made.id, items=[message("1"), message("2")])
     assert [item.content[0].text for item in added.data] == ["1", "2"]
@@ -55,7 +55,7 @@ def test_items_are_added_listed_read_and_removed(client: Any) -> None:
 def test_answers_join_their_conversation(
     client: Any, scripted: Model, name: str, *, stream: bool
 ) -> None:
-    """The next request goes on from all that was said, and needs no other id."""
+    """The next request continues the conversation by its id alone."""
     made = client.conversations.create(items=[message("Hello")])
     got: Any = None
     for number, given in enumerate(("One?", "Two?"), 1):
@@ -80,14 +80,14 @@ def test_answers_join_their_conversation(
 
 
 def test_a_conversation_takes_answers_that_are_not_stored(client: Any) -> None:
-    """`store: false` is about the response, not about the conversation."""
+    """`store: false` applies to the response, not to the conversation."""
     made = client.conversations.create()
     client.responses.create(model="chat", input="One?", conversation=made.id, store=False)
     assert len(client.conversations.items.list(made.id).data) == 2
 
 
 def test_nothing_is_lost_when_many_add_at_once(client: Any) -> None:
-    """Each item is there once."""
+    """Concurrent writers add each item exactly once."""
     made = client.conversations.create()
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(
@@ -99,7 +99,7 @@ def test_nothing_is_lost_when_many_add_at_once(client: Any) -> None:
 
 
 def test_items_of_one_id_are_kept_apart(client: Any) -> None:
-    """An id that is there already is given anew."""
+    """An item whose id is already taken gets a new id."""
     made = client.conversations.create(items=[{**message("a"), "id": "msg_1"}])
     added = client.conversations.items.create(
         made.id, items=[{**message("b"), "id": "msg_1"}, {**message("c"), "id": "conversation"}]
@@ -114,7 +114,7 @@ def test_items_of_one_id_are_kept_apart(client: Any) -> None:
     {"items": [{"type": "item_reference", "id": "msg_none"}]}, [],
 ])  # fmt: skip
 def test_malformed_conversations_are_refused(http: httpx.Client, body: object) -> None:
-    """With a clean 4xx."""
+    """Each one gets a 4xx error."""
     answer = http.post("/v1/conversations", json=body)
     assert answer.status_code in {400, 404}, answer.text
     assert answer.json()["error"]["type"] == "invalid_request_error"
@@ -122,7 +122,7 @@ def test_malformed_conversations_are_refused(http: httpx.Client, body: object) -
 
 @pytest.mark.parametrize("item", ["../x", "%00", "conversation", "x" * 500, "a%2Fb"])
 def test_items_of_nothing_are_not_found(http: httpx.Client, client: Any, item: str) -> None:
-    """Whatever stands in the path."""
+    """Unknown and malformed item ids give a 404 or 405."""
     made = client.conversations.create()
     for method in ("GET", "DELETE"):
         path = f"/v1/conversations/{made.id}/items/{item}"

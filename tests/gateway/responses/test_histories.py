@@ -11,23 +11,23 @@ from msgspec.structs import replace
 from dragoman.errors import Corrupt, InvalidInputError
 from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
 from dragoman.gateway.histories import Histories
-from dragoman.gateway.responses.context import Finder, Wanted
+from dragoman.gateway.responses.context import StateReferences, StateResolver
 from dragoman.gateway.responses.documents import document, entry
 from dragoman.gateway.responses.ids import new_response_id
-from dragoman.gateway.responses.store import Asked, ResponseStore
+from dragoman.gateway.responses.store import ResponseStore, StoredRequest
 from dragoman.gateway.state import Gateway
 from dragoman.history.retention import sweep
 from dragoman.history.storage.protocol import placed
 
 
-def asked(previous: str | None = None) -> Asked:
+def asked(previous: str | None = None) -> StoredRequest:
     """A request without input."""
-    return Asked(created_at=time(), input=[], ids=[], previous=previous)
+    return StoredRequest(created_at=time(), input=[], ids=[], previous=previous)
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite", "file"])
 async def test_what_is_too_old_is_swept(tmp_path: Path, kind: str) -> None:
-    """Responses and what points to them; conversations stay."""
+    """The sweep deletes expired responses and their item pointers, and keeps conversations."""
     urls = {
         "memory": "memory:",
         "sqlite": f"sqlite:///{tmp_path}/a.db",
@@ -54,14 +54,14 @@ async def test_a_cycle_in_a_damaged_store_ends() -> None:
     one, two = new_response_id(), new_response_id()
     for id, previous in ((one, two), (two, one)):
         await store.add(id, asked(previous), {"status": "completed", "output": []})
-    finder = Finder(store, None, None, 10**6)
-    with pytest.raises(Exception, match="follow one another"):
-        await finder.find(Wanted(previous=one, items=[]))
+    resolver = StateResolver(store, None, None, 10**6)
+    with pytest.raises(Exception, match="The chain has more than"):
+        await resolver.resolve(StateReferences(previous=one, items=[]))
     await histories.close()
 
 
 async def test_another_store_takes_effect() -> None:
-    """A new configuration changes where things are stored; the same one keeps what is open."""
+    """A new URL opens another store; the same URL keeps the open one."""
     config = GatewayConfig(server=ServerSettings(history="memory:"))
     gateway = Gateway(config)
     first = gateway.histories
@@ -73,7 +73,7 @@ async def test_another_store_takes_effect() -> None:
 
 
 def test_documents_are_checked() -> None:
-    """What is not as it was written is corrupt, never something else."""
+    """A malformed document raises `Corrupt`."""
     row = placed(entry("a", {"x": 1}), 1, 0)
     assert document(row) == {"x": 1}
     with pytest.raises((Corrupt, InvalidInputError)):

@@ -1,4 +1,4 @@
-"""Everything that is stored belongs to the key that made it."""
+"""All stored state belongs to the key that created it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def gateway(behind: Model) -> Iterator[Serving]:
 
 
 def test_another_key_finds_nothing(serving: Serving, scripted: Model) -> None:
-    """Neither by reading, nor by continuing, nor by naming an item, nor by deleting."""
+    """Another key can't read, continue, reference or delete the response."""
     with client_of(serving, "sk-ana") as ana, client_of(serving, "sk-bob") as bob:
         made = ana.responses.create(model="chat", input="Hello", background=True)
         got = ana.responses.create(model="gpt", input="Hello")
@@ -55,7 +55,7 @@ def test_another_key_finds_nothing(serving: Serving, scripted: Model) -> None:
 
 
 def test_a_websocket_needs_a_key(serving: Serving) -> None:
-    """The handshake is refused as a request would be."""
+    """A handshake without a key is rejected like a request."""
     url = serving.url.replace("http:", "ws:") + "/v1/responses"
     with pytest.raises(InvalidStatus) as failure, connect(url):
         pass

@@ -1,4 +1,4 @@
-"""kill -9 under load: what a client saw the end of is stored."""
+"""kill -9 under load: every response that a client received in full is stored."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def process(history: str, url: str) -> Generator[tuple[subprocess.Popen[bytes], 
 
 
 class Load:
-    """Clients that ask one after the other, and note what they saw the end of."""
+    """Clients that send requests in a loop, and record those that completed."""
 
     def __init__(self, url: str) -> None:
         self._url = url

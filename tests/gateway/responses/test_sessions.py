@@ -34,7 +34,7 @@ def gateway(behind: Model, folder: Path) -> Iterator[Serving]:
 
 
 def stored(folder: Path, name: str, user: str | None = None) -> list[tuple[str, str]]:
-    """What a session's history holds: roles and texts."""
+    """Returns the roles and texts in a session's history."""
 
     async def read() -> list[tuple[str, str]]:
         identity = SessionIdentity(chat=name, user=user, scope="gateway")
@@ -72,7 +72,7 @@ FRONTS = ("openai-chat", "openai-responses", "anthropic", "ollama")
 def test_a_client_that_sends_everything_again_duplicates_nothing(
     http: httpx.Client, scripted: Model, folder: Path, front: str, model: str, *, stream: bool
 ) -> None:
-    """Each message is there once, in order, though thinking and ids don't come back."""
+    """Each message is stored once, in order, even if clients drop thinking and ids."""
     del scripted
     name = f"{front} {model} {stream}"
     said: list[dict[str, Any]] = []
@@ -89,7 +89,7 @@ def test_a_client_that_sends_everything_again_duplicates_nothing(
 def test_a_client_that_sends_only_what_is_new(
     http: httpx.Client, scripted: Model, folder: Path
 ) -> None:
-    """The same words twice are two messages; instructions are kept once."""
+    """The same text sent twice is stored as two messages; the system prompt is stored once."""
     del scripted
     for _ in range(2):
         ask(http, "openai-chat", "delta", [{"role": "system", "content": "Be brief"},
@@ -102,7 +102,7 @@ def test_a_client_that_sends_only_what_is_new(
 def test_nothing_is_lost_or_doubled_when_many_ask_at_once(
     http: httpx.Client, scripted: Model, folder: Path
 ) -> None:
-    """Twenty requests on one session, each with the history that it knows."""
+    """Twenty concurrent requests on one session, each with the history that it knows."""
     del scripted
     begun = [{"role": "user", "content": "start"}]
     ask(http, "openai-chat", "busy", begun)
@@ -123,7 +123,7 @@ def test_nothing_is_lost_or_doubled_when_many_ask_at_once(
 def test_a_route_stores_what_goes_its_way(
     http: httpx.Client, scripted: Model, folder: Path
 ) -> None:
-    """Without a header; a header's word counts more."""
+    """A route can name the session; the header takes precedence."""
     del scripted
     body: dict[str, Any] = {"model": "noted", "messages": [{"role": "user", "content": "Hello"}]}
     answer = http.post("/v1/chat/completions", json=body)
@@ -136,7 +136,7 @@ def test_a_route_stores_what_goes_its_way(
 
 @pytest.mark.parametrize("name", ["", "é", "x" * 257, "a\x01b"])
 def test_names_are_checked(http: httpx.Client, scripted: Model, name: str) -> None:
-    """A name that is none is refused, and the model is not asked."""
+    """An invalid session name is rejected before the model is called."""
     answer = http.post(
         "/v1/chat/completions",
         json={"model": "chat", "messages": [{"role": "user", "content": "x"}]},
@@ -147,7 +147,7 @@ def test_names_are_checked(http: httpx.Client, scripted: Model, name: str) -> No
 
 
 def test_a_header_without_a_store_is_refused(scripted: Model) -> None:
-    """What the client believes to be stored is stored."""
+    """A session header without a store is an error, so clients don't assume storage."""
     with running(config_for(scripted.url)) as serving:
         answer = httpx.post(
             f"{serving.url}/v1/chat/completions",
@@ -160,7 +160,7 @@ def test_a_header_without_a_store_is_refused(scripted: Model) -> None:
 
 
 def test_sessions_of_two_keys_are_two(scripted: Model, tmp_path: Path) -> None:
-    """The same name, and nobody reads or writes what is the other's."""
+    """Two keys that use the same session name have separate sessions."""
     with running(config_for(scripted.url, history=f"sqlite:///{tmp_path}/chats.db")) as serving:
         serving.gateway.keys = NamedKeys()  # type: ignore[assignment]  # only what is used
         with httpx.Client(base_url=serving.url) as http:
@@ -174,7 +174,7 @@ def test_sessions_of_two_keys_are_two(scripted: Model, tmp_path: Path) -> None:
 def test_a_cut_stream_is_not_stored(
     http: httpx.Client, scripted: Model, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An exchange without an end is none; the next one stores what was asked in it, once."""
+    """An incomplete exchange is not stored; the next one stores its messages once."""
     monkeypatch.setattr(scripted, "reply", lambda: 1 / 0)
     body = {"model": "chat", "messages": [{"role": "user", "content": "Hello"}]}
     http.post("/v1/chat/completions", json=body, headers={"x-dragoman-session": "cut"})
@@ -184,7 +184,7 @@ def test_a_cut_stream_is_not_stored(
 def test_stored_responses_and_sessions_go_together(
     http: httpx.Client, scripted: Model, folder: Path
 ) -> None:
-    """A request that continues a stored response brings its history, which is there already."""
+    """Continuing a stored response doesn't store its history a second time."""
     del scripted
     first = ask(http, "openai-responses", "both", [{"role": "user", "content": "a"}], store=True)
     ask(http, "openai-responses", "both", [{"role": "user", "content": "b"}],
@@ -201,7 +201,7 @@ def called(id: str, arguments: str) -> Message:
 
 
 def test_calls_and_results_are_compared_by_what_they_say() -> None:
-    """Ids of calls differ between dialects, and so do spaces in arguments."""
+    """Call ids and whitespace in arguments differ between dialects and are ignored."""
     known = [Message.user("a"), called("call_1", '{"x": 1}'), Message.tool("call_1", "seen")]
     asked = [
         Message.user("a"), called("toolu_9", '{"x":1}'), Message.tool("toolu_9", "seen"),
@@ -211,21 +211,21 @@ def test_calls_and_results_are_compared_by_what_they_say() -> None:
 
 
 def test_results_that_follow_the_last_answer_are_new() -> None:
-    """The second half of a tool round."""
+    """Tool results after the last stored response are new messages."""
     known = [Message.user("a"), called("call_1", "{}")]
     asked = [*known, Message.tool("call_1", "seen")]
     assert new_messages(asked, known) == asked[2:]
 
 
 def test_a_client_that_forgot_the_beginning() -> None:
-    """What it still knows is found in the middle."""
+    """A shortened history is matched in the middle of the stored one."""
     known = [Message.user("a"), Message.assistant("1"), Message.user("b"), Message.assistant("2")]
     asked = [*known[2:], Message.user("c")]
     assert new_messages(asked, known) == asked[2:]
 
 
 def test_another_order_is_no_news() -> None:
-    """Exchanges at the same time are stored in the order of their ends."""
+    """Concurrent exchanges are stored in the order in which they end."""
     one = [Message.user("a"), Message.assistant("1")]
     two = [Message.user("b"), Message.assistant("2")]
     asked = [*two, *one, Message.user("c")]
@@ -233,7 +233,7 @@ def test_another_order_is_no_news() -> None:
 
 
 def test_pictures_are_compared() -> None:
-    """By what they show."""
+    """Images are compared by content."""
     known = [Message.user("see", Image(url="https://a.example/1.png")), Message.assistant("1")]
     other = Message.user("see", Image(url="https://a.example/2.png"))
     asked = [known[0], known[1], other, Message.assistant("1"), Message.user("c")]
@@ -241,7 +241,7 @@ def test_pictures_are_compared() -> None:
 
 
 def test_an_edited_message_is_new() -> None:
-    """What the client changed is another message."""
+    """A message that the client edited is stored as a new message."""
     known = [Message.user("a"), Message.assistant("1")]
     asked = [Message.user("A"), Message.assistant("1"), Message.user("b")]
     assert new_messages(asked, known) == [asked[0], asked[2]]

@@ -25,7 +25,7 @@ def texts_asked(scripted: Model) -> str:
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_is_stored_under_an_id_of_ours(client: Any, name: str, *, stream: bool) -> None:
-    """What the client got is what it can read again, whole and streamed."""
+    """The stored response equals the one that the client received, whole or streamed."""
     if stream:
         events = list(client.responses.create(model=name, input="Hello", stream=True))
         got = events[-1].response
@@ -45,7 +45,7 @@ def test_an_answer_is_stored_under_an_id_of_ours(client: Any, name: str, *, stre
 def test_previous_response_is_put_into_the_input(
     client: Any, scripted: Model, name: str, *, stream: bool
 ) -> None:
-    """The model gets all turns; instructions are those of the request alone."""
+    """The model receives all turns, with only the current request's instructions."""
     first = client.responses.create(model=name, input="Hello", instructions="Be brief")
     made = client.responses.create(
         model=name, input="And then?", previous_response_id=first.id, stream=stream
@@ -63,7 +63,7 @@ def test_previous_response_is_put_into_the_input(
 
 
 def test_sealed_thinking_returns_to_its_model(client: Any, scripted: Model) -> None:
-    """A signature of Anthropic's comes back with the next turn, out of the store."""
+    """Anthropic's signature is restored from the store for the next turn."""
     first = client.responses.create(model="claude", input="Hello", reasoning={"effort": "low"})
     client.responses.create(
         model="claude", input="Go on", previous_response_id=first.id, reasoning={"effort": "low"}
@@ -74,14 +74,14 @@ def test_sealed_thinking_returns_to_its_model(client: Any, scripted: Model) -> N
 def test_a_back_that_speaks_responses_is_told_to_store_nothing(
     client: Any, scripted: Model
 ) -> None:
-    """What is stored here is not stored there too."""
+    """A response stored by the gateway is not stored upstream as well."""
     client.responses.create(model="gpt", input="Hello")
     assert scripted.asked[-1]["store"] is False
 
 
 @pytest.mark.parametrize("name", COVER)
 def test_store_false_is_honoured(client: Any, name: str) -> None:
-    """It can't be read again, and the answer says so."""
+    """The response can't be retrieved, and its `store` field is false."""
     got = client.responses.create(model=name, input="Hello", store=False)
     if name != "gpt":
         assert got.model_extra["store"] is False
@@ -90,13 +90,13 @@ def test_store_false_is_honoured(client: Any, name: str) -> None:
 
 
 def test_a_route_can_refuse_to_store(client: Any) -> None:
-    """The operator's word counts more than the client's, and the answer tells the truth."""
+    """The route's setting overrides the client's, and the response reports it."""
     got = client.responses.create(model="unstored", input="Hello", store=True)
     assert got.model_extra["store"] is False
 
 
 def test_nothing_is_stored_without_a_history(scripted: Model) -> None:
-    """A client that asks for it is told that it was not done."""
+    """The response's `store` field is false even if the client asked to store it."""
     with running(config_for(scripted.url)) as serving, client_of(serving) as client:
         got = client.responses.create(model="chat", input="Hello", store=True)
         assert got.model_extra["store"] is False
@@ -122,7 +122,7 @@ def test_deleted_is_gone(client: Any) -> None:
 
 
 def test_deleting_in_mid_stream(client: Any, scripted: Model) -> None:
-    """What is deleted before it is stored is not stored; the stream goes on."""
+    """A response deleted mid-stream is not stored; the stream continues."""
     scripted.gate.clear()
     stream = iter(client.responses.create(model="chat", input="Hello", stream=True))
     id = next(stream).response.id
@@ -136,7 +136,7 @@ def test_deleting_in_mid_stream(client: Any, scripted: Model) -> None:
 
 
 def test_input_items_are_listed_in_pages(client: Any) -> None:
-    """In both orders, with ids, and through the client's own paging."""
+    """In both orders, with ids, and through the client's pagination."""
     given = [{"role": "user", "content": f"part {number}"} for number in range(5)]
     got = client.responses.create(model="chat", input=given)
     ordered = list(client.responses.input_items.list(got.id, order="asc", limit=2))
@@ -153,7 +153,7 @@ def test_input_items_are_listed_in_pages(client: Any) -> None:
 
 @pytest.mark.parametrize("name", COVER)
 def test_item_references_are_looked_up(client: Any, scripted: Model, name: str) -> None:
-    """An item of an earlier answer, or of an earlier input, stands for itself."""
+    """References to earlier output and input items are replaced by the items."""
     first = client.responses.create(model=name, input="Hello")
     asked = client.responses.input_items.list(first.id).data[0]
     said = next(item for item in first.output if item.type == "message")
@@ -172,7 +172,7 @@ def test_item_references_are_looked_up(client: Any, scripted: Model, name: str) 
 def test_foreign_state_passes_to_its_own_server(
     client: Any, scripted: Model, *, stream: bool
 ) -> None:
-    """Ids that are not ours go on as they are, where Responses is spoken behind."""
+    """Ids of other servers are passed to an upstream that speaks Responses."""
     made = client.responses.create(
         model="gpt", input="And?", previous_response_id="resp_68af", store=True, stream=stream
     )
@@ -186,14 +186,14 @@ def test_foreign_state_passes_to_its_own_server(
 def test_foreign_state_is_refused_where_nobody_knows_it(
     client: Any, scripted: Model, field: str
 ) -> None:
-    """It is an error, never an answer without the context."""
+    """Unknown state is an error, never a response without the context."""
     with pytest.raises(openai.BadRequestError):
         client.responses.create(model="chat", input="And?", **{field: "other_1"})
     assert not scripted.asked
 
 
 def test_a_whole_answer_is_streamed_again(client: Any) -> None:
-    """From the start, and from any event on."""
+    """A stored response can be streamed from the start or after any event."""
     got = client.responses.create(model="chat", input="Hello")
     events = list(client.responses.retrieve(got.id, stream=True))
     assert events[-1].response.output_text == "answer 1"
@@ -209,7 +209,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("id", HOSTILE)
 def test_ids_of_nothing_are_not_found(http: httpx.Client, id: str) -> None:
-    """Whatever stands in the path, it is a clean 4xx in OpenAI's form, and never a file."""
+    """Any id in the path gives a 4xx in OpenAI's format and never reads a file."""
     for method, path in (
         ("GET", ""), ("DELETE", ""), ("POST", "/cancel"), ("GET", "/input_items"),
     ):  # fmt: skip
@@ -229,14 +229,14 @@ def test_ids_of_nothing_are_not_found(http: httpx.Client, id: str) -> None:
     "store": False}, {"previous_response_id": "resp_1", "conversation": "conv_1"},
 ])  # fmt: skip
 def test_malformed_state_is_refused(http: httpx.Client, body: dict[str, object]) -> None:
-    """The client is told what is wrong with it."""
+    """Each malformed field gives a 400 with a message."""
     answer = http.post("/v1/responses", json={"model": "chat", "input": "x", **body})
     assert answer.status_code == 400, answer.text
     assert answer.json()["error"]["message"]
 
 
 def test_what_has_expired_is_gone(scripted: Model) -> None:
-    """At reading, whether or not the sweeper has come by."""
+    """Expiry applies on read, even before the sweep."""
     config = config_for(scripted.url, history="memory:", response_ttl=0.001)
     with running(config) as serving, client_of(serving) as client:
         got = client.responses.create(model="chat", input="Hello")
@@ -245,13 +245,13 @@ def test_what_has_expired_is_gone(scripted: Model) -> None:
 
 
 def test_chains_are_bounded(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chain that grows without end is refused with a clear error."""
-    monkeypatch.setattr(context, "MOST_LINKS", 3)
+    """A chain that exceeds the limit is rejected with a clear error."""
+    monkeypatch.setattr(context, "MAX_LINKS", 3)
     last: Any = None
     for _ in range(4):
         last = client.responses.create(
             model="chat", input="x", previous_response_id=None if last is None else last.id
         )
         assert last is not None
-    with pytest.raises(openai.BadRequestError, match="responses follow one another"):
+    with pytest.raises(openai.BadRequestError, match="The chain has more than"):
         client.responses.create(model="chat", input="x", previous_response_id=last.id)

@@ -1,4 +1,4 @@
-"""Responses over a WebSocket: as Codex asks, as OpenAI's client asks, and as nobody should."""
+"""Responses over a WebSocket: Codex's requests, OpenAI's client, and malformed messages."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def events_at(at: ClientConnection) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", COVER)
 def test_codex_warms_up_and_goes_on(serving: Serving, scripted: Model, name: str) -> None:
-    """A prewarm, the same input as an empty addition, then a second turn: nothing is stored."""
+    """Codex sends a warm-up, an empty addition and a second turn; nothing is stored."""
     with socket(serving) as at:
         warm = turn(at, request("Hello", model=name, generate=False))
         assert [each["type"] for each in warm] == ["response.created", "response.completed"]
@@ -82,14 +82,14 @@ def test_codex_warms_up_and_goes_on(serving: Serving, scripted: Model, name: str
 
 
 def test_it_needs_no_history(scripted: Model) -> None:
-    """The state of a connection is in the memory of its worker."""
+    """The connection's state is kept in memory, so no history store is needed."""
     with running(config_for(scripted.url)) as serving, socket(serving) as at:
         id = turn(at, request("Hello"))[-1]["response"]["id"]
         assert turn(at, request("More", previous_response_id=id))[-1]["type"].endswith("completed")
 
 
 def test_state_belongs_to_its_connection(serving: Serving) -> None:
-    """On another one it is not found, with the code that makes Codex send everything again."""
+    """Another connection gets the error code that makes Codex resend everything."""
     with socket(serving) as at:
         id = turn(at, request("Hello"))[-1]["response"]["id"]
     with socket(serving) as at:
@@ -101,7 +101,7 @@ def test_state_belongs_to_its_connection(serving: Serving) -> None:
 
 
 def test_stored_responses_are_continued(serving: Serving, scripted: Model) -> None:
-    """What was stored over HTTP goes on here, and the other way round."""
+    """Responses stored over HTTP can be continued here, and vice versa."""
     with client_of(serving) as client, socket(serving) as at:
         first = client.responses.create(model="chat", input="Hello")
         given = request("More", previous_response_id=first.id, store=True)
@@ -114,7 +114,7 @@ def test_stored_responses_are_continued(serving: Serving, scripted: Model) -> No
 
 @pytest.mark.filterwarnings("ignore:connect.. must be used:DeprecationWarning")  # the client's own
 def test_openais_client_speaks_it(client: Any) -> None:
-    """Its types take every event."""
+    """OpenAI's client parses every event."""
     with client.responses.connect() as connection:
         for _ in range(2):
             connection.response.create(model="claude", input="Hello", stream_id="a")
@@ -127,7 +127,7 @@ def test_openais_client_speaks_it(client: Any) -> None:
 
 
 def test_requests_wait_for_one_another(serving: Serving, scripted: Model) -> None:
-    """Several may be sent at once; they are answered in order, on their lanes."""
+    """Queued requests are handled in order, each with its `stream_id`."""
     scripted.gate.clear()
     with socket(serving) as at:
         for lane in "abc":
@@ -138,7 +138,7 @@ def test_requests_wait_for_one_another(serving: Serving, scripted: Model) -> Non
 
 
 def test_cancelling_ends_a_turn_and_not_the_connection(serving: Serving, scripted: Model) -> None:
-    """The model is left, the client is told, and the next turn is answered."""
+    """The upstream request ends, the client gets an event, and the next turn works."""
     scripted.gate.clear()
     with socket(serving) as at:
         at.send(json.dumps(request("Hello")))
@@ -155,7 +155,7 @@ def test_cancelling_ends_a_turn_and_not_the_connection(serving: Serving, scripte
 
 
 def test_a_client_that_leaves_takes_the_model_with_it(serving: Serving, scripted: Model) -> None:
-    """Nobody pays for what nobody reads."""
+    """When the client disconnects, the upstream request is cancelled."""
     scripted.gate.clear()
     with socket(serving) as at:
         at.send(json.dumps(request("Hello")))
@@ -170,7 +170,7 @@ def test_a_client_that_leaves_takes_the_model_with_it(serving: Serving, scripted
     json.dumps({"type": "response.create"}), "[" * 5000,
 ])  # fmt: skip
 def test_bad_messages_are_answered(serving: Serving, text: str) -> None:
-    """Each by an error with a status, and the connection goes on."""
+    """Each one gets an error with a status, and the connection stays open."""
     with socket(serving) as at:
         at.send(text)
         told = events_at(at)[-1]
@@ -184,7 +184,7 @@ def test_bad_messages_are_answered(serving: Serving, text: str) -> None:
 def test_an_error_of_the_model_is_told_with_its_status(
     serving: Serving, scripted: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As HTTP would have answered."""
+    """The error event has the status that HTTP would have returned."""
     with monkeypatch.context() as patch, socket(serving) as at:
         patch.setattr(scripted, "reply", lambda: 1 / 0)
         told = turn(at, request("x"))
@@ -193,7 +193,7 @@ def test_an_error_of_the_model_is_told_with_its_status(
 
 
 def test_binary_and_large_messages_close_the_connection(scripted: Model) -> None:
-    """Neither is taken."""
+    """Binary messages, and messages over the size limit, close the connection."""
     with running(config_for(scripted.url, max_body=10_000)) as serving:
         for bad in (b"\x00", "x" * 20_000):
             with socket(serving) as at:
@@ -203,7 +203,7 @@ def test_binary_and_large_messages_close_the_connection(scripted: Model) -> None
 
 
 def test_idle_connections_are_closed(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the time that they may wait."""
+    """A connection is closed after its maximum idle time."""
     monkeypatch.setattr(Socket, "idle", 0.05)
     with socket(serving) as at, pytest.raises(ConnectionClosed):
         at.recv(timeout=20)
@@ -217,14 +217,14 @@ def test_idle_connections_are_closed(serving: Serving, monkeypatch: pytest.Monke
 def test_handshakes_are_refused(
     serving: Serving, headers: dict[str, str], path: str, status: int
 ) -> None:
-    """Pages of other sites, and other paths."""
+    """Handshakes from other origins and for other paths are rejected."""
     with pytest.raises(InvalidStatus) as failure, socket(serving, path, **headers):
         pass
     assert failure.value.response.status_code == status
 
 
 def test_the_server_stops_with_connections_open(scripted: Model) -> None:
-    """Clients are told, and nothing waits for them."""
+    """Clients get a close message, and shutdown doesn't wait for them."""
     with running(config_for(scripted.url), stops=True) as serving:
         at = connect(serving.url.replace("http:", "ws:") + "/v1/responses", legacy=True)
         turn(at, request("Hello"))
@@ -233,7 +233,7 @@ def test_the_server_stops_with_connections_open(scripted: Model) -> None:
 
 
 def test_connections_are_bounded(serving: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One more than may be is refused with a status that clients wait for."""
+    """A connection over the limit is rejected with a retryable status."""
     monkeypatch.setattr(Socket, "most_open", 0)
     with pytest.raises(InvalidStatus) as failure, socket(serving):
         pass

@@ -1,4 +1,4 @@
-"""A scripted server that speaks Chat, Anthropic and Responses, and remembers what it was asked."""
+"""A scripted server that speaks Chat, Anthropic and Responses, and records its requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.gateway.running import upstream
 
 
 class Model:
-    """What the scripted server says, and what it was asked."""
+    """The scripted server's responses, and the requests that it received."""
 
     def __init__(self) -> None:
         self.url = ""

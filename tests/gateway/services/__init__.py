@@ -1,1 +1,1 @@
-"""Tests of what the gateway serves besides chats."""
+"""Tests of the gateway's endpoints other than chat."""

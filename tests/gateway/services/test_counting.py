@@ -1,4 +1,4 @@
-"""Token counts: by the provider where it counts, else estimated and said so."""
+"""Token counts: by the provider if it supports counting, else estimated and marked as such."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ESTIMATED = "x-dragoman-estimated"
 
 
 def test_anthropic_clients_get_counts_of_every_back(stage: Stage, back: str) -> None:
-    """Ollama has no counter: its count is ours."""
+    """Ollama has no token counter, so the gateway estimates."""
     client = anthropic_client(stage.before(back).url)
     answer = client.messages.with_raw_response.count_tokens(model="m1", messages=HELLO)
     tokens = answer.parse().input_tokens
@@ -26,7 +26,7 @@ def test_anthropic_clients_get_counts_of_every_back(stage: Stage, back: str) -> 
 
 
 def test_gemini_clients_get_counts_of_every_back(stage: Stage, back: str) -> None:
-    """The model is in the path."""
+    """Gemini's clients name the model in the path."""
     client = gemini_client(stage.before(back).url)
     tokens = client.models.count_tokens(model="m1", contents="Hello, how are you?").total_tokens
     assert tokens is not None
@@ -34,14 +34,14 @@ def test_gemini_clients_get_counts_of_every_back(stage: Stage, back: str) -> Non
 
 
 def test_responses_clients_get_counts_of_every_back(stage: Stage, back: str) -> None:
-    """OpenAI counts in Responses only, which is asked."""
+    """OpenAI counts tokens only in its Responses API, which the gateway calls."""
     client = openai_client(stage.before(back).url)
     tokens = client.responses.input_tokens.count(model="m1", input="Hello, how are you?")
     assert 5 < tokens.input_tokens < 20 if back == "ollama" else tokens.input_tokens == COUNTED
 
 
 def test_a_count_costs_nothing(stage: Stage) -> None:
-    """It is recorded all the same."""
+    """A count is recorded, without cost."""
     anthropic_client(stage.before("anthropic").url).messages.count_tokens(
         model="m1", messages=HELLO
     )
@@ -51,7 +51,7 @@ def test_a_count_costs_nothing(stage: Stage) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"model": 1}', b'{"messages": []}', b"\xff"])
 def test_bad_bodies_are_refused(stage: Stage, body: bytes) -> None:
-    """In Anthropic's form."""
+    """Errors have Anthropic's format."""
     url = f"{stage.before('anthropic').url}/v1/messages/count_tokens"
     answer = httpx.post(url, content=body)
     assert answer.status_code in {200, 400, 404}

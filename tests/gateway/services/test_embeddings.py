@@ -1,4 +1,4 @@
-"""Embeddings: every front at every back that has them, by the official SDKs."""
+"""Embeddings: every front with every provider that has them, through the official SDKs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def embedder(request: pytest.FixtureRequest) -> str:
 
 
 def test_openai_clients_get_embeddings_of_every_back(stage: Stage, embedder: str) -> None:
-    """OpenAI's SDK asks for base64, which no other back has."""
+    """OpenAI's SDK requests base64, which no other provider supports."""
     client = openai_client(stage.before(embedder).url)
     answer = client.embeddings.create(model="text-embedding-3-small", input=TEXTS)
     assert [row.embedding for row in answer.data] == VECTORS
@@ -37,34 +37,34 @@ def test_openai_clients_get_embeddings_of_every_back(stage: Stage, embedder: str
 
 
 def test_gemini_clients_get_embeddings_of_every_back(stage: Stage, embedder: str) -> None:
-    """One content, and several."""
+    """With one content and with several."""
     client = gemini_client(stage.before(embedder).url)
     answer = client.models.embed_content(model="m1", contents=TEXTS)
     assert [each.values for each in answer.embeddings or ()] == VECTORS
 
 
 def test_ollama_clients_get_embeddings_of_every_back(stage: Stage, embedder: str) -> None:
-    """Its newer and its older form."""
+    """With the newer and the older endpoint."""
     client = ollama_client(stage.before(embedder).url)
     assert [list(each) for each in client.embed(model="m1", input=TEXTS).embeddings] == VECTORS
     assert list(client.embeddings(model="m1", prompt="one").embedding) == VECTORS[0]
 
 
 def test_a_back_without_embeddings_is_refused_in_the_fronts_words(stage: Stage) -> None:
-    """Anthropic has none: the SDKs raise their own class for a bad request, and nobody is asked."""
+    """Anthropic has none: the SDKs raise their bad-request class, and nothing is sent upstream."""
     url = stage.before("anthropic").url
     before = len(stage.upstream("anthropic").asked)
-    with pytest.raises(openai.BadRequestError, match="no embeddings"):
+    with pytest.raises(openai.BadRequestError, match="does not support embeddings"):
         openai_client(url).embeddings.create(model="m1", input="x")
-    with pytest.raises(gemini_errors.ClientError, match="no embeddings"):
+    with pytest.raises(gemini_errors.ClientError, match="does not support embeddings"):
         gemini_client(url).models.embed_content(model="m1", contents="x")
-    with pytest.raises(ollama.ResponseError, match="no embeddings"):
+    with pytest.raises(ollama.ResponseError, match="does not support embeddings"):
         ollama_client(url).embed(model="m1", input="x")
     assert len(stage.upstream("anthropic").asked) == before
 
 
 def test_places_without_embeddings_are_left_out_of_a_route(stage: Stage) -> None:
-    """The next place of the route answers, and the first is not held to have failed."""
+    """The route's next provider is used, and the first doesn't count as failed."""
     client = openai_client(stage.before("anthropic", "openai").url)
     answer = client.embeddings.create(model="m1", input="one", encoding_format="float")
     assert answer.data[0].embedding == VECTORS[0]
@@ -72,7 +72,7 @@ def test_places_without_embeddings_are_left_out_of_a_route(stage: Stage) -> None
 
 
 def test_usage_and_cost_are_counted(stage: Stage) -> None:
-    """What metrics and keys are told of a request for embeddings."""
+    """The record of a request for embeddings, as metrics and keys receive it."""
     client = openai_client(stage.before("openai").url)
     client.embeddings.create(model="text-embedding-3-small", input=TEXTS)
     record = stage.last("openai")
@@ -85,7 +85,7 @@ def test_usage_and_cost_are_counted(stage: Stage) -> None:
 
 
 def test_losses_and_estimates_are_in_headers(stage: Stage) -> None:
-    """Gemini is not told a user, and tells no usage."""
+    """Gemini takes no user id and reports no usage."""
     body = {"model": "m1", "input": ["one"], "user": "u1"}
     answer = httpx.post(f"{stage.before('gemini').url}/v1/embeddings", json=body)
     assert answer.headers["x-dragoman-losses"].startswith("1; user: ")
@@ -94,7 +94,7 @@ def test_losses_and_estimates_are_in_headers(stage: Stage) -> None:
 
 
 def test_token_ids_pass_to_openai_only(stage: Stage) -> None:
-    """Others have other tokens."""
+    """Other providers use other tokens, so token ids are rejected there."""
     body = {"model": "m1", "input": [[1, 2], [3]]}
     answer = httpx.post(f"{stage.before('openai').url}/v1/embeddings", json=body)
     assert answer.status_code == 200
@@ -105,6 +105,6 @@ def test_token_ids_pass_to_openai_only(stage: Stage) -> None:
 
 
 def test_an_empty_request_loads_the_model(stage: Stage) -> None:
-    """Ollama's clients do so; nobody is asked."""
+    """Ollama's clients load a model this way; nothing is sent upstream."""
     answer = httpx.post(f"{stage.before('anthropic').url}/api/embed", json={"model": "m1"})
     assert answer.json() == {"model": "m1", "embeddings": []}

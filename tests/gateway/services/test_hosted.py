@@ -1,4 +1,4 @@
-"""Files, uploads and batches pass to the front's own provider, with the place's key."""
+"""Files, uploads and batches are proxied to the front's provider with the operator's key."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BEARER = "Bearer upstream-key"
 
 
 def test_an_openai_file_makes_a_round_trip(stage: Stage) -> None:
-    """Uploaded, listed, read and deleted; the provider sees its own key."""
+    """Uploads, lists, reads and deletes a file; the provider receives the operator's key."""
     client = openai_client(stage.before("openai").url)
     made = client.files.create(file=("a.txt", b"abc"), purpose="batch")
     sent = stage.upstream("openai").asked[-1]
@@ -44,7 +44,7 @@ def test_an_openai_file_makes_a_round_trip(stage: Stage) -> None:
 
 
 def test_nothing_of_the_client_but_a_few_headers_goes_upstream(stage: Stage) -> None:
-    """Neither its key, its cookies, nor what it says about its account; nor comes theirs back."""
+    """The client's key, cookies and account headers are removed, and so are the provider's."""
     url = f"{stage.before('openai').url}/v1/files/file-1?key={KEY}"
     mine = {"authorization": f"Bearer {KEY}", "cookie": "a=1", "openai-organization": "o",
             "x-forwarded-for": "1.2.3.4", "connection": "x-secret", "x-secret": KEY,
@@ -59,7 +59,7 @@ def test_nothing_of_the_client_but_a_few_headers_goes_upstream(stage: Stage) -> 
 
 
 def test_openai_batches_pass(stage: Stage) -> None:
-    """Made, at the provider."""
+    """A batch is created at the provider."""
     client = openai_client(stage.before("openai").url)
     batch = client.batches.create(
         input_file_id="file-1", endpoint="/v1/chat/completions", completion_window="24h"
@@ -68,7 +68,7 @@ def test_openai_batches_pass(stage: Stage) -> None:
 
 
 def test_anthropic_batches_pass_and_their_results_come_from_here(stage: Stage) -> None:
-    """The SDK goes where `results_url` says, with the client's key: that has to be us."""
+    """The SDK sends the client's key to `results_url`, so the URL must be the gateway's."""
     serving = stage.before("anthropic")
     client = anthropic_client(serving.url)
     batch = client.messages.batches.retrieve("b1")
@@ -80,7 +80,7 @@ def test_anthropic_batches_pass_and_their_results_come_from_here(stage: Stage) -
 
 
 def test_anthropic_files_are_told_apart_by_their_header(stage: Stage) -> None:
-    """One path, two APIs."""
+    """Two APIs share one path."""
     client = anthropic_client(stage.before("openai", "anthropic").url)
     made = client.beta.files.upload(file=("a.txt", b"abc", "text/plain"), betas=["files-api-1"])
     sent = stage.upstream("anthropic").asked[-1]
@@ -89,7 +89,7 @@ def test_anthropic_files_are_told_apart_by_their_header(stage: Stage) -> None:
 
 
 def test_a_gemini_upload_goes_on_at_the_gateway(stage: Stage) -> None:
-    """Its address has neither the provider's host nor its key, and works."""
+    """The upload URL contains neither the provider's host nor its key, and works."""
     serving = stage.before("gemini")
     headers = {"x-goog-upload-protocol": "resumable", "x-goog-upload-command": "start"}
     begun = httpx.post(f"{serving.url}/upload/v1beta/files", headers=headers, json={})
@@ -105,7 +105,7 @@ def test_a_gemini_upload_goes_on_at_the_gateway(stage: Stage) -> None:
 
 
 def test_the_wrong_back_is_a_bad_request_in_the_fronts_form(stage: Stage) -> None:
-    """The SDKs raise their own class for it."""
+    """The SDKs raise their own exception class."""
     with pytest.raises(openai.BadRequestError, match="none is configured"):
         openai_client(stage.before("anthropic").url).batches.list()
     with pytest.raises(anthropic.BadRequestError, match="none is configured"):
@@ -116,7 +116,7 @@ def test_the_wrong_back_is_a_bad_request_in_the_fronts_form(stage: Stage) -> Non
 
 
 def test_errors_of_the_provider_come_in_our_words(stage: Stage) -> None:
-    """With its status, and without what it quotes; redirects are not followed."""
+    """The status is kept, quoted content is removed, and redirects are not followed."""
     client = openai_client(stage.before("openai").url)
     with pytest.raises(openai.NotFoundError) as caught:
         client.files.retrieve("file-gone")
@@ -135,7 +135,7 @@ def _several(stage: Stage) -> Generator[Serving]:
 
 
 def test_several_places_have_to_be_told_apart(stage: Stage) -> None:
-    """By a header, or in the query; the refusal says so."""
+    """A header or query parameter chooses the provider; the error says so."""
     with _several(stage) as serving:
         client = openai_client(serving.url)
         with pytest.raises(openai.BadRequestError, match="one, two") as caught:
@@ -163,7 +163,7 @@ TRICKS = [
 
 @pytest.mark.parametrize("target", TRICKS)
 def test_path_tricks_are_refused(stage: Stage, target: str) -> None:
-    """Nothing but what the table has reaches the provider with its key."""
+    """Only allowlisted paths reach the provider with the operator's key."""
     address = urlsplit(stage.before("openai").url)
     before = len(stage.upstream("openai").asked)
     connection = http.client.HTTPConnection(address.hostname or "", address.port)
@@ -178,7 +178,7 @@ def test_path_tricks_are_refused(stage: Stage, target: str) -> None:
 def test_large_files_are_sent_on_as_they_come(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a length, and without one; too large a file is refused, and nothing is held."""
+    """With and without a length; files over the limit are rejected, and nothing is buffered."""
     url = f"{stage.before('openai').url}/v1/files"
     piece = b"x" * 100_000
 
@@ -191,7 +191,7 @@ def test_large_files_are_sent_on_as_they_come(
     assert stage.upstream("openai").asked[-1].headers["content-length"] == "3000000"
     assert httpx.post(url, content=pieces(30)).status_code == 200
     assert len(stage.upstream("openai").asked[-1].body) == 3_000_000
-    monkeypatch.setattr(hosted, "MOST_UPLOADED", 1_000_000)
+    monkeypatch.setattr(hosted, "MAX_UPLOAD", 1_000_000)
     gateway = stage.before("openai").gateway
     config = gateway.config
     monkeypatch.setattr(
@@ -202,7 +202,7 @@ def test_large_files_are_sent_on_as_they_come(
 
 
 def test_methods_that_a_path_has_not_are_refused(stage: Stage) -> None:
-    """With those that it has."""
+    """The `Allow` header lists the supported methods; a GET with a body is rejected."""
     answer = httpx.delete(f"{stage.before('openai').url}/v1/files")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, POST")
     answer = httpx.request("GET", f"{stage.before('openai').url}/v1/files", content=b"x")

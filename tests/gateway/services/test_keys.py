@@ -1,4 +1,4 @@
-"""What virtual keys may see and use besides chats, and what they are charged."""
+"""Virtual keys on endpoints other than chat: permissions and charges."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RECORDS = {
 
 
 class ScriptedKeys:
-    """Keys that are their own secrets; what is reserved and settled is kept."""
+    """Test keys whose id is their secret; reservations and settlements are recorded."""
 
     def __init__(self) -> None:
         self.reserved: list[tuple[str, str, int, Decimal | None]] = []
@@ -80,7 +80,7 @@ def _keyed(stage: Stage, *dialects: str) -> Generator[tuple[Serving, ScriptedKey
 
 
 def test_lists_show_what_a_key_may_use(stage: Stage) -> None:
-    """And the others can't be looked at."""
+    """Models that the key may not use are hidden, also by name."""
     with _keyed(stage, "openai") as (serving, _):
         client = openai_client(serving.url, "small")
         assert [model.id for model in client.models.list()] == ["m1"]
@@ -92,7 +92,7 @@ def test_lists_show_what_a_key_may_use(stage: Stage) -> None:
 
 
 def test_embeddings_are_reserved_and_settled(stage: Stage) -> None:
-    """By size first, then by what they took."""
+    """Usage is reserved by body size, then settled by the actual usage."""
     with _keyed(stage, "openai") as (serving, keys):
         client = openai_client(serving.url, "small")
         client.embeddings.create(model="m1", input="x" * 300)
@@ -117,7 +117,7 @@ def test_counts_and_loads_are_free(stage: Stage) -> None:
 
 
 def test_several_prompts_reserve_an_answer_for_each(stage: Stage) -> None:
-    """And are charged for all of them."""
+    """Usage is reserved and charged for every prompt."""
     with _keyed(stage, "openai") as (serving, keys):
         client = openai_client(serving.url, "small")
         client.completions.create(model="m1", prompt=["a", "b", "c"], max_tokens=100)
@@ -127,7 +127,7 @@ def test_several_prompts_reserve_an_answer_for_each(stage: Stage) -> None:
 
 
 def test_embeddings_that_are_refused_cost_nothing(stage: Stage) -> None:
-    """What was reserved is released."""
+    """A rejected request releases its reservation."""
     with _keyed(stage, "anthropic") as (serving, keys):
         with pytest.raises(openai.BadRequestError):
             openai_client(serving.url, "small").embeddings.create(model="m1", input="x")
@@ -136,7 +136,7 @@ def test_embeddings_that_are_refused_cost_nothing(stage: Stage) -> None:
 
 
 def test_files_are_for_admins_and_keys_that_say_so(stage: Stage) -> None:
-    """They belong to the operator's account: other keys could read each other's."""
+    """Files belong to the operator's account, so keys could read each other's."""
     with _keyed(stage, "openai") as (serving, keys):
         for name in ("plain", "small"):
             with pytest.raises(openai.PermissionDeniedError, match="operator's account"):
@@ -149,7 +149,7 @@ def test_files_are_for_admins_and_keys_that_say_so(stage: Stage) -> None:
 
 
 def test_a_gemini_upload_goes_on_with_the_clients_key(stage: Stage) -> None:
-    """The SDK shows none when it sends the content: its own stands in the address."""
+    """The SDK sends no key header with the content, so its key is part of the URL."""
     with _keyed(stage, "gemini") as (serving, _):
         client = gemini_client(serving.url, "files")
         made = client.files.upload(file=io.BytesIO(b"abc"), config={"mime_type": "text/plain"})

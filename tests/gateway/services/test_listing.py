@@ -26,7 +26,7 @@ def _names(back: str) -> list[str]:
 
 
 def test_openai_clients_list_the_models_of_every_back(stage: Stage, back: str) -> None:
-    """All of them, and one alone."""
+    """All models, and a single one."""
     client = openai_client(stage.before(back).url)
     assert [model.id for model in client.models.list()] == _names(back)
     assert client.models.retrieve(_names(back)[1]).id == _names(back)[1]
@@ -35,7 +35,7 @@ def test_openai_clients_list_the_models_of_every_back(stage: Stage, back: str) -
 
 
 def test_anthropic_clients_list_them_page_by_page(stage: Stage, back: str) -> None:
-    """Told apart from OpenAI's by their header."""
+    """Anthropic's clients are recognised by their header."""
     client = anthropic_client(stage.before(back).url)
     page = client.models.list(limit=2)
     assert (len(page.data), page.has_more) == (2, True)
@@ -46,7 +46,7 @@ def test_anthropic_clients_list_them_page_by_page(stage: Stage, back: str) -> No
 
 
 def test_gemini_clients_list_them_page_by_page(stage: Stage, back: str) -> None:
-    """Under both of its versions."""
+    """Under both API versions."""
     client = gemini_client(stage.before(back).url)
     pager = client.models.list(config={"page_size": 2})
     assert len(pager.page) == 2
@@ -57,7 +57,7 @@ def test_gemini_clients_list_them_page_by_page(stage: Stage, back: str) -> None:
 
 
 def test_ollama_clients_list_and_show_them(stage: Stage, back: str) -> None:
-    """Tags, and what is known of one; `:latest` may be left out."""
+    """Tags and model details; `:latest` is optional."""
     client = ollama_client(stage.before(back).url)
     assert [model.model for model in client.list().models] == _names(back)
     assert "tools" in (client.show("m1").capabilities or ())
@@ -66,27 +66,27 @@ def test_ollama_clients_list_and_show_them(stage: Stage, back: str) -> None:
 
 
 def test_what_an_ollama_says_of_a_model_is_told(stage: Stage) -> None:
-    """All of it: the gateway adds nothing of its own."""
+    """An Ollama server's details pass through without additions."""
     shown = ollama_client(stage.before("ollama").url).show("m1")
     assert shown.capabilities == ["completion", "tools", "thinking"]
     assert (shown.template, shown.details and shown.details.family) == ("{{ .Prompt }}", "llama")
 
 
 def test_what_an_ollama_has_loaded_is_told(stage: Stage) -> None:
-    """Others have nothing to tell."""
+    """Loaded models are listed for Ollama servers only."""
     names = [model.model for model in ollama_client(stage.before("ollama").url).ps().models]
     assert names == ["m1:latest"]
     assert ollama_client(stage.before("openai").url).ps().models == []
 
 
 def test_the_version_is_that_of_ollamas_api(stage: Stage) -> None:
-    """Clients look whether it is new enough."""
+    """Clients require a minimum version."""
     version = httpx.get(f"{stage.before('openai').url}/api/version").json()["version"]
     assert tuple(map(int, version.split("."))) >= (0, 12, 0)
 
 
 def test_a_place_that_lists_nothing_may_have_any_model(stage: Stage) -> None:
-    """A list that fails hides no model from who asks for it by name."""
+    """A model can be requested by name even if the provider's list fails."""
     dead = stage.upstream("openai").place(base_url="http://127.0.0.1:9")
     with running(routed(dead)) as serving:
         client = openai_client(serving.url)
@@ -108,6 +108,6 @@ def test_a_place_that_lists_nothing_may_have_any_model(stage: Stage) -> None:
 def test_bad_queries_and_names_are_refused(
     stage: Stage, path: str, headers: dict[str, str]
 ) -> None:
-    """With what the client did wrong, never with a failure of ours."""
+    """The error is the client's (4xx), never a server error."""
     answer = httpx.get(f"{stage.before('openai').url}{path}", headers=headers)
     assert answer.status_code in {400, 404}

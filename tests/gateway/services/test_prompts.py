@@ -21,7 +21,7 @@ SAID = "".join(WORDS)
 
 
 def test_a_completion_comes_whole_from_every_back(stage: Stage, back: str) -> None:
-    """With its usage, which is recorded."""
+    """The response has its usage, which is recorded."""
     answer = openai_client(stage.before(back).url).completions.create(model="m1", prompt="Hi")
     assert (answer.object, answer.choices[0].text) == ("text_completion", SAID)
     assert answer.usage is not None
@@ -32,7 +32,7 @@ def test_a_completion_comes_whole_from_every_back(stage: Stage, back: str) -> No
 
 
 def test_a_completion_is_streamed_from_every_back(stage: Stage, back: str) -> None:
-    """Piece by piece."""
+    """The text arrives in chunks."""
     stream = openai_client(stage.before(back).url).completions.create(
         model="m1", prompt="Hi", stream=True
     )
@@ -43,7 +43,7 @@ def test_a_completion_is_streamed_from_every_back(stage: Stage, back: str) -> No
 
 
 def test_several_prompts_are_answered_as_one(stage: Stage, back: str) -> None:
-    """In their order, echoed, and with the usage of all."""
+    """Responses come in order, with echo, and with the total usage."""
     client = openai_client(stage.before(back).url)
     answer = client.completions.create(model="m1", prompt=["a", "b", "c"], echo=True)
     assert [choice.text for choice in answer.choices] == [f"{each}{SAID}" for each in "abc"]
@@ -55,7 +55,7 @@ def test_several_prompts_are_answered_as_one(stage: Stage, back: str) -> None:
 
 
 def test_several_prompts_are_streamed_as_one(stage: Stage, back: str) -> None:
-    """Each under its index."""
+    """Each chunk has the index of its prompt."""
     client = openai_client(stage.before(back).url)
     texts = ["", "", ""]
     for chunk in client.completions.create(model="m1", prompt=["a", "b", "c"], stream=True):
@@ -68,21 +68,21 @@ def test_several_prompts_are_streamed_as_one(stage: Stage, back: str) -> None:
 
 
 def test_several_answers_to_several_prompts(stage: Stage) -> None:
-    """`n` at a back that has it: four texts."""
+    """`n` is 2 for two prompts at a provider that supports it: four texts."""
     client = openai_client(stage.before("openai").url)
     answer = client.completions.create(model="m1", prompt=["a", "b"], n=2)
     assert [choice.index for choice in answer.choices] == [0, 1, 2, 3]
 
 
 def test_a_suffix_is_reported_as_lost(stage: Stage, back: str) -> None:
-    """No chat has one."""
+    """Chat APIs have no suffix."""
     client = openai_client(stage.before(back).url)
     answer = client.completions.with_raw_response.create(model="m1", prompt="a", suffix="z")
     assert "extras" in answer.headers["x-dragoman-losses"]
 
 
 def test_ollama_generates_at_every_back(stage: Stage, back: str) -> None:
-    """Whole and streamed, and on from its context."""
+    """Whole, streamed, and continued from the returned context."""
     client = ollama_client(stage.before(back).url)
     whole = client.generate(model="m1", prompt="Hi", options={"num_predict": 9})
     assert (whole.response, whole.done) == (SAID, True)
@@ -94,7 +94,7 @@ def test_ollama_generates_at_every_back(stage: Stage, back: str) -> None:
 
 
 def test_a_request_without_a_prompt_loads_the_model(stage: Stage) -> None:
-    """Nobody is asked."""
+    """Nothing is sent upstream."""
     before = len(stage.upstream("openai").asked)
     answer = ollama_client(stage.before("openai").url).generate(model="m1")
     assert (answer.done, answer.done_reason) == (True, "load")
@@ -102,7 +102,7 @@ def test_a_request_without_a_prompt_loads_the_model(stage: Stage) -> None:
 
 
 def test_errors_come_in_the_fronts_form(stage: Stage) -> None:
-    """As the SDKs' own exceptions."""
+    """The SDKs raise their own exceptions."""
     url = stage.before("openai").url
     with pytest.raises(openai.BadRequestError, match="token ids"):
         openai_client(url).completions.create(model="m1", prompt=[1, 2])
@@ -138,7 +138,7 @@ def _cut(after: int) -> Any:
 
 @pytest.mark.parametrize("after", [0, 1])
 def test_a_prompt_that_fails_is_an_error_at_the_client(after: int) -> None:
-    """One of several cut off, or refused: never a complete answer."""
+    """If one of several prompts fails, the client never gets a complete response."""
     with upstream(_cut(after)) as url:
         config = routed(place("lab", "openai-compatible", f"{url}/v1"))
         with running(config) as serving, httpx.Client() as client:
@@ -149,7 +149,7 @@ def test_a_prompt_that_fails_is_an_error_at_the_client(after: int) -> None:
 
 
 def test_models_in_this_process_answer_prompts() -> None:
-    """Echo says what it heard, whole and streamed, one prompt and several."""
+    """The echo model responds whole and streamed, to one prompt and to several."""
     with running(routed(Place(name="echo", model_url="echo:"))) as serving:
         client = openai_client(serving.url)
         for prompt in ("a", ["a", "b"]):

@@ -1,4 +1,4 @@
-"""Scripted servers of each dialect: what they were asked is kept, what they answer is fixed."""
+"""Scripted servers of each dialect: they record requests and send fixed responses."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class Upstream:
         self.url = ""
 
     def place(self, name: str | None = None, **changes: Any) -> Place:
-        """It, as a place of the gateway."""
+        """The server as a provider of the gateway."""
         base = changes.pop("base_url", f"{self.url}{BASES.get(self.dialect, '')}")
         return place(name or self.dialect, KINDS[self.dialect], base, **changes)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Whatever is asked, by the path."""
+        """Handles any request, by its path."""
         asked = Asked(request, await request.read())
         self.asked.append(asked)
         return await _ANSWERS[self.dialect](asked, request)

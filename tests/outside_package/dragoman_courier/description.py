@@ -1,4 +1,4 @@
-"""What Courier is like: how it is told from other dialects, and what its vendor takes."""
+"""Describes Courier: how to detect it, and what its vendor supports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dragoman.wire.target import Target
 
 NAME = "courier"
 OWN = Origin(dialect=NAME)
-"""The origin of what stood in a request."""
+"""The origin of parts of a request."""
 
 DESCRIPTION = Description(
     name=NAME,
@@ -55,7 +55,7 @@ TARGET = Target(
     state=StateFlags(fields=()),
     fields=FieldFlags(needs_model=True),
 )  # fmt: skip
-"""The vendor's own deployment. Fitting does what these flags ask for; encoders only write."""
+"""The vendor's own deployment. Fitting applies these flags; encoders only write."""
 
 SCHEMAS = Profile(name="courier", refused_at_root=frozenset({"anyOf", "oneOf"}))
-"""What the vendor takes of JSON Schema: everything, but a tool's parameters are a plain object."""
+"""The vendor supports all of JSON Schema, except unions as a tool's parameters."""

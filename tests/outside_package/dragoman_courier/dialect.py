@@ -1,4 +1,4 @@
-"""The dialect: its functions in one object."""
+"""The dialect, assembled from its functions."""
 
 from __future__ import annotations
 

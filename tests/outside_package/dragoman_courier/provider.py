@@ -1,4 +1,4 @@
-"""A place that speaks Courier."""
+"""A provider that speaks Courier."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The page that the gateway serves at `/ui/`: its files, and the API behind them."""
+"""The web page that the gateway serves at `/ui/`: static files and the API behind them."""

@@ -1,8 +1,9 @@
-"""Which items of a body are which message: the lens shows them side by side.
+"""Maps the items of an encoded body to messages, so that the lens can show them side by side.
 
-Encoders write the texts that they are given, the very objects: a request whose texts are all
-objects of their own leaves them in the body as marks. What holds none (a blank text, a call without
-arguments) is found by its value, by ids and names, and by the order of the messages.
+Encoders put the same string objects into the body that the request holds. If every text of the
+request is a distinct object, object identity tells which message a text came from. Units without
+such a text (a blank text, a call without arguments) are matched by value, by ids and names, and by
+the order of the messages.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from dragoman.gateway.page.wire_units import Unit, units_of
 from dragoman.model.requests import Request
 
 REQUEST = -1
-"""The owner of what is no message: the system prompt of a request."""
-_MOST_COMPARED = 200_000
+"""The owner of units that belong to no message but to the request's system prompt."""
+_MAX_COMPARED = 200_000
 
 
 class Aligned(NamedTuple):
-    """The places of a request's messages in a body."""
+    """The paths of a request's messages in a body."""
 
     rows: list[list[str]]
-    """By message: the paths of what it became."""
+    """By message: the paths of its items in the body."""
     parts: Mapping[Owner, str]
-    """By message and part: the closest path that is known."""
+    """By message and part: the closest known path."""
 
     def wire_path(self, path: str) -> str | None:
-        """Where in the body the thing at a canonical path is; None where that is not known."""
+        """Returns the path in the body for a canonical path; None if unknown."""
         number, rest = _index(path, "messages")
         if number is None or number >= len(self.rows):
             return None
@@ -39,14 +40,14 @@ class Aligned(NamedTuple):
 
 
 def fresh(request: Request) -> Request:
-    """The same request, with no text shared between two places."""
+    """Returns a copy of the request in which no two texts are the same object."""
     return Request.from_json(request.to_json())
 
 
 def aligned(
     request: Request, body: Mapping[str, Any], messages_field: str, system_field: str | None
 ) -> Aligned:
-    """Where the messages of a `fresh` request are in the body that it was encoded to."""
+    """Finds the messages of a `fresh` request in the body that it was encoded to."""
     units = units_of(body, messages_field, system_field)
     evidence = Evidence(request)
     owners: list[int | None] = []
@@ -65,13 +66,13 @@ def aligned(
 
 
 def _fill(units: Sequence[Unit], owners: list[int | None], evidence: Evidence) -> None:
-    """Find owners by value, ids and order, for units that hold no mark."""
+    """Finds owners by value, ids and order, for units without an identifying text."""
     used = Counter(owner for owner in owners if owner is not None and owner != REQUEST)
     for guess in (evidence.guess, evidence.next_left):
         settled = {unit.item for unit, owner in zip(units, owners, strict=True)
                    if owner is not None}  # fmt: skip
         ahead = _ahead(owners, len(evidence.messages) - 1)
-        low, budget = 0, _MOST_COMPARED
+        low, budget = 0, _MAX_COMPARED
         for place, unit in enumerate(units):
             owner = owners[place]
             is_open = guess == evidence.guess or unit.item not in settled
@@ -87,7 +88,7 @@ def _fill(units: Sequence[Unit], owners: list[int | None], evidence: Evidence) -
 
 
 def _ahead(owners: Sequence[int | None], last: int) -> list[int]:
-    """For each unit: the message that the next one with a known owner belongs to."""
+    """Returns, for each unit, the owner of the next unit whose owner is known."""
     found: list[int] = []
     for owner in reversed(owners):
         found.append(last)
@@ -99,7 +100,7 @@ def _ahead(owners: Sequence[int | None], last: int) -> list[int]:
 def _collapsed(
     units: Sequence[Unit], owners: Sequence[int | None], evidence: Evidence
 ) -> Iterator[tuple[str, int | None]]:
-    """Paths and owners: an item as a whole where all of it has one owner, else its pieces."""
+    """Yields paths and owners: one per item if it has a single owner, else one per unit."""
     start = 0
     while start < len(units):
         end = start
@@ -128,7 +129,7 @@ def _of_item(
 
 
 def _index(path: str, name: str) -> tuple[int | None, str]:
-    """The number behind a name at the start of a path, and the rest of the path."""
+    """Returns the index after a name at the start of a path, and the rest of the path."""
     if not path.startswith(f"{name}["):
         return None, path
     number, _, rest = path[len(name) + 1 :].partition("]")

@@ -1,7 +1,8 @@
-"""The API behind the page: which view answers at which path, and in what form it fails.
+"""The page's API: the routing table and the format of errors.
 
-`VIEWS` is the whole table. A view is an async function of a `PageCall`; what it returns is sent as
-JSON, a `Content` as it is, and None means that it has answered itself (server-sent events).
+`VIEWS` lists all endpoints. A view is an async function that takes a `PageCall`. Its return value
+is sent as JSON, a `Content` is sent as is, and None means that the view has sent its own response
+(server-sent events).
 """
 
 from __future__ import annotations
@@ -23,44 +24,44 @@ from dragoman.errors import (
     WireError,
 )
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.page.access import check
 from dragoman.gateway.page.calls import HEADERS, Content, PageCall, View
-from dragoman.gateway.page.guarding import check
 from dragoman.model.jsontext import dumps
 
-_TALK = "dragoman.gateway.page"
+_PACKAGE = "dragoman.gateway.page"
 VIEWS: dict[str, str | View] = {
-    "GET info": f"{_TALK}.facts:info",
-    "GET models": f"{_TALK}.facts:models",
-    "GET conversations": f"{_TALK}.conversations:listed",
-    "POST conversations": f"{_TALK}.conversations:made",
-    "GET conversations/{id}": f"{_TALK}.conversations:opened",
-    "PATCH conversations/{id}": f"{_TALK}.conversations:changed",
-    "DELETE conversations/{id}": f"{_TALK}.conversations:deleted",
-    "POST conversations/{id}/fork": f"{_TALK}.conversations:forked",
-    "GET conversations/{id}/sent": f"{_TALK}.sent:sent",
-    "GET conversations/{id}/export": f"{_TALK}.transfers:exported",
-    "POST import": f"{_TALK}.transfers:imported",
-    "POST forget": f"{_TALK}.conversations:forgotten",
-    "GET media/{id}/{message}/{place}": f"{_TALK}.media:media",
-    "POST lens": f"{_TALK}.lens:lens",
-    "POST snippet": f"{_TALK}.code_snippets:snippet",
-    "GET rules": f"{_TALK}.rule_texts:rules",
-    "GET traffic": f"{_TALK}.traffic:listed",
-    "GET traffic/live": f"{_TALK}.traffic:live",
-    "GET traffic/series": f"{_TALK}.traffic:series",
-    "GET traffic/{id}": f"{_TALK}.traffic:shown",
-    "GET keys": f"{_TALK}.keys_and_routes:keys",
-    "POST keys": f"{_TALK}.keys_and_routes:made",
-    "POST keys/{id}/revoke": f"{_TALK}.keys_and_routes:revoked",
-    "GET keys/{id}/usage": f"{_TALK}.keys_and_routes:usage",
-    "GET routes": f"{_TALK}.keys_and_routes:routes",
-    "POST talk": f"{_TALK}.talk:talk",
-    "POST talk/{run}/approve": f"{_TALK}.talk:approve",
-    "POST talk/{run}/stop": f"{_TALK}.talk:stop",
+    "GET info": f"{_PACKAGE}.gateway_info:info",
+    "GET models": f"{_PACKAGE}.gateway_info:models",
+    "GET conversations": f"{_PACKAGE}.conversations:listed",
+    "POST conversations": f"{_PACKAGE}.conversations:made",
+    "GET conversations/{id}": f"{_PACKAGE}.conversations:opened",
+    "PATCH conversations/{id}": f"{_PACKAGE}.conversations:changed",
+    "DELETE conversations/{id}": f"{_PACKAGE}.conversations:deleted",
+    "POST conversations/{id}/fork": f"{_PACKAGE}.conversations:forked",
+    "GET conversations/{id}/sent": f"{_PACKAGE}.sent:sent",
+    "GET conversations/{id}/export": f"{_PACKAGE}.transfers:exported",
+    "POST import": f"{_PACKAGE}.transfers:imported",
+    "POST forget": f"{_PACKAGE}.conversations:forgotten",
+    "GET media/{id}/{message}/{place}": f"{_PACKAGE}.media:media",
+    "POST lens": f"{_PACKAGE}.lens:lens",
+    "POST snippet": f"{_PACKAGE}.code_snippets:snippet",
+    "GET rules": f"{_PACKAGE}.rule_texts:rules",
+    "GET traffic": f"{_PACKAGE}.traffic:listed",
+    "GET traffic/live": f"{_PACKAGE}.traffic:live",
+    "GET traffic/series": f"{_PACKAGE}.traffic:series",
+    "GET traffic/{id}": f"{_PACKAGE}.traffic:shown",
+    "GET keys": f"{_PACKAGE}.keys_and_routes:keys",
+    "POST keys": f"{_PACKAGE}.keys_and_routes:made",
+    "POST keys/{id}/revoke": f"{_PACKAGE}.keys_and_routes:revoked",
+    "GET keys/{id}/usage": f"{_PACKAGE}.keys_and_routes:usage",
+    "GET routes": f"{_PACKAGE}.keys_and_routes:routes",
+    "POST talk": f"{_PACKAGE}.talk:talk",
+    "POST talk/{run}/approve": f"{_PACKAGE}.talk:approve",
+    "POST talk/{run}/stop": f"{_PACKAGE}.talk:stop",
 }
-"""By method and path: a view, or where one is (`module:name`), loaded when it is first asked for.
+"""Maps a method and path to a view, or to its `module:name`, which is imported on first use.
 
-A place in a path, `{name}`, stands for one segment; a path that is spelled out comes first.
+`{name}` in a path matches one segment; literal paths take precedence.
 """
 
 _STATUSES: tuple[tuple[type[DragomanError], int], ...] = (
@@ -74,7 +75,7 @@ _STATUSES: tuple[tuple[type[DragomanError], int], ...] = (
 )
 _SERVER = 500
 _JSON = {"content-type": "application/json", **HEADERS}
-_NOTHING = "there is nothing at this path"
+_NO_ENDPOINT = "there is no endpoint at this path"
 
 
 class _Found(NamedTuple):
@@ -83,7 +84,7 @@ class _Found(NamedTuple):
 
 
 async def page_api(inbound: InboundRequest) -> None:
-    """Answer a request to the API."""
+    """Handles a request to the API."""
     check(inbound)
     found = _find(inbound.method, inbound.endpoint.name)
     answer = await _view(found.key)(PageCall(inbound, found.names))
@@ -95,19 +96,19 @@ async def page_api(inbound: InboundRequest) -> None:
 
 
 def error_body(error: DragomanError) -> dict[str, dict[str, str]]:
-    """What the page is told of an error; none of them quotes content."""
+    """Returns the JSON body of an error; error messages never quote content."""
     return {"error": {"message": str(error), "kind": type(error).__name__}}
 
 
 def error_status(error: DragomanError) -> int:
-    """The HTTP status of an error."""
+    """Returns the HTTP status of an error."""
     if isinstance(error, ProviderError):
         return error.status or 502
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), _SERVER)
 
 
 async def refuse(inbound: InboundRequest, error: DragomanError) -> None:
-    """Tell the page what is wrong, in its own form."""
+    """Sends an error in the format of the page's API."""
     await inbound.call.respond(error_status(error), _JSON, dumps(error_body(error)))
 
 
@@ -126,9 +127,9 @@ def _find(method: str, path: str) -> _Found:
             return _Found(key, names)
         allowed.append(verb)
     if allowed:
-        msg = f"this path takes {', '.join(sorted(allowed))}"
+        msg = f"this path supports only {', '.join(sorted(allowed))}"
         raise InvalidRequest(msg, status=405)
-    raise InvalidRequest(_NOTHING, status=404)
+    raise InvalidRequest(_NO_ENDPOINT, status=404)
 
 
 def _matched(pattern: list[str], segments: list[str]) -> dict[str, str] | None:
@@ -146,7 +147,7 @@ def _matched(pattern: list[str], segments: list[str]) -> dict[str, str] | None:
 
 
 def _view(key: str) -> View:
-    """The view at a key; its module is loaded once."""
+    """Returns the view for a key; imports its module on first use."""
     found = VIEWS[key]
     if isinstance(found, str):
         module, _, name = found.partition(":")
@@ -155,5 +156,5 @@ def _view(key: str) -> View:
 
 
 def registered(views: Mapping[str, str | View]) -> None:
-    """Add views to the table."""
+    """Adds views to the table."""
     VIEWS.update(views)

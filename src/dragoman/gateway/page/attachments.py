@@ -1,4 +1,4 @@
-"""What goes along with a message: pictures, sound, film and files, within limits."""
+"""Message attachments: images, audio, video and files, with size limits."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 
 KEY = "dragoman.page"
-"""The entry in the metadata of messages that were written on the page."""
+"""The metadata key of messages written on the page."""
 ATTACHED = "attached"
-MOST = 20
-MOST_BYTES = 50_000_000
-_LONGEST_NAME = 200
+MAX_FILES = 20
+MAX_BYTES = 50_000_000
+_MAX_NAME = 200
 _KINDS: dict[str, type[Media]] = {"image": Image, "audio": Audio, "video": Video}
-_TOO_MUCH = f"no more than {MOST} attachments of {MOST_BYTES:,} bytes in all can be sent"
-_BROKEN = "an attachment is broken: it has a name and its content in base64"
+_TOO_MUCH = f"a message can have up to {MAX_FILES} attachments and {MAX_BYTES:,} bytes in total"
+_INVALID = "an attachment is invalid: it needs a name and its content in base64"
 
 
 class Attached(NamedTuple):
-    """Parts of a message, and which of them are files that go as text, by their names."""
+    """The parts of the attachments, and the names of those that are sent as text, by index."""
 
     parts: list[AnyPart]
     names: dict[str, str]
 
 
 def attached(body: Mapping[str, Any]) -> Attached:
-    """What a request attaches."""
+    """Decodes the attachments of a request."""
     given = field(body, "attachments", list, [])
-    if len(given) > MOST:
+    if len(given) > MAX_FILES:
         raise InvalidRequest(_TOO_MUCH, status=413)
-    left = MOST_BYTES
+    left = MAX_BYTES
     made = Attached([], {})
     for each in given:
         content, name = _read(each)
@@ -47,7 +47,7 @@ def attached(body: Mapping[str, Any]) -> Attached:
         text = _as_text(content)
         if text is not None:
             made.names[str(len(made.parts))] = name
-            # As text, which every model takes; as a file only some would.
+            # As text, which every model accepts; only some accept files.
             made.parts.append(Text(f"{name}:\n\n{text}"))
         else:
             made.parts.append(_media(content, name))
@@ -63,14 +63,14 @@ def _read(each: Any) -> tuple[bytes, str]:
                 return b64decode(data, validate=True), _tidy(name)
             except (binascii.Error, ValueError):
                 pass
-    raise InvalidRequest(_BROKEN, status=400)
+    raise InvalidRequest(_INVALID, status=400)
 
 
 def _tidy(name: str) -> str:
-    """A file's name without a path, and without what breaks lines."""
+    """Removes the path and control characters from a file name."""
     last = name.replace("\\", "/").rpartition("/")[2]
     kept = "".join(c if c.isprintable() else " " for c in last).strip()
-    return kept[-_LONGEST_NAME:] or "file"
+    return kept[-_MAX_NAME:] or "file"
 
 
 def _as_text(content: bytes) -> str | None:
@@ -83,18 +83,18 @@ def _as_text(content: bytes) -> str | None:
 
 
 def _media(content: bytes, name: str) -> AnyPart:
-    """A file as what it is: its first bytes tell, or its name; never what the browser says."""
+    """Builds a media part; detects its type by content or name, not by the browser's claim."""
     mime = mime_of(content, name)
     kind = _KINDS.get((mime or "").partition("/")[0], File)
     made: AnyPart = kind.from_bytes(content, mime, name=name)  # type: ignore[assignment]  # one of AnyPart
     return made
 
 
-# --- read again
+# --- reading stored attachments
 
 
 def attached_names(message: Message) -> dict[str, str]:
-    """By the place of a text part: the file that it was. Anybody may have written anything."""
+    """Maps the index of a text part to its file name. The metadata is untrusted."""
     found = message.metadata.get(KEY) if message.metadata else None
     names = found.get(ATTACHED) if isinstance(found, Mapping) else None
     if not isinstance(names, Mapping):
@@ -107,5 +107,5 @@ def attached_names(message: Message) -> dict[str, str]:
 
 
 def content_of(text: str, name: str) -> str:
-    """A file's own text, without the line that names it to the model."""
+    """Returns the file's text without the line that names it to the model."""
     return text.removeprefix(f"{name}:\n\n")

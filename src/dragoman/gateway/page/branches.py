@@ -1,7 +1,7 @@
-"""The ways that a conversation went: a page of one of them, and what there is beside each message.
+"""Branches of a conversation: reads pages of a branch and finds the siblings of each message.
 
-A branch goes on from an anchor: the last message that it shares with its parent. Messages that
-follow one anchor, on whichever branches, are alternatives to each other.
+A branch starts at an anchor: the last message that it shares with its parent. Messages that
+directly follow the same anchor, on any branch, are siblings.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from dragoman.errors import NotFound
 from dragoman.history.branch_paths import Stretch, is_on, read_tail, stretches
 from dragoman.history.storage.protocol import MAIN, NO_BRANCH, NO_MESSAGE, Row, Session, Storage
 
-_MOST_FORKS = 500  # the latest that are looked at
-_MOST_KEPT = 64
+_MAX_FORKS = 500  # only the latest are considered
+_MAX_CACHED = 64
 Anchor = tuple[int, int]
-"""The branch and the number of a message; before the first one, `START`."""
+"""The branch and sequence number of a message; `START` is before the first message."""
 START: Anchor = (MAIN, 0)
 
 
 class Leaf(NamedTuple):
-    """A branch, as far as others need to know it."""
+    """A forked branch."""
 
     number: int
     parent: int
     anchor: Anchor
     from_message: str | None
-    """The id of the message that it goes on from."""
+    """The id of the anchor message."""
     is_empty: bool
 
 
-class Stretched(NamedTuple):
-    """Some messages of a branch, in order, and the one before them."""
+class BranchPage(NamedTuple):
+    """A page of a branch's messages, in order, and the message before them."""
 
     rows: list[Row]
     before: Row | None
@@ -40,24 +40,22 @@ class Stretched(NamedTuple):
 
 
 class Branches:
-    """The branches of conversations that were looked at lately."""
+    """A cache of the branches of recently opened conversations."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._kept: OrderedDict[tuple[str, int, float], list[Leaf]] = OrderedDict()
 
     async def leaves(self, session: Session) -> list[Leaf]:
-        """The branches that were forked off, in their order."""
+        """Returns the forked branches in order of creation."""
         if not session.forks:
             return []
         key = (session.identity.digest, session.version, session.created_at)
         found = self._kept.get(key)
         if found is None:
-            found = [
-                await self._leaf(session, each.number) for each in session.forks[-_MOST_FORKS:]
-            ]
+            found = [await self._leaf(session, each.number) for each in session.forks[-_MAX_FORKS:]]
             self._kept[key] = found
-            if len(self._kept) > _MOST_KEPT:
+            if len(self._kept) > _MAX_CACHED:
                 self._kept.popitem(last=False)
         return found
 
@@ -70,14 +68,14 @@ class Branches:
         anchor = (last[0].branch, last[0].seq) if last else START
         return Leaf(number, fork.parent, anchor, last[0].id if last else None, not own)
 
-    # --- a page of one
+    # --- pages of a branch
 
-    async def read(self, session: Session, branch: int, before: str, limit: int) -> Stretched:
-        """The last messages of a branch, or the last before one of them."""
+    async def read(self, session: Session, branch: int, before: str, limit: int) -> BranchPage:
+        """Returns the last messages of a branch, or the last ones before a message."""
         path = await self._path(session, branch, before)
         rows = await read_tail(self._storage, session.identity, path, limit + 1)
         has_more = len(rows) > limit
-        return Stretched(
+        return BranchPage(
             rows[-limit:] if has_more else rows, rows[0] if has_more else None, has_more
         )
 
@@ -91,10 +89,10 @@ class Branches:
         upto = [stretch for stretch in path if stretch.branch < row.branch]
         return [*upto, Stretch(row.branch, row.seq - 1)]
 
-    # --- what is beside each
+    # --- siblings
 
-    async def siblings(self, session: Session, found: Stretched) -> dict[str, list[int]]:
-        """By message: the branches that have an alternative in its place, its own included."""
+    async def siblings(self, session: Session, found: BranchPage) -> dict[str, list[int]]:
+        """Maps a message id to the branches with a sibling of it, including its own."""
         beside: dict[Anchor, list[int]] = {}
         for leaf in await self.leaves(session):
             if not leaf.is_empty:
@@ -118,7 +116,7 @@ class Branches:
 
 
 def expect_branch(session: Session, number: int) -> int:
-    """The number, if the session has such a branch."""
+    """Returns the number if the session has this branch; else raises `NotFound`."""
     if number != MAIN and all(fork.number != number for fork in session.forks):
         raise NotFound(NO_BRANCH)
     return number

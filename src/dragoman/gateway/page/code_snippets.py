@@ -1,4 +1,4 @@
-"""A side of the lens as something to paste: JSON, a curl command, or Python."""
+"""Copies one side of the lens as JSON, a curl command or Python code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman.errors import ConfigError, InvalidRequest
 from dragoman.gateway.page.calls import PageCall, field
-from dragoman.gateway.page.lens import Side, look, within
+from dragoman.gateway.page.lens import Side, compare, within
 from dragoman.providers.official_sdks import SDKS, VENDORS, Sdk
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import provider, providers
@@ -18,19 +18,19 @@ _FORMS = ("json", "curl", "python")
 
 
 async def snippet(call: PageCall) -> Any:
-    """One side of the lens in the form that is asked for."""
+    """Returns one side of the lens in the requested form."""
     asked = await call.json()
     form, side = field(asked, "form", str, "json"), field(asked, "side", str, "left")
     if form not in _FORMS or side not in {"left", "right"}:
-        msg = "a snippet is json, curl or python, of the left or the right side"
+        msg = "`form` must be json, curl or python, and `side` left or right"
         raise InvalidRequest(msg, status=400)
-    looked = await look(call, asked)
+    looked = await compare(call, asked)
     chosen = looked.left if side == "left" else looked.right
     return {"text": await within(lambda: text_of(chosen, form))}
 
 
 def text_of(side: Side, form: str) -> str:
-    """A side of the lens as JSON, curl or Python."""
+    """Returns a side of the lens as JSON, curl or Python."""
     if form == "json" or side.is_response:
         return _json(side.encoded.body)
     place = _place(side)
@@ -38,7 +38,7 @@ def text_of(side: Side, form: str) -> str:
 
 
 def _json(body: Any) -> str:
-    # Lone surrogates have no UTF-8: JSON can spell them, and escapes survive any clipboard.
+    # Lone surrogates can't be encoded as UTF-8; JSON escapes can represent them.
     text = json.dumps(body, indent=2, ensure_ascii=False)
     return text if text.isascii() or _is_encodable(text) else json.dumps(body, indent=2)
 
@@ -52,7 +52,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def _place(side: Side) -> Provider | None:
-    """Whose address and key to name: the target's, or the dialect's vendor's."""
+    """Returns the provider whose URL and key to use: the target's, or the dialect's vendor."""
     named = None if side.facts is None else side.facts.provider
     name = named or VENDORS.get(side.dialect.name)
     known = {each.name for each in providers()}
@@ -60,7 +60,7 @@ def _place(side: Side) -> Provider | None:
 
 
 def _url(side: Side, place: Provider | None) -> str:
-    """The whole address; what only the user knows stays in braces."""
+    """Returns the full URL; unknown parameters stay as placeholders in braces."""
     kind, name = ("stream" if side.stream else "generate"), side.dialect.name
     if place is not None:
         wanted = {each: f"{{{each}}}" for each in place.parameters if each not in place.defaults}
@@ -83,7 +83,7 @@ def _headers(side: Side, place: Provider | None) -> dict[str, str]:
 
 
 def _key(place: Provider | None) -> tuple[str, str, str] | None:
-    """The header of the key, the word before it, and the variable that holds it."""
+    """Returns the key's header, its scheme prefix, and the environment variable of the key."""
     if place is None or place.auth is None:
         return None
     name = place.keys[0] if place.keys else f"{_word(place.name)}_API_KEY"
@@ -103,14 +103,14 @@ def _curl(side: Side, place: Provider | None) -> str:
     lines += [f"  -H {shlex.quote(f'{name}: {value}')}"
               for name, value in _headers(side, place).items()]  # fmt: skip
     key = _key(place)
-    if key is not None:  # in double quotes: the shell puts the key in
+    if key is not None:  # in double quotes, so that the shell expands the variable
         header, scheme, variable = key
         lines.append(f'  -H "{header}: {scheme}${variable}"')
     if side.stream:
         lines.append("  --no-buffer")
-    # Escapes: what the shell is given is plain ASCII, whatever the conversation holds.
+    # Escaped, so that the shell receives plain ASCII.
     body = json.dumps(side.encoded.body, ensure_ascii=True, indent=2)
-    # `--data-raw`: with others a text that begins with @ would be the name of a file.
+    # `--data-raw`, because other options would read a body that begins with @ as a file name.
     lines.append(f"  --data-raw {shlex.quote(body)}")
     return " \\\n".join(lines)
 
@@ -135,7 +135,7 @@ def _of_sdk(side: Side, place: Provider, sdk: Sdk) -> str:
              f"client = {kind}({', '.join(given)})"]  # fmt: skip
     model, stream = body.pop("model", side.model), body.pop("stream", None)
     lines += [f"body = {_literal(body)}"]
-    # What the SDK has no parameter for goes into `extra_body`; so nothing is refused by it.
+    # Fields that the SDK has no parameter for go into `extra_body`, so that it accepts them.
     needed = {name: body[name] for name in ("messages", "max_tokens", "input") if name in body}
     passed = [f"model={model or 'MODEL'!a}"]
     passed += [f"{name}=body.pop({name!a})" for name in needed]
@@ -166,7 +166,7 @@ def _of_ours(side: Side) -> str:
 
 
 def _literal(value: Any, indent: str = "") -> str:
-    """JSON as a Python literal on lines of its own, in plain ASCII."""
+    """Returns a JSON value as a multi-line Python literal in plain ASCII."""
     inner = f"{indent}    "
     if isinstance(value, Mapping) and value:
         items = [f"{inner}{key!a}: {_literal(each, inner)}," for key, each in value.items()]

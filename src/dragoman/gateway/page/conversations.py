@@ -1,4 +1,4 @@
-"""The conversations: listed, searched, opened, renamed, pinned, branched, deleted."""
+"""The conversations API: list, search, open, rename, pin, fork, delete, forget."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from time import time
 from typing import Any
 
 from dragoman.errors import Corrupt, InvalidInputError, InvalidRequest, NotFound
-from dragoman.gateway.page.branches import Branches, Leaf, Stretched, expect_branch
+from dragoman.gateway.page.branches import Branches, BranchPage, Leaf, expect_branch
 from dragoman.gateway.page.calls import PageCall, field
 from dragoman.gateway.page.listing import Listing, is_shown
-from dragoman.gateway.page.marks import entitle, pin, pins
 from dragoman.gateway.page.snippets import snippet_of
+from dragoman.gateway.page.titles_and_pins import entitle, pin, pins
 from dragoman.gateway.page.views import view_of
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import message_of
@@ -29,23 +29,22 @@ from dragoman.history.storage.protocol import (
 from dragoman.history.transfer import every_session
 
 AGENT = "chat"
-"""The agent of conversations that begin here, as of those of `dragoman chat`: it goes on with them.
-"""
-_USUAL, _MOST = 50, 200
-_MOST_HITS = 100
-_MESSAGES, _MOST_MESSAGES = 200, 2000
-_LONGEST_QUERY = 1000
+"""The agent name of new conversations, the same as in `dragoman chat`, which can continue them."""
+_DEFAULT_LIMIT, _MAX_LIMIT = 50, 200
+_MAX_HITS = 100
+_DEFAULT_MESSAGES, _MAX_MESSAGES = 200, 2000
+_MAX_QUERY = 1000
 
 
-# --- many
+# --- the list
 
 
 async def listed(call: PageCall) -> Any:
-    """A page of the list, the pinned ones first; with a query, the messages that it finds."""
+    """Returns a page of the list, pinned conversations first; with a query, the search results."""
     query = call.query.get("query", "").strip()
-    limit = max(call.number("limit", _USUAL, _MOST), 1)
+    limit = max(call.number("limit", _DEFAULT_LIMIT, _MAX_LIMIT), 1)
     if query:
-        return await _searched(call, query[:_LONGEST_QUERY], min(limit, _MOST_HITS))
+        return await _searched(call, query[:_MAX_QUERY], min(limit, _MAX_HITS))
     listing, storage = await call.page.listing(), await call.page.storage()
     pinned, cursor = await pins(storage), call.query.get("cursor", "")
     sessions, following = await listing.latest(limit, cursor, frozenset(pinned))
@@ -60,7 +59,7 @@ async def _pinned(listing: Listing, ids: list[str]) -> list[Session]:
     for id in ids:
         try:
             found.append(await listing.session(id))
-        except NotFound:  # deleted by somebody else
+        except NotFound:  # deleted elsewhere
             continue
     return found
 
@@ -85,7 +84,7 @@ async def _searched(call: PageCall, query: str, limit: int) -> Any:
     listing, storage = await call.page.listing(), await call.page.storage()
     try:
         hits = await storage.search(query, limit=limit * 2)
-    except InvalidInputError:  # no word in it
+    except InvalidInputError:  # the query has no words
         hits = []
     shown = [hit for hit in hits if is_shown(hit.identity)][:limit]
     pinned = frozenset(await pins(storage))
@@ -104,7 +103,7 @@ async def _searched(call: PageCall, query: str, limit: int) -> Any:
 async def _summarise(listing: Listing, hit: Hit, into: dict[str, Listed]) -> None:
     try:
         session = await listing.session(hit.identity.digest)
-    except NotFound:  # deleted meanwhile
+    except NotFound:  # deleted in the meantime
         return
     for each in await listing.summaries([session]):
         into[hit.identity.digest] = each
@@ -119,28 +118,28 @@ def _found(row: Row, query: str) -> dict[str, Any]:
     return {"message_id": row.id, "snippet": snippet.text, "marks": snippet.marks}
 
 
-# --- one
+# --- one conversation
 
 
 async def made(call: PageCall) -> Any:
-    """Make an empty conversation."""
+    """Creates an empty conversation."""
     identity = new_identity()
     await (await call.page.storage()).clear(identity, at=time())
     return {"id": identity.digest}
 
 
 def new_identity() -> SessionIdentity:
-    """The names of a new conversation: the time is for people, the digits keep two apart."""
-    name = f"{datetime.now():%Y-%m-%d-%H%M%S}-{token_hex(4)}"  # noqa: DTZ005 - the user's own
+    """Returns the identity of a new conversation: a readable time and a random suffix."""
+    name = f"{datetime.now():%Y-%m-%d-%H%M%S}-{token_hex(4)}"  # noqa: DTZ005 - the user's local time
     return SessionIdentity(agent=AGENT, chat=name)
 
 
 async def opened(call: PageCall) -> Any:
-    """The last messages of a branch, and what else there is of the conversation."""
+    """Returns the last messages of a branch and the conversation's metadata."""
     storage, session = await found_in(call)
     branch = expect_branch(session, call.number("branch", session.active, 2**31))
     branches = call.page.branches(storage)
-    limit = max(call.number("limit", _MESSAGES, _MOST_MESSAGES), 1)
+    limit = max(call.number("limit", _DEFAULT_MESSAGES, _MAX_MESSAGES), 1)
     found = await branches.read(session, branch, call.query.get("before", ""), limit)
     listed = (await looked_at(storage, [session]))[0]
     id = session.identity.digest
@@ -166,8 +165,8 @@ def _branches(leaves: list[Leaf]) -> list[dict[str, Any]]:
     ]
 
 
-async def views_of(branches: Branches, session: Session, found: Stretched) -> list[dict[str, Any]]:
-    """Messages as the page shows them, each with its alternatives; what is damaged says so."""
+async def views_of(branches: Branches, session: Session, found: BranchPage) -> list[dict[str, Any]]:
+    """Returns the views of messages with their siblings; damaged messages are marked."""
     siblings = await branches.siblings(session, found)
     made: list[dict[str, Any]] = []
     for row in found.rows:
@@ -191,7 +190,7 @@ def _view(row: Row, id: str) -> dict[str, Any]:
 
 
 async def changed(call: PageCall) -> Any:
-    """Rename, pin, or go to another branch."""
+    """Renames or pins a conversation, or switches its branch."""
     storage, session = await found_in(call)
     body = await call.json()
     title, pinned = field(body, "title", str, None), field(body, "pinned", bool, None)
@@ -206,7 +205,7 @@ async def changed(call: PageCall) -> Any:
 
 
 async def deleted(call: PageCall) -> Any:
-    """Delete a conversation with all its branches; an answer that is coming in stops first."""
+    """Deletes a conversation with all its branches; stops its runs first."""
     storage, session = await found_in(call)
     id = session.identity.digest
     await call.page.stop_runs_of(id)
@@ -217,7 +216,7 @@ async def deleted(call: PageCall) -> Any:
 
 
 async def forked(call: PageCall) -> Any:
-    """Go on from a message on a branch of its own; `""` is from before the first one."""
+    """Forks a new branch after a message; `""` is before the first message."""
     storage, session = await found_in(call)
     after = field(await call.json(), "message_id", str, "")
     number = await fork_after(storage, session, after)
@@ -225,7 +224,7 @@ async def forked(call: PageCall) -> Any:
 
 
 async def fork_after(storage: Storage, session: Session, after: str) -> int:
-    """A new branch that goes on from a message; its number."""
+    """Forks a new branch after a message; returns its number."""
     if not after:
         return await storage.fork(session.identity, parent=MAIN, at=0)
     row = await storage.row(session.identity, after)
@@ -235,11 +234,11 @@ async def fork_after(storage: Storage, session: Session, after: str) -> int:
 
 
 async def forgotten(call: PageCall) -> Any:
-    """Erase all conversations of a user, or count them."""
+    """Deletes all conversations of a user, or counts them."""
     body = await call.json()
     user = field(body, "user", str, "")
     if not user:
-        msg = "`user` names whose conversations are erased"
+        msg = "`user` must be the id of the user to forget"
         raise InvalidRequest(msg, status=400)
     storage = await call.page.storage()
     sessions = [each async for each in every_session(storage, Filter(user=user))]
@@ -260,6 +259,6 @@ async def forgotten(call: PageCall) -> Any:
 
 
 async def found_in(call: PageCall) -> tuple[Storage, Session]:
-    """The conversation that a path names, and the store it is in."""
+    """Returns the store, and the conversation named in the path."""
     listing = await call.page.listing()
     return await call.page.storage(), await listing.session(call.names["id"])

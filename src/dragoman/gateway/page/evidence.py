@@ -1,4 +1,4 @@
-"""What tells which message a piece of a body came from: its texts, its ids, its place."""
+"""Finds the message that a piece of an encoded body came from, by text, ids and position."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult
 
 Owner = tuple[int, int]
-"""A message, and a part of it; -1: the request's own system prompt."""
+"""Indexes of a message and one of its parts; -1 is the request's own system prompt."""
 _REQUEST = -1
 _SKIPPED = frozenset({"origin", "item_id", "id", "wire_id", "call_id", "tool_name", "name", "mime",
                       "kind", "form", "extras", "citations"})  # fmt: skip
 _IDS = frozenset({"id", "wire_id", "call_id", "name", "tool_name"})
-_SHORT = 4
-"""Characters that a text needs, to be looked for inside others."""
-_MOST_SEARCHED = 500
+_MIN_SEARCHED = 4
+"""Minimum length of a text that is searched for inside other texts."""
+_MAX_SEARCHED_MESSAGES = 500
 _SHARED = (-2, -2)
 
 
 class Evidence:
-    """The texts of a request's messages, by which they are found in a body."""
+    """An index of the texts and ids in a request's messages, to find them in a body."""
 
     def __init__(self, request: Request) -> None:
         self.messages = request.messages
-        self._texts: list[str] = []  # held, so that no other has the id of one
+        self._texts: list[str] = []  # kept alive, so that no other object reuses an id
         self._marks: dict[int, Owner] = {}
         self._values: dict[str, list[Owner]] = {}
         self._names: dict[str, list[int]] = {}
@@ -47,7 +47,7 @@ class Evidence:
 
     def _take(self, owner: Owner, part: Part) -> None:
         for text in texts_in((part.extras, getattr(part, "citations", ()))):
-            self._mark(text, owner)  # it may quote another message: no more than a mark
+            self._mark(text, owner)  # matched by identity only: it may quote another message
         for text in _texts_of(part):
             self._mark(text, owner)
             if not text.strip():
@@ -61,13 +61,13 @@ class Evidence:
                 known_names.append(owner[0])
 
     def _mark(self, text: str, owner: Owner) -> None:
-        if len(text) > 1:  # shorter ones are the same object everywhere
+        if len(text) > 1:  # Python shares one-character strings
             self._texts.append(text)
             if self._marks.setdefault(id(text), owner) != owner:
                 self._marks[id(text)] = _SHARED
 
     def owner(self, unit: Unit) -> Owner | None:
-        """Whose texts are in a piece; None where it holds none that tells."""
+        """Returns the owner of a piece's texts; None if no text identifies one."""
         found: Counter[Owner] = Counter()
         for text in texts_in(unit.value):
             mark = self._marks.get(id(text))
@@ -80,14 +80,14 @@ class Evidence:
         return max(found, key=lambda each: (found[each], -each[0], -each[1])) if found else None
 
     def guess(self, unit: Unit, low: int, high: int, used: Counter[int]) -> int | None:
-        """The message from `low` to `high` that a piece without a mark came from."""
+        """Returns the likely message, `low` to `high`, of a piece without identifying texts."""
         texts = [_data(text) for text in texts_in(unit.value) if text]
         shared = {owner[0] for text in texts for owner in self._values.get(text, ())}
         named = {one for name in _names(unit.value) for one in self._names.get(name, ())}
         found = self._among(shared, unit, low, high, used)
         if found is None and texts:
             found = self._joined(texts, unit, range(low, high + 1), used)
-        if found is None and texts and len(self.messages) <= _MOST_SEARCHED:
+        if found is None and texts and len(self.messages) <= _MAX_SEARCHED_MESSAGES:
             found = self._joined(texts, unit, range(len(self.messages)), used)
         if found is None:
             found = self._among(named, unit, low, high, used)
@@ -96,7 +96,7 @@ class Evidence:
     def _among(
         self, candidates: set[int], unit: Unit, low: int, high: int, used: Counter[int]
     ) -> int | None:
-        """The best of some messages: near, by the same speaker, and with a part not found yet."""
+        """Returns the best candidate: nearby, with the same role, and with an unmatched part."""
         fitting = sorted(
             one for one in candidates if one != _REQUEST and self.may_hold(one, unit.kind)
         )
@@ -107,18 +107,18 @@ class Evidence:
         return min(near, key=lambda one: (used[one] >= self._room(one, unit.kind), one))
 
     def _joined(self, texts: list[str], unit: Unit, among: range, used: Counter[int]) -> int | None:
-        """The message whose text is a piece of one of these; first those that have nothing yet."""
+        """Returns the message whose text is contained in one of these; unmatched messages first."""
         for index in sorted(among, key=lambda index: (used[index] > 0, index)):
             if not self.may_hold(index, unit.kind):
                 continue
             for part in self.messages[index].parts:
                 for mine in _texts_of(part):
-                    if len(mine) >= _SHORT and any(mine in text for text in texts):
+                    if len(mine) >= _MIN_SEARCHED and any(mine in text for text in texts):
                         return index
         return None
 
     def next_left(self, unit: Unit, low: int, high: int, used: Counter[int]) -> int | None:
-        """The first message from `low` to `high` that nothing was found of: it was replaced."""
+        """Returns the first unmatched message from `low` to `high`: its text was replaced."""
         for index in range(low, high + 1):
             fits = self._may_say(index, unit) and self.may_hold(index, unit.kind)
             if fits and not used[index]:
@@ -126,13 +126,13 @@ class Evidence:
         return None
 
     def _may_say(self, index: int, unit: Unit) -> bool:
-        """Whether the speaker of a piece is the one of a message."""
+        """Whether the role of a piece matches a message."""
         if index == _REQUEST or unit.is_answer is None:
             return True
         return unit.is_answer == (self.messages[index].role is Role.ASSISTANT)
 
     def may_hold(self, index: int, kind: Kind) -> bool:
-        """Whether a message has a part of that kind."""
+        """Whether a message has a part of this kind."""
         if index == _REQUEST:
             return kind == "said"
         return kind == "said" or self._kinds[index][kind] > 0
@@ -152,12 +152,12 @@ def _kinds_of(message: Message) -> Counter[str]:
 
 
 def _data(text: str) -> str:
-    """The data in a `data:` address, as media have it elsewhere."""
+    """Returns the payload of a `data:` URL, the form that media parts store; else the text."""
     return text.partition(",")[2] if text.startswith("data:") else text
 
 
 def _texts_of(part: Part) -> Iterator[str]:
-    """The texts of a part that encoders write: no ids and no labels."""
+    """Yields the texts of a part that encoders write, without ids and labels."""
     for field in part.__struct_fields__:
         if field not in _SKIPPED:
             for text in texts_in(getattr(part, field)):
@@ -176,7 +176,7 @@ def _ids_of(part: Part) -> Iterator[str]:
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """All texts in a value but labels and names, however deep."""
+    """Yields all texts in a nested value, except labels and names."""
     pending = [value]
     while pending:
         node = pending.pop()
@@ -192,7 +192,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def _names(value: Any) -> Iterator[str]:
-    """The ids and names in a value; those of calls before those of tools."""
+    """Returns the ids in a value; the tool names only if there are no ids."""
     pending, found = [value], list[tuple[bool, str]]()
     while pending:
         node = pending.pop()

@@ -1,4 +1,4 @@
-"""The view of keys with their budgets, and of routes with their health."""
+"""The Keys API: keys with their budgets, and routes with their health."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from dragoman.gateway.page import traffic_queries as queries
 from dragoman.gateway.page.calls import PageCall, field
 from dragoman.gateway.state import Gateway
 
-_MOST_KEYS = 1000
-_LONGEST_AMOUNT = 40
-_FINEST, _LARGEST = -12, 18  # powers of ten
+_MAX_KEYS = 1000
+_MAX_AMOUNT_LENGTH = 40
+_MIN_EXPONENT, _MAX_EXPONENT = -12, 18  # powers of ten
 _CONFLICT = 409
 _DAY = 86_400.0
-_NO_KEY = "there is no key of this id"
-_NO_MODELS = "models are a list of names"
-_NO_BUDGET = "a budget has a kind, an amount and a period"
+_NO_KEY = "there is no key with this id"
+_BAD_MODELS = "`models` must be a list of names"
+_BAD_BUDGET = "a budget must have a kind, an amount and a period"
 _NO_KEYS = "this gateway has no key store: set `keys` in [server]"
 _NANOS = Decimal(10**9)
 _WINDOWS = {"total": "total", "day": "%Y-%m-%d", "month": "%Y-%m"}
@@ -36,14 +36,14 @@ _WINDOWS = {"total": "total", "day": "%Y-%m-%d", "month": "%Y-%m"}
 
 
 async def keys(call: PageCall) -> Any:
-    """All keys, each budget with what counts against it."""
+    """Returns all keys, each budget with its usage."""
     store = _keys(call)
-    records = list(await store.list())[-_MOST_KEYS:]
+    records = list(await store.list())[-_MAX_KEYS:]
     return {"keys": [await _shown(store, each) for each in records]}
 
 
 async def made(call: PageCall) -> Any:
-    """Make a key; its secret is in this answer and in no other."""
+    """Creates a key. Only this response contains its secret."""
     store, asked = _keys(call), await call.json()
     expires = field(asked, "expires_at", (int, float), None)
     record, secret = await store.create(
@@ -60,17 +60,17 @@ async def made(call: PageCall) -> Any:
 
 
 async def revoked(call: PageCall) -> Any:
-    """Revoke a key, for good; not the one that asks."""
+    """Revokes a key permanently; refuses the key that makes the request."""
     store, id = _keys(call), call.names["id"]
     own = call.inbound.key
     if own is not None and own.id == id:
-        msg = "this is the key that you are using: revoke it with another one"
+        msg = "you can't revoke the key that you are using; use another admin key"
         raise InvalidRequest(msg, status=_CONFLICT)
     return {"key": await _shown(store, await store.revoke(id))}
 
 
 async def usage(call: PageCall) -> Any:
-    """What a key used, by model."""
+    """Returns a key's usage by model."""
     store, id = _keys(call), call.names["id"]
     if all(each.id != id for each in await store.list()):
         raise NotFound(_NO_KEY)
@@ -93,7 +93,7 @@ def _keys(call: PageCall) -> Keys:
 
 
 async def _shown(store: Keys, record: KeyRecord) -> dict[str, Any]:
-    """A key without its secret, which nobody has."""
+    """Returns the view of a key. It has no secret: only a hash is stored."""
     standing = await store.standing(record) if record.budgets else None
     return {
         "id": record.id, "name": record.name, "models": list(record.models),
@@ -120,7 +120,7 @@ def _used(budget: Budget, standing: Standing) -> dict[str, Any]:
 
 def _texts(values: list[Any]) -> list[str]:
     if not all(isinstance(each, str) for each in values):
-        raise InvalidInputError(_NO_MODELS)
+        raise InvalidInputError(_BAD_MODELS)
     return values
 
 
@@ -129,22 +129,22 @@ def _budget(asked: Any) -> Budget:
     amount = given.get("amount")
     is_text = isinstance(amount, (str, int, float)) and not isinstance(amount, bool)
     text = str(amount) if is_text else ""
-    if len(text) <= _LONGEST_AMOUNT:
+    if len(text) <= _MAX_AMOUNT_LENGTH:
         with suppress(InvalidOperation):
             kind, period = given.get("kind", "cost"), given.get("period", "total")
             exact = Decimal(text)
-            # 1e-999999999 is short to write, and would be a gigabyte to show.
-            is_plain = exact.is_finite() and _FINEST <= exact.adjusted() <= _LARGEST
+            # 1e-999999999 is a short input, but formatted it would take a gigabyte.
+            is_plain = exact.is_finite() and _MIN_EXPONENT <= exact.adjusted() <= _MAX_EXPONENT
             if isinstance(kind, str) and isinstance(period, str) and (is_plain or not exact):
-                return Budget(kind, exact + 0, period)  # type: ignore[arg-type]  # it checks
-    raise InvalidInputError(_NO_BUDGET)
+                return Budget(kind, exact + 0, period)  # type: ignore[arg-type]  # `Budget` validates
+    raise InvalidInputError(_BAD_BUDGET)
 
 
 # --- routes
 
 
 async def routes(call: PageCall) -> Any:
-    """Where models are asked, in their order, and how these places do: as this worker sees it."""
+    """Returns the routes, with the health of each hop as this worker sees it."""
     gateway = call.gateway
     stats, spent = await _stats(gateway), await _spent(gateway)
     config = gateway.config
@@ -187,7 +187,7 @@ def _hop(gateway: Gateway, hop: Hop) -> dict[str, Any]:
 
 
 async def _stats(gateway: Gateway) -> Mapping[str, Any]:
-    """Requests of the last day, by route."""
+    """Returns the request counts of the last day, by route."""
     store = gateway.traffic
     if store is None:
         return {}
@@ -198,7 +198,7 @@ async def _stats(gateway: Gateway) -> Mapping[str, Any]:
 
 
 async def _spent(gateway: Gateway) -> Mapping[tuple[str, str], tuple[int, int]]:
-    """Tokens and nano-dollars by route and window, as far as keys were charged with them."""
+    """Returns tokens and nano-dollars by route and window, as charged to keys."""
     found: dict[tuple[str, str], tuple[int, int]] = {}
     has_budgets = any(each.max_tokens or each.max_cost for each in gateway.config.routes)
     if gateway.keys is None or not has_budgets:

@@ -1,4 +1,4 @@
-"""The lens: one conversation as two targets would be sent it, side by side."""
+"""The Lens API: encodes one conversation for two targets and compares them side by side."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from dragoman.wire.losses import Note, Repair
 from dragoman.wire.target import Target
 
 T = TypeVar("T")
-MOST_BYTES = 8 * 1024 * 1024
-_MOST_MESSAGES = 20_000
-_MOST_NOTES = 1000
-_LONGEST_TARGET = 300
-_SECONDS = 20.0
+MAX_BYTES = 8 * 1024 * 1024
+_MAX_MESSAGES = 20_000
+_MAX_NOTES = 1000
+_MAX_TARGET = 300
+_TIMEOUT = 20.0
 _TOO_LARGE, _BUSY = 413, 503
 _MESSAGE = re.compile(r"messages\[(\d{1,9})\]")
 _PIECE = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 _pool = ThreadPoolExecutor(2, "dragoman-lens")
-"""Encoding keeps a processor busy: two at a time, per worker."""
+"""Encoding is CPU-bound: at most two at a time per worker."""
 
 
 class Side(NamedTuple):
-    """A conversation as one target is sent it."""
+    """A conversation encoded for one target."""
 
     target: str
     dialect: Dialect
@@ -50,8 +50,8 @@ class Side(NamedTuple):
     is_response: bool = False
 
 
-class Looked(NamedTuple):
-    """What the lens shows."""
+class Comparison(NamedTuple):
+    """A conversation encoded for two targets."""
 
     source: str
     roles: list[str]
@@ -63,13 +63,13 @@ class Looked(NamedTuple):
 
 
 async def lens(call: PageCall) -> Any:
-    """Both sides, row by row."""
-    looked = await look(call, await call.json())
+    """Returns both sides, row by row."""
+    looked = await compare(call, await call.json())
     return await within(lambda: _shown(looked))
 
 
-async def look(call: PageCall, asked: Mapping[str, Any]) -> Looked:
-    """Encode what is asked for, in a thread: other requests go on."""
+async def compare(call: PageCall, asked: Mapping[str, Any]) -> Comparison:
+    """Encodes the requested conversation or body in a thread, so as not to block the loop."""
     left, right = (_target(asked, name) for name in ("left", "right"))
     text = None if "conversation" in asked else _text(asked)
     source = field(asked, "source", str, None)
@@ -78,30 +78,30 @@ async def look(call: PageCall, asked: Mapping[str, Any]) -> Looked:
 
         id, branch = field(asked, "conversation", str, ""), field(asked, "branch", int, None)
         given = Pasted("canonical", await stored_messages(call, id, branch))
-        return await within(lambda: looked_at(given, left, right))
-    return await within(lambda: looked_at(read(text, source), left, right))
+        return await within(lambda: compared(given, left, right))
+    return await within(lambda: compared(read(text, source), left, right))
 
 
 async def within(work: Callable[[], T]) -> T:
-    """What some work gives, done in a thread, within limits."""
-    until = monotonic() + _SECONDS
+    """Runs a function in a thread, with a timeout."""
+    until = monotonic() + _TIMEOUT
     loop = asyncio.get_running_loop()
     try:
-        async with asyncio.timeout(_SECONDS):
+        async with asyncio.timeout(_TIMEOUT):
             return await loop.run_in_executor(_pool, _guarded, work, until)
     except TimeoutError:
         pass
-    msg = "this takes too long to show; try with less of it"
+    msg = "the comparison took too long; try a shorter conversation"
     raise InvalidRequest(msg, status=_BUSY)
 
 
 def _guarded(work: Callable[[], T], until: float) -> T:
-    """Work on what somebody pasted: whatever happens to it is no failure of the gateway."""
+    """Runs a function on pasted input and turns its failures into client errors."""
     if monotonic() > until:
-        raise TimeoutError  # nobody waits any more
+        raise TimeoutError  # the request has timed out already
     try:
         return work()
-    except ConfigError as error:  # no such dialect or provider
+    except ConfigError as error:  # unknown dialect or provider
         raise InvalidRequest(str(error), status=400) from None
     except DragomanError:
         raise
@@ -117,16 +117,16 @@ def _text(asked: Mapping[str, Any]) -> bytes:
         msg = "the lens needs a `conversation` or a `body`"
         raise InvalidRequest(msg, status=400)
     text = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else dumps(body)
-    if len(text) > MOST_BYTES:
-        msg = f"the lens takes bodies of at most {MOST_BYTES:,} bytes"
+    if len(text) > MAX_BYTES:
+        msg = f"the lens accepts bodies of up to {MAX_BYTES:,} bytes"
         raise InvalidRequest(msg, status=_TOO_LARGE)
     return text
 
 
 def _target(asked: Mapping[str, Any], side: str) -> str:
     target: str = field(asked, side, str, "")
-    if not 0 < len(target) <= _LONGEST_TARGET:
-        msg = f"`{side}` is a dialect, a provider, or provider:model"
+    if not 0 < len(target) <= _MAX_TARGET:
+        msg = f"`{side}` must be a dialect, a provider, or provider:model"
         raise InvalidRequest(msg, status=400)
     return target
 
@@ -134,21 +134,21 @@ def _target(asked: Mapping[str, Any], side: str) -> str:
 # --- both sides
 
 
-def looked_at(given: Pasted, left: str, right: str) -> Looked:
-    """What is shown of a conversation for two targets."""
+def compared(given: Pasted, left: str, right: str) -> Comparison:
+    """Encodes a conversation for two targets."""
     value = given.value
     if isinstance(value, Response):
         roles = [choice.message.role.value for choice in value.choices]
         sides = [_of_response(value, target) for target in (left, right)]
     else:
         request = value if isinstance(value, Request) else Request(messages=tuple(value))
-        if len(request.messages) > _MOST_MESSAGES:
-            msg = f"the lens shows at most {_MOST_MESSAGES:,} messages"
+        if len(request.messages) > _MAX_MESSAGES:
+            msg = f"the lens accepts up to {_MAX_MESSAGES:,} messages"
             raise InvalidRequest(msg, status=_TOO_LARGE)
         request = fresh(request)
         roles = [message.role.value for message in request.messages]
         sides = [_of_request(request, target) for target in (left, right)]
-    return Looked(given.source, roles, sides[0], sides[1])
+    return Comparison(given.source, roles, sides[0], sides[1])
 
 
 def _of_request(request: Request, name: str) -> Side:
@@ -176,7 +176,7 @@ def _of_response(response: Response, name: str) -> Side:
                 is_response=True)  # fmt: skip
 
 
-def _shown(looked: Looked) -> dict[str, Any]:
+def _shown(looked: Comparison) -> dict[str, Any]:
     return {
         "source": looked.source,
         "left": _side(looked.left),
@@ -196,14 +196,14 @@ def _side(side: Side) -> dict[str, Any]:
         "path": encoded.path,
         "headers": dict(encoded.headers),
         "body": encoded.body,
-        "losses": [_note(note, side, texts) for note in encoded.losses[:_MOST_NOTES]],
-        "repairs": [_note(note, side, texts) for note in encoded.repairs[:_MOST_NOTES]],
+        "losses": [_note(note, side, texts) for note in encoded.losses[:_MAX_NOTES]],
+        "repairs": [_note(note, side, texts) for note in encoded.repairs[:_MAX_NOTES]],
         "violations": [
             {
                 "rule": each.rule, "severity": each.severity, "wire_path": each.path,
                 "message": each.message, "text": texts.get(each.rule),
             }
-            for each in violations[:_MOST_NOTES]
+            for each in violations[:_MAX_NOTES]
         ],
     }  # fmt: skip
 
@@ -218,7 +218,7 @@ def _note(note: Note, side: Side, texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def wire_path(path: str, side: Side) -> str | None:
-    """Where in the body a loss or a repair is; None where nothing of it is there."""
+    """Returns the path in the body of a loss or repair; None if the body has nothing of it."""
     found = side.aligned.wire_path(path)
     if found is not None:
         return found
@@ -235,7 +235,7 @@ def wire_path(path: str, side: Side) -> str | None:
     return head if is_there else name
 
 
-def _rows(looked: Looked) -> list[dict[str, Any]]:
+def _rows(looked: Comparison) -> list[dict[str, Any]]:
     left, right = looked.left, looked.right
     noted = _noted(left) | _noted(right)
     found: list[dict[str, Any]] = []
@@ -248,13 +248,13 @@ def _rows(looked: Looked) -> list[dict[str, Any]]:
 
 
 def _noted(side: Side) -> set[int]:
-    """The messages of which something was lost or repaired."""
+    """Returns the indexes of messages with losses or repairs."""
     notes: list[Note] = [*side.encoded.losses, *side.encoded.repairs]
     return {int(found[1]) for note in notes if (found := _MESSAGE.match(note.path)) is not None}
 
 
-def _differ(looked: Looked, left: list[str], right: list[str]) -> bool:
-    """Whether a message is not the same on both sides; in two dialects, by the texts in it."""
+def _differ(looked: Comparison, left: list[str], right: list[str]) -> bool:
+    """Whether a message differs between the sides; across dialects, only texts are compared."""
     sides = (looked.left, left), (looked.right, right)
     one, other = ([value_at(side.encoded.body, path) for path in paths] for side, paths in sides)
     if looked.left.dialect.name == looked.right.dialect.name:
@@ -263,7 +263,7 @@ def _differ(looked: Looked, left: list[str], right: list[str]) -> bool:
 
 
 def value_at(body: Any, path: str) -> Any:
-    """The value at a path into a body; None where there is none."""
+    """Returns the value at a path in a body; None if there is none."""
     for found in _PIECE.finditer(path):
         name, number = found[1], found[2]
         try:

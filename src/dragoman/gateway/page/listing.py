@@ -1,7 +1,7 @@
-"""Which conversations there are, the latest first: what the page remembers of the store.
+"""An in-memory list of the store's conversations, latest first.
 
-Stores list sessions by their digests. Their order by time is kept here, brought up to date with
-what was written since whenever somebody asks; what was deleted is noticed when it is to be shown.
+Stores list sessions by digest. This list keeps them ordered by time, and each call first loads the
+sessions that changed since the last one. A deleted session is noticed when it is about to be shown.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ from dragoman.history.storage.protocol import NO_SESSION, Filter, Session, Stora
 from dragoman.history.transfer import every_session
 
 OWN = "dragoman.page"
-"""The scope of what the page itself keeps: the pins."""
+"""The scope of the page's own sessions, such as the pins."""
 _HIDDEN = (OWN, "gateway.responses", "gateway.items")
 _PAGE = 2000
-_MOST = 100_000  # conversations that are remembered
-_MOST_SUMMARIES = 5000
-_AT_ONCE = 16
-_SLACK = 1.0  # seconds between the time that a write says, and its end
-_LONG_SLACK, _RARELY = 300.0, 30.0  # clocks of several writers differ: looked for now and then
+_MAX_LISTED = 100_000
+_MAX_SUMMARIES = 5000
+_CONCURRENT = 16
+_OVERLAP = 1.0  # seconds between a write's timestamp and its end
+_LONG_OVERLAP, _LONG_EVERY = 300.0, 30.0  # now and then, allow for clock skew between writers
 _DIGEST = re.compile(r"[0-9a-f]{40}")
-_BAD_CURSOR = "this cursor is none of ours"
+_BAD_CURSOR = "invalid cursor"
 
 
-class Place(NamedTuple):
-    """Where a conversation stands in the list: the latest first."""
+class Position(NamedTuple):
+    """The sort key of a conversation in the list, latest first."""
 
     age: float
-    """The time of its last write, negated."""
+    """The negated time of the last write."""
     digest: str
 
 
 class Listing:
-    """The conversations of one store."""
+    """The ordered conversations of one store."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._lock = asyncio.Lock()
         self._known: dict[str, Session] = {}
-        self._order: list[Place] | None = None
+        self._order: list[Position] | None = None
         self._latest: float | None = None
         self._looked_far = monotonic()
         self._summaries: dict[str, tuple[tuple[int, float], Listed]] = {}
@@ -56,7 +56,7 @@ class Listing:
     # --- one
 
     async def session(self, id: str) -> Session:
-        """The conversation of that id; raises `NotFound`, whatever the id is."""
+        """Returns the conversation with this id; raises `NotFound`, also for malformed ids."""
         if _DIGEST.fullmatch(id) is None:
             raise NotFound(NO_SESSION)
         known = self._known.get(id)
@@ -72,7 +72,7 @@ class Listing:
         return found
 
     def forget(self, id: str) -> None:
-        """It is not there any more."""
+        """Removes a deleted conversation from the list."""
         self._summaries.pop(id, None)
         if self._known.pop(id, None) is not None:
             self._order = None
@@ -80,19 +80,19 @@ class Listing:
     # --- all
 
     async def total(self) -> int:
-        """How many there are."""
+        """Returns the number of conversations."""
         await self._catch_up()
         return len(self._known)
 
     async def latest(
         self, limit: int, cursor: str, left_out: Collection[str] = ()
     ) -> tuple[list[Session], str | None]:
-        """A page of conversations, and where the next begins; None: there are no more."""
+        """Returns a page of conversations and the next cursor, or None at the end."""
         await self._catch_up()
         order = self._in_order()
-        start = bisect_right(order, _place(cursor)) if cursor else 0
+        start = bisect_right(order, _position(cursor)) if cursor else 0
         found: list[Session] = []
-        place: Place | None = None
+        place: Position | None = None
         for place in order[start:]:
             if len(found) == limit:
                 break
@@ -101,18 +101,18 @@ class Listing:
         else:
             return found, None
         last = found[-1] if found else None
-        return found, None if last is None else _cursor(_of(last))
+        return found, None if last is None else _cursor(_position_of(last))
 
-    def _in_order(self) -> list[Place]:
+    def _in_order(self) -> list[Position]:
         if self._order is None:
-            self._order = sorted(map(_of, self._known.values()))
-            for place in self._order[_MOST:]:
+            self._order = sorted(map(_position_of, self._known.values()))
+            for place in self._order[_MAX_LISTED:]:
                 del self._known[place.digest]
-            del self._order[_MOST:]
+            del self._order[_MAX_LISTED:]
         return self._order
 
     async def _catch_up(self) -> None:
-        """Learn what was written since."""
+        """Loads the sessions written since the last call."""
         async with self._lock:
             now = monotonic()
             which = Filter() if self._latest is None else Filter(since=self._since(now))
@@ -120,14 +120,14 @@ class Listing:
             async for session in every_session(self._storage, which, page=_PAGE):
                 self._take(session)
                 latest = max(latest, session.updated_at)
-            # A clock that is ahead must not hide what all the others write.
+            # A writer whose clock is ahead must not hide the others' writes.
             self._latest = min(latest, time())
 
     def _since(self, now: float) -> float:
-        is_long = now - self._looked_far >= _RARELY
+        is_long = now - self._looked_far >= _LONG_EVERY
         if is_long:
             self._looked_far = now
-        return (self._latest or 0.0) - (_LONG_SLACK if is_long else _SLACK)
+        return (self._latest or 0.0) - (_LONG_OVERLAP if is_long else _OVERLAP)
 
     def _take(self, session: Session) -> None:
         digest = session.identity.digest
@@ -138,13 +138,13 @@ class Listing:
         if known is None or known.updated_at != session.updated_at:
             self._order = None
 
-    # --- what tells which is which
+    # --- summaries
 
     async def summaries(self, sessions: Sequence[Session]) -> list[Listed]:
-        """What there is to say of each; those that are gone are left out."""
+        """Returns the summary of each conversation; deleted ones are omitted."""
         there: list[Session] = []
-        for start in range(0, len(sessions), _AT_ONCE):
-            some = sessions[start : start + _AT_ONCE]
+        for start in range(0, len(sessions), _CONCURRENT):
+            some = sessions[start : start + _CONCURRENT]
             now = await asyncio.gather(*(self._storage.session(each.identity) for each in some))
             for each, found in zip(some, now, strict=True):
                 if found is None:
@@ -162,14 +162,14 @@ class Listing:
         return None if found is None or found[0] != _state(session) else found[1]
 
     def _remember(self, listed: Listed) -> None:
-        while len(self._summaries) >= _MOST_SUMMARIES:
+        while len(self._summaries) >= _MAX_SUMMARIES:
             del self._summaries[next(iter(self._summaries))]
         session = listed.session
         self._summaries[session.identity.digest] = _state(session), listed
 
 
 def is_shown(identity: SessionIdentity) -> bool:
-    """Whether a session is a conversation of people's, and nothing that the gateway keeps."""
+    """Whether a session is a user's conversation rather than the gateway's internal state."""
     return identity.scope is None or not identity.scope.startswith(_HIDDEN)
 
 
@@ -177,18 +177,18 @@ def _state(session: Session) -> tuple[int, float]:
     return session.version, session.created_at + session.active
 
 
-def _of(session: Session) -> Place:
-    return Place(-session.updated_at, session.identity.digest)
+def _position_of(session: Session) -> Position:
+    return Position(-session.updated_at, session.identity.digest)
 
 
-def _cursor(place: Place) -> str:
+def _cursor(place: Position) -> str:
     return urlsafe_b64encode(f"{place.age!r}|{place.digest}".encode()).decode()
 
 
-def _place(cursor: str) -> Place:
+def _position(cursor: str) -> Position:
     try:
         age, _, digest = urlsafe_b64decode(cursor.encode()).decode("ascii").partition("|")
-        return Place(float(age), digest)
+        return Position(float(age), digest)
     except ValueError:
         pass
     raise InvalidRequest(_BAD_CURSOR, status=400)

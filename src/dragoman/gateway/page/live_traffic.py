@@ -1,4 +1,4 @@
-"""New requests for those who watch: one look at the file for all of them, a few times a second."""
+"""Streams new requests to watching pages. One query every 0.3 seconds serves them all."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from dragoman.gateway.page.traffic_store import Traffic
 from dragoman.gateway.state import Gateway
 
 _PAUSE = 0.3  # seconds
-_MOST_READERS = 64
-_MOST_AT_ONCE = 500
-_MOST_WAITING = 1000
+_MAX_READERS = 64
+_MAX_BATCH = 500
+_MAX_QUEUED = 1000
 _BUSY = 503
 
 
 class Reader:
-    """One who watches. What it does not take in time is dropped, the oldest first."""
+    """The queue of one watching page. When it is full, the oldest rows are dropped."""
 
     def __init__(self) -> None:
-        self._rows: deque[dict[str, Any]] = deque(maxlen=_MOST_WAITING)
+        self._rows: deque[dict[str, Any]] = deque(maxlen=_MAX_QUEUED)
         self._wanted = asyncio.Event()
 
     def put(self, rows: list[dict[str, Any]]) -> None:
-        """New requests."""
+        """Queues new requests."""
         self._rows.extend(rows)
         self._wanted.set()
 
     async def rows(self, seconds: float) -> list[dict[str, Any]]:
-        """What came since, waited for so long."""
+        """Returns the queued requests; waits up to `seconds` if there are none."""
         if not self._rows:
             try:
                 async with asyncio.timeout(seconds):
@@ -49,38 +49,38 @@ class Reader:
 
 
 class Live:
-    """Looks for new requests as long as somebody watches."""
+    """Polls for new requests while at least one page is watching."""
 
     def __init__(self, store: Traffic) -> None:
         self._store = store
         self._readers: set[Reader] = set()
-        self._looking: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def reader(self) -> AsyncGenerator[Reader]:
-        """One more who watches, until the block ends."""
-        if len(self._readers) >= _MOST_READERS:
-            msg = "too many watch the traffic at once"
+        """Registers a watching page until the block ends."""
+        if len(self._readers) >= _MAX_READERS:
+            msg = "too many pages are watching the traffic; try again later"
             raise Overloaded(msg, status=_BUSY, retry_after=5.0)
         made = Reader()
         self._readers.add(made)
-        if self._looking is None or self._looking.done():
+        if self._polling is None or self._polling.done():
             last = await asyncio.to_thread(self._store.read, queries.newest)
-            self._looking = asyncio.create_task(self._look(last))
+            self._polling = asyncio.create_task(self._poll(last))
         try:
             yield made
         finally:
             self._readers.discard(made)
-            if not self._readers and self._looking is not None:
-                self._looking.cancel()
-                self._looking = None
+            if not self._readers and self._polling is not None:
+                self._polling.cancel()
+                self._polling = None
 
-    async def _look(self, last: int) -> None:
+    async def _poll(self, last: int) -> None:
         while self._readers:
             await asyncio.sleep(_PAUSE)
             try:
                 rows = await asyncio.to_thread(self._store.read, lambda at: _since(at, last))  # noqa: B023 - it is awaited
-            except StoreError:  # the file is busy or gone; the next look may find it again
+            except StoreError:  # the file is busy or gone; the next poll may succeed
                 continue
             if rows:
                 last = int(rows[-1]["id"])
@@ -89,18 +89,18 @@ class Live:
 
 
 def _since(connection: sqlite3.Connection, last: int) -> list[dict[str, Any]]:
-    """What is new; of very many, the latest."""
+    """Returns the requests after `last`; if there are too many, the latest of them."""
     newest = queries.newest(connection)
     if newest == last:
         return []
-    return queries.after(connection, max(last, newest - _MOST_AT_ONCE), _MOST_AT_ONCE)
+    return queries.after(connection, max(last, newest - _MAX_BATCH), _MAX_BATCH)
 
 
 _live: WeakKeyDictionary[Gateway, Live] = WeakKeyDictionary()
 
 
 def live_of(gateway: Gateway, store: Traffic) -> Live:
-    """What looks for new requests in a gateway."""
+    """Returns the poller of a gateway."""
     found = _live.get(gateway)
     if found is None:
         found = _live[gateway] = Live(store)

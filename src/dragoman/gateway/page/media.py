@@ -1,4 +1,4 @@
-"""Pictures, sound and files of conversations, by the message and the place that they are in."""
+"""Serves media and files of conversations, by message and part index."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from dragoman.model.parts import Text
 from dragoman.model.tools import ToolResult
 
 _PLACE = re.compile(r"(\d{1,6})(?:\.(\d{1,6}))?")
-_NOT_THERE = "there is no such attachment"
-_PLAIN = "application/octet-stream"
+_NO_ATTACHMENT = "there is no such attachment"
+_BINARY = "application/octet-stream"
 _SHOWN = frozenset({"image", "audio", "video"})
-_DRAWN = "image/svg+xml"  # may hold script: never shown as what it is
+_SVG = "image/svg+xml"  # may contain scripts: never served with its own type
 
 
 async def media(call: PageCall) -> Content:
-    """The bytes of a part."""
+    """Returns the bytes of a part."""
     storage, session = await found_in(call)
     row = await storage.row(session.identity, call.names["message"])
     if row is None:
-        raise NotFound(_NOT_THERE)
+        raise NotFound(_NO_ATTACHMENT)
     try:
         message = message_of(row.body)
     except Corrupt:
-        raise NotFound(_NOT_THERE) from None
+        raise NotFound(_NO_ATTACHMENT) from None
     return _content(message, call.names["place"])
 
 
@@ -43,11 +43,11 @@ def _content(message: Message, place: str) -> Content:
         text = content_of(part.text, name).encode("utf-8", "replace")
         return Content(text, "text/plain; charset=utf-8", _named(name))
     if not isinstance(part, Media) or part.data is None:
-        raise NotFound(_NOT_THERE)
+        raise NotFound(_NO_ATTACHMENT)
     try:
         body = part.content
     except InvalidInputError:
-        raise NotFound(_NOT_THERE) from None
+        raise NotFound(_NO_ATTACHMENT) from None
     return Content(body, _mime(body, part), _named(part.name or "file"))
 
 
@@ -62,10 +62,10 @@ def _part(message: Message, place: int, inner: str | None) -> AnyPart | None:
 
 
 def _mime(body: bytes, part: Media) -> str:
-    """What the bytes are; a type that only the message claims may be a page with script."""
-    mime = sniff(body[:64]) or part.mime or _PLAIN
-    is_shown = mime.partition("/")[0] in _SHOWN and mime != _DRAWN and mime.isascii()
-    return mime if is_shown and re.fullmatch(r"[\w.+-]+/[\w.+-]+", mime) else _PLAIN
+    """Returns a safe MIME type. The message's claim alone is not trusted: it could be HTML."""
+    mime = sniff(body[:64]) or part.mime or _BINARY
+    is_shown = mime.partition("/")[0] in _SHOWN and mime != _SVG and mime.isascii()
+    return mime if is_shown and re.fullmatch(r"[\w.+-]+/[\w.+-]+", mime) else _BINARY
 
 
 def _named(name: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What people paste into the lens: a body of any dialect, a stream, other libraries' messages."""
+"""Reads text pasted into the lens: bodies and streams of any dialect, other libraries' messages."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _STREAMS = (b"data:", b"event:", b": ", b":\n")
 _LANGCHAIN = frozenset({
     "human", "ai", "system", "tool", "function", "developer", "chat", "AIMessageChunk",
 })  # fmt: skip
-_NO_STREAM = "this looks like a stream, and no dialect reads it; name its dialect"
+_NO_STREAM = "this looks like a stream, but no dialect can read it; choose its dialect"
 
 
 class Pasted(NamedTuple):
-    """What was pasted, and what it was written in."""
+    """The pasted conversation, and the dialect that it was written in."""
 
     source: str
     value: Conversation
 
 
 def read(text: bytes, source: str | None) -> Pasted:
-    """What a text says, in the dialect that is named or can be told."""
+    """Parses a text in the given dialect, or detects its dialect."""
     given = text.lstrip()
     if given.startswith(_STREAMS):
         return _stream(given, source)
@@ -42,7 +42,7 @@ def read(text: bytes, source: str | None) -> Pasted:
 
 
 def _of_peer(wire: Any) -> Pasted | None:
-    """The messages of LangChain and pydantic-ai, as these libraries dump them."""
+    """Reads messages dumped by LangChain or pydantic-ai; None for anything else."""
     items = wire if isinstance(wire, list) else ()
     if not items or not all(isinstance(item, Mapping) for item in items):
         return None
@@ -69,7 +69,7 @@ def _stream(text: bytes, source: str | None) -> Pasted:
 
 
 def _streamed(name: str, text: bytes) -> Response | None:
-    """The answer in a stream, where a dialect finds one that says something."""
+    """Decodes a stream in one dialect; None if the response has no content."""
     decoder = dialect(name).stream_decoder()
     try:
         decoder.feed(text if text.endswith(b"\n\n") else text + b"\n\n")

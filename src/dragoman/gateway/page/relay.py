@@ -1,8 +1,8 @@
-"""Between workers: an answer comes in at one of them, and what its user decides may reach another.
+"""Forwards decisions about a run (approve, refuse, stop) between workers.
 
-Where there are several, a run has a session of the page's own in the store while it lasts. What
-another worker is told is written there, and the run's worker reads it within moments. It holds ids
-and decisions, and the reason that somebody gave; with the run it is gone.
+With several workers, a decision may reach a worker that doesn't own the run. Each run therefore has
+a temporary session in the store. Other workers append decisions to it, and the run's worker polls
+it. The session holds ids, decisions and the user's reasons; it is deleted when the run ends.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from dragoman.model.jsontext import dumps, loads
 from dragoman.model.messages import Message
 
 _RUN = re.compile(r"[0-9a-f]{32}")
-_PAUSE = 0.2  # seconds between two looks
+_POLL_INTERVAL = 0.2  # seconds
 _TRIES = 8
-_NO_RUN = "there is no such run: it may be over"
+_NO_RUN = "there is no such run; it may have ended"
 
 
-class Decided(Protocol):
-    """A run, as far as others may decide about it."""
+class ControlledRun(Protocol):
+    """The part of a run that decisions apply to."""
 
     id: str
 
     def decide(self, call_id: str, *, allow: bool, reason: str) -> None:
-        """Allow a call that waits, or refuse it."""
+        """Approves or refuses a pending tool call."""
 
     async def stop(self) -> None:
-        """End it."""
+        """Stops the run."""
 
 
 class Relay:
-    """The way to runs of other workers; `async with` keeps one of this worker's within reach."""
+    """Receives decisions from other workers for one of this worker's runs, inside `async with`."""
 
-    def __init__(self, storage: Storage, run: Decided) -> None:
+    def __init__(self, storage: Storage, run: ControlledRun) -> None:
         self._storage, self._run = storage, run
         self._identity = _identity(run.id)
         self._task: asyncio.Task[None] | None = None
@@ -61,9 +61,9 @@ class Relay:
     async def _listen(self) -> None:
         last = 0
         while True:
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_POLL_INTERVAL)
             rows: list[Row] = []
-            with suppress(DragomanError):  # a store that is away for a moment comes back
+            with suppress(DragomanError):  # the store may be temporarily unavailable
                 rows = await self._storage.rows(self._identity, after=last, limit=100)
             for row in rows:
                 last = row.seq
@@ -71,10 +71,10 @@ class Relay:
 
     async def _take(self, row: Row) -> None:
         try:
-            told = loads(message_of(row.body).text.encode())
+            decision = loads(message_of(row.body).text.encode())
         except (Corrupt, InvalidInputError):
             return
-        match told:
+        match decision:
             case {"stop": True}:
                 await self._run.stop()
             case {"call_id": str() as id, "allow": bool() as allow, "reason": str() as reason}:
@@ -85,7 +85,7 @@ class Relay:
 
 
 async def tell(storage: Storage, run: str, decision: dict[str, Any]) -> None:
-    """Tell a run of another worker; raises `NotFound` where no worker has it."""
+    """Sends a decision to a run of another worker; raises `NotFound` if no worker has it."""
     if _RUN.fullmatch(run) is None:
         raise NotFound(_NO_RUN)
     message = Message.user(dumps(decision).decode())
@@ -94,7 +94,7 @@ async def tell(storage: Storage, run: str, decision: dict[str, Any]) -> None:
         session = await storage.session(_identity(run))
         if session is None:
             break
-        with suppress(Conflict):  # by version: a run that ends meanwhile must not come back
+        with suppress(Conflict):  # by version, so that an ended run is not recreated
             await storage.append(_identity(run), [entry], expected=session.version)
             return
     raise NotFound(_NO_RUN)

@@ -1,4 +1,4 @@
-"""A model of the gateway's as the page talks to it: by its route, each of its places in turn."""
+"""The models that the page talks to: a route, with fallback from one provider to the next."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from dragoman.wire.target import Target
 
 _FRONT = "page"
 _OK, _LEFT, _FAILED = 200, 499, 502
-_NO_PLACE = "the route of this model leads nowhere"
+_NO_PLACE = "the route of this model has no provider"
 
 
 class PlacedModel:
-    """One place of a route, as a model."""
+    """One provider of a route, as a model."""
 
     def __init__(self, upstream: Upstream, model: str | None, settings: Settings, hop: Hop) -> None:
         self.upstream = upstream
@@ -40,49 +40,44 @@ class PlacedModel:
 
     @property
     def name(self) -> str:
-        """The model, as `provider:model`."""
+        """The model as `provider:model`."""
         if not self.upstream.is_wire:
             return self.upstream.place.model_url or self.upstream.name
         return f"{self.upstream.provider_name}:{self.model or ''}"
 
     @property
     def target(self) -> Target | None:
-        """The facts about it, where it is asked over HTTP."""
+        """The target; None for an in-process model."""
         return self.upstream.target(self.model) if self.upstream.is_wire else None
 
     @property
     def dialect(self) -> str:
-        """What it speaks; a model in this process speaks none, and is shown in the plainest."""
+        """The model's dialect. An in-process model has none and is shown as OpenAI Chat."""
         return self.upstream.dialect(self.model).name if self.upstream.is_wire else CHAT
 
     def encoded(self, request: Request) -> Encoded:
-        """What is sent there; a model in this process is shown as if it were asked over HTTP."""
+        """Encodes a request for this model. In-process models are shown as if called over HTTP."""
         if self.upstream.is_wire:
             return encoded_for(request, self.upstream, self.model, self._settings).encoded
-        asked = self._settings.applied(request.replace_unchecked(model=self.name))
-        return dialect(CHAT).encode_request(asked)
+        prepared = self._settings.applied(request.replace_unchecked(model=self.name))
+        return dialect(CHAT).encode_request(prepared)
 
-    def _asked(self, request: Request) -> Request:
+    def _prepared(self, request: Request) -> Request:
         return self._settings.applied(request.replace_unchecked(model=self.model))
 
     async def send(self, request: Request | Any) -> Response:
-        """The answer."""
-        asked = self._asked(request)
-        return await (
-            self.upstream.client.send(asked) if self.upstream.is_wire else self.upstream.send(asked)
-        )
+        """Returns the whole response."""
+        prepared = self._prepared(request)
+        is_wire = self.upstream.is_wire
+        return await (self.upstream.client if is_wire else self.upstream).send(prepared)
 
     def stream(self, request: Request | Any) -> ModelStream:
-        """The answer as it comes."""
-        asked = self._asked(request)
-        return (
-            self.upstream.client.stream(asked)
-            if self.upstream.is_wire
-            else self.upstream.stream(asked)
-        )
+        """Streams the response."""
+        prepared = self._prepared(request)
+        return (self.upstream.client if self.upstream.is_wire else self.upstream).stream(prepared)
 
     async def close(self) -> None:
-        """The gateway has it open, and closes it."""
+        """Does nothing: the gateway owns the connection."""
 
 
 Tap = Callable[[Event], Awaitable[None]]
@@ -90,14 +85,14 @@ Sent = Callable[[PlacedModel, Request], Awaitable[None]]
 
 
 def places_of(gateway: Gateway, route: Route) -> tuple[PlacedModel, ...]:
-    """The places that a route leads to, in the order in which they are asked now."""
+    """Returns the providers of a route, in the order in which they are tried now."""
     settings = gateway.settings_of(route)
     hops = route.order()
     return tuple(PlacedModel(gateway.upstream(hop.place), hop.model, settings, hop) for hop in hops)
 
 
 class RoutedModel:
-    """The model of a name, wherever its route leads. What comes is told before the agent has it."""
+    """A routed model. Each event is passed to `tap` before the agent receives it."""
 
     def __init__(self, gateway: Gateway, route: Route, *, sent: Sent, tap: Tap) -> None:
         self.route = route
@@ -110,43 +105,43 @@ class RoutedModel:
 
     @property
     def name(self) -> str:
-        """The model that is asked first, as `provider:model`."""
+        """The model that is tried first, as `provider:model`."""
         return self.places[0].name
 
     @property
     def target(self) -> Target | None:
-        """The facts about it, where it is asked over HTTP."""
+        """The target; None for an in-process model."""
         return self.places[0].target
 
     async def send(self, request: Request | Any) -> Response:
-        """The answer."""
+        """Returns the whole response."""
         return await FallbackModel(*self.places).send(request)
 
     def stream(self, request: Request | Any) -> ModelStream:
-        """The answer as it comes."""
+        """Streams the response."""
         self._stream = _Tapped(self, request)
         return self._stream
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: no connection is held."""
 
     @property
     def heard(self) -> Response | None:
-        """What has come of the answer that was asked for last; None: nobody was asked."""
+        """The received part of the last response; None before the first request."""
         return None if self._stream is None else self._stream.response
 
     # --- for the stream
 
     async def tell_sent(self, place: PlacedModel, request: Request) -> None:
-        """A place has begun to answer."""
+        """Reports that a provider has started to respond."""
         await self._sent(place, request)
 
     async def tell(self, event: Event) -> None:
-        """More of the answer."""
+        """Reports an event of the response."""
         await self._tap(event)
 
     def note(self, place: PlacedModel, error: DragomanError | None) -> None:
-        """Tell the route how one of its places did."""
+        """Reports the outcome of an attempt to the route's health tracking."""
         if error is None:
             self.route.note_success(place.hop)
         else:
@@ -154,7 +149,7 @@ class RoutedModel:
 
 
 class _Tapped:
-    """The stream of the first place that begins to answer; each event is told on its way."""
+    """The stream of the first provider that starts to respond; reports each event."""
 
     def __init__(self, routed: RoutedModel, request: Request) -> None:
         self._routed, self._request = routed, request
@@ -162,44 +157,44 @@ class _Tapped:
 
     @property
     def response(self) -> Response:
-        """What has arrived so far."""
+        """The part of the response received so far."""
         return Response() if self._stream is None else self._stream.response
 
     @property
     def is_complete(self) -> bool:
-        """Whether the model said that it is done."""
+        """Whether the model reported the end of its response."""
         return self._stream is not None and self._stream.is_complete
 
     async def close(self) -> None:
-        """Stop listening."""
+        """Closes the stream."""
         if self._stream is not None:
             await self._stream.close()
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         routed = self._routed
         for number, place in enumerate(routed.places, 1):
-            told = _Told(routed, place, self._request, number)
+            attempt = _Attempt(routed, place, self._request, number)
             try:
                 self._stream = place.stream(self._request)
                 async for event in self._stream:
-                    await told.tell(event)
+                    await attempt.tell(event)
                     yield event
             except DragomanError as error:
-                told.failed(error)
+                attempt.failed(error)
                 is_last = number == len(routed.places)
-                if told.first_event is not None or is_last or not another_may_answer(error):
+                if attempt.first_event is not None or is_last or not another_may_answer(error):
                     raise
                 if self._stream is not None:
                     await self._stream.close()
             else:
-                told.ended()
+                attempt.ended()
                 return
             finally:
-                told.record(self.response)
+                attempt.record(self.response)
 
 
-class _Told:
-    """What is told of one place's attempt at an answer, to the page, the route and the records."""
+class _Attempt:
+    """Reports one provider's attempt at a response to the page, the route and the observers."""
 
     def __init__(self, routed: RoutedModel, place: PlacedModel, request: Request, n: int) -> None:
         self._routed, self._place, self._request = routed, place, request
@@ -210,25 +205,25 @@ class _Told:
         self.first_event: float | None = None
 
     async def tell(self, event: Event) -> None:
-        """More of the answer."""
+        """Reports an event; the first one also reports what was sent."""
         if self.first_event is None:
             self.first_event = perf_counter() - self._began
             await self._routed.tell_sent(self._place, self._request)
         await self._routed.tell(event)
 
     def failed(self, error: DragomanError) -> None:
-        """The place could not answer, or broke off."""
+        """Notes that the provider failed, before or during the response."""
         self._error = error
         self._routed.note(self._place, error)
 
     def ended(self) -> None:
-        """The answer is complete."""
+        """Notes that the response is complete."""
         self._is_over = True
         if self._attempt > 1:
             self._routed.note(self._place, None)
 
     def record(self, response: Response) -> None:
-        """Tell everybody who counts."""
+        """Passes the record of this attempt to the gateway's observers."""
         error = self._error
         status = getattr(error, "status", None) or _FAILED if error is not None else _OK
         provider, model = self._place.upstream.provider_name, self._place.model

@@ -1,4 +1,4 @@
-"""The rules of a dialect, with what they demand, as `check` knows them."""
+"""The rules of each dialect, with their descriptions, as `check` applies them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.wire.violations import Rule
 
 
 async def rules(call: PageCall) -> Any:
-    """The rules that hold at a target."""
+    """Returns the rules of a target."""
     try:
         spoken, _ = Named(call.query.get("target", "")).fitting(None)
     except ConfigError as error:
@@ -34,7 +34,7 @@ def _shown(rule: Rule[Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=32)
 def rules_of(dialect: str) -> tuple[Rule[Any], ...]:
-    """The rules of a dialect; none are known of those that other packages bring."""
+    """Returns the rules of a dialect; empty for dialects of other packages."""
     if not is_own_dialect(dialect):
         return ()
     folder = dialect.replace("-", "_")
@@ -42,13 +42,13 @@ def rules_of(dialect: str) -> tuple[Rule[Any], ...]:
 
 
 def text_of(rule: Rule[Any]) -> str:
-    """What a rule demands."""
+    """Returns the description of a rule."""
     return " ".join((rule.find.__doc__ or "").split())
 
 
 @lru_cache(maxsize=32)
 def texts_of(dialect: str) -> dict[str, str]:
-    """By the number of a rule: what it demands, in all that it consists of."""
+    """Maps each rule number to the descriptions of all its checks."""
     found: dict[str, list[str]] = {}
     for rule in rules_of(dialect):
         found.setdefault(rule.number, []).append(text_of(rule))

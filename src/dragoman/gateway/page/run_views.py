@@ -1,4 +1,4 @@
-"""What the page is told of a run: messages as they are stored, and what was sent."""
+"""What the page shows of a run: stored messages, and a summary of the request sent."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from time import time
 from typing import Any
 
 from dragoman.errors import DragomanError
-from dragoman.gateway.page.branches import Branches, Stretched
+from dragoman.gateway.page.branches import Branches, BranchPage
 from dragoman.gateway.page.routed import PlacedModel
 from dragoman.gateway.page.views import view_of
 from dragoman.history.branch_paths import read_tail, stretches
@@ -17,17 +17,17 @@ from dragoman.model.requests import Request
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.losses import Loss, Repair
 
-_MOST_NOTES = 200
+_MAX_NOTES = 200
 
 
 class Viewer:
-    """Shows messages of one conversation, each with its alternatives."""
+    """Builds the views of one conversation's messages, each with its sibling branches."""
 
     def __init__(self, storage: Storage, identity: SessionIdentity, branches: Branches) -> None:
         self._storage, self._identity, self._branches = storage, identity, branches
 
     async def view(self, message: Message) -> dict[str, Any]:
-        """A message that is stored."""
+        """Returns the view of a stored message."""
         view = view_of(message, self._identity.digest)
         view["created_at"] = message.created_at or time()
         session = await self._storage.session(self._identity)
@@ -38,7 +38,7 @@ class Viewer:
             return view
         path = stretches(session, row.branch, row.seq)
         rows = await read_tail(self._storage, self._identity, path, 2)
-        found = Stretched([row], rows[0] if len(rows) > 1 else None, has_more=False)
+        found = BranchPage([row], rows[0] if len(rows) > 1 else None, has_more=False)
         siblings = (await self._branches.siblings(session, found)).get(row.id)
         if siblings:
             view |= {"siblings": siblings, "sibling": siblings.index(row.branch)}
@@ -46,10 +46,10 @@ class Viewer:
 
 
 def sent_view(place: PlacedModel, request: Request, omitted: int) -> dict[str, Any]:
-    """What a place was sent, without the body itself: that can be asked for."""
+    """Summarises the request sent to a provider. The body is available at a separate endpoint."""
     try:
         encoded = place.encoded(request)
-    except DragomanError:  # it was not told so: a model in this process takes anything
+    except DragomanError:  # an in-process model accepts what can't be encoded
         return {"dialect": place.dialect, "losses": [], "repairs": [], "omitted": omitted}
     return {
         "dialect": place.dialect,
@@ -60,20 +60,20 @@ def sent_view(place: PlacedModel, request: Request, omitted: int) -> dict[str, A
 
 
 def notes_of(encoded: Encoded) -> dict[str, Any]:
-    """The losses and repairs of a request, as many as anybody reads."""
+    """Returns the losses and repairs of an encoded request, up to a limit."""
     return {
-        "losses": [loss_view(each) for each in encoded.losses[:_MOST_NOTES]],
-        "repairs": [repair_view(each) for each in encoded.repairs[:_MOST_NOTES]],
+        "losses": [loss_view(each) for each in encoded.losses[:_MAX_NOTES]],
+        "repairs": [repair_view(each) for each in encoded.repairs[:_MAX_NOTES]],
     }
 
 
 def loss_view(loss: Loss) -> dict[str, Any]:
-    """What could not be said."""
+    """Returns the view of a loss."""
     return {"path": loss.path, "reason": loss.reason}
 
 
 def repair_view(repair: Repair) -> dict[str, Any]:
-    """What was changed so that the target takes it."""
+    """Returns the view of a repair."""
     return {
         "path": repair.path, "rule": repair.rule, "action": repair.action, "reason": repair.reason,
     }  # fmt: skip

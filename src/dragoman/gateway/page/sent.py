@@ -1,4 +1,4 @@
-"""What the model of an answer was sent: the conversation up to there, encoded for it once more."""
+"""Shows the request behind a response by encoding the conversation up to it once more."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from dragoman.model.requests import Request
 from dragoman.model.roles import Role
 from dragoman.providers.documents.naming import Named
 
-_NO_ANSWER = "this message is no model's answer"
-_UNKNOWN = "the model of this answer is not known here any more"
+_NO_RESPONSE = "this message is not a model's response"
+_UNKNOWN_MODEL = "the gateway no longer knows the model of this response"
 _SETTINGS = ("max_tokens", "temperature", "thinking")
 
 
 async def sent(call: PageCall) -> Any:
-    """What was sent for an answer."""
+    """Returns the request that was sent for a response."""
     storage, session = await found_in(call)
     history = await ChatHistory.open(session.identity, storage)
     id = call.query.get("message", "")
@@ -39,7 +39,7 @@ async def sent(call: PageCall) -> Any:
     path = await history.path(id)
     answer = path.last
     if answer is None or answer.role is not Role.ASSISTANT:
-        raise InvalidRequest(_NO_ANSWER, status=400)
+        raise InvalidRequest(_NO_RESPONSE, status=400)
     return await _encoded(call.gateway, history, path[:-1], answer)
 
 
@@ -70,7 +70,7 @@ async def _encoded(
 
 
 async def _window(history: ChatHistory, before: Messages, name: str, request: Request) -> Window:
-    """What fits the model of all that was said before; as it is cut when it is sent."""
+    """Truncates the earlier messages to the model's window, exactly as sending does."""
     copied = ChatHistory(history.identity, "memory:")
     async with copied:
         if before:
@@ -78,11 +78,11 @@ async def _window(history: ChatHistory, before: Messages, name: str, request: Re
         return await copied.window(name, tools=request.tools, system=request.system)
 
 
-# --- what it was asked with
+# --- the settings of the request
 
 
 def _stamp(answer: Message) -> dict[str, Any]:
-    """What the answer keeps of that; an imported one may say anything, or nothing."""
+    """Returns the settings stored in the response's metadata. Imported ones may hold anything."""
     found = answer.metadata.get(KEY) if answer.metadata else None
     return thaw(found) if isinstance(found, Mapping) else {}
 
@@ -101,7 +101,7 @@ def _request(stamp: Mapping[str, Any]) -> Request:
 
 
 async def _place(gateway: Gateway, stamp: Mapping[str, Any], answer: Message) -> PlacedModel | None:
-    """The place that answered, as far as the gateway still has it."""
+    """Returns the provider that responded, or None if the gateway no longer has it."""
     asked, origin = stamp.get("model"), answer.origin
     if not isinstance(asked, str):
         return None
@@ -115,8 +115,8 @@ async def _place(gateway: Gateway, stamp: Mapping[str, Any], answer: Message) ->
 
 
 def _origin(answer: Message) -> str:
-    """The model by what the answer itself says of it."""
+    """Returns `provider:model` from the response's own origin."""
     origin = answer.origin
     if origin is None or origin.provider is None:
-        raise InvalidRequest(_UNKNOWN, status=404)
+        raise InvalidRequest(_UNKNOWN_MODEL, status=404)
     return f"{origin.provider}:{origin.model or ''}"

@@ -1,4 +1,4 @@
-"""A few words around what a search found."""
+"""Search result excerpts."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import re
 from typing import NamedTuple
 
 _AROUND = 80
-_MOST_MARKS = 20
-_LONGEST = 200_000  # characters of a message that are looked at
+_MAX_MARKS = 20
+_MAX_SEARCHED = 200_000  # characters of a message
 _WORD = re.compile(r"\w+")
 
 
 class Snippet(NamedTuple):
-    """Some text, and where in it the words are, as `[start, end]`."""
+    """An excerpt, and the `[start, end]` of each matching word in it."""
 
     text: str
     marks: list[list[int]]
 
 
 def snippet_of(text: str, query: str) -> Snippet:
-    """The text around the first of the words that a search asked for.
+    """Returns an excerpt around the first word that matches the query.
 
     >>> snippet_of("Where is the Old Bridge?", "bridge")
     Snippet(text='Where is the Old Bridge?', marks=[[17, 23]])
     """
     wanted = set(_WORD.findall(query.casefold()))
-    head = text[:_LONGEST]
+    head = text[:_MAX_SEARCHED]
     found = [each for each in _WORD.finditer(head) if each[0].casefold() in wanted]
     start = max(found[0].start() - _AROUND, 0) if found else 0
     end = min(start + 2 * _AROUND + 40, len(text))
@@ -35,12 +35,12 @@ def snippet_of(text: str, query: str) -> Snippet:
             len(before) + _units(text[start : each.start()]),
             len(before) + _units(text[start : each.end()]),
         ]
-        for each in found[:_MOST_MARKS]
+        for each in found[:_MAX_MARKS]
         if each.end() <= end
     ]
     return Snippet(f"{before}{text[start:end]}{after}", marks)
 
 
 def _units(text: str) -> int:
-    """The length of a text as scripts count it: in units of UTF-16."""
+    """Returns the length in UTF-16 code units, as JavaScript counts."""
     return len(text) + sum(character > "\uffff" for character in text)

@@ -1,4 +1,4 @@
-"""What the page holds while the gateway runs: its store, its lists, the runs in progress."""
+"""The page's state while the gateway runs: its store, its lists, the runs in progress."""
 
 from __future__ import annotations
 
@@ -18,41 +18,41 @@ from dragoman.history.storage_urls import storage_at
 if TYPE_CHECKING:
     from dragoman.gateway.page.runs import PageRun
 
-_NOWHERE = "memory:"
+_IN_MEMORY = "memory:"
 
 
 class Page:
-    """One per worker, made when somebody first uses the page."""
+    """The page's state in one worker, created on first use."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._lock = asyncio.Lock()
-        self._opened: dict[str | None, Storage] = {}  # by URL: a reload may name another
+        self._opened: dict[str | None, Storage] = {}  # by URL: a configuration reload may change it
         self._listings: dict[str | None, Listing] = {}
         self._preparing: asyncio.Task[None] | None = None
         self._branches: dict[int, Branches] = {}
         self.runs: dict[str, PageRun] = {}
-        """The answers that are coming in, by the run's id."""
+        """The runs in progress, by id."""
 
     @property
     def url(self) -> str | None:
         """The URL of the store; None is the one that `dragoman chat` uses.
 
-        Without one, and served to more than this machine, conversations are kept in memory: what
-        strangers to this account say is nothing to its owner's own store.
+        If none is configured and the gateway serves other machines, conversations are kept in
+        memory, so that remote users don't write to the account owner's personal store.
         """
         server = self._gateway.config.server
         if server.history is None and not is_loopback(server.host):
-            return _NOWHERE
+            return _IN_MEMORY
         return server.history
 
     @property
     def is_lasting(self) -> bool:
         """Whether conversations outlive the gateway."""
-        return self.url != _NOWHERE
+        return self.url != _IN_MEMORY
 
     async def storage(self) -> Storage:
-        """The store, open."""
+        """Returns the open store."""
         url = self.url
         found = self._opened.get(url)
         if found is not None:
@@ -65,7 +65,7 @@ class Page:
             return self._opened[url]
 
     async def listing(self) -> Listing:
-        """What is known of the conversations in the store."""
+        """Returns the list of conversations in the store."""
         url, storage = self.url, await self.storage()
         found = self._listings.get(url)
         if found is None:
@@ -73,23 +73,23 @@ class Page:
         return found
 
     def prepare(self) -> None:
-        """Begin to read the list of conversations: whoever opens the page looks at it next."""
+        """Starts to load the list of conversations, which the page requests next."""
         if self._preparing is None:
             self._preparing = asyncio.get_running_loop().create_task(self._prepared())
 
     async def _prepared(self) -> None:
-        with suppress(DragomanError):  # who asks for the list is told
+        with suppress(DragomanError):  # the request for the list reports it
             await (await self.listing()).total()
 
     def branches(self, storage: Storage) -> Branches:
-        """What is known of the branches of its conversations."""
+        """Returns the branch cache of a store."""
         return self._branches.setdefault(id(storage), Branches(storage))
 
-    # --- answers that are coming in
+    # --- runs in progress
 
     @contextmanager
     def running(self, run: PageRun) -> Generator[None]:
-        """Know a run by its id while the block lasts."""
+        """Registers a run while the block lasts."""
         self.runs[run.id] = run
         try:
             yield
@@ -97,16 +97,16 @@ class Page:
             del self.runs[run.id]
 
     def is_busy(self, id: str, branch: int) -> bool:
-        """Whether an answer is coming in on a branch of a conversation."""
+        """Whether a response is streaming on a branch of a conversation."""
         return any(run.conversation == id and run.branch == branch for run in self.runs.values())
 
     async def stop_runs_of(self, id: str) -> None:
-        """Stop the answers of a conversation."""
+        """Stops the runs of a conversation."""
         for run in [each for each in self.runs.values() if each.conversation == id]:
             await run.stop()
 
     async def close(self) -> None:
-        """Stop the runs, each keeping what it has heard, and let go of the store."""
+        """Stops all runs, which keep what they received, and closes the store."""
         if self._preparing is not None:
             self._preparing.cancel()
             await asyncio.wait({self._preparing})
@@ -117,7 +117,7 @@ class Page:
 
 
 def page_of(gateway: Gateway) -> Page:
-    """The page's state in a gateway."""
+    """Returns the page's state in a gateway."""
     if gateway.page is None:
         gateway.page = Page(gateway)
     return gateway.page

@@ -1,4 +1,4 @@
-"""Serves the page's files: exact names only, packed, revalidated, and under a strict policy."""
+"""Serves the page's static files: exact names, gzip, ETags, a strict content security policy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "media-src 'self' data: blob:; connect-src 'self'; font-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; "
-    # The browser itself refuses innerHTML and its kin: nothing on the page needs them.
+    # Makes the browser block innerHTML and similar sinks: nothing on the page needs them.
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 """The content security policy of every file."""
@@ -28,7 +28,7 @@ HEADERS: Mapping[str, str] = {
     "referrer-policy": "no-referrer",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
-    "cache-control": "no-cache",  # kept, and asked for by its ETag: an update shows at once
+    "cache-control": "no-cache",  # cached, but revalidated by ETag: an update shows at once
     "vary": "accept-encoding",
 }
 _TYPES = {
@@ -42,7 +42,7 @@ _INDEX = "index.html"
 
 
 class StaticFile(NamedTuple):
-    """A file as it is served."""
+    """A file with its precomputed response data."""
 
     mime: str
     etag: str
@@ -52,7 +52,7 @@ class StaticFile(NamedTuple):
 
 @cache
 def static_files() -> Mapping[str, StaticFile]:
-    """All files of the page by their path below `/ui/`, read once."""
+    """Returns all files by their path below `/ui/`; reads them once."""
     found = _walk(files("dragoman.gateway.page") / "static", "")
     return {name: _loaded(name, entry.read_bytes()) for name, entry in found}
 
@@ -71,9 +71,9 @@ def _loaded(name: str, plain: bytes) -> StaticFile:
 
 
 async def page(inbound: InboundRequest) -> None:
-    """Serve one of the page's files; `/ui` itself leads to `/ui/`."""
+    """Serves one of the page's files; redirects `/ui` to `/ui/`."""
     if inbound.call.path == "/ui":
-        # Relative, so that it holds behind any path prefix.
+        # Relative, so that it works behind any path prefix.
         await inbound.call.respond(308, {"location": "ui/"}, b"")
         return
     found = static_files().get(inbound.endpoint.name or _INDEX)

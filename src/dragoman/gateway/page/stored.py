@@ -1,4 +1,4 @@
-"""A stored conversation as the lens reads it."""
+"""Loads stored conversations for the lens."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from dragoman.history.records import message_of
 from dragoman.model.collection import Messages
 from dragoman.model.messages import Message
 
-_MOST = 2000
-"""Messages that are shown: the latest."""
+_MAX_MESSAGES = 2000
 
 
 async def stored_messages(call: PageCall, id: str, branch: int | None) -> Messages:
-    """The latest messages of a branch of a conversation; raises `NotFound`."""
+    """Returns the latest messages of a branch; raises `NotFound` for unknown conversations."""
     listing, storage = await call.page.listing(), await call.page.storage()
     session = await listing.session(id)
     path = stretches(session, session.active if branch is None else branch)
     found: list[Message] = []
-    for row in await read_tail(storage, session.identity, path, _MOST):
+    for row in await read_tail(storage, session.identity, path, _MAX_MESSAGES):
         try:
             found.append(message_of(row.body))
-        except Corrupt:  # the history says so; here is what can be sent
+        except Corrupt:  # the History view reports it; here only readable messages count
             continue
     return Messages.wrapping(found)

@@ -1,4 +1,4 @@
-"""Talking: what the page's user says goes to a model, and what comes back goes to the page."""
+"""The Talk API: sends the user's message to a model and streams the response to the page."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from dragoman.history.storage.protocol import Session, Storage
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text
 
-_PAUSE = 15.0  # seconds after which a silent answer says that it is still there
-_LONGEST = 1_000_000  # characters of a text or of instructions
-_LONGEST_NAME = 256
-_LONGEST_REASON = 2000
-_MOST_RUNS = 64
-_STEPS = 20
+_KEEPALIVE = 15.0  # seconds without an event before a comment keeps the connection open
+_MAX_TEXT = 1_000_000  # characters of a message or a system prompt
+_MAX_NAME = 256
+_MAX_REASON = 2000
+_MAX_RUNS = 64
+_MAX_STEPS = 20
 _LEVELS = ("minimal", "low", "medium", "high")
-_BUSY = "an answer is coming in on this branch: stop it, or wait"
-_MANY = f"no more than {_MOST_RUNS} answers can come in at once"
+_BUSY = "a response is still streaming on this branch; stop it or wait until it ends"
+_TOO_MANY = f"at most {_MAX_RUNS} responses can stream at once"
 
 
-class Wanted(NamedTuple):
-    """What a request asks for."""
+class TalkRequest(NamedTuple):
+    """The contents of a talk request."""
 
     model: str
     content: list[Any]
@@ -46,20 +46,20 @@ class Wanted(NamedTuple):
 
     @property
     def stamp(self) -> dict[str, Any]:
-        """What an answer keeps of it, so that what was sent can be shown again."""
-        said = {"model": self.model, "system": self.system, "settings": self.settings}
-        kept: dict[str, Any] = {name: value for name, value in said.items() if value}
+        """The settings stored with the response, so that the request can be shown later."""
+        given = {"model": self.model, "system": self.system, "settings": self.settings}
+        kept: dict[str, Any] = {name: value for name, value in given.items() if value}
         return kept | ({"tools": True} if self.tools else {})
 
 
 async def talk(call: PageCall) -> None:
-    """Say something, edit or retry; answers with events until all is said."""
+    """Sends, edits or retries a message; streams events until the response ends."""
     body = await call.json()
-    wanted = _wanted(body)
+    wanted = _talk_request(body)
     route = await call.gateway.route(wanted.model)
     storage, history = await _conversation(call, body)
-    if len(call.page.runs) >= _MOST_RUNS:
-        raise InvalidRequest(_MANY, status=429)
+    if len(call.page.runs) >= _MAX_RUNS:
+        raise InvalidRequest(_TOO_MANY, status=429)
     viewer = Viewer(storage, history.identity, call.page.branches(storage))
     run = PageRun(history, viewer, wanted.stamp)
     model = RoutedModel(call.gateway, route, sent=run.sent, tap=run.heard)
@@ -69,24 +69,24 @@ async def talk(call: PageCall) -> None:
     async with Relay(storage, run) if has_others else nullcontext():
         with call.page.running(run):
             run.start(agent, model, wanted.content)
-            await _told(call, run)
+            await _stream_events(call, run)
 
 
-async def _told(call: PageCall, run: PageRun) -> None:
-    """Tell the page what happens; one that leaves ends the run, which keeps what it has."""
+async def _stream_events(call: PageCall, run: PageRun) -> None:
+    """Streams the run to the page. If the page disconnects, the run stops and keeps what it has."""
     try:
         await call.begin_events()
         first = {"run": run.id, "conversation": run.conversation, "branch": run.branch}
         await call.event({"type": "run", **first})
-        async for event in run.events(_PAUSE):
-            await (call.remark() if event is None else call.event(event))
+        async for event in run.events(_KEEPALIVE):
+            await (call.keep_alive() if event is None else call.event(event))
         await call.end_events()
     finally:
         await _settled(run)
 
 
 async def _settled(run: PageRun) -> None:
-    """Stop a run and wait until it is stored, whoever else is in a hurry."""
+    """Stops a run and waits until it is stored, even when cancelled."""
     stopping = asyncio.ensure_future(run.stop())
     try:
         await asyncio.shield(stopping)
@@ -95,36 +95,36 @@ async def _settled(run: PageRun) -> None:
         raise
 
 
-def _agent(model: RoutedModel, run: PageRun, wanted: Wanted) -> Agent[Any, Any]:
+def _agent(model: RoutedModel, run: PageRun, wanted: TalkRequest) -> Agent[Any, Any]:
     return Agent(
         model, tools=page_tools() if wanted.tools else (), system=wanted.system,
-        hooks=run.hooks(), approve=run.approve, limits=RunLimits(steps=_STEPS),
+        hooks=run.hooks(), approve=run.approve, limits=RunLimits(steps=_MAX_STEPS),
         links_responses=False, **wanted.settings,
     )  # fmt: skip
 
 
-# --- what is asked for
+# --- reading the request
 
 
-def _wanted(body: Mapping[str, Any]) -> Wanted:
+def _talk_request(body: Mapping[str, Any]) -> TalkRequest:
     model = field(body, "model", str, "")
     text, system = field(body, "text", str, ""), field(body, "system", str, None)
-    if not model or len(model) > _LONGEST_NAME:
-        msg = "`model` names the model that is asked"
+    if not model or len(model) > _MAX_NAME:
+        msg = f"`model` must be a model name of up to {_MAX_NAME} characters"
         raise InvalidRequest(msg, status=400)
-    if len(text) > _LONGEST or len(system or "") > _LONGEST:
-        msg = f"a text has no more than {_LONGEST:,} characters"
+    if len(text) > _MAX_TEXT or len(system or "") > _MAX_TEXT:
+        msg = f"messages and system prompts are limited to {_MAX_TEXT:,} characters"
         raise InvalidRequest(msg, status=413)
     content = [] if field(body, "retry", bool, default=False) else _content(body, text)
     tools = field(body, "tools", bool, default=False)
-    return Wanted(model, content, system or None, _settings(body), tools)
+    return TalkRequest(model, content, system or None, _settings(body), tools)
 
 
 def _content(body: Mapping[str, Any], text: str) -> list[Any]:
     files = attached(body)
     parts = [*files.parts, *([Text(text)] if text else [])]
     if not parts:
-        msg = "there is nothing to say: `text` is empty, and nothing is attached"
+        msg = "the message is empty: set `text` or attach a file"
         raise InvalidRequest(msg, status=400)
     metadata = {KEY: {ATTACHED: files.names}} if files.names else {}
     return [Message.user(*parts, metadata=metadata)]
@@ -133,10 +133,10 @@ def _content(body: Mapping[str, Any], text: str) -> list[Any]:
 def _settings(body: Mapping[str, Any]) -> dict[str, Any]:
     given = field(body, "settings", dict, {})
     made: dict[str, Any] = {}
-    if (most := field(given, "max_tokens", int, None)) is not None:
-        made["max_tokens"] = max(most, 1)
-    if (heat := field(given, "temperature", (int, float), None)) is not None:
-        made["temperature"] = heat
+    if (max_tokens := field(given, "max_tokens", int, None)) is not None:
+        made["max_tokens"] = max(max_tokens, 1)
+    if (temperature := field(given, "temperature", (int, float), None)) is not None:
+        made["temperature"] = temperature
     thinking = given.get("thinking")
     if isinstance(thinking, bool) or thinking in _LEVELS:
         made["thinking"] = thinking
@@ -145,11 +145,11 @@ def _settings(body: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-# --- where it is said
+# --- the conversation and branch
 
 
 async def _conversation(call: PageCall, body: Mapping[str, Any]) -> tuple[Storage, ChatHistory]:
-    """The history to go on with, on the branch that is meant: a new one where that is asked for."""
+    """Opens the conversation on the requested branch, or creates a new conversation."""
     storage, id = await call.page.storage(), field(body, "conversation", str, "")
     after, is_retry = field(body, "after", str, None), field(body, "retry", bool, default=False)
     if not id:
@@ -169,7 +169,7 @@ async def _conversation(call: PageCall, body: Mapping[str, Any]) -> tuple[Storag
 async def _branched(
     call: PageCall, storage: Storage, session: Session, branch: int, after: str | None
 ) -> int:
-    """The branch to go on with; a new one, where that is not from the end of this one."""
+    """Returns the branch to continue; forks a new one if `after` is not the end of this one."""
     is_whole = session.last_seq == 0
     if after is None or is_whole or await _ends_with(storage, session, branch, after):
         if call.page.is_busy(session.identity.digest, branch):
@@ -182,16 +182,16 @@ async def _ends_with(storage: Storage, session: Session, branch: int, id: str) -
     return bool(id) and await last_id(storage, session.identity, session, branch) == id
 
 
-# --- while it comes in
+# --- while the response streams
 
 
 async def approve(call: PageCall) -> Any:
-    """Allow a call, or refuse it."""
+    """Approves or refuses a tool call."""
     body = await call.json()
     id, allow = field(body, "call_id", str, ""), field(body, "allow", bool, None)
-    reason = field(body, "reason", str, "")[:_LONGEST_REASON]
+    reason = field(body, "reason", str, "")[:_MAX_REASON]
     if allow is None:
-        msg = "`allow` says whether the call may run"
+        msg = "`allow` must be true or false"
         raise InvalidRequest(msg, status=400)
     run = call.page.runs.get(call.names["run"])
     if run is None:
@@ -203,7 +203,7 @@ async def approve(call: PageCall) -> Any:
 
 
 async def stop(call: PageCall) -> Any:
-    """End an answer; what was heard is kept."""
+    """Stops a response; the part already received is kept."""
     run = call.page.runs.get(call.names["run"])
     if run is None:
         await tell(await call.page.storage(), call.names["run"], {"stop": True})

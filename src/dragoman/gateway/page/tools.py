@@ -1,4 +1,4 @@
-"""The tools that the page offers to models. Each call waits until the page's user allows it."""
+"""The tools that the page offers to models. Each call needs the user's approval."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from dragoman.model.functions.tool import Tool
 
 @cache
 def page_tools() -> tuple[Tool[..., Any], ...]:
-    """The tools, as a model is told of them."""
-    return tuple(_asking_first(each) for each in (now, calculate))
+    """Returns the tools; all of them require approval."""
+    return tuple(_with_approval(each) for each in (now, calculate))
 
 
-def _asking_first(given: Tool[..., Any]) -> Tool[..., Any]:
+def _with_approval(given: Tool[..., Any]) -> Tool[..., Any]:
     made = copy(given)
     made.requires_approval = True
     return made

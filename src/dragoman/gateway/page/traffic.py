@@ -1,4 +1,4 @@
-"""The view of traffic: the latest requests, one of them, plots, and all as they come."""
+"""The Traffic API: the latest requests, one request, time series, and a live stream."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from dragoman.gateway.page.live_traffic import live_of
 from dragoman.gateway.page.traffic_store import NAMED, Traffic
 
 T = TypeVar("T")
-_USUAL, _MOST = 50, 500
-_MOST_STEPS = 500
+_DEFAULT_LIMIT, _MAX_LIMIT = 50, 500
+_MAX_STEPS = 500
 _DAY = 86_400
-_LONGEST = 256
-_DIGITS = 18
+_MAX_NAME = 256
+_MAX_DIGITS = 18
 _NO_REQUEST = "there is no such request"
-_NO_CURSOR = "this cursor is none of ours"
-_NO_STATUS = "`status` is ok, error, left or a number"
-_NO_TIME = "`since` is a number of seconds since 1970"
-_SUMS_FOR = 3.0  # seconds
-_REMARK = 15.0  # seconds between comments that keep a connection open
+_BAD_CURSOR = "invalid cursor"
+_BAD_STATUS = "`status` must be ok, error, left or a number"
+_BAD_TIME = "`since` must be a Unix timestamp in seconds"
+_SERIES_CACHE = 3.0  # seconds
+_KEEPALIVE = 15.0  # seconds between comments that keep a connection open
 
 
 async def listed(call: PageCall) -> Any:
-    """A page of requests, the latest first."""
+    """Returns a page of requests, latest first."""
     store = _store(call)
-    limit = max(1, call.number("limit", _USUAL, _MOST))
+    limit = max(1, call.number("limit", _DEFAULT_LIMIT, _MAX_LIMIT))
     where, cursor = _where(call), call.query.get("cursor", "")
     since = _since(call)
     items = await _read(store, lambda at: queries.page(at, where, limit + 1, since))
@@ -44,7 +44,7 @@ async def listed(call: PageCall) -> Any:
 
 
 async def shown(call: PageCall) -> Any:
-    """One request, with its path through the layers, and its bodies where they are kept."""
+    """Returns one request with its path through the layers, and its bodies if they are stored."""
     store, id = _store(call), call.names["id"]
     if not _is_number(id):
         raise InvalidRequest(_NO_REQUEST, status=404)
@@ -52,41 +52,41 @@ async def shown(call: PageCall) -> Any:
 
 
 async def series(call: PageCall) -> Any:
-    """Sums over time, by model, key, route or front."""
+    """Returns time series by model, key, route or front."""
     store, now = _store(call), time()
     step = max(1, call.number("step", 60, _DAY))
-    since = min(max(_since(call) or now - 3600, now - step * (_MOST_STEPS - 1)), now)
+    since = min(max(_since(call) or now - 3600, now - step * (_MAX_STEPS - 1)), now)
     since -= since % step
     by = call.query.get("by", "model")
     if by not in NAMED:
-        msg = f"`by` is one of {', '.join(NAMED)}"
+        msg = f"`by` must be one of {', '.join(NAMED)}"
         raise InvalidRequest(msg, status=400)
     steps = int((now - since) / step) + 1
-    found = await _summed(store, (since, step, steps, by))
+    found = await _cached(store, (since, step, steps, by))
     return {"steps": [since + step * place for place in range(steps)], "step": step,
             "series": found}  # fmt: skip
 
 
 async def live(call: PageCall) -> None:
-    """Requests as they are done, whichever worker did them."""
+    """Streams requests as they finish, on any worker."""
     watching = live_of(call.gateway, _store(call))
-    await call.body()  # from here on, it is noticed when the page leaves
+    await call.body()  # from here on, a disconnect is noticed
     async with watching.reader() as reader:
         await call.begin_events()
-        remarked = monotonic()
+        last_sent = monotonic()
         while not call.gateway.is_draining:
             for row in await reader.rows(1.0):
                 await call.event(row)
-            if monotonic() - remarked >= _REMARK:
-                await call.remark()
-                remarked = monotonic()
+            if monotonic() - last_sent >= _KEEPALIVE:
+                await call.keep_alive()
+                last_sent = monotonic()
         await call.end_events()
 
 
 def _store(call: PageCall) -> Traffic:
     store = call.gateway.traffic
     if store is None:
-        msg = "requests are not remembered here: see `traffic` in [server]"
+        msg = "request recording is off; set `traffic` in [server] to enable it"
         raise InvalidRequest(msg, status=404)
     return store
 
@@ -95,10 +95,10 @@ async def _read(store: Traffic, work: Callable[[sqlite3.Connection], T]) -> T:
     return await asyncio.to_thread(store.read, work)
 
 
-async def _summed(store: Traffic, asked: tuple[float, int, int, str]) -> list[dict[str, Any]]:
-    """Sums over time; several who look at the same plot within seconds see the same."""
+async def _cached(store: Traffic, asked: tuple[float, int, int, str]) -> list[dict[str, Any]]:
+    """Returns time series, cached for a few seconds for pages that show the same chart."""
     kept = store.sums.get(asked)
-    if kept is None or monotonic() - kept[0] > _SUMS_FOR:
+    if kept is None or monotonic() - kept[0] > _SERIES_CACHE:
         found = await _read(store, lambda at: queries.series(at, *asked))
         store.sums.clear()
         kept = store.sums[asked] = (monotonic(), found)
@@ -114,11 +114,11 @@ def _where(call: PageCall) -> queries.Where:
         wanted = call.query.get(name, "")
         if wanted:
             conditions.append(f"{name} = ?")
-            values.append(wanted[:_LONGEST].encode("utf-8", "replace").decode())
+            values.append(wanted[:_MAX_NAME].encode("utf-8", "replace").decode())
     cursor, status = call.query.get("cursor", ""), call.query.get("status")
     if cursor:
         if not _is_number(cursor):
-            raise InvalidRequest(_NO_CURSOR, status=400)
+            raise InvalidRequest(_BAD_CURSOR, status=400)
         conditions.append("id < ?")
         values.append(int(cursor))
     if status:
@@ -133,7 +133,7 @@ def _add_status(status: str, conditions: list[str], values: list[Any]) -> None:
         conditions.append("status = ?")
         values.append(int(status))
     else:
-        raise InvalidRequest(_NO_STATUS, status=400)
+        raise InvalidRequest(_BAD_STATUS, status=400)
 
 
 def _since(call: PageCall) -> float | None:
@@ -142,9 +142,9 @@ def _since(call: PageCall) -> float | None:
         return None
     whole, _, fraction = text.partition(".")
     if not _is_number(whole) or (fraction and not _is_number(fraction)):
-        raise InvalidRequest(_NO_TIME, status=400)
+        raise InvalidRequest(_BAD_TIME, status=400)
     return float(text)
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= _DIGITS
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS

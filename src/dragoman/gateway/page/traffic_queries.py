@@ -1,4 +1,4 @@
-"""What is asked of the file of requests: a page of them, one of them, sums over time."""
+"""Queries on the traffic database: a page of requests, one request, time series."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ STATUSES = {
     "error": "(status >= 400 OR error IS NOT NULL) AND NOT left",
     "left": "left",
 }
-"""By the word in a filter: what it means."""
+"""The SQL condition of each status filter."""
 _FAILED = f"sum({STATUSES['error']})"
-_MOST_NAMES = 200
-_MOST_SERIES = 12
-_SLACK = 15.0  # seconds that one worker may write after another what was before
+_MAX_NAMES = 200
+_MAX_SERIES = 12
+_SLACK = 15.0  # seconds by which workers may write out of order
 OTHERS = "others"
 Where = tuple[list[str], list[Any]]
-"""Conditions, and the values in them."""
+"""SQL conditions and their values."""
 
 
 def page(
     connection: sqlite3.Connection, where: Where, limit: int, since: float | None = None
 ) -> list[dict[str, Any]]:
-    """The latest requests that match."""
+    """Returns the latest matching requests."""
     conditions, values = where
     if since is not None:
         conditions = [*conditions, "id >= ?", "time >= ?"]
@@ -44,29 +44,29 @@ def page(
 
 
 def after(connection: sqlite3.Connection, last: int, limit: int) -> list[dict[str, Any]]:
-    """The requests that were written after one, the oldest first."""
+    """Returns the requests with an id above `last`, oldest first."""
     rows = connection.execute(f"{_SELECT} WHERE id > ? ORDER BY id LIMIT ?", (last, limit))
     return [_shown(row) for row in rows]
 
 
 def newest(connection: sqlite3.Connection) -> int:
-    """The number of the last request; 0 where there is none."""
+    """Returns the id of the latest request; 0 if there is none."""
     return int(connection.execute("SELECT coalesce(max(id), 0) FROM requests").fetchone()[0])
 
 
 def facets(connection: sqlite3.Connection) -> dict[str, list[str]]:
-    """The names that were seen, also those of requests that are not remembered any more."""
+    """Returns the known names of each kind, including those of deleted requests."""
     found: dict[str, list[str]] = {}
     for kind in NAMED:
         rows = connection.execute(
-            "SELECT name FROM names WHERE kind = ? ORDER BY name LIMIT ?", (kind, _MOST_NAMES)
+            "SELECT name FROM names WHERE kind = ? ORDER BY name LIMIT ?", (kind, _MAX_NAMES)
         )
         found[f"{kind}s"] = [name for (name,) in rows]
     return found
 
 
 def first_since(connection: sqlite3.Connection, since: float) -> int:
-    """A number before which no request is as late as that: they are written nearly in order."""
+    """Returns an id below which all requests are older: ids are nearly in order of time."""
     low, high = connection.execute("SELECT min(id), max(id) FROM requests").fetchone()
     if low is None:
         return 0
@@ -82,10 +82,10 @@ def first_since(connection: sqlite3.Connection, since: float) -> int:
 
 
 def one(connection: sqlite3.Connection, id: int) -> dict[str, Any]:
-    """One request, with its path through the layers."""
+    """Returns one request with its path through the layers."""
     row = connection.execute(f"{_SELECT} WHERE id = ?", (id,)).fetchone()
     if row is None:
-        msg = "there is no such request, or it is not remembered any more"
+        msg = "there is no such request; it may have been deleted"
         raise NotFound(msg)
     found = _shown(row)
     detail = connection.execute("SELECT detail FROM details WHERE id = ?", (id,)).fetchone()
@@ -111,25 +111,25 @@ def _shown(row: Sequence[Any]) -> dict[str, Any]:
 # --- the path of a request
 
 _LAYERS = (
-    ("received", "gateway", "the request was received"),
-    ("routed", "router", "a route was found"),
-    ("translated", "wire", "the body for the provider was written"),
-    ("heard", "provider", "the provider began to answer"),
+    ("received", "gateway", "request received"),
+    ("routed", "router", "route selected"),
+    ("translated", "wire", "request encoded for the provider"),
+    ("heard", "provider", "provider started to respond"),
 )
 
 
 def _path(found: Mapping[str, Any], told: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The steps in the order of time, each with the seconds since the one before."""
+    """Returns the steps in order of time, each with the seconds since the previous one."""
     times = dict(told.get("steps", ()))
     steps = [(times[name], layer, what, _detail_of(name, found))
              for name, layer, what in _LAYERS if name in times]  # fmt: skip
     tried = told.get("tried", ())
     if len(tried) > 1 or any(error for *_, error in tried):
-        steps += [(at, "upstream", f"asked {provider}", error or f"model {model or 'as given'}")
+        steps += [(at, "upstream", f"sent to {provider}", error or f"model {model or 'unchanged'}")
                   for provider, model, at, error in tried]  # fmt: skip
     if found["first_byte"] is not None:
-        steps.append((found["first_byte"], "front", "the answer began", found["front"]))
-    ending = "the client left" if found["left"] else "done"
+        steps.append((found["first_byte"], "front", "response started", found["front"]))
+    ending = "aborted by the client" if found["left"] else "done"
     steps.append((found["seconds"], "gateway", ending, found["error"] or str(found["status"])))
     before, shown = 0.0, list[dict[str, Any]]()
     for at, layer, what, detail in sorted(steps, key=lambda step: step[0]):
@@ -144,18 +144,18 @@ def _detail_of(name: str, found: Mapping[str, Any]) -> str | None:
     if name == "routed":
         return str(found["route"])
     if name == "translated":
-        return "the bytes passed untouched" if found["passes"] else (
+        return "passed through unchanged" if found["passes"] else (
             f"{found['losses']} losses, {found['repairs']} repairs")  # fmt: skip
     return f"{found['provider']} {found['model'] or ''}".strip() if name == "heard" else None
 
 
-# --- sums over time
+# --- time series
 
 
 def series(
     connection: sqlite3.Connection, since: float, step: float, steps: int, by: str
 ) -> list[dict[str, Any]]:
-    """Sums of each step, for each name; those of rare names together."""
+    """Returns a time series per name; the rarest names are combined into one."""
     column = by if by in NAMED else "model"
     first = first_since(connection, since)
     rows = connection.execute(
@@ -170,17 +170,17 @@ def series(
                 found = sums[name] = _Sums(steps)
             found.add(place, number, counts)
     ordered = sorted(sums.items(), key=lambda each: -each[1].total)
-    shown = [{"name": name or "none", **found.shown()} for name, found in ordered[:_MOST_SERIES]]
-    if len(ordered) > _MOST_SERIES:
+    shown = [{"name": name or "none", **found.shown()} for name, found in ordered[:_MAX_SERIES]]
+    if len(ordered) > _MAX_SERIES:
         others = _Sums(steps)
-        for _, found in ordered[_MOST_SERIES:]:
+        for _, found in ordered[_MAX_SERIES:]:
             others.join(found)
         shown.append({"name": OTHERS, **others.shown()})
     return shown
 
 
 class _Sums:
-    """The sums of one name, step by step."""
+    """The time series of one name."""
 
     def __init__(self, steps: int) -> None:
         self._counts = [[0, 0, 0, 0, 0] for _ in range(steps)]
@@ -188,11 +188,11 @@ class _Sums:
 
     @property
     def total(self) -> int:
-        """All requests."""
+        """The total number of requests."""
         return sum(counts[0] for counts in self._counts)
 
     def join(self, other: _Sums) -> None:
-        """Add the sums of another name."""
+        """Adds the series of another name."""
         for place, (counts, bins) in enumerate(zip(other._counts, other._bins, strict=True)):
             self._counts[place] = [
                 mine + its for mine, its in zip(self._counts[place], counts, strict=True)
@@ -201,7 +201,7 @@ class _Sums:
                 self._bins[place][number] = self._bins[place].get(number, 0) + count
 
     def add(self, place: int, number: int, counts: Sequence[int | None]) -> None:
-        """Add a class of durations at a step."""
+        """Adds the counts of one duration bin at a step."""
         into = self._counts[place]
         for index, count in enumerate(counts):
             if count:
@@ -210,7 +210,7 @@ class _Sums:
         bins[number] = bins.get(number, 0) + (counts[0] or 0)
 
     def shown(self) -> dict[str, list[Any]]:
-        """One list for each sum."""
+        """Returns one list per measure."""
         names = ("requests", "errors", "tokens_in", "tokens_out")
         found: dict[str, list[Any]] = {
             name: [each[index] for each in self._counts] for index, name in enumerate(names)
@@ -222,7 +222,7 @@ class _Sums:
 
 
 def percentile(bins: Mapping[int, int], share: float) -> float | None:
-    """The duration that a share of requests did not exceed; None without requests."""
+    """Returns the duration that a share of the requests did not exceed; None if there are none."""
     wanted, seen = share * sum(bins.values()), 0
     for number in sorted(bins):
         seen += bins[number]
@@ -232,7 +232,7 @@ def percentile(bins: Mapping[int, int], share: float) -> float | None:
 
 
 def by_route(connection: sqlite3.Connection, since: float) -> dict[str, dict[str, Any]]:
-    """Requests, errors, fallbacks and the median duration of each route."""
+    """Returns requests, errors, fallbacks and the median duration of each route."""
     rows = connection.execute(
         f"SELECT route, bin, count(*), {_FAILED}, sum(attempts > 1) FROM requests"  # noqa: S608 - names of ours
         " WHERE id >= ? AND time >= ? AND route IS NOT NULL GROUP BY 1, 2",

@@ -1,7 +1,7 @@
-"""The latest requests of all workers, in a file that they share.
+"""Records the latest requests of all workers in a shared SQLite file.
 
-An observer of the gateway puts records into a queue; a thread writes them, many at a time. A
-request costs a microsecond. Where the disk can't keep up, records are dropped and counted.
+An observer of the gateway queues records, and a thread writes them in batches, so that a request
+costs about a microsecond. When the disk can't keep up, records are dropped and counted.
 """
 
 from __future__ import annotations
@@ -39,34 +39,34 @@ from dragoman.history.storage_urls import default_file
 LOG = logging.getLogger("dragoman.gateway")
 T = TypeVar("T")
 _SKIPPED = frozenset({"page", "page-api", "health", "ready", "metrics", "root"})
-_MOST_WAITING = 50_000
-_MOST_BODIES = 1000
+_MAX_QUEUED = 50_000
+_MAX_BODIES = 1000
 _BATCH = 5000
-_PAUSE = 0.2  # seconds between two writes
-_JOIN = 10.0
-_LONGEST = 256  # characters of a name
-_MOST_NOTES = 200
-_MOST_INTEGER = 2**62
+_WRITE_INTERVAL = 0.2  # seconds
+_JOIN_TIMEOUT = 10.0
+_MAX_NAME = 256  # characters
+_MAX_NOTES = 200
+_MAX_INTEGER = 2**62
 _NANOS = Decimal(10**9)
 NAMED = ("front", "route", "model", "key")
-"""What requests are filtered by, and summed up by."""
-_MOST_NAMES = 10_000
+"""The columns that requests can be filtered and grouped by."""
+_MAX_NAMES = 10_000
 WIDTH = 1.1
-"""A class of durations goes from a number of seconds to so many times that number."""
-_LEAST = 1e-5
+"""The ratio between the upper and lower bound of a duration bin."""
+_SHORTEST = 1e-5
 Entry = tuple[float, RequestRecord]
 _encode = msgspec.json.Encoder().encode
 
 
 class Traffic:
-    """Takes `RequestRecord` records, and keeps the latest."""
+    """Stores `RequestRecord` records; keeps the latest `most` of them."""
 
-    def __init__(self, path: Path, *, most: int = 100_000, pause: float = _PAUSE) -> None:
+    def __init__(self, path: Path, *, most: int = 100_000, pause: float = _WRITE_INTERVAL) -> None:
         self.path = path
         self.dropped = 0
-        """Requests that could not be written."""
+        """The number of requests that could not be written."""
         self.sums: dict[Any, tuple[float, list[dict[str, Any]]]] = {}
-        """The sums that were asked for last, and when."""
+        """The time series computed last, and when."""
         self._most, self._pause = most, pause
         self._names: set[tuple[str, str]] = set()
         self._waiting: deque[Entry] = deque()
@@ -80,39 +80,39 @@ class Traffic:
         self._thread.start()
 
     def __call__(self, record: RequestRecord) -> None:
-        """Note a request that is over."""
+        """Queues the record of a finished request."""
         if record.kind in _SKIPPED:
             return
-        if len(self._waiting) >= _MOST_WAITING:
+        if len(self._waiting) >= _MAX_QUEUED:
             self.dropped += 1
             return
         self._waiting.append((time(), record))
 
     def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What a function reads; one at a time. To be called in a thread."""
+        """Runs a read function on the shared connection, one at a time. Call it in a thread."""
         with self._lock:
             try:
                 return work(self._reading)
             except sqlite3.Error:
                 pass
-        msg = "the file of requests can't be read"
+        msg = "the traffic database can't be read"
         raise StoreError(msg)
 
-    def flush(self, seconds: float = _JOIN) -> None:
-        """Wait until what was noted so far is written; for tests, and at the end."""
+    def flush(self, seconds: float = _JOIN_TIMEOUT) -> None:
+        """Waits until all queued records are written."""
         self._written.clear()
         self._wanted.set()
         self._written.wait(seconds)
 
     def close(self) -> None:
-        """Write the rest, and let go of the file."""
+        """Writes the remaining records and closes the file."""
         self._is_over = True
         self._wanted.set()
-        self._thread.join(_JOIN)
+        self._thread.join(_JOIN_TIMEOUT)
         with self._lock:
             self._reading.close()
 
-    # --- in the thread
+    # --- in the writer thread
 
     def _run(self) -> None:
         while True:
@@ -135,7 +135,7 @@ class Traffic:
             self._insert(entries)
         except sqlite3.Error as error:
             self.dropped += count
-            self._tell(error)
+            self._warn(error)
             return False
         self._has_failed = False
         return True
@@ -148,7 +148,7 @@ class Traffic:
             self._insert_rows(first, entries)
             last = first + len(entries) - 1
             for table, most in (("requests", self._most), ("details", self._most),
-                                ("bodies", min(self._most, _MOST_BODIES))):  # fmt: skip
+                                ("bodies", min(self._most, _MAX_BODIES))):  # fmt: skip
                 run(f"DELETE FROM {table} WHERE id <= ?", (last - most,))  # noqa: S608 - ours
             run("COMMIT")
         except BaseException:
@@ -170,26 +170,26 @@ class Traffic:
         run(NAME, self._new_names(entries))
 
     def _new_names(self, entries: list[Entry]) -> list[tuple[str, str]]:
-        """The names in requests that were not seen before."""
+        """Returns the names that no earlier request had."""
         found: dict[tuple[str, str], None] = {}
         for _, record in entries:
             for kind in NAMED:
                 name = _clipped(getattr(record, kind))
                 if name is not None and (kind, name) not in self._names:
                     found[kind, name] = None
-        if len(self._names) < _MOST_NAMES:
+        if len(self._names) < _MAX_NAMES:
             self._names.update(found)
         return list(found)
 
-    def _tell(self, error: sqlite3.Error) -> None:
-        """Say so once, and again when it worked in between."""
+    def _warn(self, error: sqlite3.Error) -> None:
+        """Logs a warning once per series of failures."""
         if not self._has_failed:
             LOG.warning("requests could not be recorded: %s", type(error).__name__)
         self._has_failed = True
 
 
 def traffic_file(server: ServerSettings) -> Path | None:
-    """Where requests are remembered; None: nowhere."""
+    """Returns the path of the traffic database; None if recording is off."""
     if server.traffic == "off":
         return None
     if server.traffic is not None:
@@ -198,19 +198,21 @@ def traffic_file(server: ServerSettings) -> Path | None:
 
 
 def opened_traffic(server: ServerSettings) -> Traffic | None:
-    """The record of requests; None where there is none to be had, which is logged."""
+    """Opens the traffic store; None if it is off or, with a warning, if it can't be opened."""
     path = traffic_file(server)
     if path is None:
         return None
     try:
         return Traffic(path, most=server.traffic_rows)
     except (DragomanError, OSError, RuntimeError, sqlite3.Error) as error:
-        LOG.warning("requests are not recorded: the file can't be used (%s)", type(error).__name__)
+        LOG.warning(
+            "requests are not recorded: the traffic file is unusable (%s)", type(error).__name__
+        )
         return None
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    """A connection; a file of ours that is damaged, or of another version, is set aside."""
+    """Opens the file; first renames a damaged traffic file, or one of another version."""
     try:
         return connect(path)
     except NotOurs:
@@ -218,9 +220,9 @@ def _opened(path: Path) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         problem = error
     if isinstance(problem, sqlite3.OperationalError) or not is_ours(path):
-        msg = "this file is no record of requests, or can't be written"
+        msg = "the file is not a traffic database, or it can't be written"
         raise StoreError(msg)
-    LOG.warning("the record of requests is damaged: it is kept as %s", set_aside(path).name)
+    LOG.warning("the traffic file can't be read; it was renamed to %s", set_aside(path).name)
     return connect(path)
 
 
@@ -228,13 +230,13 @@ def _opened(path: Path) -> sqlite3.Connection:
 
 
 def bin_of(seconds: float) -> int:
-    """The class of a duration: 10 % wide, so that percentiles can be told from counts."""
-    return 0 if seconds <= _LEAST else math.ceil(math.log(seconds / _LEAST, WIDTH))
+    """Returns the bin of a duration: 10 % wide, so that percentiles can be derived from counts."""
+    return 0 if seconds <= _SHORTEST else math.ceil(math.log(seconds / _SHORTEST, WIDTH))
 
 
 def seconds_of(number: int) -> float:
-    """The middle of a class of durations."""
-    return _LEAST if number <= 0 else float(_LEAST * WIDTH ** (number - 0.5))
+    """Returns the midpoint of a duration bin."""
+    return _SHORTEST if number <= 0 else float(_SHORTEST * WIDTH ** (number - 0.5))
 
 
 def _row(when: float, record: RequestRecord) -> tuple[Any, ...]:
@@ -252,21 +254,21 @@ def _row(when: float, record: RequestRecord) -> tuple[Any, ...]:
 
 
 def _detail(record: RequestRecord) -> dict[str, Any]:
-    """What only the view of one request shows."""
+    """Returns the fields that only the detail view shows."""
     found: dict[str, Any] = {"steps": record.steps, "tried": record.tried}
     if record.losses:
-        found["losses"] = [_clipped(each) for each in record.losses[:_MOST_NOTES]]
+        found["losses"] = [_clipped(each) for each in record.losses[:_MAX_NOTES]]
     if record.repairs:
-        found["repairs"] = [_clipped(each) for each in record.repairs[:_MOST_NOTES]]
+        found["repairs"] = [_clipped(each) for each in record.repairs[:_MAX_NOTES]]
     return found
 
 
 def _clipped(text: str | None) -> str | None:
-    """A name as a database can hold it: clients choose some."""
-    if text is None or (text.isascii() and text.isprintable() and len(text) <= _LONGEST):
+    """Truncates and cleans a name for the database: clients choose some of them."""
+    if text is None or (text.isascii() and text.isprintable() and len(text) <= _MAX_NAME):
         return text
-    return text[:_LONGEST].encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
+    return text[:_MAX_NAME].encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
 
 
 def _whole(number: int) -> int:
-    return max(0, min(number, _MOST_INTEGER))
+    return max(0, min(number, _MAX_INTEGER))

@@ -1,7 +1,6 @@
-"""The file of the latest requests: its tables, and how it is opened.
+"""The schema of the traffic database, and how its file is opened.
 
-It is a convenience: what is in it can be lost. A file that is damaged, or of another version, is
-set aside, and a new one begun.
+Its data is expendable: a damaged file, or one of another version, is renamed and a new one created.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from dragoman.history.storage.sqlite.privacy import expect_files, prepare
 
 _APPLICATION = 0x44726754  # "DrgT", in the file's header
 _VERSION = 1
-_WAIT = 10.0  # seconds for the lock of another worker
+_LOCK_TIMEOUT = 10.0  # seconds to wait for another worker
 COLUMNS = (
     "time", "front", "kind", "route", "provider", "model", "status", "key", "seconds", "first_byte",
     "tokens_in", "tokens_out", "nanos", "losses", "repairs", "attempts", "passes", "stream",
     "error", "left", "sent", "bin",
 )  # fmt: skip
-"""What is stored of a request in its row; `bin` is the class of its duration."""
+"""The columns of a request's row; `bin` is the bin of its duration."""
 
 _TABLES = """
 CREATE TABLE requests (
@@ -43,21 +42,23 @@ NAME = "INSERT OR IGNORE INTO names VALUES (?, ?)"
 
 
 class NotOurs(Exception):  # noqa: N818 - it never leaves these modules
-    """The file is no record of requests that can be used."""
+    """The file is not a usable traffic database."""
 
 
 WRITING, READING = 2048, 32768
-"""KiB of the file that a connection keeps in memory: who reads goes through all of it."""
+"""Cache sizes in KiB. Readers get the larger cache because they scan the whole file."""
 
 
 def connect(path: Path, cache: int = WRITING) -> sqlite3.Connection:
-    """A connection to the file, which is made private where it is not there."""
+    """Opens the file; creates it with private permissions if it doesn't exist."""
     is_exposed = prepare(path)
-    found = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+    found = sqlite3.connect(
+        path, timeout=_LOCK_TIMEOUT, isolation_level=None, check_same_thread=False
+    )
     try:
         found.execute("PRAGMA journal_mode = WAL")
-        found.execute("PRAGMA synchronous = NORMAL")  # the last rows may be lost with the power
-        found.execute("PRAGMA secure_delete = ON")  # bodies that were dropped are gone
+        found.execute("PRAGMA synchronous = NORMAL")  # the last rows may be lost on power failure
+        found.execute("PRAGMA secure_delete = ON")  # deleted bodies are overwritten
         found.execute(f"PRAGMA cache_size = -{cache}")
         _make_tables(found)
         if is_exposed:
@@ -84,7 +85,7 @@ def _make_tables(connection: sqlite3.Connection) -> None:
 
 
 def _is_new(connection: sqlite3.Connection) -> bool:
-    """Whether a file has no tables yet; raises where it has other ones than these."""
+    """Whether the file has no tables yet; raises `NotOurs` if it has other tables."""
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if (application, version) == (_APPLICATION, _VERSION):
@@ -95,7 +96,7 @@ def _is_new(connection: sqlite3.Connection) -> bool:
 
 
 def is_ours(path: Path) -> bool:
-    """Whether a file that can't be opened was one of these: only such a one is set aside."""
+    """Whether an unreadable file is a traffic database: only those are renamed."""
     with suppress(OSError), path.open("rb") as file:
         head = file.read(72)
         is_sqlite = head[:15] == b"SQLite format 3"
@@ -104,7 +105,7 @@ def is_ours(path: Path) -> bool:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a damaged file and what SQLite has beside it; returns its new name."""
+    """Renames a damaged file and deletes its SQLite side files; returns the new path."""
     number = 1
     while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
         number += 1

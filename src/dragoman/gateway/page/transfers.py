@@ -1,4 +1,4 @@
-"""Conversations out as files, and files in as conversations: what `dragoman convert` knows."""
+"""Export and import of conversations, in the formats of `dragoman convert`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dragoman.errors import ConfigError, DragomanError, InvalidInputError, Inval
 from dragoman.gateway.page.branches import expect_branch
 from dragoman.gateway.page.calls import Content, PageCall
 from dragoman.gateway.page.conversations import found_in, new_identity
-from dragoman.gateway.page.marks import LONGEST_TITLE
+from dragoman.gateway.page.titles_and_pins import MAX_TITLE
 from dragoman.gateway.reports import report_headers
 from dragoman.history.branch_paths import read_path, stretches
 from dragoman.history.chat import ChatHistory
@@ -30,18 +30,18 @@ from dragoman.providers.documents.writing import Destination, Written
 from dragoman.wire.documents import Conversation
 
 _JSON = "application/json"
-_MOST = 1000  # conversations in one file
-_MOST_LOSSES = 1000
+_MAX_IMPORTED = 1000  # conversations in one file
+_MAX_LOSSES = 1000
 _CHUNK = 512 * 1024
 _UNSAFE = re.compile(r"[^\w .()-]+")
-_NO_FORMAT = "there is no such format; `info` lists them"
+_NO_FORMAT = "unknown format; `info` lists the supported formats"
 
 
-# --- out
+# --- export
 
 
 async def exported(call: PageCall) -> Content:
-    """A branch of a conversation as a file: the current one, or the one that is asked for."""
+    """Exports a branch of a conversation as a file; by default the active branch."""
     storage, session = await found_in(call)
     name = call.query.get("format", "canonical")
     branch = expect_branch(session, call.number("branch", session.active, 2**31))
@@ -52,8 +52,8 @@ async def exported(call: PageCall) -> Content:
     written = await asyncio.to_thread(_written, name, messages)
     file = quote(f"{_UNSAFE.sub('_', title)[:80].strip() or 'conversation'}.json", safe="")
     headers = {"content-disposition": f"attachment; filename*=UTF-8''{file}"}
-    told = report_headers(list(written.losses), list(written.repairs))
-    return Content(written.text, _JSON, headers | told)
+    report = report_headers(list(written.losses), list(written.repairs))
+    return Content(written.text, _JSON, headers | report)
 
 
 def _written(name: str, messages: Messages) -> Written:
@@ -66,11 +66,11 @@ def _written(name: str, messages: Messages) -> Written:
     return destination.text_of(messages)
 
 
-# --- in
+# --- import
 
 
 async def imported(call: PageCall) -> Any:
-    """Store the conversations of a file; those that can't be read are told, the rest comes in."""
+    """Imports the conversations of a file; reports those that can't be read as losses."""
     body, name = await call.body(), call.query.get("name", "")
     found, losses = await asyncio.to_thread(_read, body, name)
     storage = await call.page.storage()
@@ -95,8 +95,8 @@ def _read(body: bytes, name: str) -> tuple[list[list[Message]], list[dict[str, A
     found: list[list[Message]] = []
     losses: list[dict[str, Any]] = []
     for place, piece in enumerate(_documents(body, name)):
-        if len(found) >= _MOST or len(losses) >= _MOST_LOSSES:
-            losses.append(_loss(place, "too much for one import: the rest of the file is left out"))
+        if len(found) >= _MAX_IMPORTED or len(losses) >= _MAX_LOSSES:
+            losses.append(_loss(place, "too much for one import; the rest of the file was skipped"))
             break
         problem = piece.problem
         if problem is None:
@@ -111,7 +111,7 @@ def _read(body: bytes, name: str) -> tuple[list[list[Message]], list[dict[str, A
 
 
 def _entitled(found: list[list[Message]], title: str) -> None:
-    """A file of one conversation names it, unless it has a title of its own."""
+    """Uses the file name as the title if the file holds one conversation without a title."""
     if len(found) == 1 and title and TITLE not in found[0][0].metadata:
         found[0][0] = found[0][0].with_metadata(TITLE, title)
 
@@ -121,10 +121,10 @@ def _loss(place: int, reason: str) -> dict[str, Any]:
 
 
 def _title(name: str) -> str:
-    """A file's name without folders and ending: what a conversation of its own is called."""
+    """Returns the title for a file: its name without folders and extension."""
     last = name.replace("\\", "/").rpartition("/")[2]
     stem = last.rpartition(".")[0] or last
-    return " ".join(stem.split())[:LONGEST_TITLE] if stem.isprintable() else ""
+    return " ".join(stem.split())[:MAX_TITLE] if stem.isprintable() else ""
 
 
 def _documents(body: bytes, name: str) -> Iterator[Piece]:
@@ -134,7 +134,7 @@ def _documents(body: bytes, name: str) -> Iterator[Piece]:
 
 
 def _messages(value: Conversation) -> list[Message]:
-    """The messages of a document; instructions beside them become the first one."""
+    """Returns the messages of a document; a separate system prompt becomes the first message."""
     if isinstance(value, Response):
         found = [choice.message for choice in value.choices[:1]]
     elif isinstance(value, Request):
@@ -143,6 +143,6 @@ def _messages(value: Conversation) -> list[Message]:
     else:
         found = list(value)
     if not found:
-        msg = "there is no message in it"
+        msg = "it contains no messages"
         raise InvalidInputError(msg)
     return found

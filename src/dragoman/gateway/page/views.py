@@ -1,4 +1,4 @@
-"""A message as the page shows it: plain JSON, media by address."""
+"""Message views for the page: plain JSON, with media as URLs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from dragoman.model.usage import FinishReason, Usage
 from dragoman.providers.prices import LISTED
 
 _KINDS: dict[type, str] = {Image: "image", Audio: "audio", Video: "video", File: "file"}
-_WORDS = {FinishReason.CANCELLED: "stopped"}
-"""What the page calls the end of an answer, where that is not the model's affair."""
-_MOST_CITATIONS = 200
+_FINISH_NAMES = {FinishReason.CANCELLED: "stopped"}
+"""Finish reasons that the page names differently."""
+_MAX_CITATIONS = 200
 
 
 def view_of(message: Message, id: str) -> dict[str, Any]:
-    """A message of the conversation of that id."""
+    """Returns the view of a message; `id` is the conversation's."""
     origin = message.origin
     made: dict[str, Any] = {
         "id": message.id,
@@ -51,12 +51,12 @@ def view_of(message: Message, id: str) -> dict[str, Any]:
 
 
 def finish_view(finish: FinishReason | None) -> str | None:
-    """Why an answer ended."""
-    return None if finish is None else _WORDS.get(finish, finish.value)
+    """Returns the finish reason as the page shows it."""
+    return None if finish is None else _FINISH_NAMES.get(finish, finish.value)
 
 
 def usage_view(usage: Usage) -> dict[str, int]:
-    """Tokens that were used."""
+    """Returns the view of a token usage."""
     return {
         "input": usage.input,
         "output": usage.output,
@@ -68,12 +68,12 @@ def usage_view(usage: Usage) -> dict[str, int]:
 
 
 def cost_of(message: Message) -> str | None:
-    """What an answer cost, in US dollars, where that is known."""
+    """Returns the cost of a response in US dollars, if known."""
     cost = LISTED.cost_of_message(message)
     return None if cost is None else f"{cost:f}"
 
 
-# --- its parts
+# --- parts
 
 
 def _parts(message: Message, id: str) -> Iterator[dict[str, Any]]:
@@ -88,13 +88,13 @@ def _parts(message: Message, id: str) -> Iterator[dict[str, Any]]:
 
 
 def _file(text: str, name: str, address: str) -> dict[str, Any]:
-    """A file that was attached, and goes to models as text."""
+    """Returns the view of an attached file that is sent to models as text."""
     size = len(content_of(text, name).encode("utf-8", "replace"))
     return {"kind": "file", "name": name, "mime": "text/plain", "size": size, "url": address}
 
 
 def part_view(part: AnyPart, address: str) -> dict[str, Any]:
-    """A part; media are at the address."""
+    """Returns the view of a part; `address` is the URL for media."""
     match part:
         case Text():
             made = {"kind": "text", "text": part.text}
@@ -116,7 +116,7 @@ def _bulky(part: AnyPart, address: str) -> dict[str, Any]:
 
 
 def call_view(call: ToolCall) -> dict[str, Any]:
-    """A tool call; its arguments as the model wrote them."""
+    """Returns the view of a tool call; the arguments are verbatim."""
     return {"call_id": call.id, "name": call.name, "arguments": call.raw_arguments}
 
 
@@ -148,7 +148,7 @@ def _media(part: Media, address: str) -> dict[str, Any]:
     if part.data is not None:
         made |= {"url": address, "size": len(part.data) * 3 // 4}
     elif part.url is not None:
-        made["source"] = part.url  # somebody else's: the page's policy does not load it
+        made["source"] = part.url  # an external URL: the page's policy doesn't load it
     if isinstance(part, Audio) and part.transcript:
         made["text"] = part.transcript
     return made
@@ -178,7 +178,7 @@ def _json(value: Any) -> str:
 
 def _citations(given: tuple[Citation, ...]) -> list[dict[str, Any]]:
     fields = ("kind", "url", "title", "quote", "start", "end")
-    some = given[:_MOST_CITATIONS]
+    some = given[:_MAX_CITATIONS]
     return [
         {name: value for name in fields if (value := getattr(each, name)) is not None}
         for each in some

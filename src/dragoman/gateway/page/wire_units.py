@@ -1,4 +1,4 @@
-"""A body cut into the pieces that can belong to one message each."""
+"""Splits an encoded body into units that belong to at most one message each."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Kind = Literal["call", "result", "said"]
 LABELS = frozenset({
     "role", "type", "status", "detail", "media_type", "mime_type", "mimeType", "format", "phase",
 })  # fmt: skip
-"""Fields whose texts are the dialect's own words."""
+"""Fields whose values are keywords of the dialect."""
 NAMES = frozenset({
     "id", "name", "call_id", "tool_call_id", "tool_use_id", "tool_name", "approval_request_id",
 })  # fmt: skip
-"""Fields that name calls and tools: a call and its result share them."""
+"""Fields that identify calls and tools; a call and its result share them."""
 _CALLS = frozenset({"tool_use", "function_call", "functionCall", "custom_tool_call", "tool_calls"})
 _RESULTS = frozenset({"tool_result", "functionResponse", "function_response"})
 _ANSWERS = frozenset({"assistant", "model"})
@@ -21,19 +21,19 @@ _BY_ROLE: Mapping[str, Kind] = {"tool": "result", "function": "result"}
 
 
 class Unit(NamedTuple):
-    """A piece of a body: an item, or one of the things in its lists."""
+    """A piece of a body: an item, or an entry of one of its lists."""
 
     item: str
-    """The path of the item that it is in."""
+    """The path of the item that contains it."""
     path: str
     value: Any
     kind: Kind
     is_answer: bool | None = None
-    """Whether the model says it, by the item's role; None where it has none."""
+    """Whether it is model output, by the item's role; None if the item has no role."""
 
 
 def units_of(body: Mapping[str, Any], messages: str, system: str | None) -> list[Unit]:
-    """The pieces of the instructions and of the messages, in their order."""
+    """Returns the units of the system prompt and of the messages, in order."""
     found: list[Unit] = []
     if system is not None and system in body and system != messages:
         found += _of_system(system, body[system])
@@ -63,7 +63,7 @@ def _of_system(path: str, value: Any) -> Iterator[Unit]:
 
 
 def _of_item(path: str, item: Any) -> Iterator[Unit]:
-    """The pieces of an item: one for each thing in its lists, and one for each other field."""
+    """Yields the units of an item: one per list entry, and one per other field."""
     if not isinstance(item, Mapping):
         yield Unit(path, path, item, "said")
         return
@@ -80,7 +80,7 @@ def _of_item(path: str, item: Any) -> Iterator[Unit]:
                 yield Unit(path, f"{path}.{key}[{number}]", each, kind, is_answer)
         else:
             kind = "call" if key in _CALLS and value else outer
-            # What names the call stands beside its result.
+            # The whole item, because the call's id is beside its result.
             whole = item if outer != "said" else {key: value}
             yield Unit(path, f"{path}.{key}", whole, kind, is_answer)
     if not any_found:

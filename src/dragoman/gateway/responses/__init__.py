@@ -1,5 +1,5 @@
-"""OpenAI's Responses with state, for models of any dialect: stored, continued, in the background.
+"""OpenAI's stateful Responses API for models of any dialect: stored, continued, in the background.
 
-`creating` answers `POST /v1/responses`, `reading` what is asked of a stored response afterwards,
-`conversations` what is asked of conversations, `websocket` the same API over a WebSocket.
+`creating` serves `POST /v1/responses`, `reading` serves `/v1/responses/{id}`, `conversing` serves
+`/v1/conversations`, and `websocket` serves the same API over a WebSocket.
 """

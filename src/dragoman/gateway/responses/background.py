@@ -1,8 +1,8 @@
-"""Responses in the background: answered whether or not the client waits, and asked for later.
+"""Background responses: generated without a waiting client, and fetched later.
 
-The worker that answers writes what becomes of it into the store, and nowhere else: any worker can
-tell about it, stream it, or cancel it. Each write expects the version that the last one made, so
-that who finds another one knows that somebody has cancelled or deleted the response.
+The worker that generates a response writes all progress to the store, so that any worker can
+return, stream or cancel it. Each write expects the version of the previous write; another version
+means that the response was cancelled or deleted.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from dragoman.gateway.http import Call
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.responses.creating import Creation
 from dragoman.gateway.responses.frames import data_in
-from dragoman.gateway.responses.keeping import END
 from dragoman.gateway.responses.lifecycle import blank, failed
 from dragoman.gateway.responses.replaying import replay
 from dragoman.gateway.responses.store import ResponseStore
+from dragoman.gateway.responses.storing_sink import END
 from dragoman.gateway.sessions import HEADER
 from dragoman.model.jsontext import dumps, loads
 
-_TICK, _LOOK, _SIGN = 0.25, 1.0, 15.0
-"""Seconds: between two writes of events, two looks at the store, two signs of life."""
+_FLUSH_INTERVAL, _CHECK_INTERVAL, _HEARTBEAT_INTERVAL = 0.25, 1.0, 15.0
+"""Seconds between writes of events, checks of the store, and heartbeats."""
 _SESSION = HEADER.encode()
-_MOST_EVENTS = 32 * 1024 * 1024
-_STOPPED = ServerError("the server stopped while it answered", status=500)
+_MAX_EVENT_BYTES = 32 * 1024 * 1024
+_STOPPED = ServerError("the server stopped before the response was complete", status=500)
 
 
 class _GoneError(Exception):
-    """Somebody has cancelled or deleted the response: nobody wants the answer."""
+    """The response was cancelled or deleted."""
 
 
 async def run_in_background(inbound: InboundRequest, creation: Creation) -> None:
-    """Store the response as queued, begin to answer it, and tell the client."""
-    gateway, store = inbound.gateway, creation.places.responses
-    assert store is not None  # noqa: S101 - nothing runs in the background without
+    """Stores the response as queued, starts to generate it, and returns it to the client."""
+    gateway, store = inbound.gateway, creation.state.responses
+    assert store is not None  # noqa: S101 - background responses require a store
     if len(gateway.background) >= gateway.config.server.max_concurrent:
-        msg = "as many responses run in the background as may; try again soon"
+        msg = "the maximum number of background responses is running; try again later"
         raise Overloaded(msg, status=503, retry_after=5.0)
     body = blank(creation.client_request, creation.id, creation.says, "queued")
-    version = await store.add(creation.id, creation.asked(time()), body)
+    version = await store.add(creation.id, creation.stored_request(time()), body)
     run = _Run(inbound, creation, store, body, version)
     gateway.background.start(creation.id, run.work())
     if creation.client_request.stream:
@@ -54,7 +54,7 @@ async def run_in_background(inbound: InboundRequest, creation: Creation) -> None
 
 
 class _Run:
-    """One response that is answered in the background; also the sink of its answer."""
+    """One background response; also the sink of its output."""
 
     def __init__(
         self, inbound: InboundRequest, creation: Creation, store: ResponseStore,
@@ -76,7 +76,7 @@ class _Run:
     # --- the work
 
     async def work(self) -> None:
-        """Answer, and write down how it ends."""
+        """Generates the response and stores its outcome."""
         client = self._inbound
         inbound = InboundRequest(client.gateway, self._call, client.endpoint, "POST")
         inbound.key = client.key
@@ -89,10 +89,10 @@ class _Run:
         except DragomanError as error:
             inbound.error = error
             await self._fail(error)
-        except asyncio.CancelledError:  # by `cancel`, then it is over already; or the server stops
+        except asyncio.CancelledError:  # by `cancel`, which has ended it already, or by shutdown
             inbound.is_disconnected = True
             await self._fail(_STOPPED)
-        except Exception:  # noqa: BLE001 - whatever it is, the response has failed
+        except Exception:  # noqa: BLE001 - any exception fails the response
             inbound.error = ServerError("the gateway failed", status=500)
             await self._fail(inbound.error)
         finally:
@@ -100,31 +100,31 @@ class _Run:
             client.gateway.notify(inbound.record())
 
     async def _fail(self, error: DragomanError) -> None:
-        said = failed(self._body, error)["error"]
-        await self._store.end(self._id, "failed", error=said)
+        problem = failed(self._body, error)["error"]
+        await self._store.end(self._id, "failed", error=problem)
 
     async def _tick(self, task: asyncio.Task[Any] | None) -> None:
-        looked = signed = monotonic()
+        checked = beat = monotonic()
         while True:
-            await asyncio.sleep(_TICK)
+            await asyncio.sleep(_FLUSH_INTERVAL)
             now = monotonic()
             try:
                 if self._events:
                     await self._flush()
-                if now - signed > _SIGN:
-                    signed = now
+                if now - beat > _HEARTBEAT_INTERVAL:
+                    beat = now
                     await self._replace(self._body)
-                elif now - looked > _LOOK:
-                    looked = now
-                    await self._look()
+                elif now - checked > _CHECK_INTERVAL:
+                    checked = now
+                    await self._check()
             except _GoneError:
                 if task is not None:
                     task.cancel()
                 return
             except DragomanError:
-                continue  # the store may come back; the end of the answer tells
+                continue  # the store may recover; otherwise the final write fails
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         async with self._writing:
             if not self._is_over and await self._store.version(self._id) != self._version:
                 raise _GoneError
@@ -155,22 +155,22 @@ class _Run:
                 raise _GoneError from None
 
     async def _finish(self, body: dict[str, Any]) -> None:
-        """The answer is there: its conversation has it before anybody is told."""
-        await self._look()
+        """Stores the finished response, first in its conversation."""
+        await self._check()
         await self._creation.join(body)
         await self._replace(body)
         self._is_over = True
         await self._flush()
 
-    # --- the sink of the answer
+    # --- the sink
 
     @property
     def has_begun(self) -> bool:
-        """Whether something of the answer is there."""
+        """Whether output has started."""
         return self._call.has_begun
 
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """The answer in one piece."""
+        """Stores a response that is not streamed."""
         await self._finish(loads(body))
         await self._call.respond(status, headers, body)
 
@@ -179,29 +179,29 @@ class _Run:
         await self._call.begin(headers)
 
     async def write(self, data: bytes) -> None:
-        """Events of the answer."""
+        """Stores events of the response."""
         await self._take(data)
         await self._call.write(data)
 
     async def end(self, data: bytes = b"") -> None:
-        """The last events."""
+        """Stores the last events."""
         await self._take(data)
         await self._call.end(data)
 
     async def _take(self, data: bytes) -> None:
         is_end = END.search(data) is not None
         self._size += len(data)
-        if self._size <= _MOST_EVENTS:  # beyond that, the answer alone is kept
+        if self._size <= _MAX_EVENT_BYTES:  # beyond that, only the final response is stored
             self._events += data_in(data)
         if is_end:
             await self._finish(loads(data_in(data)[-1])["response"])
 
 
 async def _never() -> dict[str, Any]:
-    """Nobody is there who could leave."""
+    """Waits forever: there is no client that could disconnect."""
     await asyncio.Event().wait()
     return {}
 
 
 async def _nowhere(_message: dict[str, Any]) -> None:
-    """Nobody is there to be told."""
+    """Discards the message: there is no client."""

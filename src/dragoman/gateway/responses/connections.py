@@ -1,4 +1,4 @@
-"""What a WebSocket remembers: its latest turns, so that `previous_response_id` needs no store."""
+"""The latest turns of a WebSocket, so that `previous_response_id` works without a store."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Any
 
 from msgspec import Struct
 
-_MOST_TURNS = 16
+_MAX_TURNS = 16
 
 
 class Turn(Struct):
-    """A response, with everything that led to it."""
+    """A response and its full input, as items."""
 
     items: list[Any]
     size: int
 
 
 class Connection:
-    """The turns of one connection; they are gone when it closes."""
+    """The turns of one connection, discarded when it closes."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -27,11 +27,11 @@ class Connection:
         return f"<connection, {len(self._turns)} turns>"
 
     def turn(self, id: str) -> Turn | None:
-        """A turn that is remembered."""
+        """Returns a remembered turn, or None."""
         return self._turns.get(id)
 
     def remember(self, id: str, items: list[Any], size: int) -> None:
-        """Remember a turn; the oldest give way, and what is too large is not remembered."""
+        """Remembers a turn, unless it is too large; evicts the oldest turns."""
         if size > self._most_bytes:
             return
         self._turns[id] = Turn(items, size)
@@ -39,6 +39,6 @@ class Connection:
             del self._turns[next(iter(self._turns))]
 
     def _is_full(self) -> bool:
-        # Turns share the items of those before them, so that the sum is more than is held.
+        # Turns share items with earlier ones, so the sum overestimates the memory used.
         held = sum(turn.size for turn in self._turns.values())
-        return len(self._turns) > _MOST_TURNS or held > _MOST_TURNS * self._most_bytes
+        return len(self._turns) > _MAX_TURNS or held > _MAX_TURNS * self._most_bytes

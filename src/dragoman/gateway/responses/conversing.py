@@ -1,4 +1,4 @@
-"""`/v1/conversations`: conversations and their items are made, read, changed and deleted."""
+"""`/v1/conversations`: creates, reads, changes and deletes conversations and their items."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 from dragoman.errors import InvalidInputError, InvalidRequest
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.responses import refusals
+from dragoman.gateway.responses import state_errors
 from dragoman.gateway.responses.conversations import ConversationStore
-from dragoman.gateway.responses.creating import Places
+from dragoman.gateway.responses.creating import StateStores
 from dragoman.gateway.responses.items import items_in, metadata_in, reference_in
 from dragoman.gateway.responses.items import listed as listed_item
 from dragoman.gateway.responses.paging import listed, page_in
@@ -16,37 +16,37 @@ from dragoman.gateway.responses.store import ResponseStore
 from dragoman.model.jsontext import dumps, loads
 
 _JSON = {"content-type": "application/json"}
-_MOST_AT_ONCE = 20
+_MAX_ADDED = 20
 
 
 async def conversations(inbound: InboundRequest) -> None:
-    """Whatever is asked of conversations."""
-    places, endpoint = Places.of(inbound), inbound.endpoint
-    store = places.conversations
+    """Handles all requests to `/v1/conversations`."""
+    state, endpoint = StateStores.of(inbound), inbound.endpoint
+    store = state.conversations
     if store is None:
         if not endpoint.name:
-            raise refusals.no_store(param="conversation")
-        raise refusals.no_conversation(endpoint.name)
+            raise state_errors.no_store(param="conversation")
+        raise state_errors.no_conversation(endpoint.name)
     folder, _, item = endpoint.action.partition("/")
     if not endpoint.name:
-        body = await _create(inbound, places)
+        body = await _create(inbound, state)
     elif not endpoint.action:
         body = await _one(inbound, store)
     elif folder == "items" and not item:
-        body = await _items(inbound, places)
+        body = await _items(inbound, state)
     elif folder == "items" and "/" not in item:
         body = await _item(inbound, store, item)
     else:
-        msg = "there is nothing at this path"
+        msg = "there is no endpoint at this path"
         raise InvalidRequest(msg, status=404)
     await inbound.call.respond(200, _JSON, dumps(body))
 
 
-async def _create(inbound: InboundRequest, places: Places) -> Any:
+async def _create(inbound: InboundRequest, state: StateStores) -> Any:
     given = await _body(inbound)
-    assert places.conversations is not None  # noqa: S101 - looked at above
-    items = await _given(given.get("items"), places.responses)
-    return await places.conversations.create(metadata_in(given.get("metadata")), items)
+    assert state.conversations is not None  # noqa: S101 - checked in `conversations`
+    items = await _given(given.get("items"), state.responses)
+    return await state.conversations.create(metadata_in(given.get("metadata")), items)
 
 
 async def _one(inbound: InboundRequest, store: ConversationStore) -> Any:
@@ -61,12 +61,12 @@ async def _one(inbound: InboundRequest, store: ConversationStore) -> Any:
             return {"id": id, "object": "conversation.deleted", "deleted": True}
 
 
-async def _items(inbound: InboundRequest, places: Places) -> Any:
-    id, store = inbound.endpoint.name, places.conversations
-    assert store is not None  # noqa: S101 - looked at above
+async def _items(inbound: InboundRequest, state: StateStores) -> Any:
+    id, store = inbound.endpoint.name, state.conversations
+    assert store is not None  # noqa: S101 - checked in `conversations`
     if inbound.method == "POST":
         await store.head(id)
-        given = await _given((await _body(inbound)).get("items"), places.responses)
+        given = await _given((await _body(inbound)).get("items"), state.responses)
         added = await store.add(id, given)
         shown = [listed_item(each, each["id"]) for each in added]
         return {
@@ -94,20 +94,20 @@ async def _item(inbound: InboundRequest, store: ConversationStore, item: str) ->
 
 
 async def _given(given: Any, responses: ResponseStore | None) -> list[dict[str, Any]]:
-    """Items that a client adds; those that it only names are looked up."""
+    """Returns the items that a client adds; resolves references to stored items."""
     if isinstance(given, str):
         msg = "`items` must be a list"
-        raise refusals.invalid(msg, "items")
+        raise state_errors.invalid(msg, "items")
     found: list[dict[str, Any]] = []
     for item in items_in(given, "items"):
         id = reference_in(item)
-        meant = item if id is None or responses is None else await responses.item(id)
-        if meant is None:
-            raise refusals.no_item(id or "", "items")
-        found.append(meant)
-    if len(found) > _MOST_AT_ONCE:
-        msg = f"at most {_MOST_AT_ONCE} items can be added at once"
-        raise refusals.invalid(msg, "items")
+        target = item if id is None or responses is None else await responses.item(id)
+        if target is None:
+            raise state_errors.no_item(id or "", "items")
+        found.append(target)
+    if len(found) > _MAX_ADDED:
+        msg = f"at most {_MAX_ADDED} items can be added per request"
+        raise state_errors.invalid(msg, "items")
     return found
 
 
@@ -119,9 +119,9 @@ async def _body(inbound: InboundRequest) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict):
         msg = "the request body must be a JSON object"
-        raise refusals.invalid(msg)
+        raise state_errors.invalid(msg)
     return found
 
 
 def _other_method() -> InvalidRequest:
-    return InvalidRequest("this path takes another method", status=405)
+    return InvalidRequest("this path does not support the request's method", status=405)

@@ -1,4 +1,4 @@
-"""`POST /v1/responses`: a request with its state put in, and an answer that is kept."""
+"""`POST /v1/responses`: resolves the request's state and stores the response."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.endpoints import RESPONSES
 from dragoman.gateway.exchange import Exchange, Stamp
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.responses import refusals
+from dragoman.gateway.responses import state_errors
 from dragoman.gateway.responses.connections import Connection
-from dragoman.gateway.responses.context import Finder, Found, Wanted
+from dragoman.gateway.responses.context import ResolvedState, StateReferences, StateResolver
 from dragoman.gateway.responses.conversations import ConversationStore
 from dragoman.gateway.responses.ids import is_own, new_response_id, response_of
 from dragoman.gateway.responses.items import REFERENCE, ids_of, items_in, size_of
-from dragoman.gateway.responses.keeping import Keeping
-from dragoman.gateway.responses.store import Asked, ResponseStore
+from dragoman.gateway.responses.store import ResponseStore, StoredRequest
+from dragoman.gateway.responses.storing_sink import StoringSink
 from dragoman.model.jsontext import dumps, loads
 
 _STATE: Final = frozenset({"previous_response_id", "conversation", "background", "generate"})
 _OURS: Final = (*sorted(_STATE), "stream_id")
-"""What is said to the gateway, and not sent on."""
+"""Fields for the gateway that are not sent upstream."""
 _UNSTORED = Stamp(says={"store": False}, is_firm=False)
 _SEALED = "reasoning.encrypted_content"
-_NOT_THERE = "`background` is not supported over a WebSocket"
-_STORES_NOTHING = "background responses are stored: `store` can't be false"
+_NO_BACKGROUND = "`background` is not supported over a WebSocket"
+_MUST_STORE = "background responses are always stored: `store` can't be false"
 
 
 async def create(inbound: InboundRequest) -> None:
-    """Answer; with what it continues, and kept where it is to be kept."""
+    """Handles `POST /v1/responses`, with stored state where the request uses it."""
     if inbound.method != "POST":
-        msg = "this path takes POST, or a WebSocket"
+        msg = "this path supports only POST or a WebSocket connection"
         raise InvalidRequest(msg, status=405)
     client_request = read_client_request(inbound, await inbound.body())
     if (
@@ -46,7 +46,7 @@ async def create(inbound: InboundRequest) -> None:
         await answer(inbound, _passed_on(inbound, client_request))
         return
     creation = await Creation.of(inbound, client_request)
-    if creation is None:  # it is about what the place behind holds
+    if creation is None:  # it refers to state of the upstream provider
         await answer(
             inbound, _passed_on(inbound, client_request, required_dialect=client_request.front.name)
         )
@@ -65,7 +65,7 @@ async def create(inbound: InboundRequest) -> None:
 def _passed_on(
     inbound: InboundRequest, client_request: ClientRequest, required_dialect: str | None = None
 ) -> Exchange:
-    """The exchange of a request that has nothing to do with state of ours."""
+    """Returns the exchange of a request that doesn't use the gateway's state."""
     return Exchange(
         client_request,
         inbound.call,
@@ -79,16 +79,16 @@ def _names_state(client_request: ClientRequest) -> bool:
     return not _STATE.isdisjoint(client_request.fields) or REFERENCE.encode() in client_request.body
 
 
-class Places(Struct):
-    """Where a request's state may be."""
+class StateStores(Struct):
+    """The stores where a request's state may be."""
 
     responses: ResponseStore | None
     conversations: ConversationStore | None
     connection: Connection | None
 
     @classmethod
-    def of(cls, inbound: InboundRequest) -> Places:
-        """Those of the key that asks."""
+    def of(cls, inbound: InboundRequest) -> StateStores:
+        """Returns the stores of the request's key."""
         histories = inbound.gateway.histories
         key = None if inbound.key is None else inbound.key.id
         if histories is None:
@@ -98,70 +98,76 @@ class Places(Struct):
 
 
 class Creation:
-    """A response in the making."""
+    """A response that is being created."""
 
-    def __init__(self, body: dict[str, Any], wanted: Wanted, found: Found, places: Places) -> None:
+    def __init__(
+        self,
+        body: dict[str, Any],
+        wanted: StateReferences,
+        found: ResolvedState,
+        state: StateStores,
+    ) -> None:
         self.id = new_response_id()
         self.body = body
         self.wanted = wanted
         self.found = found
-        self.places = places
+        self.state = state
         self.stores = False
         self.is_background = body.get("background") is True
-        self.is_warming = places.connection is not None and (
+        self.is_warming = state.connection is not None and (
             body.get("generate") is False or not found.whole
         )
         self.client_request: ClientRequest
 
     @property
     def is_plain(self) -> bool:
-        """Whether nothing is stored, and nothing continued."""
+        """Whether the request neither stores nor continues anything."""
         wanted = self.wanted
         is_joined = wanted.previous is not None or wanted.conversation is not None
-        is_kept = self.stores or self.places.connection is not None
+        is_kept = self.stores or self.state.connection is not None
         return not (is_joined or is_kept or wanted.references)
 
     @classmethod
     async def of(cls, inbound: InboundRequest, client_request: ClientRequest) -> Creation | None:
-        """What is asked, looked up; None where none of it is ours."""
+        """Resolves a request; None if its state belongs to the upstream provider."""
         body = loads(client_request.body)
-        wanted, places = wanted_in(body), Places.of(inbound)
-        finder = Finder(
-            places.responses, places.conversations, places.connection,
+        wanted, state = state_references(body), StateStores.of(inbound)
+        resolver = StateResolver(
+            state.responses, state.conversations, state.connection,
             inbound.gateway.config.server.max_body,
         )  # fmt: skip
-        if await _is_foreign(wanted, places):
+        if await _is_foreign(wanted, state):
             return None
-        made = cls(body, wanted, await finder.find(wanted), places)
+        made = cls(body, wanted, await resolver.resolve(wanted), state)
         await made._decide(inbound)
         return made
 
     async def _decide(self, inbound: InboundRequest) -> None:
-        """Whether it is stored, and what the model is asked."""
+        """Decides whether the response is stored, and builds the upstream request."""
         store = self.body.get("store")
         if store is not None and not isinstance(store, bool):
             msg = "`store` must be true or false"
-            raise refusals.invalid(msg, "store")
+            raise state_errors.invalid(msg, "store")
         route = await inbound.gateway.route(_text(self.body, "model"))
-        may = self.places.responses is not None and route.settings.store is not False
+        may = self.state.responses is not None and route.settings.store is not False
         self.stores = may and store is not False and not self.is_warming
         if self.is_background:
             self._expect_background(may=may)
         self.client_request = ClientRequest(RESPONSES, dumps(self._sent()), headers=None)
 
     def _expect_background(self, *, may: bool) -> None:
-        if self.places.connection is not None:
-            raise refusals.invalid(_NOT_THERE, "background")
+        if self.state.connection is not None:
+            raise state_errors.invalid(_NO_BACKGROUND, "background")
         if not may:
-            raise refusals.no_store(param="background")
+            raise state_errors.no_store(param="background")
         if not self.stores:
-            raise refusals.invalid(_STORES_NOTHING, "background")
+            raise state_errors.invalid(_MUST_STORE, "background")
 
     def _sent(self) -> dict[str, Any]:
-        """The body as the model is to get it: with all input, and nothing of our state."""
+        """Returns the upstream body: with the full input, and without gateway fields."""
         sent = {name: value for name, value in self.body.items() if name not in _OURS}
         sent["input"] = self.found.whole
-        if self.stores:  # here, and nowhere else; reasoning has to come sealed then (W25)
+        if self.stores:  # only here, not upstream; so reasoning must come back encrypted (W25)
             sent["store"] = False
             include = sent.get("include")
             known = include if isinstance(include, list) else []
@@ -170,27 +176,27 @@ class Creation:
 
     @property
     def says(self) -> dict[str, Any]:
-        """What the answer says of its state."""
+        """The response's fields about its state."""
         wanted = self.wanted
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "store": self.stores,
             "background": self.is_background,
             "previous_response_id": wanted.previous,
         }
         if wanted.conversation is not None:
-            said["conversation"] = {"id": wanted.conversation}
-        return said
+            fields["conversation"] = {"id": wanted.conversation}
+        return fields
 
     def exchange(self, inbound: InboundRequest, sink: Any) -> Exchange:
-        """The exchange that answers it."""
-        is_kept = self.stores or self.places.connection is not None
+        """Returns the exchange that produces the response."""
+        is_kept = self.stores or self.state.connection is not None
         stamp = Stamp(self.id if is_kept else None, self.says)
         return Exchange(self.client_request, sink, inbound.gateway.translations, stamp=stamp)
 
-    def asked(self, created_at: float) -> Asked:
-        """What is stored of the request."""
+    def stored_request(self, created_at: float) -> StoredRequest:
+        """Returns the stored part of the request."""
         own = self.found.own
-        return Asked(
+        return StoredRequest(
             created_at=created_at,
             input=own,
             ids=ids_of(own, self.id),
@@ -201,29 +207,29 @@ class Creation:
         )
 
     async def answer(self, inbound: InboundRequest) -> None:
-        """Answer, and keep the answer."""
-        exchange = self.exchange(inbound, Keeping(inbound.call, self.keep))
-        if self.stores and self.places.responses is not None:
-            with self.places.responses.awaiting(self.id):
+        """Produces the response and stores it."""
+        exchange = self.exchange(inbound, StoringSink(inbound.call, self.keep))
+        if self.stores and self.state.responses is not None:
+            with self.state.responses.awaiting(self.id):
                 await answer(inbound, exchange)
         else:
             await answer(inbound, exchange)
 
     async def keep(self, given: dict[str, Any]) -> None:
-        """Keep an answer: in the store, in its conversation, and on its connection."""
-        store = self.places.responses
+        """Stores a response, and adds it to its conversation and connection."""
+        store = self.state.responses
         if self.stores and store is not None and not store.is_deleted(self.id):
-            await store.add(self.id, self.asked(time()), given)
+            await store.add(self.id, self.stored_request(time()), given)
         await self.join(given)
 
     async def join(self, given: dict[str, Any]) -> None:
-        """Add an answer that is complete to what it continues."""
+        """Adds a finished response to its conversation and connection."""
         if given.get("status") not in {"completed", "incomplete"}:
             return
         output = [item for item in given.get("output", ()) if isinstance(item, dict)]
-        conversation, connection = self.wanted.conversation, self.places.connection
-        if conversation is not None and self.places.conversations is not None:
-            await self.places.conversations.add(conversation, [*self.found.own, *output])
+        conversation, connection = self.wanted.conversation, self.state.connection
+        if conversation is not None and self.state.conversations is not None:
+            await self.state.conversations.add(conversation, [*self.found.own, *output])
         if connection is not None:
             link = self.found.link
             before = size_of(self.found.before) if link is None else link.size
@@ -231,7 +237,7 @@ class Creation:
             connection.remember(self.id, [*self.found.whole, *output], size)
 
     async def warm(self, inbound: InboundRequest) -> None:
-        """Answer without a model: the connection remembers the input."""
+        """Responds without calling a model; the connection remembers the input."""
         from dragoman.gateway.responses.lifecycle import blank, lifecycle_event
 
         body = blank(self.client_request, self.id, self.says, "completed")
@@ -242,28 +248,28 @@ class Creation:
         await inbound.call.end(lifecycle_event("response.completed", body, 1))
 
 
-def wanted_in(body: Any) -> Wanted:
-    """The state that a body names."""
+def state_references(body: Any) -> StateReferences:
+    """Returns the state that a body refers to."""
     previous = _text(body, "previous_response_id")
     conversation = body.get("conversation")
     if isinstance(conversation, dict):
         conversation = conversation.get("id")
     if conversation is not None and not isinstance(conversation, str):
         msg = "`conversation` must be an id, or an object with one"
-        raise refusals.invalid(msg, "conversation")
+        raise state_errors.invalid(msg, "conversation")
     if previous and conversation:
         msg = "`previous_response_id` and `conversation` can't be used together"
-        raise refusals.invalid(msg, "previous_response_id")
-    return Wanted(
+        raise state_errors.invalid(msg, "previous_response_id")
+    return StateReferences(
         previous=previous or None,
         conversation=conversation or None,
         items=items_in(body.get("input")),
     )
 
 
-async def _is_foreign(wanted: Wanted, places: Places) -> bool:
-    """Whether the state that is named was made by the place behind, which knows it."""
-    connection = places.connection
+async def _is_foreign(wanted: StateReferences, state: StateStores) -> bool:
+    """Whether the state belongs to the upstream provider rather than the gateway."""
+    connection = state.connection
     if wanted.previous is not None:
         is_here = connection is not None or is_own(wanted.previous)
         return not is_here
@@ -272,7 +278,7 @@ async def _is_foreign(wanted: Wanted, places: Places) -> bool:
     for id in wanted.references:
         if response_of(id) is not None:
             return False
-        if places.responses is not None and await places.responses.item(id) is not None:
+        if state.responses is not None and await state.responses.item(id) is not None:
             return False
     return bool(wanted.references)
 
@@ -280,6 +286,6 @@ async def _is_foreign(wanted: Wanted, places: Places) -> bool:
 def _text(body: dict[str, Any], name: str) -> str | None:
     found = body.get(name)
     if found is not None and not isinstance(found, str):
-        msg = f"`{name}` must be a text"
-        raise refusals.invalid(msg, name)
+        msg = f"`{name}` must be a string"
+        raise state_errors.invalid(msg, name)
     return found

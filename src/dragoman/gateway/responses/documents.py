@@ -1,7 +1,7 @@
-"""Documents of the gateway in a history store: each is a row of a session, and a message to it.
+"""Stores the gateway's JSON documents in a history store, each as a message in a session.
 
-A store keeps messages. What the gateway keeps beside them (answers, items, streams) is the payload
-of an opaque part, as JSON text: exports, checks and retention treat it like everything else.
+A history store holds messages only. The gateway's own documents (responses, items, event streams)
+are JSON text in an opaque part, so that exports, checks and retention apply to them as well.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _KIND: Final = "dragoman.gateway"
 
 
 def entry(id: str, document: Any, *, at: float | None = None) -> Entry:
-    """A document as it is stored, under an id that is unique in its session."""
+    """Returns the entry for a document; the id must be unique in its session."""
     text = dumps(document).decode()
     message = Message(Role.ASSISTANT, (Opaque(_KIND, text),), id=id)
     return Entry(id, body_of(message), time() if at is None else at)
 
 
 def document(row: Row) -> Any:
-    """The document in a row; raises `Corrupt` where there is none."""
+    """Returns the document in a row; raises `Corrupt` if there is none."""
     parts = message_in(row).parts
     if len(parts) != 1 or not isinstance(parts[0], Opaque) or type(parts[0].payload) is not str:
-        msg = "the stored record is no document of the gateway"
+        msg = "the stored record is not a gateway document"
         raise Corrupt(msg)
     return loads(parts[0].payload)

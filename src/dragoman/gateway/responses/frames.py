@@ -1,4 +1,4 @@
-"""Server-sent events as the gateway's own encoders write them: one line of data in each frame."""
+"""Parses server-sent events of the gateway's own encoders: one data line per frame."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ _ENDS: Final = frozenset({"response.completed", "response.incomplete", "response
 
 
 def data_in(frames: bytes) -> list[str]:
-    """The data of each frame."""
+    """Returns the data of each frame."""
     return [found.decode() for found in _DATA.findall(frames)]
 
 
 def number_of(data: str) -> int:
-    """The number of an event; -1: it has none."""
+    """Returns the sequence number of an event; -1 if it has none."""
     found = _NUMBER.search(data)
     return -1 if found is None else int(found[1])
 
 
 def type_of(data: str) -> str:
-    """The type of an event, which our encoders write first."""
+    """Returns the type of an event, which our encoders write first."""
     found = _TYPE.match(data)
     return "" if found is None else found[1]
 
 
 def is_end(data: str) -> bool:
-    """Whether an event is the last one of its stream."""
+    """Whether an event ends its stream."""
     return type_of(data) in _ENDS
 
 
 def frame_of(data: str) -> bytes:
-    """An event as a frame."""
+    """Returns an event as a frame."""
     return f"event: {type_of(data)}\ndata: {data}\n\n".encode()

@@ -1,7 +1,7 @@
-"""Ids of what the gateway stores: unguessable, and told apart from those of other servers.
+"""Ids of the gateway's stored objects: unguessable, and distinct from those of other servers.
 
-`resp_dgm` and 32 hexadecimal digits; the items of an answer are `msg_dgm…_0`, `fc_dgm…_1`, so that
-an item's id says which response it is in.
+A response id is `resp_dgm` and 32 hexadecimal digits. Its items are `msg_dgm…_0`, `fc_dgm…_1`, so
+that an item's id identifies its response.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ _SHOWN: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 def new_response_id() -> str:
-    """An id for a response."""
+    """Returns a new response id."""
     return f"resp_dgm{token_hex(16)}"
 
 
 def new_conversation_id() -> str:
-    """An id for a conversation."""
+    """Returns a new conversation id."""
     return f"conv_dgm{token_hex(16)}"
 
 
 def new_item_id(kind: Any) -> str:
-    """An id for an item that stands in a conversation."""
+    """Returns a new id for an item of a conversation."""
     return f"{_prefix(kind)}_{token_hex(16)}"
 
 
 def input_item_id(response_id: str, kind: Any, number: int) -> str:
-    """The id of an item of a response's input.
+    """Returns the id of an input item of a response.
 
     >>> input_item_id("resp_dgm00", "message", 3)
     'msg_dgm00_in3'
@@ -41,23 +41,23 @@ def input_item_id(response_id: str, kind: Any, number: int) -> str:
 
 
 def is_own(id: str) -> bool:
-    """Whether an id of a response or a conversation was made by a gateway."""
+    """Whether a response or conversation id was created by a Dragoman gateway."""
     return _OWN.fullmatch(id) is not None
 
 
 def response_of(item_id: str) -> str | None:
-    """The response that an item of ours is in; None: the id doesn't say it."""
+    """Returns the response id contained in an item id; None for ids of other servers."""
     found = _ITEM.fullmatch(item_id)
     return None if found is None else f"resp_{found[1]}"
 
 
 def is_plain(id: Any) -> bool:
-    """Whether an id is of a form that can be kept."""
+    """Whether an id has a form that can be stored."""
     return isinstance(id, str) and _PLAIN.fullmatch(id) is not None
 
 
 def shown(id: str) -> str:
-    """An id as errors may quote it.
+    """Returns an id in a form that errors may quote.
 
     >>> shown("resp_1"), shown("a/../b")
     ("'resp_1'", 'given')

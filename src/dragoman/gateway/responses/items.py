@@ -1,25 +1,25 @@
-"""The items of a request: as the client sent them, as they are stored, and as they are listed."""
+"""Items of a request: parsing, ids, and their format in lists."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 from dragoman.gateway.responses.ids import input_item_id, is_plain
-from dragoman.gateway.responses.refusals import invalid
+from dragoman.gateway.responses.state_errors import invalid
 from dragoman.model.jsontext import dumps
 
 REFERENCE: Final = "item_reference"
-_MOST_PAIRS, _LONGEST_KEY, _LONGEST_VALUE = 16, 64, 512
+_MAX_PAIRS, _MAX_KEY, _MAX_VALUE = 16, 64, 512
 
 
 def items_in(given: Any, param: str = "input") -> list[dict[str, Any]]:
-    """The items of an input; one text is a message of the user's."""
+    """Parses the items of an input; a string becomes a user message."""
     if given is None:
         return []
     if isinstance(given, str):
         return [{"type": "message", "role": "user", "content": given}]
     if not isinstance(given, list):
-        msg = f"`{param}` must be a text or a list of items"
+        msg = f"`{param}` must be a string or a list of items"
         raise invalid(msg, param)
     return [_item(each, f"{param}[{number}]") for number, each in enumerate(given)]
 
@@ -37,7 +37,7 @@ def _item(given: Any, where: str) -> dict[str, Any]:
 
 
 def reference_in(item: dict[str, Any]) -> str | None:
-    """The id that an item refers to; None: it says something itself."""
+    """Returns the id that an item refers to; None if it is not a reference."""
     if item.get("type") != REFERENCE:
         return None
     found = item.get("id")
@@ -48,7 +48,7 @@ def reference_in(item: dict[str, Any]) -> str | None:
 
 
 def ids_of(items: list[dict[str, Any]], response_id: str) -> list[str]:
-    """An id for each item of a response's input: its own, where it has one that nobody has yet."""
+    """Returns an id for each input item of a response: its own if it is valid and unique."""
     found: list[str] = []
     taken: set[str] = set()
     for number, item in enumerate(items):
@@ -61,7 +61,7 @@ def ids_of(items: list[dict[str, Any]], response_id: str) -> list[str]:
 
 
 def listed(item: Any, id: str) -> Any:
-    """An item as lists show it: with an id, a status, and content in parts."""
+    """Returns an item as lists show it: with an id, a status, and content as parts."""
     if not isinstance(item, dict):
         return item
     shown = {**item, "id": id}
@@ -80,22 +80,22 @@ def _text(text: str, role: Any) -> dict[str, Any]:
 
 
 def size_of(items: list[Any]) -> int:
-    """Bytes of items as JSON."""
+    """Returns the size of items in bytes of JSON."""
     return len(dumps(items))
 
 
 def metadata_in(given: Any) -> dict[str, str]:
-    """The metadata of a conversation, within OpenAI's limits."""
+    """Validates the metadata of a conversation against OpenAI's limits."""
     if given is None:
         return {}
-    if not isinstance(given, dict) or len(given) > _MOST_PAIRS:
-        msg = f"`metadata` must be an object of at most {_MOST_PAIRS} pairs"
+    if not isinstance(given, dict) or len(given) > _MAX_PAIRS:
+        msg = f"`metadata` must be an object of at most {_MAX_PAIRS} pairs"
         raise invalid(msg, "metadata")
     for key, value in given.items():
-        if len(key) > _LONGEST_KEY or not isinstance(value, str) or len(value) > _LONGEST_VALUE:
+        if len(key) > _MAX_KEY or not isinstance(value, str) or len(value) > _MAX_VALUE:
             msg = (
-                f"keys of `metadata` have at most {_LONGEST_KEY} characters, and values are texts"
-                f" of at most {_LONGEST_VALUE}"
+                f"`metadata` keys can have at most {_MAX_KEY} characters, and values must be"
+                f" strings of at most {_MAX_VALUE} characters"
             )
             raise invalid(msg, "metadata")
     return given

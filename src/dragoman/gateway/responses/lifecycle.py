@@ -1,4 +1,4 @@
-"""Bodies and events of responses that no model has written: queued, cancelled, failed, warmed."""
+"""Response bodies and events that no model produced: queued, cancelled, failed, warm-up."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ENDS = {"completed": "response.completed", "failed": "response.failed"}
 def blank(
     client_request: ClientRequest, id: str, says: Mapping[str, Any], status: str
 ) -> dict[str, Any]:
-    """The body of a response without output."""
+    """Returns the body of a response without output."""
     front = Front(_NAME, client_request.settings, own_id=id, says=says)
     choice = Choice(0, make_message(Role.ASSISTANT), FinishReason.STOP)
     usage = Usage() if status == "completed" else None
@@ -35,26 +35,26 @@ def blank(
 
 
 def failed(body: Mapping[str, Any], error: DragomanError) -> dict[str, Any]:
-    """The body of a response that failed before its model said anything."""
-    _, told = dialect(_NAME).encode_error(error)
-    said = told["error"]
-    code = said["code"] or said["type"]
-    return {**body, "status": "failed", "error": {"code": code, "message": said["message"]}}
+    """Returns the body of a response that failed before the model produced output."""
+    _, encoded = dialect(_NAME).encode_error(error)
+    problem = encoded["error"]
+    code = problem["code"] or problem["type"]
+    return {**body, "status": "failed", "error": {"code": code, "message": problem["message"]}}
 
 
 def lifecycle_event(kind: str, body: Mapping[str, Any], number: int) -> bytes:
-    """An event with a whole response in it, as a frame."""
+    """Returns the frame of an event that contains a whole response."""
     text = dumps({"type": kind, "sequence_number": number, "response": body})
     return b"event: " + kind.encode() + b"\ndata: " + text + b"\n\n"
 
 
 def end_event(body: Mapping[str, Any], number: int) -> bytes:
-    """The last event of a response that is over."""
+    """Returns the final event of a finished response."""
     return lifecycle_event(_ENDS.get(str(body.get("status")), "response.incomplete"), body, number)
 
 
 def frames_of(body: dict[str, Any]) -> bytes:
-    """The stream of a response that is stored whole."""
+    """Returns the event stream of a response that was stored without one."""
     front = Front(_NAME, own_id=str(body.get("id")))
     writer = front.stream()
     response = dialect(_NAME).decode_response(body)

@@ -1,4 +1,4 @@
-"""Queries of lists and streams: which part of a list, from which event on."""
+"""Query parameters of lists and streams: pages, order, and the event to start after."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from urllib.parse import parse_qsl
 
 from msgspec import Struct
 
-from dragoman.gateway.responses.refusals import invalid
+from dragoman.gateway.responses.state_errors import invalid
 
-_MOST, _USUAL, _LONGEST = 100, 20, 32 * 1024
+_MAX_LIMIT, _DEFAULT_LIMIT, _MAX_QUERY = 100, 20, 32 * 1024
 
 
 class Page(Struct):
-    """A part of a list."""
+    """The requested page of a list."""
 
     after: str | None = None
-    limit: int = _USUAL
+    limit: int = _DEFAULT_LIMIT
     order: Literal["asc", "desc"] = "desc"
 
 
 def fields_of(query: bytes) -> dict[str, str]:
-    """The fields of a query; of those that are there twice, the last."""
-    if len(query) > _LONGEST:
+    """Returns the query parameters; of repeated ones, the last."""
+    if len(query) > _MAX_QUERY:
         msg = "the query is too long"
         raise invalid(msg)
     return dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True, max_num_fields=200))
 
 
 def page_in(query: bytes) -> Page:
-    """Which part of a list is asked for."""
+    """Returns the page that a query requests."""
     fields = fields_of(query)
     order = fields.get("order") or "desc"
     if order not in {"asc", "desc"}:
         msg = "`order` must be asc or desc"
         raise invalid(msg, "order")
-    limit = number_in(fields, "limit", _USUAL)
-    if not 1 <= limit <= _MOST:
-        msg = f"`limit` must be a number from 1 to {_MOST}"
+    limit = number_in(fields, "limit", _DEFAULT_LIMIT)
+    if not 1 <= limit <= _MAX_LIMIT:
+        msg = f"`limit` must be a number from 1 to {_MAX_LIMIT}"
         raise invalid(msg, "limit")
     return Page(fields.get("after") or None, limit, "asc" if order == "asc" else "desc")
 
 
-def number_in(fields: dict[str, str], name: str, usual: int) -> int:
-    """A whole number of a query."""
-    given = fields.get(name) or str(usual)
+def number_in(fields: dict[str, str], name: str, default: int) -> int:
+    """Returns a whole number from a query."""
+    given = fields.get(name) or str(default)
     if not (given.isascii() and given.isdigit()) or len(given) > 15:  # noqa: PLR2004 - of digits
         msg = f"`{name}` must be a whole number"
         raise invalid(msg, name)
@@ -52,12 +52,12 @@ def number_in(fields: dict[str, str], name: str, usual: int) -> int:
 
 
 def listed(items: list[dict[str, Any]], page: Page) -> dict[str, Any]:
-    """A part of a list, as OpenAI's lists are."""
+    """Returns a page of items in the format of OpenAI's lists."""
     ordered = items if page.order == "asc" else items[::-1]
     if page.after is not None:
         ids = [item.get("id") for item in ordered]
         if page.after not in ids:
-            msg = "`after` names no item of this list"
+            msg = "`after` is not the id of an item in this list"
             raise invalid(msg, "after")
         ordered = ordered[ids.index(page.after) + 1 :]
     data = ordered[: page.limit]

@@ -1,27 +1,26 @@
-"""Streams of stored responses: again from any event on, and on while they are being written."""
+"""Streams stored responses from any event on, and follows those still in progress."""
 
 from __future__ import annotations
 
 import asyncio
 
 from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.responses.current_response import load_current
 from dragoman.gateway.responses.frames import data_in, frame_of, is_end, number_of
 from dragoman.gateway.responses.lifecycle import end_event, frames_of
-from dragoman.gateway.responses.reading_state import settled
-from dragoman.gateway.responses.store import ResponseStore, Stored
+from dragoman.gateway.responses.store import ResponseStore, StoredResponse
 
-_PAUSE = 0.1
-"""Seconds between two looks for new events."""
+_POLL_INTERVAL = 0.1  # seconds
 
 
 async def replay(inbound: InboundRequest, store: ResponseStore, id: str, after: int) -> None:
-    """Stream a response's events whose numbers are above `after`, until it is over."""
+    """Streams the events numbered above `after`, until the response ends."""
     call, row, last = inbound.call, 0, -1
     await call.begin({"content-type": "text/event-stream"})
     while True:
-        found = await settled(store, id)
+        found = await load_current(store, id)
         events, row = await store.events(id, row)
-        if found is None:  # deleted while it was streamed
+        if found is None:  # deleted during the stream
             await call.end()
             return
         if not events and found.is_over:
@@ -36,11 +35,11 @@ async def replay(inbound: InboundRequest, store: ResponseStore, id: str, after: 
         if sent:
             await call.write(sent)
         if not events:
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_POLL_INTERVAL)
 
 
-def _rest(found: Stored, after: int, last: int) -> bytes:
-    """What is left to say of a response that is over, whose last event was not written down."""
+def _rest(found: StoredResponse, after: int, last: int) -> bytes:
+    """Returns the remaining frames of a finished response whose last event was not stored."""
     if last >= 0 or found.status in {"cancelled", "failed"}:
         return end_event(found.answer, max(last, after) + 1)
     events = data_in(frames_of(found.answer))

@@ -1,8 +1,8 @@
-"""Stored responses: each is a session of its own, which belongs to the key that made it.
+"""Stored responses. Each is a session that belongs to the key that created it.
 
-The first row is what was asked (`Asked`), the second the answer as the client gets it, and those of
-a streamed background response go on with its events. Whoever asks with another key asks for another
-session: it is not there.
+The first row is the request (`StoredRequest`), the second the response body as the client receives
+it. A streamed background response has its events in further rows. The key is part of the session's
+identity, so other keys can't find it.
 """
 
 from __future__ import annotations
@@ -26,69 +26,69 @@ ASKED, ANSWER = "asked", "answer"
 ENDED: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
 _FIRST_ROWS = 2
 _ABANDONED = 60.0
-"""Seconds without a sign of the worker that answers in the background."""
+"""Seconds without a heartbeat after which a background response counts as abandoned."""
 _ATTEMPTS = 8
 
 
-class Asked(Struct, kw_only=True):
-    """What a response was asked with."""
+class StoredRequest(Struct, kw_only=True):
+    """The stored part of a request."""
 
     created_at: float
     input: list[Any]
-    """Its own items, without those of what it continues."""
+    """The request's own items, without those of earlier responses."""
     ids: list[str]
-    """Of these items, as they are listed."""
+    """The ids of these items in lists."""
     previous: str | None = None
     conversation: str | None = None
     background: bool = False
     stream: bool = False
 
 
-class Stored(Struct, kw_only=True):
-    """A response as it is stored."""
+class StoredResponse(Struct, kw_only=True):
+    """A stored response."""
 
     id: str
-    asked: Asked
+    request: StoredRequest
     answer: dict[str, Any]
     seen_at: float
-    """When the answer was written last: one that is under way is written again and again."""
+    """The time of the last write; a response in progress is rewritten as a heartbeat."""
 
     @property
     def status(self) -> str:
-        """Where it is on its way."""
+        """The status, such as `queued` or `completed`."""
         return str(self.answer.get("status"))
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing changes any more."""
+        """Whether the response has reached a final status."""
         return self.status in ENDED
 
     @property
     def is_abandoned(self) -> bool:
-        """Whether the worker that was to answer is gone."""
+        """Whether the worker that was generating it is gone."""
         return not self.is_over and time() - self.seen_at > _ABANDONED
 
 
 class ResponseStore:
-    """The stored responses of one key; None is everybody, where there are no keys."""
+    """The stored responses of one key; None if the gateway has no keys."""
 
     def __init__(self, histories: Histories, key: str | None) -> None:
         self._histories = histories
         self._key = key
 
     def identity(self, id: str) -> SessionIdentity:
-        """The session of a response. Ids are never paths: stores know sessions by a digest."""
+        """Returns the session of a response. Ids never become paths: stores use a digest."""
         return SessionIdentity(chat=id, user=self._key, scope=RESPONSES)
 
     async def storage(self) -> Storage:
-        """The store, open."""
+        """Returns the open store."""
         return await self._histories.storage()
 
-    # --- a response that is stored when its answer is complete
+    # --- responses that are stored once complete
 
     @contextmanager
     def awaiting(self, id: str) -> Generator[None]:
-        """While it is being answered, it can be deleted by its id, which the client knows."""
+        """Allows the response to be deleted while it is generated: the client knows its id."""
         name, histories = (self._key, id), self._histories
         histories.under_way.add(name)
         try:
@@ -98,10 +98,10 @@ class ResponseStore:
             histories.deleted.discard(name)
 
     def is_deleted(self, id: str) -> bool:
-        """Whether it was deleted while it was being answered."""
+        """Whether it was deleted while it was generated."""
         return (self._key, id) in self._histories.deleted
 
-    def _forgo(self, id: str) -> bool:
+    def _mark_deleted(self, id: str) -> bool:
         name = (self._key, id)
         if name not in self._histories.under_way or name in self._histories.deleted:
             return False
@@ -110,8 +110,8 @@ class ResponseStore:
 
     # --- one response
 
-    async def load(self, id: str) -> Stored | None:
-        """A response; None where it is not there, no longer, or another key's."""
+    async def load(self, id: str) -> StoredResponse | None:
+        """Returns a response; None if it is missing, expired or another key's."""
         if not is_own(id):
             return None
         storage = await self.storage()
@@ -119,20 +119,20 @@ class ResponseStore:
         if len(rows) < _FIRST_ROWS:
             return None
         found = _read(id, rows)
-        if time() - found.asked.created_at > self._histories.response_ttl:
+        if time() - found.request.created_at > self._histories.response_ttl:
             await storage.delete(self.identity(id))
             return None
         return found
 
-    async def add(self, id: str, asked: Asked, answer: dict[str, Any]) -> int:
-        """Store a response; returns the version of its session."""
+    async def add(self, id: str, request: StoredRequest, answer: dict[str, Any]) -> int:
+        """Stores a response; returns the version of its session."""
         storage = await self.storage()
-        entries = [entry(ASKED, msgspec.to_builtins(asked)), entry(ANSWER, answer)]
+        entries = [entry(ASKED, msgspec.to_builtins(request)), entry(ANSWER, answer)]
         await self._point_to(storage, id, answer)
         return (await storage.append(self.identity(id), entries, expected=0)).version
 
     async def replace(self, id: str, answer: dict[str, Any], *, expected: int) -> int:
-        """Put an answer in place of the last one; raises `Conflict` where somebody else wrote."""
+        """Replaces the response body; raises `Conflict` after a concurrent write."""
         storage = await self.storage()
         if answer.get("status") in ENDED:
             await self._point_to(storage, id, answer)
@@ -140,42 +140,42 @@ class ResponseStore:
         return await storage.rewrite(self.identity(id), replaced=[made], expected=expected)
 
     async def version(self, id: str) -> int:
-        """The version of a response's session; 0: there is none."""
+        """Returns the version of a response's session; 0 if there is none."""
         session = await (await self.storage()).session(self.identity(id))
         return 0 if session is None else session.version
 
-    async def end(self, id: str, status: str, **said: Any) -> Stored | None:
-        """End a response that is under way, whoever answers it; returns it as it is then."""
+    async def end(self, id: str, status: str, **fields: Any) -> StoredResponse | None:
+        """Ends a response in progress, on any worker; returns its new state."""
         for _ in range(_ATTEMPTS):
             expected = await self.version(id)
             found = await self.load(id)
             if found is None or found.is_over:
                 return found
-            found.answer = {**found.answer, "status": status, **said}
+            found.answer = {**found.answer, "status": status, **fields}
             try:
                 await self.replace(id, found.answer, expected=expected)
             except (Conflict, NotFound):
                 continue
             return found
-        msg = "the response changes too fast to be ended"
+        msg = "the response could not be ended because of concurrent changes"
         raise Conflict(msg)
 
     async def delete(self, id: str) -> bool:
-        """Remove a response; whether there was one."""
+        """Deletes a response; returns whether there was one."""
         if await self.load(id) is None:
-            return self._forgo(id)
+            return self._mark_deleted(id)
         return await (await self.storage()).delete(self.identity(id))
 
     # --- the events of a stream
 
     async def add_events(self, id: str, first: int, events: Sequence[str], *, expected: int) -> int:
-        """Store events of a stream, the first of which has that number; returns the version."""
+        """Stores stream events, numbered from `first`; returns the session's version."""
         made = entry(f"events{first}", list(events))
         storage = await self.storage()
         return (await storage.append(self.identity(id), [made], expected=expected)).version
 
     async def events(self, id: str, after: int) -> tuple[list[str], int]:
-        """The events in the rows behind a row's number (0: all), and the last row's number."""
+        """Returns the events in rows after a row number (0: all), and the last row's number."""
         storage = await self.storage()
         rows = await storage.rows(self.identity(id), after=max(after, _FIRST_ROWS))
         found = [text for row in rows for text in document(row)]
@@ -184,13 +184,13 @@ class ResponseStore:
     # --- items
 
     async def item(self, id: str) -> Any | None:
-        """An item of any response of this key; None: there is none."""
+        """Returns an item of any response of this key; None if there is none."""
         response = response_of(id) or await self._pointed(id)
         found = None if response is None else await self.load(response)
         if found is None:
             return None
-        asked = found.asked
-        for item, own in zip(asked.input, asked.ids, strict=True):
+        request = found.request
+        for item, own in zip(request.input, request.ids, strict=True):
             if own == id:
                 return item
         output = [each for each in found.answer.get("output", ()) if isinstance(each, dict)]
@@ -200,7 +200,7 @@ class ResponseStore:
         return SessionIdentity(chat=id, user=self._key, scope=ITEMS)
 
     async def _point_to(self, storage: Storage, id: str, answer: dict[str, Any]) -> None:
-        """Remember where items are whose ids don't say it: those that another server gave."""
+        """Stores which response has an item whose id doesn't tell: ids of other servers."""
         for item in answer.get("output", ()):
             own = item.get("id") if isinstance(item, dict) else None
             if not isinstance(own, str) or not is_plain(own) or response_of(own) == id:
@@ -218,14 +218,14 @@ class ResponseStore:
         return found.get("response") if isinstance(found, dict) else None
 
 
-def _read(id: str, rows: Sequence[Row]) -> Stored:
+def _read(id: str, rows: Sequence[Row]) -> StoredResponse:
     try:
-        asked = msgspec.convert(document(rows[0]), Asked)
+        request = msgspec.convert(document(rows[0]), StoredRequest)
     except msgspec.ValidationError:
         problem = "the stored response can't be read"
     else:
         answer = document(rows[1])
-        if isinstance(answer, dict) and len(asked.ids) == len(asked.input):
-            return Stored(id=id, asked=asked, answer=answer, seen_at=rows[1].at)
-        problem = "the stored answer can't be read"
+        if isinstance(answer, dict) and len(request.ids) == len(request.input):
+            return StoredResponse(id=id, request=request, answer=answer, seen_at=rows[1].at)
+        problem = "the stored response body can't be read"
     raise Corrupt(problem)

@@ -1,4 +1,4 @@
-"""One turn on a WebSocket: a request as HTTP would bring it, and its answer as messages."""
+"""One turn on a WebSocket: presents it as an HTTP request and sends the response as messages."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from dragoman.gateway.responses.websocket import Socket
 
 _FAILED = 500
-_LEAST_ERROR = 400
-_TOLD = ("retry-after", "x-request-id")
+_FIRST_ERROR_STATUS = 400
+_ERROR_HEADERS = ("retry-after", "x-request-id")
 
 
-class Turning:
-    """A turn under way."""
+class TurnInProgress:
+    """A turn in progress."""
 
-    def __init__(self, socket: Socket, event: dict[str, Any], lane: str | None) -> None:
+    def __init__(self, socket: Socket, event: dict[str, Any], stream_id: str | None) -> None:
         self._socket = socket
-        self._lane = lane
+        self._stream_id = stream_id
         body = {name: value for name, value in event.items() if name not in {"type", "stream_id"}}
         self._body: bytes | None = dumps({**body, "stream": True})
         self._left = asyncio.Event()
@@ -40,11 +40,11 @@ class Turning:
         self.id: str | None = None
 
     def scope(self, scope: Scope) -> Scope:
-        """The request, as a server of HTTP describes one."""
+        """Returns the ASGI scope of the HTTP request."""
         return {**scope, "type": "http", "method": "POST"}
 
     async def receive(self) -> dict[str, Any]:
-        """The body; and when the client leaves or cancels, that it has left."""
+        """Returns the body, then a disconnect once the client is gone (ASGI `receive`)."""
         body, self._body = self._body, None
         if body is not None:
             return {"type": "http.request", "body": body, "more_body": False}
@@ -52,26 +52,26 @@ class Turning:
         return {"type": "http.disconnect"}
 
     def leave(self) -> None:
-        """Nobody wants the rest of the answer."""
+        """Signals that the client has left or cancelled."""
         self._left.set()
 
-    # --- the answer
+    # --- the response
 
     async def send(self, message: dict[str, Any]) -> None:
-        """A part of the answer, in the form that goes to an HTTP server."""
+        """Takes a part of the HTTP response (ASGI `send`)."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
             given = message["headers"]
             self._headers = {name.decode(): value.decode("latin-1") for name, value in given}
             return
         body: bytes = message.get("body", b"")
-        if self._status >= _LEAST_ERROR:
+        if self._status >= _FIRST_ERROR_STATUS:
             self._error += body
         else:
             await self._frames(body)
-        if self._status >= _LEAST_ERROR and not message.get("more_body"):
+        if self._status >= _FIRST_ERROR_STATUS and not message.get("more_body"):
             self._is_over = True
-            text = error_event(self._status, object_in(self._error), self._headers, self._lane)
+            text = error_event(self._status, object_in(self._error), self._headers, self._stream_id)
             await self._socket.tell(text)
 
     async def _frames(self, body: bytes) -> None:
@@ -90,13 +90,13 @@ class Turning:
         elif kind == "response.output_item.done":
             self._done.append(object_in(text).get("item"))
         elif kind == "error":
-            told = object_in(text)
-            text = error_event(_FAILED, {"error": told.get("error") or told}, {}, None)
+            event = object_in(text)
+            text = error_event(_FAILED, {"error": event.get("error") or event}, {}, None)
         self._is_over = self._is_over or is_end(text)
-        await self._socket.tell(_on_lane(text, self._lane))
+        await self._socket.tell(_with_stream_id(text, self._stream_id))
 
     async def close(self) -> None:
-        """The turn is over: say so, where its stream has not."""
+        """Ends the turn; sends a final event if the stream had none."""
         if self._is_over:
             return
         self._is_over = True
@@ -107,30 +107,30 @@ class Turning:
         if self._left.is_set():
             code, why = "response_cancelled", "the response was cancelled"
         else:
-            code, why = "server_error", "the answer broke off"
-        said = {"type": "server_error", "code": code, "message": why, "param": None}
-        await self._socket.tell(error_event(_FAILED, {"error": said}, {}, self._lane))
+            code, why = "server_error", "the response was interrupted"
+        error = {"type": "server_error", "code": code, "message": why, "param": None}
+        await self._socket.tell(error_event(_FAILED, {"error": error}, {}, self._stream_id))
 
 
 def error_event(
-    status: int, body: Mapping[str, Any], headers: Mapping[str, str], lane: str | None
+    status: int, body: Mapping[str, Any], headers: Mapping[str, str], stream_id: str | None
 ) -> str:
-    """An error as a message: what HTTP would have answered, in one object."""
-    told: dict[str, Any] = {"type": "error", "status": status, "error": body.get("error")}
-    kept = {name: headers[name] for name in _TOLD if name in headers}
+    """Returns an HTTP error response as one WebSocket message."""
+    event: dict[str, Any] = {"type": "error", "status": status, "error": body.get("error")}
+    kept = {name: headers[name] for name in _ERROR_HEADERS if name in headers}
     if kept:
-        told["headers"] = kept
-    return _on_lane(dumps(told).decode(), lane)
+        event["headers"] = kept
+    return _with_stream_id(dumps(event).decode(), stream_id)
 
 
-def _on_lane(text: str, lane: str | None) -> str:
-    if lane is None:
+def _with_stream_id(text: str, stream_id: str | None) -> str:
+    if stream_id is None:
         return text
-    return f'{text[:-1]},"stream_id":{dumps(lane).decode()}}}'
+    return f'{text[:-1]},"stream_id":{dumps(stream_id).decode()}}}'
 
 
 def object_in(text: str | bytes) -> dict[str, Any]:
-    """The object in a JSON text; empty where there is none."""
+    """Parses a JSON object; returns an empty one if the text is not an object."""
     try:
         found = loads(text)
     except InvalidInputError:

@@ -1,8 +1,8 @@
-"""`/v1/responses` over a WebSocket: one turn after the other, each event a message.
+"""`/v1/responses` over a WebSocket: turns run one after the other, and each event is a message.
 
-Each `response.create` is served as the same request over HTTP would be, key and limits included;
-only what comes and goes is put in other forms. What the connection remembers lets a client go on
-from its last responses although nothing is stored (`connections`).
+Each `response.create` is handled like the same HTTP request, including keys and limits; only the
+framing differs. The connection remembers its latest responses, so that a client can continue them
+even if nothing is stored (`connections`).
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from dragoman.errors import DragomanError, InvalidRequest, Overloaded
 from dragoman.gateway.endpoints import RESPONSES, endpoint_at
 from dragoman.gateway.http import Call, Receive, Scope, Send
 from dragoman.gateway.responses.connections import Connection
-from dragoman.gateway.responses.turns import Turning, error_event, object_in
+from dragoman.gateway.responses.turns import TurnInProgress, error_event, object_in
 from dragoman.wire.front import Front
 
 if TYPE_CHECKING:
     from dragoman.gateway.app import App
 
 _FRONT = RESPONSES
-_LONGEST_LANE = 256
-_MOST_WAITING = 16
-"""Requests that wait for the one in progress."""
+_MAX_STREAM_ID = 256
+_MAX_QUEUED = 16
+"""Requests queued behind the one in progress."""
 _LIFETIME: Final = 3600.0
-"""Seconds that a connection lasts, as OpenAI's do; no turn is cut off by it."""
+"""Maximum seconds a connection lasts, as at OpenAI; a turn in progress is not interrupted."""
 _TOO_BIG, _GOING_AWAY, _UNSUPPORTED = 1009, 1001, 1003
 _LIMIT = InvalidRequest(
     "Responses websocket connection limit reached (60 minutes). Create a new websocket connection"
@@ -41,9 +41,9 @@ class Socket:
     """One WebSocket connection."""
 
     idle: float = 900.0
-    """Seconds that a connection may wait for its next request."""
+    """Maximum idle seconds between requests."""
     most_open: int = 20_000
-    """Connections of a worker."""
+    """Maximum connections per worker."""
     open_now = 0
 
     def __init__(self, app: App, scope: Scope, receive: Receive, send: Send) -> None:
@@ -53,16 +53,16 @@ class Socket:
         self._send = send
         self._most = app.gateway.config.server.max_body
         self.connection = Connection(self._most)
-        self._waiting: asyncio.Queue[Turning | None] = asyncio.Queue(_MOST_WAITING)
-        self._now: Turning | None = None
+        self._waiting: asyncio.Queue[TurnInProgress | None] = asyncio.Queue(_MAX_QUEUED)
+        self._now: TurnInProgress | None = None
         self._is_closed = False
 
     async def serve(self) -> None:
-        """The connection, from its first message to its last."""
+        """Serves the connection until it closes."""
         if (await self._receive())["type"] != "websocket.connect":
             return
         try:
-            await self._let_in()
+            await self._check()
         except DragomanError as error:
             await self._refuse(error)
             return
@@ -76,11 +76,11 @@ class Socket:
             self._is_closed = True
             self._leave()
             self._waiting.put_nowait(None)
-            await turning  # not cancelled: who leaves a turn is cancelled, and tells about it
+            await turning  # not cancelled: `_leave` cancels the turn, which then records its end
 
     # --- the handshake
 
-    async def _let_in(self) -> None:
+    async def _check(self) -> None:
         gateway = self._app.gateway
         call = Call(self._scope, self._receive, self._send)
         peer = (self._scope.get("client") or ("",))[0]
@@ -93,11 +93,11 @@ class Socket:
             msg = "there is no WebSocket at this path"
             raise InvalidRequest(msg, status=404)
         if Socket.open_now >= self.most_open or gateway.is_draining:
-            msg = "the gateway holds as many connections as it may; try again soon"
+            msg = "the gateway has reached its maximum number of connections; try again later"
             raise Overloaded(msg, status=503, retry_after=5.0)
 
     async def _refuse(self, error: DragomanError) -> None:
-        """Answer the handshake with an HTTP error; servers that can't say 403 in its place."""
+        """Rejects the handshake with an HTTP error; servers without that extension send 403."""
         if "websocket.http.response" not in self._scope.get("extensions", {}):
             await self._send({"type": "websocket.close", "code": 1008})
             return
@@ -107,7 +107,7 @@ class Socket:
         await self._send({"type": "websocket.http.response.start", **start})
         await self._send({"type": "websocket.http.response.body", "body": told.to_bytes()})
 
-    # --- what comes
+    # --- incoming messages
 
     async def _listen(self) -> None:
         began = monotonic()
@@ -141,25 +141,27 @@ class Socket:
 
     async def _take(self, text: str) -> None:
         event = object_in(text)
-        kind, lane = event.get("type"), event.get("stream_id")
-        lane = lane if isinstance(lane, str) and len(lane) <= _LONGEST_LANE else None
+        kind, stream_id = event.get("type"), event.get("stream_id")
+        stream_id = (
+            stream_id if isinstance(stream_id, str) and len(stream_id) <= _MAX_STREAM_ID else None
+        )
         if kind == "response.create":
             try:
-                self._waiting.put_nowait(Turning(self, event, lane))
+                self._waiting.put_nowait(TurnInProgress(self, event, stream_id))
             except asyncio.QueueFull:
-                msg = f"at most {_MOST_WAITING} requests may wait on a connection"
-                await self.tell_error(Overloaded(msg, status=503), lane)
+                msg = f"at most {_MAX_QUEUED} requests can be queued on a connection"
+                await self.tell_error(Overloaded(msg, status=503), stream_id)
         elif kind == "response.cancel":
-            await self._cancel(event.get("response_id"), lane)
+            await self._cancel(event.get("response_id"), stream_id)
         else:
-            msg = "a message is a JSON object whose type is response.create or response.cancel"
-            await self.tell_error(InvalidRequest(msg, status=400, param="type"), lane)
+            msg = "a message must be a JSON object of type response.create or response.cancel"
+            await self.tell_error(InvalidRequest(msg, status=400, param="type"), stream_id)
 
-    async def _cancel(self, id: Any, lane: str | None) -> None:
+    async def _cancel(self, id: Any, stream_id: str | None) -> None:
         now = self._now
         if now is None or (id is not None and id != now.id):
-            msg = "no such response is in progress on this connection"
-            await self.tell_error(InvalidRequest(msg, status=404, param="response_id"), lane)
+            msg = "this response is not in progress on this connection"
+            await self.tell_error(InvalidRequest(msg, status=404, param="response_id"), stream_id)
             return
         now.leave()
 
@@ -169,7 +171,7 @@ class Socket:
         while (turn := await self._waiting.get()) is not None:
             self._now = turn
             scope = turn.scope(self._scope)
-            # An answer that broke off raises, so that a server of HTTP closes the connection.
+            # An interrupted response raises, to make an HTTP server close the connection.
             with suppress(Exception):
                 await self._app.http(scope, turn.receive, turn.send, self.connection)
             with suppress(Exception):
@@ -182,22 +184,22 @@ class Socket:
         while not self._waiting.empty():
             self._waiting.get_nowait()
 
-    # --- what goes
+    # --- outgoing messages
 
     async def tell(self, text: str) -> None:
-        """Send one event; what comes after the end of the connection goes nowhere."""
+        """Sends an event; does nothing after the connection has closed."""
         if self._is_closed:
             return
         try:
             await self._send({"type": "websocket.send", "text": text})
-        except (OSError, RuntimeError):  # the client is gone, or has closed: `_listen` hears of it
+        except (OSError, RuntimeError):  # the client has disconnected; `_listen` will notice
             self._is_closed = True
             self._leave()
 
-    async def tell_error(self, error: DragomanError, lane: str | None = None) -> None:
-        """Send an error of the connection."""
+    async def tell_error(self, error: DragomanError, stream_id: str | None = None) -> None:
+        """Sends an error event."""
         told = Front(_FRONT).error(error)
-        await self.tell(error_event(told.status, told.body, told.headers, lane))
+        await self.tell(error_event(told.status, told.body, told.headers, stream_id))
 
     async def _close(self, code: int) -> None:
         self._is_closed = True

@@ -1,1 +1,1 @@
-"""What clients ask for besides chats: embeddings, counts, models, prompts, files and batches."""
+"""Endpoints other than chat: embeddings, token counts, models, prompts, files and batches."""

@@ -1,4 +1,4 @@
-"""Token counts: by the provider where it counts, else by our own estimate."""
+"""Token counts: by the provider if it supports counting, else estimated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dragoman.wire.service_front import ServiceFront
 
 
 async def count(inbound: InboundRequest) -> None:
-    """Answer a client that asks how many tokens a prompt has."""
+    """Handles a request to count the tokens of a prompt."""
     front = service_front(inbound)
     body = await inbound.body()
     try:
@@ -35,7 +35,7 @@ async def count(inbound: InboundRequest) -> None:
 
 
 class Counting(UpstreamTask):
-    """A request for a count. Nobody charges for it."""
+    """A request for a token count, which is free of charge."""
 
     is_free = True
 
@@ -45,13 +45,13 @@ class Counting(UpstreamTask):
         self._request = request
 
     def estimated_usage(self) -> Usage:
-        """Nothing: a count takes no tokens."""
+        """Returns zero usage: counting consumes no tokens."""
         return Usage()
 
     async def _attempt(
         self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
-        # Not `replace`: under another name it is still the same model, whose thinking is its own.
+        # Unchecked: it is the same model under another name, so its thinking parts stay valid.
         request = settings.applied(self._request.replace_unchecked(model=model))
         counted = await within(answer_total(timeouts), self._counted(upstream, request))
         encoded = self._front.count(counted)
@@ -70,5 +70,5 @@ class Counting(UpstreamTask):
 
 
 def estimate(request: Request) -> int:
-    """About the tokens of a prompt."""
+    """Estimates the tokens of a prompt."""
     return count_messages(request.messages, tools=request.tools, system=request.system).total

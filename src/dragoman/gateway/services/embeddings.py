@@ -1,4 +1,4 @@
-"""Embeddings: clients of OpenAI, Gemini and Ollama, at any place that has them."""
+"""Embeddings: for clients of OpenAI, Gemini and Ollama, from any provider that has them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from dragoman.wire.lane.plain import Summary
 from dragoman.wire.service_front import ServiceFront
 
 ESTIMATED = {"x-dragoman-estimated": "true"}
-"""The header of an answer in which the number of tokens is our own estimate."""
+"""The header of a response whose token count is estimated."""
 _BYTES_PER_TOKEN = 3.5
 _PER_MEDIUM = 1_000
-_MOST_INPUTS = 10_000
+_MAX_INPUTS = 10_000
 
 
 async def embed(inbound: InboundRequest) -> None:
-    """Answer a request for embeddings."""
+    """Handles a request for embeddings."""
     front = service_front(inbound)
     body = await inbound.body()
     await answer(inbound, Embedding(inbound.call, front, front.decode_embeddings(body), len(body)))
@@ -42,18 +42,18 @@ class Embedding(UpstreamTask):
         self._front = front
         self._asked = asked
         self._size = size
-        if len(asked.inputs) > _MOST_INPUTS:
-            msg = f"one request may have {_MOST_INPUTS:,} inputs at the most"
+        if len(asked.inputs) > _MAX_INPUTS:
+            msg = f"a request can have at most {_MAX_INPUTS:,} inputs"
             raise InvalidRequest(msg, status=400)
 
     def estimated_usage(self) -> Usage:
-        """By the size of the body: there is no answer to pay for."""
+        """Estimates the usage from the body's size: there are no output tokens."""
         return Usage(input=self._size // MIN_BYTES_PER_TOKEN + 1)
 
     def supports(self, upstream: Upstream, model: str | None) -> bool:
-        """Whether the dialect and the provider have embeddings."""
+        """Whether the dialect and the provider support embeddings."""
         if not self._asked.inputs:
-            return True  # Ollama's clients ask for nothing, to have the model loaded
+            return True  # Ollama's clients send no input to load a model
         if not upstream.is_wire or upstream.place.provider is None:
             return False
         spoken = upstream.dialect(model)
@@ -64,20 +64,20 @@ class Embedding(UpstreamTask):
         return paths is not None and paths.embed is not None
 
     def unsupported(self) -> DragomanError:
-        """The model is there, and its API has no embeddings."""
+        """Returns the error for a model whose API has no embeddings."""
         msg = (
-            "the API behind this model has no embeddings; ask for a model of a provider that has"
-            " them, such as OpenAI, Google or Ollama"
+            "the provider of this model does not support embeddings; use a model of one that does,"
+            " such as OpenAI, Google or Ollama"
         )
         return InvalidRequest(msg, status=400, code="unsupported", param="model")
 
     async def _attempt(
         self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
-        del settings  # they are about answers
+        del settings  # they don't apply to embeddings
         asked = self._asked
         if not asked.inputs:
-            await self._tell(Embedded((), None, asked.model), {})
+            await self._send(Embedded((), None, asked.model), {})
             return
         meant = asked._replace(model=model or asked.model)
         embedded = await within(answer_total(timeouts), upstream.client.embed_inputs(meant))
@@ -85,17 +85,17 @@ class Embedding(UpstreamTask):
         usage = embedded.usage or estimated_usage(asked)
         self.summary = Summary(embedded.model, usage)
         headers = ESTIMATED if embedded.usage is None else {}
-        await self._tell(embedded._replace(usage=usage), headers)
+        await self._send(embedded._replace(usage=usage), headers)
 
-    async def _tell(self, embedded: Embedded, headers: dict[str, str]) -> None:
+    async def _send(self, embedded: Embedded, headers: dict[str, str]) -> None:
         encoded = self._front.embeddings(embedded, self._asked)
         self.losses += encoded.losses
-        told = {**encoded.headers, **headers, **self.loss_headers()}
-        await self.sink.respond(200, told, encoded.to_bytes())
+        sent = {**encoded.headers, **headers, **self.loss_headers()}
+        await self.sink.respond(200, sent, encoded.to_bytes())
 
 
 def estimated_usage(asked: ToEmbed) -> Usage:
-    """About the tokens of the inputs, for places that do not tell (Google's own API)."""
+    """Estimates the input tokens, for providers that don't report them (Google's own API)."""
     return Usage(input=sum(map(_tokens, asked.inputs)))
 
 

@@ -1,7 +1,7 @@
-"""Files, uploads and batches: passed to the front's own provider, streamed in both directions.
+"""Files, uploads and batches: proxied to the provider of the front's API, streamed both ways.
 
-The provider is shown the place's key, and of the client's headers a short list. What it answers
-passes untouched, but for addresses that lead past the gateway.
+The provider receives the operator's key and an allowlist of the client's headers. Responses pass
+through unchanged, except for URLs that would bypass the gateway.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from dragoman.errors import ConfigError, DragomanError, InvalidRequest
 from dragoman.gateway.endpoints import ANTHROPIC
 from dragoman.gateway.http import Disconnected
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.services.hosted_addresses import own_batches, own_upload_url
 from dragoman.gateway.services.hosted_paths import (
     UPLOAD_URL,
     Allowed,
@@ -24,7 +23,8 @@ from dragoman.gateway.services.hosted_paths import (
     allowed_path,
     passed_query,
 )
-from dragoman.gateway.services.hosted_places import PERMISSION, check_allowed, hosted_place
+from dragoman.gateway.services.hosted_providers import PERMISSION, check_allowed, hosted_place
+from dragoman.gateway.services.hosted_urls import own_batches, own_upload_url
 from dragoman.gateway.upstreams import Upstream
 from dragoman.transport.protocol import HttpRequest, Reply, read_body
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from dragoman.gateway.keys import Reservation
 
 _MEBIBYTE = 1024 * 1024
-MOST_UPLOADED = 512 * _MEBIBYTE
-"""Bytes of a body that is sent on as it comes; `max_body`, where that is more."""
-_MOST_READ = 16 * _MEBIBYTE  # of an answer in which addresses are looked for
-_SMALL = _MEBIBYTE
-_SENT = {
+MAX_UPLOAD = 512 * _MEBIBYTE
+"""Maximum bytes of a streamed body, unless `max_body` is larger."""
+_MAX_REWRITTEN = 16 * _MEBIBYTE  # of a response whose URLs are rewritten
+_MAX_BUFFERED = _MEBIBYTE
+_REQUEST_HEADERS = {
     b"content-type": "Content-Type",
     b"accept": "Accept",
     b"anthropic-beta": "anthropic-beta",
@@ -47,18 +47,18 @@ _SENT = {
     b"x-goog-upload-header-content-length": "X-Goog-Upload-Header-Content-Length",
     b"x-goog-upload-header-content-type": "X-Goog-Upload-Header-Content-Type",
 }
-"""The client's headers that the provider sees, with the names that ours go by."""
-_TOLD = (
+"""The client's headers that are sent to the provider, and their names there."""
+_RESPONSE_HEADERS = (
     "content-type", "content-disposition", "retry-after", "request-id", "x-request-id",
     "x-goog-upload-status", "x-goog-upload-chunk-granularity", "x-goog-upload-size-received",
 )  # fmt: skip
-"""The provider's headers that the client sees."""
-_NOT_SPOKEN = 415
+"""The provider's headers that are returned to the client."""
+_UNSUPPORTED_MEDIA_TYPE = 415
 _BODIES = frozenset({"POST", "PUT"})
 
 
 async def hosted(inbound: InboundRequest) -> None:
-    """Pass a request on, and its answer back."""
+    """Proxies a request to the provider."""
     allowed = _allowed(inbound)
     query = passed_query(inbound.query)
     upstream = hosted_place(inbound)
@@ -77,11 +77,11 @@ async def hosted(inbound: InboundRequest) -> None:
 
 
 async def _settle(inbound: InboundRequest, held: Reservation, place: str) -> None:
-    """Count the request; what a batch costs is on the operator's bill alone."""
+    """Counts the request; the cost of a batch is charged to the operator only."""
     from dragoman.gateway.keys import Spent
 
     keys = inbound.gateway.keys
-    assert keys is not None  # noqa: S101 - something was reserved
+    assert keys is not None  # noqa: S101 - the reservation came from it
     spent = Spent(cost=Decimal(0), model=f"{PERMISSION}{place}", route=place)
     await keys.settle(held, spent)
 
@@ -89,11 +89,11 @@ async def _settle(inbound: InboundRequest, held: Reservation, place: str) -> Non
 def _allowed(inbound: InboundRequest) -> Allowed:
     found = allowed_path(inbound.endpoint.front, inbound.call.path)
     if found is None:
-        msg = "there are no files or batches at this path"
+        msg = "there is no files or batches endpoint at this path"
         raise InvalidRequest(msg, status=404)
     if inbound.method not in found.methods:
         inbound.call.more_headers["allow"] = ", ".join(sorted(found.methods))
-        msg = f"this path takes {', '.join(sorted(found.methods))}"
+        msg = f"this path supports only {', '.join(sorted(found.methods))}"
         raise InvalidRequest(msg, status=405)
     return found
 
@@ -101,11 +101,11 @@ def _allowed(inbound: InboundRequest) -> Allowed:
 def _message(
     inbound: InboundRequest, upstream: Upstream, allowed: Allowed, query: str
 ) -> HttpRequest:
-    """The request for the provider, without a body yet."""
+    """Returns the request for the provider, without its body."""
     headers = {
-        _SENT[name]: value.decode("latin-1")
+        _REQUEST_HEADERS[name]: value.decode("latin-1")
         for name, value in inbound.call.headers
-        if name in _SENT
+        if name in _REQUEST_HEADERS
     }
     try:
         message = upstream.deployment(None).request(
@@ -116,12 +116,12 @@ def _message(
     front = inbound.endpoint.front
     url = None if message is None else address(front, message.url, allowed.path, query)
     if message is None or url is None:
-        msg = f"the place {upstream.name} has no files or batches that can be passed to"
+        msg = f"the gateway can't proxy files or batches to {upstream.name}"
         raise InvalidRequest(msg, status=400, code="unsupported")
     return replace(message, url=url)
 
 
-# --- there
+# --- to the provider
 
 
 async def _passed(inbound: InboundRequest, upstream: Upstream, message: HttpRequest) -> None:
@@ -134,14 +134,14 @@ async def _passed(inbound: InboundRequest, upstream: Upstream, message: HttpRequ
 
 
 class _Upload:
-    """The body of a request on its way: a small one at once, others as they come."""
+    """The body of a request: buffered if it is small, else streamed."""
 
     def __init__(self, inbound: InboundRequest) -> None:
         self._inbound = inbound
         self._failure: Exception | None = None
 
     async def sent(self, upstream: Upstream, message: HttpRequest) -> Reply:
-        """The provider's reply; what goes wrong with the client's body is said before it."""
+        """Returns the provider's reply; errors in the client's body take precedence."""
         limits = upstream.place.timeouts
         message = await self._with_body(message)
         try:
@@ -155,12 +155,12 @@ class _Upload:
         length = inbound.call.header(b"content-length")
         is_chunked = inbound.call.header(b"transfer-encoding") is not None
         size = int(length[:20]) if length is not None and length.isdigit() else 0
-        if not is_chunked and size <= _SMALL:
+        if not is_chunked and size <= _MAX_BUFFERED:
             return replace(message, body=self._checked(await inbound.body()))
         self._checked(b"...")
         if inbound.call.header(b"content-encoding") not in {None, "identity"}:
-            msg = "large files are passed on as they are: send them without a content-encoding"
-            raise InvalidRequest(msg, status=_NOT_SPOKEN)
+            msg = "large files must be sent without a content-encoding"
+            raise InvalidRequest(msg, status=_UNSUPPORTED_MEDIA_TYPE)
         headers = (
             message.headers if is_chunked else {**message.headers, "Content-Length": str(size)}
         )
@@ -170,33 +170,33 @@ class _Upload:
         if self._inbound.method in _BODIES:
             return body
         if body:
-            msg = "this request takes no body"
+            msg = "this request must not have a body"
             raise InvalidRequest(msg, status=400)
         return None
 
     async def _pieces(self) -> AsyncIterator[bytes]:
-        most = max(MOST_UPLOADED, self._inbound.gateway.config.server.max_body)
+        most = max(MAX_UPLOAD, self._inbound.gateway.config.server.max_body)
         try:
             async for piece in self._inbound.pieces(most):
                 yield piece
         except (DragomanError, Disconnected) as error:
-            self._failure = error  # the transport would tell of a broken connection
+            self._failure = error  # the transport would report a broken connection instead
             raise
 
 
-# --- and back
+# --- back to the client
 
 
 async def _answer(
     inbound: InboundRequest, upstream: Upstream, message: HttpRequest, reply: Reply
 ) -> None:
-    headers = {name: reply.headers[name] for name in _TOLD if name in reply.headers}
+    headers = {name: reply.headers[name] for name in _RESPONSE_HEADERS if name in reply.headers}
     if UPLOAD_URL in reply.headers:
         headers[UPLOAD_URL] = own_upload_url(
             inbound, upstream, message.url, reply.headers[UPLOAD_URL]
         )
-    if _names_addresses(inbound, reply.headers):
-        body = own_batches(inbound, await read_body(reply, _MOST_READ))
+    if _has_result_urls(inbound, reply.headers):
+        body = own_batches(inbound, await read_body(reply, _MAX_REWRITTEN))
         await inbound.call.respond(reply.status, headers, body)
         return
     if "content-length" in reply.headers and "content-encoding" not in reply.headers:
@@ -207,8 +207,8 @@ async def _answer(
     await inbound.call.end()
 
 
-def _names_addresses(inbound: InboundRequest, headers: Mapping[str, str]) -> bool:
-    """Whether an answer tells where the results of a batch are (Anthropic)."""
+def _has_result_urls(inbound: InboundRequest, headers: Mapping[str, str]) -> bool:
+    """Whether a response contains result URLs of batches (Anthropic)."""
     path = inbound.call.path
     if inbound.endpoint.front != ANTHROPIC or not path.startswith("/v1/messages/batches"):
         return False

@@ -1,7 +1,7 @@
-"""Files, uploads and batches: which paths pass to the provider, and with what of a query.
+"""Files, uploads and batches: the allowlist of paths and query parameters sent to the provider.
 
-A path passes if the table has it, letter by letter but for ids. So nothing reaches a provider with
-its key but what is meant to: no other endpoint, by whatever dots, slashes or escapes.
+A path must match the table exactly, except for ids. No dots, slashes or escapes in a path can
+therefore reach another endpoint of the provider with the operator's key.
 """
 
 from __future__ import annotations
@@ -53,27 +53,27 @@ _TABLE = {
     for front, rows in _ROWS.items()
 }
 _UPLOADS = {CHAT: "/files", ANTHROPIC: "/v1/files", GEMINI: "/upload/v1beta/files"}
-"""Where files are uploaded to, below a provider's address."""
-_NOT_BELOW = {CHAT: "/v1"}
-"""What of a path the addresses of providers have at their end already."""
+"""The upload path, below a provider's base URL."""
+_IN_BASE_URL = {CHAT: "/v1"}
+"""The path prefix that a provider's base URL already contains."""
 _QUERIES = frozenset({
     "after", "before", "limit", "order", "purpose", "after_id", "before_id", "beta", "scope_id",
     "pageSize", "pageToken", "filter", "alt", "upload_id", "upload_protocol",
 })  # fmt: skip
 _OURS = frozenset({"key", "place"})
-_LONGEST_VALUE = 2048
+_MAX_VALUE = 2048
 UPLOAD_URL = "x-goog-upload-url"
 
 
 class Allowed(NamedTuple):
-    """A path that passes."""
+    """An allowed path and its methods."""
 
     path: str
     methods: frozenset[str]
 
 
 def allowed_path(front: str, path: str) -> Allowed | None:
-    """A path of the table; None: nothing there passes.
+    """Looks up a path in the table; None if it is not allowed.
 
     >>> allowed_path("openai-chat", "/v1/files/file-1").path
     '/v1/files/file-1'
@@ -87,17 +87,17 @@ def allowed_path(front: str, path: str) -> Allowed | None:
 
 
 def passed_query(query: bytes) -> str:
-    """The query to send on: known names only. Keys and the name of the place are ours."""
+    """Returns the query to send: known parameters only, without the gateway's own."""
     found = [pair for pair in _pairs(query) if pair[0] not in _OURS]
     for name, value in found:
-        if name not in _QUERIES or len(value) > _LONGEST_VALUE:
-            msg = "the query has a parameter that files and batches do not have"
+        if name not in _QUERIES or len(value) > _MAX_VALUE:
+            msg = "the query has a parameter that files and batches do not support"
             raise InvalidRequest(msg, status=400)
     return urlencode(found)
 
 
 def query_value(query: bytes, name: str) -> str | None:
-    """The value of one parameter."""
+    """Returns the value of a query parameter, or None."""
     return next((value for each, value in _pairs(query) if each == name), None)
 
 
@@ -105,21 +105,21 @@ def _pairs(query: bytes) -> Iterable[tuple[str, str]]:
     try:
         return parse_qsl(query.decode("ascii"), keep_blank_values=True, max_num_fields=50)
     except ValueError:
-        msg = "the query of the request is malformed"
+        msg = "the query string is malformed"
     raise InvalidRequest(msg, status=400)
 
 
 def address(front: str, upload_url: str, path: str, query: str) -> str | None:
-    """Where to send a path, given where the provider has files uploaded; None: it has none."""
+    """Returns the provider's URL for a path, derived from its upload URL; None if it has none."""
     root = root_of(front, upload_url)
     if root is None:
         return None
-    below = path.removeprefix(_NOT_BELOW.get(front, ""))
+    below = path.removeprefix(_IN_BASE_URL.get(front, ""))
     quoted = quote(below, safe="/:")
     return f"{root}{quoted}?{query}" if query else f"{root}{quoted}"
 
 
 def root_of(front: str, upload_url: str) -> str | None:
-    """A provider's address, given where it has files uploaded."""
+    """Returns a provider's base URL, derived from its upload URL."""
     suffix = _UPLOADS[front]
     return upload_url.removesuffix(suffix) if upload_url.endswith(suffix) else None

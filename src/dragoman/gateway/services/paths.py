@@ -1,4 +1,4 @@
-"""The path of a request as the fronts read it: Gemini's name the model there."""
+"""The request path for service fronts; Gemini's paths contain the model name."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dragoman.wire.service_front import ServiceFront
 
 
 def service_front(inbound: InboundRequest) -> ServiceFront:
-    """What reads the request, and writes the answer, in the client's dialect."""
+    """Returns the front that decodes requests and encodes responses in the client's dialect."""
     return ServiceFront(inbound.endpoint.front, path=front_path(inbound))
 
 
 def front_path(inbound: InboundRequest) -> str:
-    """The path with its query; a model's name in it is quoted again, as it came."""
+    """Returns the path and query, with a model name percent-encoded as received."""
     endpoint = inbound.endpoint
     if endpoint.front != GEMINI or not endpoint.action:
         return inbound.path

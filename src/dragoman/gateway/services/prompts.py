@@ -1,7 +1,7 @@
-"""Prompts instead of chats: OpenAI's `/v1/completions` and Ollama's `/api/generate`.
+"""Text completion: OpenAI's `/v1/completions` and Ollama's `/api/generate`.
 
-One prompt is an exchange like any chat, with another front. Several are sent side by side to one
-place, and answered as one.
+A single prompt is handled like a chat, with another front. Several prompts are sent concurrently to
+one provider, and their responses are combined into one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.exchange import MAX_RESPONSE_BYTES, Exchange
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.response_summary import summarised
-from dragoman.gateway.services.side_by_side import gathered, merged
+from dragoman.gateway.services.concurrency import gathered, merged
 from dragoman.gateway.translation import Settings, Translations, encoded_for
 from dragoman.gateway.upstream_task import Sink
 from dragoman.gateway.upstreams import Upstream
@@ -34,12 +34,12 @@ from dragoman.wire.encoded import Encoded
 from dragoman.wire.error_reporting import reported
 from dragoman.wire.prompt_front import PromptEncoder, PromptFront, prompt_front
 
-_MOST_PROMPTS = 128
-_AT_ONCE = 8
+_MAX_PROMPTS = 128
+_CONCURRENT = 8
 
 
 async def prompt(inbound: InboundRequest) -> None:
-    """Answer a prompt, or several."""
+    """Handles a request with one prompt or several."""
     body = await inbound.body()
     client_request = ClientRequest(inbound.endpoint.front, body)
     try:
@@ -57,8 +57,8 @@ def _exchange(
     inbound: InboundRequest, client_request: ClientRequest, front: PromptFront
 ) -> PromptExchange:
     count, sink, translations = len(front.requests), inbound.call, inbound.gateway.translations
-    if count > _MOST_PROMPTS:
-        msg = f"one request may have {_MOST_PROMPTS} prompts at the most"
+    if count > _MAX_PROMPTS:
+        msg = f"a request can have at most {_MAX_PROMPTS} prompts"
         raise InvalidRequest(msg, status=400, param="prompt")
     if getattr(front, "is_load", False):
         return LoadExchange(client_request, sink, translations, front)
@@ -67,7 +67,7 @@ def _exchange(
 
 
 class PromptExchange(Exchange):
-    """A prompt that is being answered."""
+    """The exchange of a single prompt."""
 
     def __init__(
         self,
@@ -80,19 +80,19 @@ class PromptExchange(Exchange):
         self._prompts = front
 
     def estimated_usage(self) -> Usage:
-        """As for a chat, with an answer for each of the prompts."""
+        """Estimates the usage as for a chat, with output for each prompt."""
         usage, count = super().estimated_usage(), len(self._prompts.requests)
         return Usage(input=usage.input, output=usage.output * count)
 
     def front(self) -> PromptFront:
-        """What answers this client."""
+        """Returns the front for this client."""
         return self._prompts
 
 
 class LoadExchange(PromptExchange):
-    """A request without a prompt, by which Ollama's clients have a model loaded.
+    """A request without a prompt, which Ollama's clients send to load a model.
 
-    Nobody is asked: places load their models themselves.
+    Nothing is sent upstream: providers load their models themselves.
     """
 
     is_free = True
@@ -101,12 +101,12 @@ class LoadExchange(PromptExchange):
         self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
         del upstream, model, settings, timeouts
-        encoded = self._prompts.loaded()  # type: ignore[attr-defined] # only where `is_load` is
+        encoded = self._prompts.loaded()  # type: ignore[attr-defined] # only fronts with `is_load` get here
         await self.sink.respond(200, encoded.headers, encoded.to_bytes())
 
 
 class PromptsExchange(PromptExchange):
-    """Several prompts that are being answered, by one place."""
+    """The exchange of several prompts, sent to one provider."""
 
     supports_middleware = False
     _held = b""
@@ -114,13 +114,15 @@ class PromptsExchange(PromptExchange):
     async def _attempt(
         self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
-        asked = [Asked(self, upstream, model, settings, timeouts, each) for each in self._requests]
+        asked = [
+            PromptCall(self, upstream, model, settings, timeouts, each) for each in self._requests
+        ]
         if self.client_request.stream:
             await self._streamed(asked)
             return
         try:
-            responses = await gathered([each.response for each in asked], _AT_ONCE)
-        finally:  # those that were answered cost something, even if others failed
+            responses = await gathered([each.response for each in asked], _CONCURRENT)
+        finally:  # completed prompts cost tokens even if others failed
             self._note_all(asked)
         encoded = self._prompts.responses(responses)
         self.losses += encoded.losses
@@ -131,16 +133,16 @@ class PromptsExchange(PromptExchange):
     def _requests(self) -> Sequence[Request]:
         return self._prompts.requests
 
-    async def _streamed(self, asked: Sequence[Asked]) -> None:
+    async def _streamed(self, asked: Sequence[PromptCall]) -> None:
         encoder = self._prompts.stream()
         try:
-            async with aclosing(merged([each.events for each in asked], _AT_ONCE)) as pieces:
+            async with aclosing(merged([each.events for each in asked], _CONCURRENT)) as pieces:
                 async for number, events in pieces:
                     await self._write_piece(encoder, events, number)
-        finally:  # also where the client leaves: what came was paid for
+        finally:  # also on disconnect: the received part must be paid for
             self._note_all(asked)
         if self.encoder is None:
-            msg = "the stream ended without any event"
+            msg = "the stream ended before its first event"
             raise StreamInterrupted(msg)
         last = self._held + encoder.close()
         self.losses += encoder.losses
@@ -154,26 +156,26 @@ class PromptsExchange(PromptExchange):
             self.encoder = encoder
             await self.sink.begin({**encoder.headers, **self.loss_headers()})
         data = self._held + encoder.feed_all(events, number)
-        # Clients leave as soon as they see the end: it goes out with the last piece.
+        # Clients disconnect at the first end they see, so it is sent with the last piece.
         self._held = data if type(events[-1]) is ResponseEnd else b""
         if data and not self._held:
             await self.sink.write(data)
 
     def note_encoded(self, encoded: Encoded) -> None:
-        """What was lost and repaired of a prompt; the same of all of them is told once."""
+        """Collects the losses and repairs of a prompt; reports duplicates once."""
         self.losses += [loss for loss in encoded.losses if loss not in self.losses]
         self.repairs += [each for each in encoded.repairs if each not in self.repairs]
 
-    def _note_all(self, asked: Sequence[Asked]) -> None:
-        responses = [told for told in (each.told for each in asked) if told is not None]
+    def _note_all(self, asked: Sequence[PromptCall]) -> None:
+        responses = [found for found in (each.received for each in asked) if found is not None]
         usages = [each.usage for each in responses if each.usage is not None]
         if responses:
             usage = reduce(add, usages) if usages else None
             self.summary = summarised(responses[0])._replace(usage=usage)
 
 
-class Asked:
-    """One of several prompts, on its way to a place."""
+class PromptCall:
+    """One of several prompts sent to a provider."""
 
     def __init__(
         self, owner: PromptsExchange, upstream: Upstream, model: str | None, settings: Settings,
@@ -187,8 +189,8 @@ class Asked:
         self._whole: Response | None = None
 
     @property
-    def told(self) -> Response | None:
-        """What has come of the answer."""
+    def received(self) -> Response | None:
+        """The part of the response received so far."""
         return self._whole if self._reading is None else self._reading.response
 
     def _local(self) -> Request:
@@ -200,11 +202,11 @@ class Asked:
         return encoded
 
     async def response(self) -> Response:
-        """The whole answer."""
-        self._whole = await self._asked()
+        """Returns the whole response."""
+        self._whole = await self._sent()
         return self._whole
 
-    async def _asked(self) -> Response:
+    async def _sent(self) -> Response:
         upstream = self._back
         if not upstream.is_wire:
             return await upstream.send(self._local())
@@ -218,7 +220,7 @@ class Asked:
         return made_at(upstream.provider_name, read)
 
     async def events(self) -> AsyncIterator[Sequence[Event]]:
-        """The answer as it comes."""
+        """Streams the response."""
         upstream = self._back
         if not upstream.is_wire:
             async for events in self._local_events():

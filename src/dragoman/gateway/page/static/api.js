@@ -1,4 +1,4 @@
-// The page's API: JSON requests, streams of server-sent events, files. Nothing but ids is in a URL.
+// Client of the page's API: JSON requests, server-sent event streams, files. URLs never contain content.
 
 const BASE = new URL('api/', document.baseURI);
 const KEY = 'dragoman.key';
@@ -12,19 +12,19 @@ export class ApiError extends Error {
 }
 
 let askForKey = null;
-/** The function that asks the user for a key; resolves to it, or to null. */
+/** Sets the function that asks the user for a key; it resolves to the key or null. */
 export function onKeyNeeded(ask) { askForKey = ask; }
 
 export function storedKey() {
   try { return sessionStorage.getItem(KEY) || ''; } catch { return ''; }
 }
 export function storeKey(key) {
-  try { key ? sessionStorage.setItem(KEY, key) : sessionStorage.removeItem(KEY); } catch { /* kept nowhere */ }
+  try { key ? sessionStorage.setItem(KEY, key) : sessionStorage.removeItem(KEY); } catch { /* storage may be disabled: the key is not kept */ }
 }
 
 function address(path, query) {
   const url = new URL(path, BASE);
-  if (!url.href.startsWith(BASE.href)) throw new ApiError('That address is not part of the API.', 0, 'address');
+  if (!url.href.startsWith(BASE.href)) throw new ApiError('That URL is outside the page’s API.', 0, 'address');
   for (const [name, value] of Object.entries(query ?? {})) {
     if (value !== undefined && value !== null && value !== '') url.searchParams.set(name, value);
   }
@@ -55,10 +55,10 @@ async function send(path, { method = 'GET', body, raw, query, signal } = {}, aga
 }
 
 async function failure(response) {
-  let told = null;
-  try { told = (await response.json()).error; } catch { /* not JSON: the status has to do */ }
-  const message = typeof told?.message === 'string' ? told.message : `The gateway answered with status ${response.status}.`;
-  return new ApiError(message, response.status, told?.kind ?? '');
+  let reported = null;
+  try { reported = (await response.json()).error; } catch { /* not JSON: report the status */ }
+  const message = typeof reported?.message === 'string' ? reported.message : `The gateway returned status ${response.status}.`;
+  return new ApiError(message, response.status, reported?.kind ?? '');
 }
 
 export async function ask(path, options) {
@@ -68,7 +68,7 @@ export async function ask(path, options) {
 
 export async function blob(path, options) { return (await send(path, options)).blob(); }
 
-/** The events of a stream, each parsed; ends when the stream does or the signal aborts. */
+/** Yields the parsed events of a stream until it ends or the signal aborts. */
 export async function* events(path, options) {
   const response = await send(path, options);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -93,7 +93,7 @@ function parsed(text) {
   try { return JSON.parse(text); } catch { return null; }
 }
 
-/** Hand a file to the user. */
+/** Downloads a blob as a file. */
 export function save(content, name) {
   const url = URL.createObjectURL(content);
   const link = document.createElement('a');

@@ -1,4 +1,4 @@
-// The page's frame: header, navigation, the view, dialogues that belong to no view.
+// The application shell: header, navigation, the current view, and dialogs that belong to no view.
 import { html, render, useState, useEffect, useStore, store, Announcements, Button, Dialog, Loading } from './ui.js';
 import { Icon } from './icons.js';
 import { onKeyNeeded } from './api.js';
@@ -14,7 +14,7 @@ const VIEWS = [
 ];
 const loaded = { talk: Talk };
 
-// --- the key, where the gateway has keys
+// --- asks for an admin key when the gateway requires one
 
 const keyRequest = store(null);
 let pending = null;
@@ -26,27 +26,27 @@ onKeyNeeded((wasWrong) => {
 function KeyDialog({ request }) {
   const [key, setKey] = useState('');
   const done = () => key.trim() && request.resolve(key.trim());
-  return html`<${Dialog} title="This gateway has keys" onClose=${() => request.resolve(null)} actions=${html`<${Button} kind="primary" text="Enter" onClick=${done} />`}>
-    <p>${request.wasWrong ? 'That key was not accepted here. ' : ''}The page needs an admin key. It is kept until this tab is closed, and sent to this gateway only.</p>
+  return html`<${Dialog} title="Admin key required" onClose=${() => request.resolve(null)} actions=${html`<${Button} kind="primary" text="Continue" onClick=${done} />`}>
+    <p>${request.wasWrong ? 'That key was not accepted. ' : ''}Enter an admin key to use this page. The key is kept until you close this tab and is sent to this gateway only.</p>
     <label class="field"><span>Admin key</span><input type="password" autocomplete="off" autofocus value=${key} onInput=${(event) => setKey(event.target.value)} onKeyDown=${(event) => event.key === 'Enter' && done()} /></label>
   </${Dialog}>`;
 }
 
-// --- frame
+// --- application shell
 
 const KEYS = [
-  ['Alt + 1 … 5', 'Talk, Lens, History, Traffic, Keys'], ['Alt + N', 'New conversation'], ['?', 'This list'],
-  ['Enter', 'Send the message'], ['Shift + Enter', 'New line'], ['Escape', 'Stop the answer; close what is open'],
-  ['↑ in an empty message', 'Go to your last message'], ['J K', 'Next or previous message'], ['E', 'Edit the message that has the focus'],
-  ['R', 'Retry it'], ['C', 'Copy it'], ['S', 'Show what was sent'], ['[ ]', 'Previous or next branch'], ['/', 'Search or filter'],
+  ['Alt + 1 … 5', 'Talk, Lens, History, Traffic, Keys'], ['Alt + N', 'New conversation'], ['?', 'Show keyboard shortcuts'],
+  ['Enter', 'Send the message'], ['Shift + Enter', 'New line'], ['Escape', 'Stop the response, or close a dialog or menu'],
+  ['↑ in an empty message', 'Focus your last message'], ['J K', 'Next or previous message'], ['E', 'Edit the focused message'],
+  ['R', 'Retry the focused response'], ['C', 'Copy the focused message'], ['S', 'Show what was sent for the focused response'], ['[ ]', 'Previous or next branch'], ['/', 'Search or filter'],
 ];
 
 function Help({ onClose }) {
-  return html`<${Dialog} title="Keyboard" onClose=${onClose}><dl class="keys-list">${KEYS.map(([key, text]) => html`<dt><kbd>${key}</kbd></dt><dd>${text}</dd>`)}</dl></${Dialog}>`;
+  return html`<${Dialog} title="Keyboard shortcuts" onClose=${onClose}><dl class="keys-list">${KEYS.map(([key, text]) => html`<dt><kbd>${key}</kbd></dt><dd>${text}</dd>`)}</dl></${Dialog}>`;
 }
 
 const NEXT = { auto: 'light', light: 'dark', dark: 'auto' };
-const LOOK = { auto: ['auto', 'Theme: as the system'], light: ['sun', 'Theme: light'], dark: ['moon', 'Theme: dark'] };
+const LOOK = { auto: ['auto', 'Theme: system'], light: ['sun', 'Theme: light'], dark: ['moon', 'Theme: dark'] };
 
 function Top({ view, onHelp }) {
   const look = useStore(theme);
@@ -94,7 +94,7 @@ function App() {
   const [help, setHelp] = useState(false);
   useKeys(() => setHelp(true));
   const known = VIEWS.some((one) => one.name === view) ? view : 'talk';
-  return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById('main').focus(); }}>Skip to the content</a>
+  return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById('main').focus(); }}>Skip to content</a>
     <${Top} view=${known} onHelp=${() => setHelp(true)} />
     ${error && html`<div class="notice bad banner" role="alert"><span>${error.message}</span><${Button} text="Try again" onClick=${meet} /></div>`}
     <main id="main" tabindex="-1"><${View} name=${known} /></main>

@@ -1,4 +1,4 @@
-// Plots over time. The plotting library is loaded with this view only.
+// Time series charts. The charting library is loaded with this view only.
 import { html, useEffect, useRef, useStore } from './ui.js';
 import { theme } from './state.js';
 import { compact, cost, seconds } from './format.js';
@@ -19,7 +19,7 @@ function loaded() {
 export const isDark = () => getComputedStyle(document.documentElement).colorScheme.includes('dark');
 export const colours = () => COLOURS[isDark() ? 'dark' : 'light'];
 
-/** One plot: a solid line per name, and a dashed one where there is a second measure. */
+/** One chart: a solid line per series, and a dashed one for an optional second measure. */
 function Plot({ title, note, data, solid, dashed, format }) {
   const box = useRef(null);
   const look = useStore(theme);
@@ -63,6 +63,6 @@ export function Charts({ data }) {
 function Legend({ data }) {
   useStore(theme);
   return html`<div class="legend">${data.series.map((one, index) => html`<span key=${one.name}><span class="swatch" style=${{ background: colours()[index % colours().length] }}></span>${one.name || '–'}</span>`)}
-    <details><summary>Figures</summary><div class="table"><table class="plain-table"><thead><tr><th scope="col">Name</th><th scope="col" class="number">Requests</th><th scope="col" class="number">Errors</th><th scope="col" class="number">Tokens in</th><th scope="col" class="number">Tokens out</th><th scope="col" class="number">Cost</th></tr></thead>
+    <details><summary>Show as table</summary><div class="table"><table class="plain-table"><thead><tr><th scope="col">Name</th><th scope="col" class="number">Requests</th><th scope="col" class="number">Errors</th><th scope="col" class="number">Tokens in</th><th scope="col" class="number">Tokens out</th><th scope="col" class="number">Cost</th></tr></thead>
     <tbody>${data.series.map((one) => html`<tr key=${one.name}><th scope="row">${one.name || '–'}</th><td class="number">${compact(sum(one.requests))}</td><td class="number">${compact(sum(one.errors))}</td><td class="number">${compact(sum(one.tokens_in))}</td><td class="number">${compact(sum(one.tokens_out))}</td><td class="number">${cost(sum(one.cost))}</td></tr>`)}</tbody></table></div></details></div>`;
 }

@@ -1,9 +1,9 @@
-// Code, highlighted once it is complete. The highlighter is loaded when the first block needs it,
-// and its tree of tokens becomes elements: its HTML is never used.
+// Code blocks, highlighted once complete. The highlighter is loaded for the first block that needs
+// it. Its token tree is converted to elements; its HTML is never used.
 import { h, html, CopyButton, useState, useEffect } from './ui.js';
 import { visible } from './text.js';
 
-const LONGEST = 50_000;
+const MAX_HIGHLIGHTED = 50_000; // characters
 let highlighter = null;
 const loaded = () => (highlighter ??= import('./vendor/highlight.js').then((module) => module.default));
 
@@ -27,7 +27,7 @@ export function CodeBlock({ code, language, live }) {
   useEffect(() => {
     let gone = false;
     setShown(null);
-    if (live || !name || code.length > LONGEST) return undefined;
+    if (live || !name || code.length > MAX_HIGHLIGHTED) return undefined;
     highlighted(code, name).then((found) => { if (!gone) setShown(found); }).catch(() => {});
     return () => { gone = true; };
   }, [code, name, live]);

@@ -1,19 +1,19 @@
-// Where one writes: text, files, the model and its settings.
+// The composer: message text, attachments, model and settings.
 import { html, useState, useRef, useLayoutEffect, useEffect, Button, Select, toast } from './ui.js';
 import { Icon } from './icons.js';
 import { bytes } from './format.js';
 import { remember, remembered } from './state.js';
 
-const LARGEST = 20 * 1024 * 1024;
-const THINKING = [['', 'as the model does'], ['off', 'off'], ['low', 'low'], ['medium', 'medium'], ['high', 'high']];
+const MAX_FILE_BYTES = 20 * 1024 * 1024;
+const THINKING = [['', 'model default'], ['off', 'off'], ['low', 'low'], ['medium', 'medium'], ['high', 'high']];
 
 export function ModelSelect({ models, value, onChange }) {
-  const places = Map.groupBy ? Map.groupBy(models, (one) => one.provider) : new Map([['', models]]);
+  const providers = Map.groupBy ? Map.groupBy(models, (one) => one.provider) : new Map([['', models]]);
   const known = models.some((one) => one.id === value);
   return html`<label class="field inline model"><span class="hidden">Model</span>
-    <select value=${value} onChange=${(event) => onChange(event.target.value)} title="Model for the next answer">
+    <select value=${value} onChange=${(event) => onChange(event.target.value)} title="Model for the next response">
       ${!known && value && html`<option value=${value} selected>${value}</option>`}
-      ${[...places].map(([provider, own]) => html`<optgroup key=${provider} label=${provider || 'Models'}>${own.map((one) =>
+      ${[...providers].map(([provider, own]) => html`<optgroup key=${provider} label=${provider || 'Models'}>${own.map((one) =>
         html`<option key=${one.id} value=${one.id} selected=${one.id === value}>${one.name || one.id}${one.is_local ? ' · local' : ''}</option>`)}</optgroup>`)}
     </select></label>`;
 }
@@ -31,8 +31,8 @@ function File({ file, onRemove }) {
 }
 
 export function acceptable(files) {
-  const fine = [...files].filter((file) => file.size <= LARGEST);
-  if (fine.length < files.length) toast(`Files up to ${bytes(LARGEST)} can be attached.`, 'error');
+  const fine = [...files].filter((file) => file.size <= MAX_FILE_BYTES);
+  if (fine.length < files.length) toast(`Files larger than ${bytes(MAX_FILE_BYTES)} can’t be attached.`, 'error');
   return fine;
 }
 

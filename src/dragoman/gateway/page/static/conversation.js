@@ -1,10 +1,10 @@
-// The conversation on the screen: loading, talking, branches. Lives beside the views, so that an
-// answer goes on coming in while another view is looked at.
+// State of the open conversation: loading, sending messages, branches. It lives outside the views,
+// so a response keeps streaming while another view is open.
 import { ask, events, fileAsBase64 } from './api.js';
 import { store, announce, failed } from './ui.js';
 import { changed, go, place } from './state.js';
 
-const FIRST = 60; // messages of the first page: what a screen shows, and some more
+const FIRST = 60; // messages in the first page: slightly more than a screenful
 const PAGE = 200;
 const NOTHING = { id: null, title: '', firstLine: '', pinned: false, branch: null, branches: [], messages: [], hasMore: false, loading: false, live: null, error: null };
 
@@ -37,7 +37,7 @@ export function loadEarlier() {
   return earlier;
 }
 
-/** Load until a message is there (a search found it far up). */
+/** Loads earlier pages until a message is loaded (a search result may be far up). */
 export async function reach(message) {
   const { id } = now();
   for (let turn = 0; turn < 100 && now().id === id && now().hasMore && !now().messages.some((one) => one.id === message); turn += 1) await loadEarlier();
@@ -57,9 +57,9 @@ export async function rename(id, title) {
   changed();
 }
 
-// --- talking
+// --- sending messages
 
-/** What the composer hands over: text, files, model, settings; `after` and `retry` make branches. */
+/** Sends a message and streams the response. `after` and `retry` create branches. */
 export async function talk({ text = '', files = [], model, system, settings = {}, tools = false, after = null, retry = false }) {
   const { id, branch, live, messages } = now();
   if (live) return;
@@ -71,7 +71,7 @@ export async function talk({ text = '', files = [], model, system, settings = {}
   const body = { conversation: id, branch, model, text, attachments, after, retry, system: system || undefined, settings, tools };
   try {
     for await (const event of events('talk', { method: 'POST', body, signal: control.signal })) take(event);
-    if (now().live) finish('The answer broke off: the connection ended early.');
+    if (now().live) finish('The response was cut off: the connection closed early.');
   } catch (error) {
     finish(error.name === 'AbortError' ? null : error.message);
   }
@@ -79,7 +79,7 @@ export async function talk({ text = '', files = [], model, system, settings = {}
 }
 
 let drawing = null;
-/** Draw soon: some deltas a second are enough for the eye. */
+/** Schedules a render: batches the deltas of 40 ms. */
 function soon() { drawing ??= setTimeout(() => { drawing = null; if (now().live) conversation.patch({ live: { ...now().live } }); }, 40); }
 
 function take(event) {
@@ -117,20 +117,20 @@ const HANDLERS = {
   },
   approval(event, live) {
     live.approvals = [...live.approvals, event];
-    announce(`${event.name} asks for your approval`);
+    announce(`${event.name} needs your approval`);
     soon();
   },
   sent(event, live) { live.sent = event; soon(); },
   done({ view }) {
     if (view) settle(view, false);
     conversation.patch({ live: null });
-    announce('Answer complete');
+    announce('Response complete');
     refreshed();
   },
   error({ message }) { finish(message); },
 };
 
-/** A message as it is stored takes the place of what was shown of it. */
+/** Replaces the provisional view of a message with the stored one. */
 function settle(view, isOwn) {
   const { messages, live } = now();
   const others = messages.filter((one) => one.id !== view.id && !(isOwn && one.id === 'pending'));
@@ -147,7 +147,7 @@ function finish(error) {
   if (error) announce(error);
 }
 
-/** Branches, titles and siblings are the store's to tell. */
+/** Reloads from the store, which is authoritative for branches, titles and siblings. */
 async function refreshed() {
   const { id, branch, messages } = now();
   if (!id) return;
@@ -157,7 +157,7 @@ async function refreshed() {
     const first = messages.findIndex((one) => one.id === found.messages[0]?.id);
     const before = first > 0 ? messages.slice(0, first) : [];
     conversation.patch({ ...shaped(found), messages: [...before, ...found.messages], hasMore: first > 0 ? now().hasMore : found.has_more });
-  } catch { /* what is shown stays */ }
+  } catch { /* keep what is shown */ }
 }
 
 export async function stop() {

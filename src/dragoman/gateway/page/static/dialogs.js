@@ -1,4 +1,4 @@
-// Dialogues that more than one view opens.
+// Dialogs shared by several views.
 import { html, useState, Dialog, Button, failed } from './ui.js';
 import { blob, save } from './api.js';
 import { brief } from './format.js';
@@ -11,7 +11,7 @@ export function Rename({ title, onRename, onClose }) {
   </${Dialog}>`;
 }
 
-/** Says what will happen, then does it. */
+/** Asks for confirmation before running an action. */
 export function Confirm({ title, action, onConfirm, onClose, children }) {
   const [busy, setBusy] = useState(false);
   const run = () => { setBusy(true); Promise.resolve(onConfirm()).then(onClose).catch((error) => { setBusy(false); failed(error); }); };

@@ -1,6 +1,6 @@
-// Which lines of two texts have no partner in the other (longest common subsequence).
+// A line diff: the lines of each text that the other lacks (longest common subsequence).
 
-const LARGEST = 400_000; // cells of the table; beyond, lines are compared as sets
+const MAX_CELLS = 400_000; // of the table; larger inputs are compared as sets of lines
 
 export function differences(left, right) {
   let start = 0;
@@ -9,7 +9,7 @@ export function differences(left, right) {
   while (end < left.length - start && end < right.length - start && left.at(-1 - end) === right.at(-1 - end)) end += 1;
   const a = left.slice(start, left.length - end);
   const b = right.slice(start, right.length - end);
-  const found = a.length * b.length > LARGEST ? asSets(a, b) : common(a, b);
+  const found = a.length * b.length > MAX_CELLS ? asSets(a, b) : common(a, b);
   return found.map((set) => new Set([...set].map((index) => index + start)));
 }
 

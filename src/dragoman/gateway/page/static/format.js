@@ -1,4 +1,4 @@
-// Numbers, times and sizes as people read them.
+// Formats numbers, times and sizes for display.
 
 const WHOLE = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
 const SHORT = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 });
@@ -23,7 +23,7 @@ export function seconds(value) {
   return value < 60 ? `${value.toFixed(1)} s` : `${Math.floor(value / 60)} min ${Math.round(value % 60)} s`;
 }
 
-/** The name in a label that also explains: up to the first colon, comma or bracket. */
+/** The name part of a label: everything before the first colon, comma, bracket or semicolon. */
 export const brief = (label) => label.split(/[:,(;]/)[0].trim() || label;
 
 export function bytes(value) {

@@ -1,4 +1,4 @@
-// All conversations: a list of any length, search, and what can be done with each.
+// The History view: all conversations, with search and actions.
 import { html, memo, useState, useEffect, useRef, useStore, Button, Menu, Empty, failed, toast, announce, Dialog } from './ui.js';
 import { ask } from './api.js';
 import { Icon } from './icons.js';
@@ -13,7 +13,7 @@ import { cost, count, exact, plural, when } from './format.js';
 const HEIGHT = 68;
 const PAGE = 200;
 
-/** The list as far as it is loaded; more comes when its end is near. */
+/** The conversations loaded so far, and a function that loads the next page. */
 function useList(query) {
   const number = useStore(changes);
   const [list, setList] = useState({ items: [], cursor: null, total: null, isReady: false });
@@ -42,7 +42,7 @@ export function History() {
   const [current, setCurrent] = useState(0);
   const box = useRef(null);
   const picker = useRef(null);
-  const take = (files) => bringIn([...files], setDialog);
+  const take = (files) => importFiles([...files], setDialog);
   const drop = useDrop(take);
   const keys = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[event.key];
@@ -58,12 +58,12 @@ export function History() {
   return html`<div class="view history" ...${drop.handlers}>
     <div class="toolbar"><h1>History</h1>
       <label class="search searchbox"><span class="hidden">Search all conversations</span><${Icon} name="search" /><input type="search" data-search placeholder="Search all conversations" value=${query} onInput=${(event) => setQuery(event.target.value)} /></label>
-      <span class="grow muted">${list.isReady && list.total !== null ? plural(list.total, query ? 'hit' : 'conversation') : ''}</span>
+      <span class="grow muted">${list.isReady && list.total !== null ? plural(list.total, query ? 'result' : 'conversation') : ''}</span>
       <input type="file" multiple hidden ref=${picker} aria-label="Files to import" onChange=${(event) => { take(event.target.files); event.target.value = ''; }} />
-      <${Button} icon="import" text="Import" label="Import files; or drop them here" onClick=${() => picker.current.click()} />
+      <${Button} icon="import" text="Import" label="Import files (or drop them here)" onClick=${() => picker.current.click()} />
       <${Menu} label="More" items=${[{ icon: 'trash', kind: 'danger', text: 'Forget a user …', action: () => setDialog(html`<${Forget} onClose=${() => setDialog(null)} />`) }]} />
     </div>
-    ${list.isReady && !list.items.length ? html`<${Empty} title=${query ? 'Nothing found' : 'No conversations yet'}>${query ? 'No conversation contains these words.' : 'Talk to a model, or drop exported files here: whatever “dragoman convert” reads.'}</${Empty}>`
+    ${list.isReady && !list.items.length ? html`<${Empty} title=${query ? 'No results' : 'No conversations yet'}>${query ? 'No conversation matches your search.' : 'Start a conversation, or drop exported files here. Any format that “dragoman convert” reads can be imported.'}</${Empty}>`
       : html`<${VirtualRows} scroller=${box} count=${list.items.length} height=${HEIGHT} row=${row} onEnd=${more} label="Conversations" onKeyDown=${keys} />`}
     ${drop.over && html`<div class="drop-hint" aria-hidden="true">Drop to import</div>`}
     ${dialog}
@@ -75,7 +75,7 @@ const Row = memo(({ item, index, total, isCurrent, formats, onDialog }) => {
   const patch = (body) => ask(`conversations/${encodeURIComponent(item.id)}`, { method: 'PATCH', body }).then(changed).catch(failed);
   const fork = () => ask(`conversations/${encodeURIComponent(item.id)}/fork`, { method: 'POST', body: { message_id: item.message_id ?? null } }).then((made) => { changed(); go('talk', made.id); }).catch(failed);
   const items = [
-    { icon: 'lens', text: 'See in the lens', action: () => { lensSource.set({ conversation: item.id, title: item.title || item.first_line }); go('lens'); } },
+    { icon: 'lens', text: 'Open in the lens', action: () => { lensSource.set({ conversation: item.id, title: item.title || item.first_line }); go('lens'); } },
     { icon: 'fork', text: 'Fork', action: fork },
     { icon: 'edit', text: 'Rename', action: () => onDialog(html`<${Rename} title=${item.title} onClose=${close} onRename=${(title) => rename(item.id, title).then(close).catch(failed)} />`) },
     { icon: 'pin', text: item.pinned ? 'Unpin' : 'Pin', action: () => patch({ pinned: !item.pinned }) },
@@ -100,10 +100,10 @@ function marked(text, marks = []) {
 }
 
 function Delete({ item, onClose }) {
-  const run = async () => { await ask(`conversations/${encodeURIComponent(item.id)}`, { method: 'DELETE' }); changed(); toast('Deleted.'); };
+  const run = async () => { await ask(`conversations/${encodeURIComponent(item.id)}`, { method: 'DELETE' }); changed(); toast('Conversation deleted.'); };
   return html`<${Confirm} title="Delete this conversation?" action="Delete" onConfirm=${run} onClose=${onClose}>
     <p><strong>${visible(item.title || item.first_line || 'Untitled')}</strong></p>
-    <p>Its ${plural(item.messages ?? 0, 'message')}, all branches and attachments are removed from the history store. This can’t be undone. Copies that you exported, and what providers keep, are not touched.</p></${Confirm}>`;
+    <p>Its ${plural(item.messages ?? 0, 'message')}, all branches and attachments will be deleted from the history store. This can’t be undone. Exported copies and data kept by providers are not affected.</p></${Confirm}>`;
 }
 
 function Forget({ onClose }) {
@@ -111,16 +111,16 @@ function Forget({ onClose }) {
   const [found, setFound] = useState(null);
   const check = () => ask('forget', { method: 'POST', body: { user: user.trim(), dry_run: true } }).then(setFound).catch(failed);
   if (found) {
-    const run = async () => { const done = await ask('forget', { method: 'POST', body: { user: user.trim() } }); changed(); toast(`Forgotten: ${plural(done.conversations, 'conversation')}.`); };
+    const run = async () => { const done = await ask('forget', { method: 'POST', body: { user: user.trim() } }); changed(); toast(`User forgotten: deleted ${plural(done.conversations, 'conversation')}.`); };
     return html`<${Confirm} title="Forget this user?" action="Forget" onConfirm=${run} onClose=${onClose}>
-      <p>${plural(found.conversations, 'conversation')} with ${plural(found.messages, 'message')} of the user <strong>${user}</strong> will be removed from every store that this gateway uses, with branches, attachments and search entries. This can’t be undone.</p></${Confirm}>`;
+      <p>${plural(found.conversations, 'conversation')} with ${plural(found.messages, 'message')} of user <strong>${user}</strong> will be deleted from every store that this gateway uses, including branches, attachments and search entries. This can’t be undone.</p></${Confirm}>`;
   }
   return html`<${Dialog} title="Forget a user" onClose=${onClose} actions=${html`<${Button} text="Cancel" onClick=${onClose} /><${Button} kind="primary" text="Continue" disabled=${!user.trim()} onClick=${check} />`}>
-    <p>Removes everything that is stored of one user. You will see what that is before anything happens.</p>
+    <p>Deletes all data stored for one user. You can review what will be deleted before you confirm.</p>
     <label class="field"><span>User id</span><input autofocus value=${user} onInput=${(event) => setUser(event.target.value)} onKeyDown=${(event) => event.key === 'Enter' && user.trim() && check()} /></label></${Dialog}>`;
 }
 
-async function bringIn(files, setDialog) {
+async function importFiles(files, setDialog) {
   const done = [];
   for (const file of files) {
     try { done.push({ name: file.name, ...(await ask('import', { method: 'POST', raw: file, query: { name: file.name } })) }); } catch (error) { done.push({ name: file.name, error: error.message }); }

@@ -1,4 +1,4 @@
-// Line icons on a grid of 24, as paths: part of the page, so nothing has to be loaded.
+// Line icons on a 24-pixel grid, as inline SVG paths, so that no icon files have to be loaded.
 import { html } from './ui.js';
 
 const PATHS = {

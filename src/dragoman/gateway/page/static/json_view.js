@@ -1,18 +1,18 @@
-// JSON as lines that know their path, with findings marked at their place.
+// Shows JSON as lines that know their path, with findings inline.
 import { html, memo, useState } from './ui.js';
 import { visible } from './text.js';
 
-const LONG = 600; // characters of a string before it is cut
-const WORD = { loss: 'Loss', repair: 'Repair', violation: 'Rule broken' };
+const LONG = 600; // longer strings are truncated
+const WORD = { loss: 'Loss', repair: 'Repair', violation: 'Rule violation' };
 
-/** The steps of `messages[3].content[0]["a b"]`. */
+/** Splits a path such as `messages[3].content[0]["a b"]` into its keys and indexes. */
 export function steps(path) {
   const found = [];
   for (const part of (path ?? '').replace(/^\$\.?/, '').matchAll(/\["((?:[^"\\]|\\.)*)"\]|\[(\d+)\]|([^.[\]]+)/g)) found.push(part[1] ?? (part[2] !== undefined ? Number(part[2]) : part[3]));
   return found;
 }
 const joined = (all) => all.map((step) => (typeof step === 'number' ? `[${step}]` : `/${step}`)).join('');
-/** Paths in one spelling, so that they can be compared. */
+/** Normalises a path, so that paths can be compared. */
 export const normal = (path) => joined(steps(path));
 export const parent = (key) => key.replace(/(?:\[\d+\]|\/[^/[]*)$/, '');
 export const isWithin = (key, whole) => whole === '' || key === whole || key.startsWith(`${whole}/`) || key.startsWith(`${whole}[`);
@@ -42,7 +42,7 @@ export function lines(value, key = '', label = null, depth = 0, comma = false, o
   return out;
 }
 
-/** Findings by the line that they belong to: their own, or the nearest around it. */
+/** Groups findings by line: the line of their path, or of its nearest existing ancestor. */
 export function placed(findings, all) {
   const known = new Set(all.map((line) => line.key));
   const found = new Map();
@@ -69,7 +69,7 @@ export function Finding({ finding }) {
   </div>`;
 }
 
-/** `differing`: a set of line numbers that the other side has otherwise. */
+/** `differing`: the set of line numbers that differ from the other side. */
 export const JsonLines = memo(({ all, marks, differing, shift = 0 }) => html`<div class="json">${all.map((line, index) => {
   const own = line.isEnd ? null : marks?.get(line.key);
   return html`<div key=${index} class=${`line ${own ? `marked ${own[0].kind} ${own[0].severity ?? ''}` : ''} ${differing?.has(index) ? 'differs' : ''}`} style=${{ paddingLeft: `${(line.depth - shift) * 1.25 + 0.75}em` }}>

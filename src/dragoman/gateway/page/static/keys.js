@@ -1,4 +1,4 @@
-// Keys with their limits and budgets, and routes with their health.
+// The Keys view: keys with their limits and budgets, and routes with their health.
 import { html, useState, useEffect, useStore, Button, CopyButton, Dialog, Empty, Loading, failed, toast } from './ui.js';
 import { ask } from './api.js';
 import { gateway } from './state.js';
@@ -22,7 +22,7 @@ function Meter({ budget }) {
   const [used, amount] = [Number(budget.used ?? 0), Number(budget.amount)];
   const share = amount > 0 ? used / amount : 1;
   const show = budget.kind === 'cost' ? cost : compact;
-  const text = `${show(used)} of ${show(amount)} ${budget.kind === 'cost' ? '' : budget.kind} ${budget.period === 'total' ? 'in all' : `a ${budget.period}`}`;
+  const text = `${show(used)} of ${show(amount)} ${budget.kind === 'cost' ? '' : budget.kind} ${budget.period === 'total' ? 'in total' : `per ${budget.period}`}`;
   return html`<div class="meter"><div class="row"><span>${text}</span><span class="muted">${Math.round(share * 100)} %</span></div>
     <div class="track" role="meter" aria-label=${text} aria-valuemin="0" aria-valuemax=${amount} aria-valuenow=${Math.min(used, amount)}><div class=${`fill ${share >= 1 ? 'over' : share > 0.8 ? 'near' : ''}`} style=${{ width: `${Math.min(100, share * 100)}%` }}></div></div></div>`;
 }
@@ -34,10 +34,10 @@ function Keys({ info }) {
   const [dialog, setDialog] = useState(null);
   const close = () => setDialog(null);
   const create = () => setDialog(html`<${Create} onClose=${close} onMade=${(made) => { load(); setDialog(html`<${Secret} made=${made} onClose=${close} />`); }} />`);
-  const revoke = (key) => setDialog(html`<${Confirm} title="Revoke this key?" action="Revoke" onClose=${close} onConfirm=${async () => { await ask(`keys/${encodeURIComponent(key.id)}/revoke`, { method: 'POST', body: {} }); toast('Revoked.'); load(); }}>
-    <p>Clients that use <strong>${key.name}</strong> are refused from the next request on, within a few seconds on all workers. Its record and its usage stay. This can’t be undone.</p></${Confirm}>`);
+  const revoke = (key) => setDialog(html`<${Confirm} title="Revoke this key?" action="Revoke" onClose=${close} onConfirm=${async () => { await ask(`keys/${encodeURIComponent(key.id)}/revoke`, { method: 'POST', body: {} }); toast('Key revoked.'); load(); }}>
+    <p>New requests with <strong>${key.name}</strong> will be rejected, on all workers within a few seconds. The key’s record and usage are kept. This can’t be undone.</p></${Confirm}>`);
   return html`<section aria-labelledby="keys-title"><div class="section-head"><h2 id="keys-title">Keys</h2>${info.has_keys && html`<${Button} kind="primary" icon="plus" text="New key" onClick=${create} />`}</div>
-    ${!info.has_keys ? html`<${Empty} title="No keys">This gateway has no key store: it serves this machine only. Set “keys” in its configuration to create keys, limits and budgets.</${Empty}>`
+    ${!info.has_keys ? html`<${Empty} title="No keys">This gateway has no key store. Set “keys” in its configuration to create keys with limits and budgets.</${Empty}>`
       : !found ? html`<${Loading} what="keys" />`
       : html`<ul class="cards">${(found.keys ?? []).map((key) => html`<${Key} key=${key.id} one=${key} onRevoke=${() => revoke(key)} onUsage=${() => setDialog(html`<${Usage} one=${key} onClose=${close} />`)} />`)}</ul>`}
     ${dialog}</section>`;
@@ -47,14 +47,14 @@ function stateOf(one) {
   if (one.revoked_at) return ['bad', `revoked ${when(one.revoked_at)}`];
   const end = moment(one.expires_at);
   if (end && end < Date.now()) return ['bad', 'expired'];
-  return end ? ['warn', `until ${when(one.expires_at)}`] : ['good', 'active'];
+  return end ? ['warn', `expires ${when(one.expires_at)}`] : ['good', 'active'];
 }
 
 function Key({ one, onRevoke, onUsage }) {
   const [kind, state] = stateOf(one);
-  const limits = [one.requests_per_minute && `${count(one.requests_per_minute)} requests a minute`, one.tokens_per_minute && `${compact(one.tokens_per_minute)} tokens a minute`, one.max_concurrent && `${count(one.max_concurrent)} at a time`].filter(Boolean);
+  const limits = [one.requests_per_minute && `${count(one.requests_per_minute)} requests per minute`, one.tokens_per_minute && `${compact(one.tokens_per_minute)} tokens per minute`, one.max_concurrent && `${count(one.max_concurrent)} concurrent`].filter(Boolean);
   return html`<li class=${`card ${one.revoked_at ? 'revoked' : ''}`}><header><h3 class="clip grow">${one.name || one.id}</h3>${one.is_admin && html`<span class="tag">admin</span>`}<span class=${`tag ${kind}`} title=${exact(one.revoked_at ?? one.expires_at)}>${state}</span></header>
-    <p class="muted"><code>${one.id}</code> · made ${when(one.created_at)}</p>
+    <p class="muted"><code>${one.id}</code> · created ${when(one.created_at)}</p>
     <p class="muted">${one.models?.length ? `Models: ${one.models.join(', ')}` : 'All models'}${limits.length ? ` · ${limits.join(' · ')}` : ''}</p>
     ${(one.budgets ?? []).map((budget) => html`<${Meter} budget=${budget} />`)}
     <footer><${Button} text="Usage" label=${`Usage of ${one.name}`} onClick=${onUsage} />${!one.revoked_at && html`<${Button} text="Revoke" label=${`Revoke ${one.name}`} onClick=${onRevoke} />`}</footer></li>`;
@@ -65,7 +65,7 @@ function Usage({ one, onClose }) {
   return html`<${Dialog} wide title=${`Usage of ${one.name}`} onClose=${onClose}>${!found ? html`<${Loading} what="usage" />` : html`<div class="table" tabindex="0" role="region" aria-label="Usage by model"><table class="plain-table">
     <thead><tr><th scope="col">Model</th><th scope="col" class="number">Requests</th><th scope="col" class="number">Tokens in</th><th scope="col" class="number">Tokens out</th><th scope="col" class="number">Cost</th></tr></thead>
     <tbody>${(found.items ?? []).map((item) => html`<tr><th scope="row">${item.model}</th><td class="number">${count(item.requests)}</td><td class="number">${compact(item.tokens_in)}</td><td class="number">${compact(item.tokens_out)}</td><td class="number">${cost(item.cost)}</td></tr>`)}</tbody></table></div>
-    ${!found.items?.length && html`<p class="muted">Not used yet.</p>`}`}</${Dialog}>`;
+    ${!found.items?.length && html`<p class="muted">No usage yet.</p>`}`}</${Dialog}>`;
 }
 
 const BLANK = { name: '', models: '', requests_per_minute: '', tokens_per_minute: '', max_concurrent: '', amount: '', kind: 'cost', period: 'month', expires_at: '', is_admin: false };
@@ -83,20 +83,20 @@ function Create({ onClose, onMade }) {
     ${error && html`<p class="notice bad" role="alert">${error}</p>`}
     <div class="form-grid">
       <label class="field full"><span>Name</span><input autofocus maxlength="100" ...${field('name')} /></label>
-      <label class="field full"><span>Models it may use (names or patterns with *, comma between; empty: all)</span><input placeholder="claude-*, gpt-5-mini" ...${field('models')} /></label>
-      <label class="field"><span>Requests a minute</span><input type="number" min="1" placeholder="no limit" ...${field('requests_per_minute')} /></label>
-      <label class="field"><span>Tokens a minute</span><input type="number" min="1" placeholder="no limit" ...${field('tokens_per_minute')} /></label>
-      <label class="field"><span>Requests at a time</span><input type="number" min="1" placeholder="no limit" ...${field('max_concurrent')} /></label>
-      <label class="field"><span>Valid until</span><input type="date" ...${field('expires_at')} /></label>
+      <label class="field full"><span>Allowed models (comma-separated names or patterns with *; leave empty to allow all)</span><input placeholder="claude-*, gpt-5-mini" ...${field('models')} /></label>
+      <label class="field"><span>Requests per minute</span><input type="number" min="1" placeholder="no limit" ...${field('requests_per_minute')} /></label>
+      <label class="field"><span>Tokens per minute</span><input type="number" min="1" placeholder="no limit" ...${field('tokens_per_minute')} /></label>
+      <label class="field"><span>Concurrent requests</span><input type="number" min="1" placeholder="no limit" ...${field('max_concurrent')} /></label>
+      <label class="field"><span>Expires on</span><input type="date" ...${field('expires_at')} /></label>
       <label class="field"><span>Budget</span><input type="number" min="0" step="any" placeholder="none" ...${field('amount')} /></label>
-      <div class="row"><label class="field grow"><span>of</span>${choice('kind', [['cost', 'US$'], ['tokens', 'tokens']])}</label><label class="field grow"><span>per</span>${choice('period', [['day', 'day'], ['month', 'month'], ['total', 'in all']])}</label></div>
-      <label class="check full"><input type="checkbox" checked=${form.is_admin} onChange=${(event) => setForm({ ...form, is_admin: event.target.checked })} /><span>Admin: may use this page and manage keys</span></label>
+      <div class="row"><label class="field grow"><span>Unit</span>${choice('kind', [['cost', 'US$'], ['tokens', 'tokens']])}</label><label class="field grow"><span>Period</span>${choice('period', [['day', 'day'], ['month', 'month'], ['total', 'total']])}</label></div>
+      <label class="check full"><input type="checkbox" checked=${form.is_admin} onChange=${(event) => setForm({ ...form, is_admin: event.target.checked })} /><span>Admin: can use this page and manage keys</span></label>
     </div></${Dialog}>`;
 }
 
 function Secret({ made, onClose }) {
-  return html`<${Dialog} title="The key" onClose=${onClose} actions=${html`<${Button} kind="primary" text="Done" onClick=${onClose} />`}>
-    <p>This is the only time that it is shown; the gateway keeps a hash. Copy it now.</p>
+  return html`<${Dialog} title="Key created" onClose=${onClose} actions=${html`<${Button} kind="primary" text="Done" onClick=${onClose} />`}>
+    <p>Copy the key now: it won’t be shown again. The gateway stores only a hash of it.</p>
     <div class="secret"><code>${made.secret}</code><${CopyButton} text=${made.secret} label="Copy the key" /></div></${Dialog}>`;
 }
 
@@ -104,17 +104,17 @@ function Secret({ made, onClose }) {
 
 function Routes() {
   const [found, load] = useLoaded('routes');
-  return html`<section aria-labelledby="routes-title"><div class="section-head"><h2 id="routes-title">Routes</h2><${Button} kind="plain" icon="retry" label="Load routes again" onClick=${load} /></div>
-    ${!found ? html`<${Loading} what="routes" />` : !found.routes?.length ? html`<p class="muted">No routes are configured: models are asked for by provider, as in “anthropic:claude-…”.</p>`
+  return html`<section aria-labelledby="routes-title"><div class="section-head"><h2 id="routes-title">Routes</h2><${Button} kind="plain" icon="retry" label="Reload routes" onClick=${load} /></div>
+    ${!found ? html`<${Loading} what="routes" />` : !found.routes?.length ? html`<p class="muted">No routes are configured. Clients name the provider with the model, as in “anthropic:claude-…”.</p>`
       : html`<ul class="cards">${found.routes.map((route) => html`<${Route} key=${route.name} route=${route} />`)}</ul>`}</section>`;
 }
 
 function Route({ route }) {
   const well = route.hops.filter((hop) => hop.healthy !== false).length;
-  const [kind, text] = well === route.hops.length ? ['good', 'healthy'] : well ? ['warn', 'on fallback'] : ['bad', 'down'];
+  const [kind, text] = well === route.hops.length ? ['good', 'healthy'] : well ? ['warn', 'degraded'] : ['bad', 'down'];
   return html`<li class="card"><header><h3 class="clip grow">${route.name || route.model}</h3><span class=${`tag ${kind}`}>${text}</span></header>
     <p class="muted">Model <code>${route.model}</code>${route.requests !== undefined && route.requests !== null ? ` · ${plural(route.requests, 'request')}, ${plural(route.errors ?? 0, 'error')}, p50 ${seconds(route.p50)}` : ''}</p>
     <ol class="hops" aria-label="Hops, in order">${route.hops.map((hop) => html`<li><span><span class=${`dot ${hop.healthy === false ? 'bad' : ''}`}></span><span class="hidden">${hop.healthy === false ? 'failing' : 'healthy'}</span></span><span>${hop.place}${hop.model ? html` · <code>${hop.model}</code>` : ''}</span><span class="muted">${hop.weight > 1 ? `weight ${hop.weight}` : hop.provider !== hop.place ? hop.provider : ''}</span>
-      ${hop.healthy === false && html`<span class="muted why">${plural(hop.failures ?? 0, 'failure')}${hop.last_error ? `, last: ${hop.last_error}` : ''}${hop.resting_until ? `; tried last until ${when(hop.resting_until)}` : ''}</span>`}</li>`)}</ol>
+      ${hop.healthy === false && html`<span class="muted why">${plural(hop.failures ?? 0, 'failure')}${hop.last_error ? `, last: ${hop.last_error}` : ''}${hop.resting_until ? `; lowest priority until ${when(hop.resting_until)}` : ''}</span>`}</li>`)}</ol>
     ${(route.budgets ?? []).map((budget) => html`<${Meter} budget=${budget} />`)}</li>`;
 }

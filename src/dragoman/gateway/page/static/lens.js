@@ -1,4 +1,4 @@
-// The lens: one conversation or body in two dialects side by side, with every change at its place.
+// The Lens view: one conversation or request body in two dialects, side by side, with findings inline.
 import { html, useState, useEffect, useMemo, useRef, useStore, Button, Menu, Select, Dialog, Loading, toast, copy, failed } from './ui.js';
 import { ask } from './api.js';
 import { Icon } from './icons.js';
@@ -8,7 +8,7 @@ import { differences } from './differences.js';
 import { useDrop } from './talk.js';
 import { brief, plural } from './format.js';
 
-const PAGE = 40; // rows drawn at first, and again each time the end comes near
+const PAGE = 40; // rows rendered at first, and added each time the user nears the end
 
 export function Lens() {
   const { info } = useStore(gateway);
@@ -17,7 +17,7 @@ export function Lens() {
   return source ? html`<${Comparison} info=${info} source=${source} />` : html`<${Choose} info=${info} />`;
 }
 
-/** What the lens is asked for: never part of an address. */
+/** The part of the request that holds content; it is never put into a URL. */
 const wanted = (source) => (source.conversation ? { conversation: source.conversation } : { body: source.body, source: source.dialect || undefined });
 
 function Choose({ info }) {
@@ -26,21 +26,21 @@ function Choose({ info }) {
   const [recent, setRecent] = useState([]);
   useEffect(() => { ask('conversations', { query: { limit: 8 } }).then((found) => setRecent(found.items)).catch(() => {}); }, []);
   const look = (given) => {
-    try { lensSource.set({ body: JSON.parse(given), dialect, title: 'Pasted body' }); } catch { toast('That is not JSON.', 'error'); }
+    try { lensSource.set({ body: JSON.parse(given), dialect, title: 'Pasted body' }); } catch { toast('That is not valid JSON.', 'error'); }
   };
   const drop = useDrop((files) => files[0].text().then(look));
   return html`<div class=${`view scrolls ${drop.over ? 'dropping' : ''}`} ...${drop.handlers}><div class="paste">
-    <h1>The lens</h1><p class="muted">See a conversation, or the body of a request, as any two providers would be sent it: side by side, with differences, losses, repairs and broken rules marked.</p>
-    <label class="field"><span>Body of a request (JSON), in any dialect</span><textarea data-search spellcheck="false" placeholder='{"model": "…", "messages": […]}' value=${text} onInput=${(event) => setText(event.target.value)}></textarea></label>
-    <div class="row"><${Select} label="Dialect" value=${dialect} onChange=${setDialect} options=${[{ value: '', text: 'detect' }, ...info.dialects.map((one) => ({ value: one, text: one }))]} />
-      <span class="grow"></span><${Button} kind="primary" text="Look" disabled=${!text.trim()} onClick=${() => look(text)} /></div>
-    ${recent.length > 0 && html`<h2>Or a conversation</h2><ul class="recent-list">${recent.map((one) => html`<li key=${one.id}><button class="link" onClick=${() => lensSource.set({ conversation: one.id, title: one.title || one.first_line })}>${one.title || one.first_line || 'Untitled'}</button></li>`)}</ul>`}
+    <h1>The lens</h1><p class="muted">Compare how a conversation or request body is sent to any two providers, side by side, with differences, losses, repairs and rule violations marked.</p>
+    <label class="field"><span>Request body (JSON), in any dialect</span><textarea data-search spellcheck="false" placeholder='{"model": "…", "messages": […]}' value=${text} onInput=${(event) => setText(event.target.value)}></textarea></label>
+    <div class="row"><${Select} label="Dialect" value=${dialect} onChange=${setDialect} options=${[{ value: '', text: 'detect automatically' }, ...info.dialects.map((one) => ({ value: one, text: one }))]} />
+      <span class="grow"></span><${Button} kind="primary" text="Compare" disabled=${!text.trim()} onClick=${() => look(text)} /></div>
+    ${recent.length > 0 && html`<h2>Or choose a conversation</h2><ul class="recent-list">${recent.map((one) => html`<li key=${one.id}><button class="link" onClick=${() => lensSource.set({ conversation: one.id, title: one.title || one.first_line })}>${one.title || one.first_line || 'Untitled'}</button></li>`)}</ul>`}
   </div></div>`;
 }
 
 // --- the comparison
 
-/** What the address says: dialects and filters, and nothing of the conversation. */
+/** The choice stored in the URL: dialects and filters, never content. */
 function useChoice(info) {
   const { query } = useStore(place);
   const targets = [...new Set(info.targets.map((one) => one.id))];
@@ -63,11 +63,11 @@ function Comparison({ info, source }) {
     return () => control.abort();
   }, [source, choice.left, choice.right]);
   const targets = [...new Map(info.targets.map((one) => [one.id, one])).values()].map((one) => ({ value: one.id, text: brief(one.label ?? one.id) }));
-  const link = () => copy(new URL(address('lens', '', { left: choice.left, right: choice.right, rules: choice.rules.join(','), only: choice.only }), location.href).href).then((done) => done && toast('Copied. The link holds the dialects and filters, not the conversation.'));
+  const link = () => copy(new URL(address('lens', '', { left: choice.left, right: choice.right, rules: choice.rules.join(','), only: choice.only }), location.href).href).then((done) => done && toast('Link copied. It contains the dialects and filters, not the conversation.'));
   return html`<div class="view">
     <div class="toolbar">
       <h1 class="clip">${source.title || 'Conversation'}</h1>
-      <${Button} text="Other …" onClick=${() => lensSource.set(null)} label="Look at something else" />
+      <${Button} text="Change …" onClick=${() => lensSource.set(null)} label="Choose another conversation or request body" />
       <span class="grow"></span>
       <${Select} label="Left" hideLabel value=${choice.left} options=${targets} onChange=${(left) => choose({ left })} aria-label="Left target" />
       <${Button} kind="plain" icon="swap" label="Swap sides" onClick=${() => choose({ left: choice.right, right: choice.left })} />
@@ -75,7 +75,7 @@ function Comparison({ info, source }) {
       <${Button} kind="plain" icon="link" label="Copy a link to these dialects and filters" onClick=${link} />
     </div>
     ${error && html`<div class="paste"><div class="notice bad" role="alert"><${Icon} name="warn" /><span>${error}</span></div></div>`}
-    ${!found && !error && html`<${Loading} what="both sides" />`}
+    ${!found && !error && html`<${Loading} what="the comparison" />`}
     ${found && html`<${Sides} found=${found} choice=${choice} choose=${choose} source=${source} onRules=${setShowRules} />`}
     ${showRules && html`<${Rules} target=${showRules} choice=${choice} choose=${choose} onClose=${() => setShowRules(null)} />`}
   </div>`;
@@ -96,11 +96,11 @@ function Sides({ found, choice, choose, source, onRules }) {
       ${chip('findings', plural(sides.left.findings.length + sides.right.findings.length, 'finding'))}
       ${[...counts].map(([rule, number]) => html`<button key=${rule} class="chip" aria-pressed=${choice.rules.includes(rule)} onClick=${() => toggle(rule)}>${rule}${number > 1 ? ` × ${number}` : ''}</button>`)}
       ${choice.rules.filter((rule) => !counts.has(rule)).map((rule) => html`<button key=${rule} class="chip" aria-pressed="true" onClick=${() => toggle(rule)}>${rule} × 0</button>`)}
-      <span class="grow"></span><span class="muted">read as ${found.source}</span>
+      <span class="grow"></span><span class="muted">source dialect: ${found.source}</span>
     </div>
     <div class="lens-rows" ref=${box} onScroll=${more} tabindex="0" role="region" aria-label="Both sides">
       <div class="lens-heads"><span></span>${['left', 'right'].map((side) => html`<${Head} key=${side} side=${side} view=${found[side]} choice=${choice} source=${source} onRules=${onRules} />`)}</div>
-      ${!shown.length && html`<p class="loading">No row matches the filters.</p>`}
+      ${!shown.length && html`<p class="loading">No rows match the filters.</p>`}
       ${shown.slice(0, most).map((row) => html`<${Row} key=${row.key} row=${row} found=${found} rules=${choice.rules} />`)}
     </div>`;
 }
@@ -108,7 +108,7 @@ function Sides({ found, choice, choose, source, onRules }) {
 function Head({ side, view, choice, source, onRules }) {
   const snippet = (form) => () => ask('snippet', { method: 'POST', body: { ...wanted(source), left: choice.left, right: choice.right, side, form } }).then(({ text }) => copy(text)).then((done) => done && toast('Copied.')).catch(failed);
   return html`<div class="side-name"><strong>${view.target}</strong><span class="muted">${view.dialect} · <code>${view.path}</code></span><span class="grow"></span>
-    <${Button} kind="plain small" text="Rules" label=${`Rules of ${view.target}`} onClick=${() => onRules(view.target)} />
+    <${Button} kind="plain small" text="Rules" label=${`Rules for ${view.target}`} onClick=${() => onRules(view.target)} />
     <${Menu} icon="copy" kind="plain small" label=${`Copy the ${side} side`} items=${[{ text: 'Copy as JSON', action: snippet('json') }, { text: 'Copy as curl', action: snippet('curl') }, { text: 'Copy as Python', action: snippet('python') }]} />
   </div>`;
 }
@@ -123,7 +123,7 @@ function Cell({ label, pieces, loose, isShown }) {
   return html`<div class="lens-cell"><div class="side-label">${label}</div>
     ${pieces.map((piece) => html`<${JsonLines} key=${piece.key} all=${piece.lines} marks=${filtered(piece.marks, isShown)} differing=${piece.differing} />`)}
     ${loose.map((finding) => html`<${Finding} finding=${finding} />`)}
-    ${!pieces.length && !loose.length && html`<div class="nothing">Nothing here</div>`}</div>`;
+    ${!pieces.length && !loose.length && html`<div class="nothing">Nothing on this side</div>`}</div>`;
 }
 
 function filtered(marks, isShown) {
@@ -136,7 +136,7 @@ const ruleOf = (finding) => finding.rule || (finding.kind === 'loss' ? 'losses' 
 const ruleCounts = (sides) => [...sides.left.findings, ...sides.right.findings].reduce((counts, one) => { const rule = ruleOf(one); return rule ? counts.set(rule, (counts.get(rule) ?? 0) + 1) : counts; }, new Map());
 const prepared = (side) => ({ body: side.body, findings: findingsOf(side), dialect: side.dialect });
 
-/** The rows as they are drawn: first what belongs to no message, then the messages in order. */
+/** The rows in display order: first the fields that belong to no message, then the messages. */
 function arranged(found, sides) {
   const covered = { left: new Set(), right: new Set() };
   for (const row of found.rows) for (const side of ['left', 'right']) for (const path of row[side] ?? []) covered[side].add(normal(path));
@@ -145,7 +145,7 @@ function arranged(found, sides) {
     key: index, title: `${row.message === null || row.message === undefined ? '' : `${row.message + 1} · `}${row.role ?? 'message'}`, message: row.message, differs: row.differs,
     left: (row.left ?? []).map((path) => piece(sides.left.body, path)), right: (row.right ?? []).map((path) => piece(sides.right.body, path)),
   }));
-  const between = new Map(); // what was added, by the row that it follows
+  const between = new Map(); // added items, by the row that they follow
   for (const side of ['left', 'right']) for (const one of rest(sides[side], covered[side])) {
     const row = own.findLastIndex((each) => each[side].some((shown) => precedes(shown.base, one.base)));
     if (row < 0) { settings[side].push(one); continue; }
@@ -162,13 +162,13 @@ function arranged(found, sides) {
 
 const piece = (body, path) => ({ key: path, base: normal(path), lines: lines(at(body, path), normal(path)), marks: new Map() });
 
-/** Whether one item of a list comes before another of the same list. */
+/** Whether one path is an earlier item of the same list as the other. */
 function precedes(one, other) {
   const [a, b] = [one, other].map((key) => /^(\/[^/[]*)\[(\d+)\]/.exec(key));
   return Boolean(a && b && a[1] === b[1] && Number(a[2]) < Number(b[2]));
 }
 
-/** What no row shows, each member of the body, or item of a list in it, as a piece of its own. */
+/** The fields of the body, and items of its lists, that no row covers; one piece each. */
 function rest(side, covered) {
   const body = side.body && typeof side.body === 'object' ? side.body : {};
   const roots = new Set([...covered].map((key) => /^\/[^/[]*/.exec(key)?.[0]));
@@ -181,7 +181,7 @@ function rest(side, covered) {
   });
 }
 
-/** Put each finding to the piece that holds its place; else to its message; else to the first row. */
+/** Attaches each finding to the piece that contains its path, else to its message, else to the first row. */
 function mark(rows, side, findings) {
   for (const finding of findings) {
     let target = null;
@@ -198,7 +198,7 @@ function mark(rows, side, findings) {
   }
 }
 
-/** Which lines the other side has otherwise; the request's members differ by name and value. */
+/** Marks the lines that differ from the other side; the request's fields are compared by name and value. */
 function compared(row, isSame) {
   const sides = [row.left, row.right].map((all) => all.flatMap((one) => one.lines.map((line) => line.pieces.map(([, text]) => text).join('').replace(/,$/, ''))));
   const [left, right] = differences(sides[0], sides[1]);
@@ -216,7 +216,7 @@ function Rules({ target, choice, choose, onClose }) {
   useEffect(() => { ask('rules', { query: { target } }).then((found) => setRules(found.rules)).catch((error) => { failed(error); onClose(); }); }, [target]);
   const shown = (rules ?? []).filter((rule) => `${rule.id} ${rule.text}`.toLowerCase().includes(filter.toLowerCase()));
   const toggle = (id) => choose({ rules: choice.rules.includes(id) ? choice.rules.filter((one) => one !== id) : [...choice.rules, id] });
-  return html`<${Dialog} wide title=${`Rules of ${target}`} onClose=${onClose}>
+  return html`<${Dialog} wide title=${`Rules for ${target}`} onClose=${onClose}>
     <label class="field"><span>Filter</span><input autofocus value=${filter} onInput=${(event) => setFilter(event.target.value)} /></label>
     ${!rules && html`<${Loading} what="the rules" />`}
     <ul class="rules-list">${shown.map((rule, index) => html`<li key=${index}><button class="chip" aria-pressed=${choice.rules.includes(rule.id)} onClick=${() => toggle(rule.id)}>${rule.id}</button><span>${rule.text}${rule.evidence && html` <span class="muted">Evidence: ${rule.evidence}</span>`}</span><span class=${`tag ${rule.severity === 'error' ? 'bad' : 'warn'}`}>${rule.severity}</span></li>`)}</ul>

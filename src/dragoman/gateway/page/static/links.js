@@ -1,5 +1,5 @@
-// Links and pictures in what a model says: only web and mail addresses lead anywhere, a link that
-// pretends to lead elsewhere says so, and no picture is loaded from outside.
+// Links and images in model output. Only web and email addresses become links, a link whose text
+// names another host shows the real one, and no image is loaded from other sites.
 import { h, html } from './ui.js';
 import { Icon } from './icons.js';
 import { visible } from './text.js';
@@ -8,7 +8,7 @@ const SAFE = new Set(['http:', 'https:', 'mailto:']);
 const PICTURE = /^data:image\/(?:png|jpeg|gif|webp);base64,[a-z0-9+/=\s]+$/i;
 const ADDRESS = /(?:[a-z][a-z0-9+.-]*:\/\/)?(?:[^\s/@]+@)?((?:[\p{L}\p{N}-]+\.)+[\p{L}]{2,})/iu;
 
-/** The address, if it is absolute and of a kind that can be opened; else null. */
+/** The parsed URL if it is absolute and of an allowed scheme; else null. */
 export function safeAddress(text) {
   let url;
   try { url = new URL(text.trim()); } catch { return null; }
@@ -17,7 +17,7 @@ export function safeAddress(text) {
 
 const bare = (host) => host.toLowerCase().replace(/^www\./, '');
 
-/** Where a link leads, if its text names another place or its address hides one. */
+/** The real host of a link whose text names another host or whose URL contains a user name. */
 export function disguise(url, text) {
   if (url.protocol === 'mailto:') return null;
   if (url.username || url.password) return url.host;
@@ -28,17 +28,17 @@ export function disguise(url, text) {
 
 export function Link({ href, text, children }) {
   const url = safeAddress(href);
-  if (!url) return h('span', { class: 'dead-link', title: 'This address is not a web or mail address' }, children, ' (', visible(href.slice(0, 200)), ')');
+  if (!url) return h('span', { class: 'dead-link', title: 'Not a web or email address' }, children, ' (', visible(href.slice(0, 200)), ')');
   const other = disguise(url, text);
   return html`<a href=${url.href} title=${url.href} target="_blank" rel="noopener noreferrer nofollow">${children}</a>${other &&
     html`<span class="leads-to"> (leads to ${other})</span>`}`;
 }
 
 export function Picture({ href, text }) {
-  if (PICTURE.test(href) && href.length < 10_000_000) return h('img', { src: href, alt: text || 'Picture', class: 'picture' });
+  if (PICTURE.test(href) && href.length < 10_000_000) return h('img', { src: href, alt: text || 'Image', class: 'picture' });
   const url = safeAddress(href);
-  const name = text || 'picture';
+  const name = text || 'image';
   if (!url) return h('span', { class: 'dead-link' }, '[', visible(name), ']');
   return html`<a class="outside" href=${url.href} title=${url.href} target="_blank" rel="noopener noreferrer nofollow">
-    <${Icon} name="link" /> ${visible(name)} <span class="leads-to">(picture at ${url.host}, not loaded)</span></a>`;
+    <${Icon} name="link" /> ${visible(name)} <span class="leads-to">(image at ${url.host}, not loaded)</span></a>`;
 }

@@ -1,5 +1,5 @@
-// Markdown as nodes. Tokens become elements one by one, from a fixed list of kinds; no HTML is ever
-// written, so what a model says can only be text, whatever it contains.
+// Renders Markdown as DOM nodes. Each token becomes an element from a fixed list of kinds. No HTML
+// is ever written, so model output can't inject markup.
 import { Marked } from './vendor/marked.js';
 import { h, html, Component, useState } from './ui.js';
 import { CodeBlock } from './code.js';
@@ -7,10 +7,10 @@ import { Maths } from './maths.js';
 import { Link, Picture } from './links.js';
 import { decoded, visible } from './text.js';
 
-const DEEPEST = 40; // quotes and lists within each other
-const MOST_ROWS = 200;
-const MOST_COLUMNS = 60;
-const LONGEST = 300_000; // characters; longer texts are shown plain unless asked for
+const MAX_DEPTH = 40; // of nested quotes and lists
+const MAX_ROWS = 200;
+const MAX_COLUMNS = 60;
+const MAX_FORMATTED = 300_000; // characters; longer texts are shown unformatted until the user asks
 
 const INLINE = [
   [/^\$\$([^$]{1,5000}?)\$\$/, true],
@@ -46,16 +46,16 @@ const reader = new Marked({
   ],
 });
 
-/** The text's blocks; null where it can't be read (nested too deeply for the parser). */
+/** The block tokens of a text; null if it can't be parsed (nested too deeply). */
 function blocks(text) {
   try { return reader.lexer(text); } catch { return null; }
 }
 
 export function Markdown({ text, live = false }) {
   const [anyway, setAnyway] = useState(false);
-  if (text.length > LONGEST && !anyway) {
-    return html`<div class="md"><p class="note">A long text (${text.length.toLocaleString()} characters), shown plain.
-      <button class="link" onClick=${() => setAnyway(true)}>Show it formatted</button></p><pre class="plain-text">${visible(text)}</pre></div>`;
+  if (text.length > MAX_FORMATTED && !anyway) {
+    return html`<div class="md"><p class="note">Long text (${text.length.toLocaleString()} characters), shown without formatting.
+      <button class="link" onClick=${() => setAnyway(true)}>Show formatted</button></p><pre class="plain-text">${visible(text)}</pre></div>`;
   }
   const tokens = blocks(text);
   if (!tokens) return html`<div class="md"><pre class="plain-text">${visible(text)}</pre></div>`;
@@ -63,7 +63,7 @@ export function Markdown({ text, live = false }) {
     html`<${Block} key=${index} raw=${token.raw} token=${token} live=${live && index === tokens.length - 1} />`)}</div>`;
 }
 
-/** A block is drawn again only when its own source has changed: most have not while text streams in. */
+/** Re-renders only when its own source changes: while text streams in, most blocks don't change. */
 class Block extends Component {
   shouldComponentUpdate(next) { return next.raw !== this.props.raw || next.live !== this.props.live; }
   render({ token, live }) { return block(token, 0, live); }
@@ -72,7 +72,7 @@ class Block extends Component {
 function all(tokens, depth, live) { return (tokens ?? []).map((token) => block(token, depth, live)); }
 
 function block(token, depth, live) {
-  if (depth > DEEPEST) return visible(token.raw ?? '');
+  if (depth > MAX_DEPTH) return visible(token.raw ?? '');
   switch (token.type) {
     case 'space': case 'def': return null;
     case 'hr': return h('hr');
@@ -105,23 +105,23 @@ function checkbox(checked) {
 }
 
 function Table({ token }) {
-  const [most, setMost] = useState(MOST_ROWS);
-  const columns = token.header.slice(0, MOST_COLUMNS);
+  const [most, setMost] = useState(MAX_ROWS);
+  const columns = token.header.slice(0, MAX_COLUMNS);
   const cell = (tag) => (one, index) => h(tag, { class: token.align[index] ? `to-${token.align[index]}` : null }, inline(one.tokens, 0));
   const left = token.rows.length - most;
   return html`<div class="table" role="region" aria-label="Table" tabindex="0"><table>
     <thead><tr>${columns.map(cell('th'))}</tr></thead>
-    <tbody>${token.rows.slice(0, most).map((row) => h('tr', null, row.slice(0, MOST_COLUMNS).map(cell('td'))))}</tbody>
+    <tbody>${token.rows.slice(0, most).map((row) => h('tr', null, row.slice(0, MAX_COLUMNS).map(cell('td'))))}</tbody>
   </table>
   ${left > 0 && html`<button class="link" onClick=${() => setMost(most + 2000)}>Show ${Math.min(left, 2000).toLocaleString()} more of ${token.rows.length.toLocaleString()} rows</button>`}
-  ${token.header.length > MOST_COLUMNS && html`<p class="note">${token.header.length - MOST_COLUMNS} more columns are not shown.</p>`}
+  ${token.header.length > MAX_COLUMNS && html`<p class="note">${token.header.length - MAX_COLUMNS} more columns are not shown.</p>`}
   </div>`;
 }
 
 // --- within a line
 
 function inline(tokens, depth) {
-  if (depth > DEEPEST) return (tokens ?? []).map((token) => visible(token.raw ?? ''));
+  if (depth > MAX_DEPTH) return (tokens ?? []).map((token) => visible(token.raw ?? ''));
   return (tokens ?? []).map((token) => inlineOne(token, depth + 1));
 }
 

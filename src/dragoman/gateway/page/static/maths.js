@@ -1,5 +1,5 @@
-// Formulas as MathML. The typesetter is loaded with the first formula; its tree becomes elements
-// from a fixed list, with a fixed list of attributes, so a formula can't carry a link or a script.
+// Formulas as MathML. The typesetter is loaded with the first formula. Its tree is converted to
+// allowlisted elements and attributes, so a formula can't contain a link or a script.
 import { h, useState, useEffect } from './ui.js';
 
 const ELEMENTS = new Set(['math', 'mrow', 'mi', 'mn', 'mo', 'ms', 'mtext', 'mspace', 'msub', 'msup', 'msubsup', 'mfrac',
@@ -8,12 +8,12 @@ const ELEMENTS = new Set(['math', 'mrow', 'mi', 'mn', 'mo', 'ms', 'mtext', 'mspa
 const ATTRIBUTES = new Set(['display', 'displaystyle', 'scriptlevel', 'mathvariant', 'stretchy', 'fence', 'separator', 'form',
   'lspace', 'rspace', 'minsize', 'maxsize', 'symmetric', 'largeop', 'movablelimits', 'accent', 'accentunder', 'linethickness',
   'width', 'height', 'depth', 'voffset', 'columnalign', 'rowspacing', 'columnspacing', 'columnlines', 'rowlines', 'notation']);
-const DEEPEST = 100;
+const MAX_DEPTH = 100;
 let typesetter = null;
 const loaded = () => (typesetter ??= import('./vendor/temml.js').then((module) => module.default));
 
 function node(tree, depth = 0) {
-  if (depth > DEEPEST) return null;
+  if (depth > MAX_DEPTH) return null;
   if (typeof tree.text === 'string') return tree.text;
   const children = (tree.children ?? []).map((child) => node(child, depth + 1));
   if (!ELEMENTS.has(tree.type)) return children;

@@ -1,4 +1,4 @@
-// Pictures, sound and files of a conversation: fetched with the page's header and key, shown as blobs.
+// Images, audio, video and files of a conversation, fetched with the page's header and key and shown as blobs.
 import { blob, save } from './api.js';
 import { html, useState, useEffect, Button, failed } from './ui.js';
 import { Icon } from './icons.js';

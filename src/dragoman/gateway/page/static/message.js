@@ -1,4 +1,4 @@
-// One message: its parts, and what can be done with it.
+// One message: its parts and its actions.
 import { html, memo, useState, useRef, useEffect, Button, CopyButton } from './ui.js';
 import { Icon } from './icons.js';
 import { Markdown } from './markdown.js';
@@ -15,7 +15,7 @@ function pretty(value) {
   try { return JSON.stringify(typeof value === 'string' ? JSON.parse(value) : value, null, 2); } catch { return String(value); }
 }
 
-/** Something folded: the browser's own, so it can be searched and opened by key. */
+/** A collapsible section. Uses the native <details>, which supports the keyboard and find-in-page. */
 function Fold({ icon, title, note, kind = '', open = false, children }) {
   return html`<details class=${`fold ${kind}`} open=${open}><summary><${Icon} name=${icon} /><span class="fold-title">${title}</span>
     ${note && html`<span class="muted">${note}</span>`}</summary><div class="fold-body">${children}</div></details>`;
@@ -34,10 +34,10 @@ function Call({ part, result, isComing }) {
 export function Part({ part, live, isComing, results }) {
   switch (part.kind) {
     case 'text': return html`<${Markdown} text=${part.text ?? ''} live=${live} />${part.citations?.length ? html`<p class="citations">${part.citations.map((one) => visible(String(one.title ?? one.url ?? one))).map((one, index) => html`<span>[${index + 1}] ${one} </span>`)}</p>` : null}`;
-    case 'thinking': return html`<${Fold} icon="think" title=${live ? 'Thinking …' : 'Thinking'} kind="thinking"><${Markdown} text=${part.text || 'The provider keeps the text of this thinking to itself.'} /></${Fold}>`;
+    case 'thinking': return html`<${Fold} icon="think" title=${live ? 'Thinking …' : 'Thinking'} kind="thinking"><${Markdown} text=${part.text || 'The provider does not return the text of this thinking.'} /></${Fold}>`;
     case 'call': return html`<${Call} part=${part} result=${results?.get(part.call_id)} isComing=${isComing} />`;
     case 'result': return html`<${Fold} icon="tool" title=${part.name ? visible(`Result of ${part.name}`) : 'Result'} kind=${part.is_error ? 'bad' : ''}><pre tabindex="0">${visible(part.text ?? '')}</pre></${Fold}>`;
-    case 'refusal': return html`<div class="notice warn"><${Icon} name="warn" /><span>${visible(part.text || 'The model refused.')}</span></div>`;
+    case 'refusal': return html`<div class="notice warn"><${Icon} name="warn" /><span>${visible(part.text || 'The model refused to answer.')}</span></div>`;
     case 'image': case 'audio': case 'video': case 'file': return html`<${Media} part=${part} />`;
     default: return html`<${Fold} icon="file" title=${`Provider data (${part.name ?? part.kind})`}><pre tabindex="0">${visible(part.text ?? 'Opaque')}</pre></${Fold}>`;
   }
@@ -45,16 +45,16 @@ export function Part({ part, live, isComing, results }) {
 
 function Tokens({ usage }) {
   const [into, out] = [usage?.input ?? usage?.input_tokens, usage?.output ?? usage?.output_tokens];
-  return into === undefined && out === undefined ? null : html`<span title="Tokens in and out">${compact(into)} → ${compact(out)}</span>`;
+  return into === undefined && out === undefined ? null : html`<span title="Input and output tokens">${compact(into)} → ${compact(out)}</span>`;
 }
 
-/** `2 of 3` with arrows: the alternatives at this place. */
+/** `2 of 3` with arrows: switches between the branches at this message. */
 function Siblings({ view, branch, onSwitch }) {
   const all = view.siblings ?? [];
   if (all.length < 2) return null;
   const own = view.sibling ?? Math.max(0, all.indexOf(branch));
   const arrow = (step, icon, label) => html`<${Button} kind="plain small" icon=${icon} label=${label} disabled=${!(own + step in all)} onClick=${() => onSwitch(all[own + step])} />`;
-  return html`<span class="siblings" role="group" aria-label="Branches here">${arrow(-1, 'left', 'Previous branch')}<span>${own + 1} of ${all.length}</span>${arrow(1, 'right', 'Next branch')}</span>`;
+  return html`<span class="siblings" role="group" aria-label="Branches at this message">${arrow(-1, 'left', 'Previous branch')}<span>${own + 1} of ${all.length}</span>${arrow(1, 'right', 'Next branch')}</span>`;
 }
 
 function Editor({ text, onSend, onCancel }) {
@@ -66,7 +66,7 @@ function Editor({ text, onSend, onCancel }) {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); onSend(ref.current.value); }
   };
   return html`<div class="editor"><textarea ref=${ref} rows="4" aria-label="Edit the message" onKeyDown=${keys}>${text}</textarea>
-    <div class="row"><p class="muted grow">Makes a branch; what was said before stays.</p>
+    <div class="row"><p class="muted grow">Creates a new branch. The original message is kept.</p>
     <${Button} text="Cancel" onClick=${onCancel} /><${Button} kind="primary" text="Send" onClick=${() => onSend(ref.current.value)} /></div></div>`;
 }
 
@@ -94,10 +94,10 @@ export const Message = memo(({ view, results, branch, act, busy, isLast }) => {
       <${Siblings} view=${view} branch=${branch} onSwitch=${act.switchBranch} />
       <span class="acts">
         ${text && html`<${CopyButton} text=${text} label="Copy message" kind="plain small" />`}
-        ${isUser && view.id !== 'pending' && html`<${Button} kind="plain small" icon="edit" label="Edit: makes a branch" disabled=${busy} onClick=${() => setEditing(true)} />`}
-        ${!isUser && html`<${Button} kind="plain small" icon="retry" label="Retry: another answer" disabled=${busy} onClick=${() => act.retry(view)} />`}
+        ${isUser && view.id !== 'pending' && html`<${Button} kind="plain small" icon="edit" label="Edit (creates a branch)" disabled=${busy} onClick=${() => setEditing(true)} />`}
+        ${!isUser && html`<${Button} kind="plain small" icon="retry" label="Retry (creates a branch)" disabled=${busy} onClick=${() => act.retry(view)} />`}
         ${!isUser && html`<${Button} kind="plain small" icon="sent" label="What was sent" onClick=${() => act.sent(view)} />`}
-        ${view.id !== 'pending' && html`<${Button} kind="plain small" icon="fork" label="Fork a conversation from here" disabled=${busy} onClick=${() => act.fork(view)} />`}
+        ${view.id !== 'pending' && html`<${Button} kind="plain small" icon="fork" label="Fork into a new conversation" disabled=${busy} onClick=${() => act.fork(view)} />`}
       </span>
       <span class="facts muted">
         <${Tokens} usage=${view.usage} />

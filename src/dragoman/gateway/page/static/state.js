@@ -1,8 +1,8 @@
-// What the whole page knows: where it is, what the gateway offers, how it looks.
+// Shared state of the page: its location, the gateway's capabilities, the theme.
 import { ask } from './api.js';
 import { store } from './ui.js';
 
-// --- the place: `#/view/id?name=value`; the fragment never leaves the browser
+// --- the location: `#/view/id?name=value`; the fragment is never sent to a server
 
 function read() {
   const [path, query = ''] = location.hash.replace(/^#\/?/, '').split('?');
@@ -21,7 +21,7 @@ export function address(view, id = '', query = {}) {
 }
 export function go(view, id, query) { location.hash = address(view, id, query); }
 
-/** Change the address without another entry in the browser's history. */
+/** Changes the URL without adding an entry to the browser's history. */
 export function restate(view, id, query) {
   history.replaceState(null, '', address(view, id, query));
   place.set(read());
@@ -42,14 +42,14 @@ export async function meet() {
   }
 }
 
-// --- what is kept in this browser: choices, never content
+// --- preferences kept in this browser, never content
 
 const PREFIX = 'dragoman.';
 export function remembered(name, otherwise = '') {
   try { return localStorage.getItem(PREFIX + name) ?? otherwise; } catch { return otherwise; }
 }
 export function remember(name, value) {
-  try { value ? localStorage.setItem(PREFIX + name, value) : localStorage.removeItem(PREFIX + name); } catch { /* until the page is closed */ }
+  try { value ? localStorage.setItem(PREFIX + name, value) : localStorage.removeItem(PREFIX + name); } catch { /* storage may be disabled: kept until the page is closed */ }
 }
 
 export const theme = store(remembered('theme', 'auto'));
@@ -60,8 +60,8 @@ export function chooseTheme(name) {
   else document.documentElement.dataset.theme = name;
 }
 
-/** The conversation or body that the lens shows: in memory, so that no link can carry it. */
+/** The conversation or body shown in the lens. In memory only, so that no link can contain it. */
 export const lensSource = store(null);
-/** Rises when a conversation was added, renamed or removed, so that lists know. */
+/** Incremented when a conversation is added, renamed or deleted; lists reload on change. */
 export const changes = store(0);
 export const changed = () => changes.set((number) => number + 1);

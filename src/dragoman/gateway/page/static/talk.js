@@ -1,4 +1,4 @@
-// The view for talking: recent conversations, the thread, the composer.
+// The Talk view: recent conversations, the message thread, the composer.
 import { html, useState, useEffect, useLayoutEffect, useRef, useMemo, useStore, Button, Menu, Empty, Loading, failed, toast } from './ui.js';
 import { Icon } from './icons.js';
 import { ask } from './api.js';
@@ -12,7 +12,7 @@ import { visible } from './text.js';
 import { when } from './format.js';
 
 const NO_OPTIONS = { system: '', temperature: '', max_tokens: '', thinking: '', tools: true };
-const NEAR = 80; // pixels from the end that still count as the end
+const NEAR = 80; // within this many pixels of the end, the thread keeps scrolling
 
 export function Talk() {
   const { info, models } = useStore(gateway);
@@ -32,7 +32,7 @@ export function Talk() {
 
   const request = (more) => talk({ model, system: options.system, settings: settingsOf(options), tools: options.tools, ...more });
   const act = useMemo(() => ({}), []);
-  Object.assign(act, { // one object for good, so that messages need not be drawn again
+  Object.assign(act, { // a stable object, so that messages don't re-render
     edit: (view, text) => request({ text, after: before(conversation.value.messages, view) }),
     retry: (view) => request({ retry: true, after: keptFor(conversation.value.messages, view) }),
     sent: setSent,
@@ -41,7 +41,7 @@ export function Talk() {
       try {
         const made = await ask(`conversations/${encodeURIComponent(shown.id)}/fork`, { method: 'POST', body: { message_id: view.id } });
         changed();
-        toast('Forked: this is the new conversation.');
+        toast('Forked into a new conversation.');
         if (made.id && made.id !== shown.id) go('talk', made.id);
         else if (made.branch !== undefined) switchBranch(made.branch);
       } catch (error) { failed(error); }
@@ -64,7 +64,7 @@ export function Talk() {
 
 const before = (messages, view) => { const at = messages.findIndex((one) => one.id === view.id); return at > 0 ? messages[at - 1].id : ''; };
 
-/** The last message that stays when an answer is tried again: what it answered, rounds of tools and all. */
+/** The user message to retry from: the last one before the response and its tool rounds. */
 function keptFor(messages, view) {
   const at = messages.findIndex((one) => one.id === view.id);
   for (let index = at - 1; index >= 0; index -= 1) if (messages[index].role === 'user') return messages[index].id;
@@ -120,7 +120,7 @@ function Head({ shown }) {
     <h1 class="clip">${visible(shown.title || shown.firstLine || 'Untitled')}</h1>
     <span class="grow"></span>
     <${Button} kind="plain only-narrow" icon="plus" label="New conversation" onClick=${() => go('talk')} />
-    <${Button} kind="plain" icon="lens" label="See it in the lens" onClick=${see} />
+    <${Button} kind="plain" icon="lens" label="Open in the lens" onClick=${see} />
     <${Menu} label="Conversation" items=${[
       { icon: 'edit', text: 'Rename', action: () => setRenaming(true) },
       { icon: 'pin', text: shown.pinned ? 'Unpin' : 'Pin', action: pin },
@@ -143,12 +143,12 @@ function Thread({ shown, act, info }) {
 
   useLayoutEffect(() => { atEnd.current = true; }, [id, shown.branch]);
   useLayoutEffect(() => { if (live) atEnd.current = true; }, [Boolean(live)]);
-  useLayoutEffect(() => { // earlier messages were put in above: what was in view stays where it was
+  useLayoutEffect(() => { // earlier messages were inserted above: keep the scroll position
     if (anchor.current && anchor.current.node.isConnected) box.current.scrollTop += anchor.current.node.getBoundingClientRect().top - anchor.current.top;
     anchor.current = null;
     if (atEnd.current) end();
   });
-  useEffect(() => { // pictures and formulas arrive later and push the end away
+  useEffect(() => { // images and formulas load later and move the end
     const watch = new ResizeObserver(() => { if (atEnd.current) end(); });
     watch.observe(box.current.firstElementChild);
     return () => watch.disconnect();
@@ -161,14 +161,14 @@ function Thread({ shown, act, info }) {
   };
   const more = () => {
     const node = box.current.querySelector('.message');
-    const off = conversation.watch(() => { // called before the drawing: this is where it was
+    const off = conversation.watch(() => { // runs before the render: remember the position
       if (conversation.value.messages === messages) return;
       off();
       if (node) anchor.current = { node, top: node.getBoundingClientRect().top };
     });
     loadEarlier().finally(off);
   };
-  const keys = (event) => { // j and k between messages, while one of them has the focus
+  const keys = (event) => { // J and K move between messages while one is focused
     if (!event.target.matches?.('[data-message]') || !['j', 'k', 'ArrowDown', 'ArrowUp'].includes(event.key) || event.ctrlKey || event.metaKey) return;
     const all = [...box.current.querySelectorAll('[data-message]')];
     const next = all[all.indexOf(event.target) + (event.key === 'j' || event.key === 'ArrowDown' ? 1 : -1)];
@@ -180,7 +180,7 @@ function Thread({ shown, act, info }) {
     <div class="column">
       ${loading && html`<${Loading} what="the conversation" />`}
       ${!loading && !rows.length && !live && !error && html`<${Welcome} info=${info} />`}
-      ${hasMore && html`<button class="link center" onClick=${more}>Earlier messages</button>`}
+      ${hasMore && html`<button class="link center" onClick=${more}>Load earlier messages</button>`}
       ${rows.map((view) => html`<${Message} key=${view.id} view=${view} results=${results.of(view)} branch=${view.siblings?.length ? shown.branch : null} act=${act} busy=${Boolean(live)} />`)}
       ${live && html`<${Live} live=${live} results=${results.all} />`}
       ${error && html`<div class="notice bad" role="alert"><${Icon} name="warn" /><span>${error}</span></div>`}
@@ -189,7 +189,7 @@ function Thread({ shown, act, info }) {
   </div>`;
 }
 
-/** Results are shown inside the calls that they answer. */
+/** Tool results by call id: each result is shown inside its call. */
 function resultsOf(messages) {
   const all = new Map();
   const called = new Set();
@@ -203,23 +203,23 @@ function isFolded(view, results) { return view.role === 'tool' && view.parts.eve
 
 function Welcome({ info }) {
   return html`<div class="welcome"><h2>Talk to any model</h2>
-    <p>Write below. You can change the model between answers: the conversation goes with you, and “What was sent” shows how each model was told.</p>
-    ${info && !info.has_history && html`<p class="muted">No history store is configured: conversations last until the gateway stops.</p>`}</div>`;
+    <p>Write a message below. You can switch models between responses: the conversation carries over, and “What was sent” shows the request that each model received.</p>
+    ${info && !info.has_history && html`<p class="muted">No history store is configured: conversations are lost when the gateway stops.</p>`}</div>`;
 }
 
-/** The answer that is coming in. */
+/** The response being streamed. */
 function Live({ live, results }) {
   const parts = live.parts.filter(Boolean);
-  return html`<article class="message assistant live" aria-busy="true" aria-label="Answer coming in">
+  return html`<article class="message assistant live" aria-busy="true" aria-label="Response in progress">
     <header><span class="who">${visible(live.model ?? '')}</span>${live.sent && html`<${SentNote} sent=${live.sent} />`}</header>
     <div class="parts">${parts.map((part, index) => html`<${Part} key=${index} part=${part} live=${index === parts.length - 1} isComing results=${results} />`)}
-      ${!live.approvals.length && html`<span class="pulse" role="img" aria-label="Answering"></span>`}</div>
+      ${!live.approvals.length && html`<span class="pulse" role="img" aria-label="Generating"></span>`}</div>
     ${live.approvals.map((call) => html`<${Approval} key=${call.call_id} call=${call} />`)}
   </article>`;
 }
 
 function SentNote({ sent }) {
-  const told = [[sent.losses, 'loss', 'losses'], [sent.repairs, 'repair', 'repairs'], [sent.omitted, 'message left out', 'messages left out']]
+  const told = [[sent.losses, 'loss', 'losses'], [sent.repairs, 'repair', 'repairs'], [sent.omitted, 'message omitted', 'messages omitted']]
     .map(([list, one, many]) => { const number = Array.isArray(list) ? list.length : Number(list) || 0; return number ? `${number} ${number === 1 ? one : many}` : ''; }).filter(Boolean);
   return html`<span class="tag">${[sent.dialect, ...told].filter(Boolean).join(' · ')}</span>`;
 }
@@ -227,10 +227,10 @@ function SentNote({ sent }) {
 function Approval({ call }) {
   const [reason, setReason] = useState('');
   const given = typeof call.arguments === 'string' ? call.arguments : JSON.stringify(call.arguments, null, 2);
-  return html`<div class="approval" role="group" aria-label=${`Approval of ${call.name}`}>
-    <p><${Icon} name="tool" /> The model wants to run <strong>${visible(call.name)}</strong> with</p>
+  return html`<div class="approval" role="group" aria-label=${`Approval for ${call.name}`}>
+    <p><${Icon} name="tool" /> The model wants to run <strong>${visible(call.name)}</strong> with these arguments:</p>
     <pre tabindex="0">${visible(given)}</pre>
-    <div class="row"><label class="field grow"><span class="hidden">Reason for refusing</span><input placeholder="Reason, if you refuse (optional)" value=${reason} onInput=${(event) => setReason(event.target.value)} /></label>
+    <div class="row"><label class="field grow"><span class="hidden">Reason for refusing</span><input placeholder="Reason for refusing (optional)" value=${reason} onInput=${(event) => setReason(event.target.value)} /></label>
     <${Button} text="Refuse" onClick=${() => approve(call, false, reason)} /><${Button} kind="primary" text="Approve" onClick=${() => approve(call, true)} /></div>
   </div>`;
 }

@@ -1,4 +1,4 @@
-// Text as it is shown: HTML entities read, invisible controls made visible.
+// Text for display: decodes HTML entities and makes invisible control characters visible.
 import { h } from './ui.js';
 
 const NAMED = {
@@ -18,10 +18,10 @@ export function decoded(text) {
   });
 }
 
-// Overrides and isolates that turn the reading order, tags that hide text, and control characters.
+// Bidirectional overrides and isolates, tag characters that hide text, and control characters.
 const HIDDEN = /[\u202a-\u202e\u2066-\u2069\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|[\u{e0000}-\u{e007f}]+/gu;
 
-/** The text, with what would hide in it or reorder it shown as a mark. */
+/** The text, with characters that hide or reorder it replaced by visible markers. */
 export function visible(text) {
   if (text.search(HIDDEN) < 0) return text;
   const pieces = [];

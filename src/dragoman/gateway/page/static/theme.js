@@ -1,7 +1,7 @@
-// Runs before the first paint, so that a chosen theme doesn't flash in the other one.
+// Runs before the first paint, so that the page doesn't flash in the wrong theme.
 (() => {
   try {
     const theme = localStorage.getItem('dragoman.theme');
     if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme;
-  } catch { /* storage may be switched off: the system's theme it is */ }
+  } catch { /* storage may be disabled: use the system's theme */ }
 })();

@@ -1,4 +1,4 @@
-// What goes through the gateway: a live table, filters, plots, and each request's path.
+// The Traffic view: a live table of requests, filters, charts, and each request's path.
 import { html, memo, useState, useEffect, useRef, useCallback, useStore, Button, Select, Dialog, Empty, Loading, CopyButton, failed } from './ui.js';
 import { ask, events } from './api.js';
 
@@ -9,10 +9,10 @@ import { clock, compact, cost, count, exact, seconds } from './format.js';
 
 const HEIGHT = 40;
 const PAGE = 200;
-const MOST = 20_000; // rows kept in the browser
+const MAX_ROWS = 20_000; // kept in the browser
 const RANGES = [['900', '15 minutes', 15], ['3600', '1 hour', 60], ['21600', '6 hours', 300], ['86400', '24 hours', 1200], ['604800', '7 days', 7200]];
 const FILTERS = ['front', 'route', 'model', 'key', 'status'];
-const WAITS = [1, 2, 5, 10, 30]; // seconds before each new attempt at the live stream
+const RECONNECT_DELAYS = [1, 2, 5, 10, 30]; // seconds before each reconnect to the live stream
 
 const isError = (one) => one.status >= 400 && !one.left;
 const matches = (one, choice) => FILTERS.every((name) => !choice[name] || (name === 'status' ? matchesStatus(one, choice.status) : one[name] === choice[name]));
@@ -34,11 +34,11 @@ function useTraffic(choice, isPaused) {
     if (isPaused) return undefined;
     const control = new AbortController();
     let fresh = [];
-    const flush = setInterval(() => { // a few times a second, however many come
+    const flush = setInterval(() => { // four renders a second at most, at any request rate
       if (!fresh.length) return;
       const own = fresh.reverse();
       fresh = [];
-      setList((old) => ({ ...old, items: [...own, ...old.items.filter((one) => !own.some((new_) => new_.id === one.id))].slice(0, MOST) }));
+      setList((old) => ({ ...old, items: [...own, ...old.items.filter((one) => !own.some((new_) => new_.id === one.id))].slice(0, MAX_ROWS) }));
     }, 250);
     listen(control.signal, setLive, (one) => { if (matches(one, filter)) fresh.push(one); });
     return () => { control.abort(); clearInterval(flush); };
@@ -46,7 +46,7 @@ function useTraffic(choice, isPaused) {
   const more = () => {
     if (!list.cursor || loading.current) return;
     loading.current = true;
-    ask('traffic', { query: { ...filter, cursor: list.cursor, limit: PAGE } }).then((found) => setList((old) => ({ ...old, items: [...old.items, ...found.items], cursor: old.items.length > MOST ? null : found.cursor }))).catch(failed).finally(() => { loading.current = false; });
+    ask('traffic', { query: { ...filter, cursor: list.cursor, limit: PAGE } }).then((found) => setList((old) => ({ ...old, items: [...old.items, ...found.items], cursor: old.items.length > MAX_ROWS ? null : found.cursor }))).catch(failed).finally(() => { loading.current = false; });
   };
   return [list, more, isLive];
 }
@@ -58,9 +58,9 @@ async function listen(signal, setLive, take) {
       setLive(true);
       for await (const one of stream) { attempt = 0; if (one.id && !signal.aborted) take(one); }
     } catch (error) { if (error.status >= 400 && error.status < 500) { setLive(false); return; } }
-    if (signal.aborted) return; // another one may be live already
+    if (signal.aborted) return; // a newer stream may be live already
     setLive(false);
-    await new Promise((resolve) => { setTimeout(resolve, WAITS[Math.min(attempt, WAITS.length - 1)] * 1000); signal.addEventListener('abort', resolve, { once: true }); });
+    await new Promise((resolve) => { setTimeout(resolve, RECONNECT_DELAYS[Math.min(attempt, RECONNECT_DELAYS.length - 1)] * 1000); signal.addEventListener('abort', resolve, { once: true }); });
   }
 }
 
@@ -70,7 +70,7 @@ function useSeries(range, by, isPaused) {
     const [, , step] = RANGES.find(([value]) => value === range);
     const load = () => { if (!document.hidden) ask('traffic/series', { query: { since: Math.floor(Date.now() / 1000 - Number(range)), step, by } }).then(setData).catch(() => {}); };
     load();
-    const timer = isPaused ? null : setInterval(load, Math.max(5, Math.min(step, 60)) * 1000); // a step is the finest that it shows
+    const timer = isPaused ? null : setInterval(load, Math.max(5, Math.min(step, 60)) * 1000); // more often than once per step would show nothing new
     return () => clearInterval(timer);
   }, [range, by, isPaused]);
   return data;
@@ -79,39 +79,39 @@ function useSeries(range, by, isPaused) {
 export function Traffic() {
   const { info } = useStore(gateway);
   if (!info) return html`<${Loading} what="the traffic" />`;
-  if (info.has_traffic === false) return html`<${Empty} title="Requests are not remembered">Set “traffic” in the [server] table of the gateway’s configuration to see requests, plots and costs here.</${Empty}>`;
-  return html`<${Remembered} />`;
+  if (info.has_traffic === false) return html`<${Empty} title="Request recording is off">Set “traffic” in the [server] table of the gateway’s configuration to see requests, charts and costs here.</${Empty}>`;
+  return html`<${RecordedTraffic} />`;
 }
 
-function Remembered() {
+function RecordedTraffic() {
   const { id, query } = useStore(place);
   const [isPaused, setPaused] = useState(false);
   const choice = { range: RANGES.some(([value]) => value === query.range) ? query.range : '3600', by: query.by ?? 'model', ...Object.fromEntries(FILTERS.map((name) => [name, query[name] ?? ''])) };
   const choose = (change) => restate('traffic', id, { ...choice, ...change });
   const [list, more, isLive] = useTraffic(choice, isPaused);
   const data = useSeries(choice.range, choice.by, isPaused);
-  const facet = (name, label, values = []) => html`<${Select} label=${label} hideLabel aria-label=${label} value=${choice[name]} onChange=${(value) => choose({ [name]: value })} options=${[{ value: '', text: `${label}: all` }, ...[...new Set([...values, choice[name]])].filter(Boolean).map((one) => ({ value: one, text: one }))]} />`;
+  const facet = (name, label, values = []) => html`<${Select} label=${label} hideLabel aria-label=${label} value=${choice[name]} onChange=${(value) => choose({ [name]: value })} options=${[{ value: '', text: `${label}: all` }, ...[...new Set([...values, choice[name]])].filter(Boolean).map((one) => ({ value: one, text: name === 'status' && one === 'left' ? 'aborted' : one }))]} />`;
   return html`<div class="view traffic">
     <div class="toolbar"><h1>Traffic</h1>
       ${facet('front', 'Front', list.facets.fronts)}${facet('route', 'Route', list.facets.routes)}${facet('model', 'Model', list.facets.models)}${facet('key', 'Key', list.facets.keys)}${facet('status', 'Status', ['ok', 'error', 'left'])}
       <span class="grow"></span>
-      <${Select} label="Plots by" value=${choice.by} onChange=${(by) => choose({ by })} options=${['model', 'key', 'route', 'front'].map((one) => ({ value: one, text: one }))} />
+      <${Select} label="Charts by" value=${choice.by} onChange=${(by) => choose({ by })} options=${['model', 'key', 'route', 'front'].map((one) => ({ value: one, text: one }))} />
       <${Select} label="Range" hideLabel aria-label="Range" value=${choice.range} onChange=${(range) => choose({ range })} options=${RANGES.map(([value, text]) => ({ value, text }))} />
-      <${Button} icon=${isPaused ? 'play' : 'pause'} text=${isPaused ? 'Paused' : isLive ? 'Live' : 'Connecting'} label=${isPaused ? 'Go on' : 'Pause'} aria-pressed=${isPaused} onClick=${() => setPaused(!isPaused)} />
+      <${Button} icon=${isPaused ? 'play' : 'pause'} text=${isPaused ? 'Paused' : isLive ? 'Live' : 'Connecting'} label=${isPaused ? 'Resume' : 'Pause'} aria-pressed=${isPaused} onClick=${() => setPaused(!isPaused)} />
     </div>
     ${data && data.series.length > 0 && html`<${Charts} data=${data} />`}
-    ${list.isReady && !list.items.length ? html`<${Empty} title="No requests">${FILTERS.some((name) => choice[name]) ? 'No request matches the filters.' : 'Requests appear here as clients make them.'}</${Empty}>` : html`<${Table} list=${list} more=${more} onOpen=${(one) => restate('traffic', one.id, choice)} />`}
+    ${list.isReady && !list.items.length ? html`<${Empty} title="No requests">${FILTERS.some((name) => choice[name]) ? 'No requests match the filters.' : 'Requests appear here as clients make them.'}</${Empty}>` : html`<${Table} list=${list} more=${more} onOpen=${(one) => restate('traffic', one.id, choice)} />`}
     ${id && html`<${Detail} id=${id} onClose=${() => restate('traffic', '', choice)} />`}
   </div>`;
 }
 
-const COLUMNS = [['Time', 'on-phone'], ['Front', ''], ['Route', ''], ['Model', 'on-phone'], ['Status', 'on-phone'], ['First', 'number'], ['Tokens', 'number'], ['Cost', 'number'], ['Changes', ''], ['Total', 'number on-phone']];
+const COLUMNS = [['Time', 'on-phone'], ['Front', ''], ['Route', ''], ['Model', 'on-phone'], ['Status', 'on-phone'], ['First byte', 'number'], ['Tokens', 'number'], ['Cost', 'number'], ['Changes', ''], ['Duration', 'number on-phone']];
 
 function Table({ list, more, onOpen }) {
   const box = useRef(null);
   const latest = useRef(null);
   latest.current = onOpen;
-  const open = useCallback((one) => latest.current(one), []); // the same for good: rows need not be drawn again
+  const open = useCallback((one) => latest.current(one), []); // a stable function, so that rows don't re-render
   const [current, setCurrent] = useState(0);
   const keys = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[event.key];
@@ -130,8 +130,8 @@ function Table({ list, more, onOpen }) {
 }
 
 const Row = memo(({ one, index, isCurrent, onOpen }) => {
-  const notes = [number(one.losses) ? `${number(one.losses)} lost` : '', number(one.repairs) ? `${number(one.repairs)} rep.` : '', one.attempts > 1 ? `${one.attempts} tries` : ''].filter(Boolean).join(', ');
-  const cells = [clock(one.time), one.front, one.route ?? '–', one.model ?? '–', html`<span class=${`dot ${one.left ? 'off' : isError(one) ? 'bad' : ''}`}></span>${one.left ? 'left' : one.status}`, seconds(one.first_byte), `${compact(one.tokens_in)} → ${compact(one.tokens_out)}`, cost(one.cost), notes, seconds(one.seconds)];
+  const notes = [number(one.losses) ? `${number(one.losses)} lost` : '', number(one.repairs) ? `${number(one.repairs)} repaired` : '', one.attempts > 1 ? `${one.attempts} tries` : ''].filter(Boolean).join(', ');
+  const cells = [clock(one.time), one.front, one.route ?? '–', one.model ?? '–', html`<span class=${`dot ${one.left ? 'off' : isError(one) ? 'bad' : ''}`}></span>${one.left ? 'aborted' : one.status}`, seconds(one.first_byte), `${compact(one.tokens_in)} → ${compact(one.tokens_out)}`, cost(one.cost), notes, seconds(one.seconds)];
   return html`<div class="traffic-grid traffic-row" role="row" aria-rowindex=${index + 2} tabindex=${isCurrent ? 0 : -1} style=${{ top: `${index * HEIGHT}px` }} onClick=${() => onOpen(one)}>
     ${cells.map((cell, column) => html`<span role="cell" class=${COLUMNS[column][1]} title=${typeof cell === 'string' ? cell : null}>${cell}</span>`)}</div>`;
 });
@@ -150,12 +150,12 @@ function Detail({ id, onClose }) {
 }
 
 function Facts({ one }) {
-  const facts = [['Time', exact(one.time)], ['Front', `${one.front}${one.kind ? ` · ${one.kind}` : ''}${one.stream ? ' · streamed' : ''}`], ['Route', one.route], ['Answered by', [one.provider, one.model].filter(Boolean).join(' · ')], ['Key', one.key], ['Status', one.left ? `${one.status} (the client left)` : one.status], ['Error', one.error],
-    ['Duration', `${seconds(one.seconds)} in all, first byte after ${seconds(one.first_byte)}`], ['Tokens', `${count(one.tokens_in)} in, ${count(one.tokens_out)} out`], ['Cost', cost(one.cost)], ['Attempts', one.attempts], ['Bytes', one.passes ? 'passed through unchanged' : 'translated'], ['Losses', listed(one.losses)], ['Repairs', listed(one.repairs)]];
+  const facts = [['Time', exact(one.time)], ['Front', `${one.front}${one.kind ? ` · ${one.kind}` : ''}${one.stream ? ' · streamed' : ''}`], ['Route', one.route], ['Served by', [one.provider, one.model].filter(Boolean).join(' · ')], ['Key', one.key], ['Status', one.left ? `${one.status} (aborted by the client)` : one.status], ['Error', one.error],
+    ['Duration', `${seconds(one.seconds)} total, first byte after ${seconds(one.first_byte)}`], ['Tokens', `${count(one.tokens_in)} in, ${count(one.tokens_out)} out`], ['Cost', cost(one.cost)], ['Attempts', one.attempts], ['Body', one.passes ? 'passed through unchanged' : 'translated'], ['Losses', listed(one.losses)], ['Repairs', listed(one.repairs)]];
   return html`<dl class="facts-list">${facts.filter(([, value]) => value !== null && value !== undefined && value !== '').map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
     ${one.path?.length > 0 && html`<h3>Path through the gateway</h3><${Waterfall} steps=${one.path} total=${one.seconds} />`}
-    ${['request_body', 'answer_body'].map((name) => one[name] && html`<div class="labelled"><span>${name === 'request_body' ? 'Request' : 'Answer'}</span><${CopyButton} text=${one[name]} label="Copy" /></div><pre class="json" tabindex="0">${one[name]}</pre>`)}
-    ${!one.request_body && html`<p class="muted">Bodies are not kept. The gateway’s configuration can ask for it, within bounds.</p>`}`;
+    ${['request_body', 'answer_body'].map((name) => one[name] && html`<div class="labelled"><span>${name === 'request_body' ? 'Request' : 'Response'}</span><${CopyButton} text=${one[name]} label="Copy" /></div><pre class="json" tabindex="0">${one[name]}</pre>`)}
+    ${!one.request_body && html`<p class="muted">Bodies are not stored. Set “keep_bodies” in the [server] table of the gateway’s configuration to store them, up to a size limit.</p>`}`;
 }
 
 function Waterfall({ steps, total }) {

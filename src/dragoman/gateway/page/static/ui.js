@@ -1,4 +1,4 @@
-// What every view is made of: Preact, and a few components of our own.
+// Building blocks of every view: Preact and our shared components.
 import { h, Fragment, Component, render, createRef } from './vendor/preact.js';
 import { useState, useEffect, useLayoutEffect, useRef, useMemo, useCallback } from './vendor/hooks.js';
 import htm from './vendor/htm.js';
@@ -8,7 +8,7 @@ export { h, Fragment, Component, render, createRef };
 export { useState, useEffect, useLayoutEffect, useRef, useMemo, useCallback };
 export const html = htm.bind(h);
 
-/** A component that is drawn again only when one of its properties has changed. */
+/** Wraps a component so that it re-renders only when one of its props changes. */
 export function memo(draw) {
   return class extends Component {
     shouldComponentUpdate(next) {
@@ -21,7 +21,7 @@ export function memo(draw) {
   };
 }
 
-/** A value that components can watch. */
+/** An observable value that components can subscribe to. */
 export function store(value) {
   const watchers = new Set();
   return {
@@ -41,14 +41,14 @@ export function useStore(source) {
   return source.value;
 }
 
-// --- messages to the user: seen, and read out
+// --- notifications: visible toasts, and announcements for screen readers
 
 export const toasts = store([]);
 export const announcement = store('');
 
 export function announce(text) {
   announcement.set('');
-  setTimeout(() => announcement.set(text), 50); // an unchanged text would not be read again
+  setTimeout(() => announcement.set(text), 50); // screen readers skip an unchanged text
 }
 export function toast(text, kind = 'info') {
   const one = { text, kind, id: Math.random() };
@@ -85,7 +85,7 @@ export async function copy(text) {
     announce('Copied');
     return true;
   } catch {
-    toast('The browser did not allow copying.', 'error');
+    toast('The browser blocked access to the clipboard.', 'error');
     return false;
   }
 }
@@ -99,10 +99,10 @@ export function CopyButton({ text, label = 'Copy', showText = false, kind = 'pla
   return html`<${Button} kind=${kind} icon=${done ? 'check' : 'copy'} label=${label} text=${showText ? (done ? 'Copied' : label) : null} onClick=${press} />`;
 }
 
-/** A modal dialogue, or a drawer at the side: the browser's own, so focus and Escape are right. */
+/** A modal dialog or side drawer. Uses the native <dialog>, which handles focus and Escape. */
 export function Dialog({ title, onClose, drawer = false, wide = false, actions, children }) {
   const ref = useRef(null);
-  useEffect(() => { // closed by its removal: the browser gives the focus back
+  useEffect(() => { // closed by removal from the DOM, so focus is restored here
     const before = document.activeElement;
     ref.current.showModal();
     return () => before?.isConnected && before.focus?.();
@@ -118,7 +118,7 @@ export function Dialog({ title, onClose, drawer = false, wide = false, actions, 
   </dialog>`;
 }
 
-/** A button with a list of actions below it; arrows move, Escape closes. */
+/** A button that opens a menu of actions. Arrow keys move through it, Escape closes it. */
 export function Menu({ icon = 'more', label, text, kind = 'plain', items }) {
   const [open, setOpen] = useState(false);
   const [isUp, setUp] = useState(false);

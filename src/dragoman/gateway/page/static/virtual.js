@@ -1,11 +1,11 @@
-// A list of any length of which only the rows in view exist; rows have one height.
+// A virtual list: only the rows in view are rendered. All rows have the same height.
 import { html, useState, useLayoutEffect, useRef } from './ui.js';
 
-const MARGIN = 8; // rows beyond the edges, so that a fast wheel finds them drawn
+const MARGIN = 8; // extra rows rendered beyond each edge, for fast scrolling
 
 /**
- * `count` rows of `height` pixels, drawn by `row(index)`. `onEnd` is called as the end comes near.
- * `scroller` (a ref) is given the scrolling element.
+ * `count` rows of `height` pixels, rendered by `row(index)`. `onEnd` is called near the end.
+ * `scroller` is a ref that receives the scrolling element.
  */
 export function VirtualRows({ count, height, row, onEnd, scroller, role = 'list', label, rowCount, before, ...rest }) {
   const own = useRef(null);
@@ -34,7 +34,7 @@ export function VirtualRows({ count, height, row, onEnd, scroller, role = 'list'
   </div>`;
 }
 
-/** Bring a row into view. */
+/** Scrolls a row into view. */
 export function reveal(box, index, height) {
   if (!box) return;
   const top = index * height;

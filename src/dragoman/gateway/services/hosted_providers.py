@@ -1,4 +1,4 @@
-"""Files and batches: at which place they are, and who may use them."""
+"""Files and batches: chooses the provider, and checks the key's permission."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from dragoman.gateway.upstreams import Upstream
 
 PLACE_HEADER = b"x-dragoman-place"
 PERMISSION = "hosted:"
-"""What a pattern of a key begins with that allows files and batches: `hosted:*`, `hosted:openai`.
-"""
+"""The prefix of key patterns that allow files and batches: `hosted:*`, `hosted:openai`."""
 _SAME_API = {CHAT: frozenset({CHAT, RESPONSES})}
 
 
 def hosted_place(inbound: InboundRequest) -> Upstream:
-    """The place whose files and batches are meant."""
+    """Returns the provider whose files and batches the request uses."""
     gateway, front = inbound.gateway, inbound.endpoint.front
     named = query_value(inbound.query, "place") or inbound.call.header(PLACE_HEADER)
     if named is not None:
@@ -29,10 +28,10 @@ def hosted_place(inbound: InboundRequest) -> Upstream:
         return found[0]
     if found:
         names = ", ".join(sorted(upstream.name for upstream in found))
-        msg = f"several places have files and batches of this API: name one of {names} by the"
-        msg += " header x-dragoman-place, or by ?place="
+        msg = f"several providers have files and batches of this API: choose one of {names} with"
+        msg += " the x-dragoman-place header or the ?place= parameter"
     else:
-        msg = "files and batches pass to a provider of this API, and none is configured here"
+        msg = "files and batches need a provider with this API, and none is configured"
     raise InvalidRequest(msg, status=400, code="unsupported")
 
 
@@ -40,12 +39,12 @@ def _named(gateway: Gateway, front: str, name: str) -> Upstream:
     for upstream in _speaking(gateway, front):
         if upstream.name == name:
             return upstream
-    msg = "there is no place of that name which speaks this API"
+    msg = "there is no provider with this name and this API"
     raise InvalidRequest(msg, status=400, code="unsupported")
 
 
 def _by_default(gateway: Gateway, front: str) -> list[Upstream]:
-    """The first place of the default route that speaks this API."""
+    """Returns the first provider of the default route with this API."""
     route = gateway.router.find(None)
     hops = () if route is None else route.hops
     upstreams = (gateway.upstream(hop.place) for hop in hops)
@@ -66,7 +65,7 @@ def _speaks(upstream: Upstream, front: str) -> bool:
 
 
 def check_allowed(inbound: InboundRequest, place: str) -> None:
-    """Raise unless the key may use the operator's files and batches at a place."""
+    """Raises unless the key may use the operator's files and batches at a provider."""
     key = inbound.key
     if key is None or key.is_admin:
         return
@@ -77,7 +76,7 @@ def check_allowed(inbound: InboundRequest, place: str) -> None:
         if may_use(own, f"{PERMISSION}{place}"):
             return
     msg = (
-        "files and batches belong to the operator's account at the provider, which all keys share:"
-        " this key may not use them. An admin key may, or one that allows hosted:* as a model"
+        "this key may not use files and batches, because they belong to the operator's account at"
+        " the provider, which all keys share. Use an admin key, or a key that allows hosted:*"
     )
     raise PermissionDenied(msg, status=403, code="hosted_not_allowed")

@@ -1,4 +1,4 @@
-"""An answer that is coming in, as the page is told of it: parts that start, grow and end."""
+"""Turns the events of a streamed response into the events that the page receives."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from dragoman.model.events import Event, PartDelta, PartStart, PartStop
 from dragoman.model.parts import Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall, ToolCallDelta
 
-_SPEECH = (Text, Thinking, Refusal)
+_WITH_TEXT = (Text, Thinking, Refusal)
 
 
-class Narration:
-    """What was told of one answer so far. Parts are numbered here, in the order they begin.
+class StreamEvents:
+    """Converts the events of one response. Numbers the parts in the order in which they begin.
 
-    The numbers of the wire don't do: those of tool calls that come in pieces are a row of their
-    own, and some servers use one number for several calls.
+    The wire's indexes can't be used: tool calls that arrive in pieces are indexed separately, and
+    some servers use one index for several calls.
     """
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, int], int] = {}
-        self._said: dict[int, list[str]] = {}
+        self._texts: dict[int, list[str]] = {}
         self._calls: list[int] = []
         self._ended: set[int] = set()
         self._ids: dict[int, str] = {}
         self._last: int | None = None
 
-    def tell(self, event: Event) -> Iterator[dict[str, Any]]:
-        """What an event adds; further choices are nothing to the page."""
+    def convert(self, event: Event) -> Iterator[dict[str, Any]]:
+        """Yields the page events for one event; the page shows the first choice only."""
         if getattr(event, "choice", 0):
             return
         if isinstance(event, PartStart):
@@ -45,7 +45,7 @@ class Narration:
             yield from self._stop(event.index, event.part)
 
     def complete(self, calls: Iterable[ToolCall]) -> Iterator[dict[str, Any]]:
-        """The calls of an answer that is complete, those that came in pieces."""
+        """Yields the finished tool calls, including those that arrived in pieces."""
         for number, call in zip(self._calls, calls, strict=False):
             yield from self._end(number, call)
 
@@ -56,20 +56,20 @@ class Narration:
         yield self._begun(("part", index), view["kind"], view.get("name"))
 
     def _begun(self, key: tuple[str, int], kind: str, name: str | None) -> dict[str, Any]:
-        number = self._numbers[key] = len(self._said)
-        self._said[number] = []
+        number = self._numbers[key] = len(self._texts)
+        self._texts[number] = []
         if kind == "call":
             self._calls.append(number)
-        told = {"type": "part", "index": number, "kind": kind}
-        return told | ({"name": name} if name else {})
+        made = {"type": "part", "index": number, "kind": kind}
+        return made | ({"name": name} if name else {})
 
     def _more(self, number: int, text: str) -> Iterator[dict[str, Any]]:
         if text:
-            self._said[number].append(text)
+            self._texts[number].append(text)
             yield {"type": "delta", "index": number, "text": text}
 
     def _piece(self, event: ToolCallDelta) -> Iterator[dict[str, Any]]:
-        """A piece of a call; not all of them say whose they are (W7, W8)."""
+        """Handles a fragment of a tool call; not every fragment names its call (W7, W8)."""
         index = event.index if event.index is not None else self._last or 0
         is_other = bool(event.id) and event.id != self._ids.get(index, event.id)
         self._last = index
@@ -85,10 +85,10 @@ class Narration:
         if isinstance(part, ToolCall):
             yield from self._end(number, part)
             return
-        # The last word on a part may be more than was said before.
-        whole, said = _text(part), "".join(self._said[number])
-        if len(whole) > len(said) and whole.startswith(said):
-            yield from self._more(number, whole[len(said) :])
+        # The final part may hold more text than its deltas did.
+        whole, sent = _text(part), "".join(self._texts[number])
+        if len(whole) > len(sent) and whole.startswith(sent):
+            yield from self._more(number, whole[len(sent) :])
 
     def _end(self, number: int, call: ToolCall) -> Iterator[dict[str, Any]]:
         if number not in self._ended:
@@ -99,4 +99,4 @@ class Narration:
 def _text(part: AnyPart) -> str:
     if isinstance(part, ToolCall):
         return part.raw or ""
-    return part.text if isinstance(part, _SPEECH) else ""
+    return part.text if isinstance(part, _WITH_TEXT) else ""

@@ -1,6 +1,6 @@
-"""What Ollama's clients want to know of a model before they use it: above all, what it can do.
+"""Model details for Ollama's clients, above all the capabilities.
 
-Coding tools leave models out that are not said to call tools.
+Coding tools hide models that don't declare tool calling.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 from dragoman.errors import DragomanError
 from dragoman.gateway.endpoints import OLLAMA
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.services.ollama_places import ask_ollama, is_ollama
+from dragoman.gateway.services.ollama_servers import ask_ollama, is_ollama
 from dragoman.gateway.upstreams import Upstream
 from dragoman.model.catalogue import ModelInfo
 from dragoman.model.jsontext import dumps
@@ -18,18 +18,18 @@ from dragoman.wire.json_values import is_object
 
 
 async def described(inbound: InboundRequest, info: ModelInfo) -> ModelInfo:
-    """A model, with what its place says about it, or what is known of the API behind it."""
+    """Adds details to a model: those of its Ollama server, or those known of its API."""
     route = await inbound.gateway.route(info.id)
     hop = route.hops[0]
     upstream = inbound.gateway.upstream(hop.place)
-    told = await _told_by_ollama(upstream, hop.model or info.id) if is_ollama(upstream) else None
+    told = await _from_ollama(upstream, hop.model or info.id) if is_ollama(upstream) else None
     fields = _known(upstream, hop.model) if told is None else told
     own = info.extras.get(OLLAMA)
     return info.replace(extras={OLLAMA: {**(own or {}), **fields}})
 
 
-async def _told_by_ollama(upstream: Upstream, model: str) -> dict[str, Any] | None:
-    """What an Ollama says about one of its models; None where it fails to."""
+async def _from_ollama(upstream: Upstream, model: str) -> dict[str, Any] | None:
+    """Returns an Ollama server's details of a model; None if the request fails."""
     try:
         told = await ask_ollama(upstream, "/api/show", dumps({"model": model}))
     except DragomanError:
@@ -38,7 +38,7 @@ async def _told_by_ollama(upstream: Upstream, model: str) -> dict[str, Any] | No
 
 
 def _known(upstream: Upstream, model: str | None) -> dict[str, Any]:
-    """What the gateway can do with a model: tools are translated for every API."""
+    """Returns the capabilities known of a model; the gateway translates tools for every API."""
     if not upstream.is_wire:
         return {"capabilities": ["completion"]}
     target = upstream.target(model)

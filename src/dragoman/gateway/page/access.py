@@ -1,9 +1,9 @@
-"""Who may use the API behind the page: its own script, for somebody who may see everything.
+"""Access control and CSRF protection for the page's API.
 
-A browser sends requests that a stranger's page makes it send. Every request to the API needs a
-header that no form, image or link can carry, and that a script of another origin could only send
-after the browser asked (which is answered with no). What browsers say about where a request comes
-from must agree.
+Only the page's own script may call the API, and only for a user who may see everything. Every
+request needs a custom header. Forms, images and links of other sites can't send it, and scripts of
+other origins need a CORS preflight first, which the gateway denies. The `Sec-Fetch-*` and `Origin`
+headers must match as well.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from dragoman.gateway.guard import is_loopback
 from dragoman.gateway.inbound import InboundRequest
 
 HEADER = b"x-dragoman-page"
-_FOREIGN = "this is for the page's own requests"
-_NO_ADMIN = "the page needs the key of an administrator"
-_OFF = "without keys the page is served to this machine only"
+_NOT_FROM_PAGE = "this API accepts requests from the gateway's own page only"
+_NO_ADMIN = "the page requires an admin key"
+_LOCAL_ONLY = "without keys, the page is available on the gateway's own machine only"
 
 
 def check(inbound: InboundRequest) -> None:
-    """Raise unless the request is the page's own, and its user's to make."""
+    """Raises unless the page made the request and its user has access."""
     if not _is_ours(inbound):
-        raise PermissionDenied(_FOREIGN, status=403)
+        raise PermissionDenied(_NOT_FROM_PAGE, status=403)
     if inbound.gateway.keys is not None:
         if inbound.key is None or not inbound.key.is_admin:
             raise PermissionDenied(_NO_ADMIN, status=403)
     elif inbound.peer and not is_loopback(inbound.peer):
-        raise PermissionDenied(_OFF, status=403)
+        raise PermissionDenied(_LOCAL_ONLY, status=403)
 
 
 def _is_ours(inbound: InboundRequest) -> bool:
@@ -44,7 +44,7 @@ def _is_ours(inbound: InboundRequest) -> bool:
 
 
 def _is_same(origin: str, host: str | None, inbound: InboundRequest) -> bool:
-    """Whether an origin is the server itself, or a name that it is known by behind a proxy."""
+    """Whether an origin is this server, by its own host or an allowed host behind a proxy."""
     try:
         parts = urlsplit(origin)
         name = parts.hostname or ""

@@ -1,4 +1,4 @@
-"""What the page asks first: what this gateway can do, and which models it has."""
+"""The page's first requests: the gateway's capabilities and its models."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dragoman.providers.documents.reading import CANONICAL
 from dragoman.providers.registry import providers
 from dragoman.wire.dialect import descriptions
 
-_MOST_MODELS = 2000
+_MAX_MODELS = 2000
 
 
 async def info(call: PageCall) -> Any:
-    """What there is, without asking anybody."""
+    """Returns the gateway's capabilities; makes no upstream requests."""
     gateway = call.gateway
     call.page.prepare()
     server = gateway.config.server
@@ -44,25 +44,25 @@ async def info(call: PageCall) -> Any:
 
 
 def formats() -> list[dict[str, str]]:
-    """What a conversation can be exported as: all that `dragoman convert` writes."""
+    """Returns the export formats: all that `dragoman convert` writes."""
     named = sorted((each.name, each.about) for each in descriptions())
     return [
-        {"id": CANONICAL, "label": "Dragoman, with everything", "extension": "json"},
+        {"id": CANONICAL, "label": "Dragoman (lossless)", "extension": "json"},
         *({"id": name, "label": about, "extension": "json"} for name, about in named),
     ]
 
 
 def _default(config: GatewayConfig) -> str | None:
-    """The model to begin with, as far as that is known without asking a place for its list."""
+    """Returns the default model, if one is known without requesting a provider's list."""
     named = (route.model for route in config.routes if not route.is_pattern)
     here = (place.model_url for place in config.places.values() if place.model_url is not None)
     return next((name for name in (*config.aliases, *named, *here)), None)
 
 
 async def models(call: PageCall) -> Any:
-    """The models that can be asked; a place that does not answer in time is left out."""
+    """Returns the available models; omits providers that don't respond in time."""
     found = await call.gateway.router.catalogue.models()
-    return {"models": [_model(call, each) for each in found[:_MOST_MODELS]]}
+    return {"models": [_model(call, each) for each in found[:_MAX_MODELS]]}
 
 
 def _model(call: PageCall, info: ModelInfo) -> dict[str, Any]:
@@ -72,15 +72,15 @@ def _model(call: PageCall, info: ModelInfo) -> dict[str, Any]:
         "id": info.id,
         "name": info.name or info.id,
         "provider": None if place is None else place.name,
-        "is_local": place is not None and _is_here(place),
+        "is_local": place is not None and _is_local(place),
     }
     if info.context_window is not None:
         made["context_window"] = info.context_window
     return made
 
 
-def _is_here(place: Place) -> bool:
-    """Whether what is said there stays on this machine."""
+def _is_local(place: Place) -> bool:
+    """Whether the model runs on this machine."""
     if place.provider is None:
         return True
     try:

@@ -1,4 +1,4 @@
-"""Several things at once, no more than so many, and all of them stopped where one fails."""
+"""Runs several tasks with limited concurrency; cancels all of them if one fails."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 
 async def gathered(works: Sequence[Callable[[], Awaitable[T]]], at_once: int) -> list[T]:
-    """The results, in their order; the first failure is raised, and the others are cancelled."""
-    places = asyncio.Semaphore(at_once)
+    """Returns the results in order; raises the first failure and cancels the others."""
+    slots = asyncio.Semaphore(at_once)
 
     async def one(work: Callable[[], Awaitable[T]]) -> T:
-        async with places:
+        async with slots:
             return await work()
 
     tasks = [asyncio.ensure_future(one(work)) for work in works]
@@ -27,17 +27,17 @@ async def gathered(works: Sequence[Callable[[], Awaitable[T]]], at_once: int) ->
 async def merged(
     sources: Sequence[Callable[[], AsyncIterator[T]]], at_once: int
 ) -> AsyncGenerator[tuple[int, T]]:
-    """What several iterators give, as it comes, with the number of each one's source."""
-    places = asyncio.Semaphore(at_once)
-    # One place in the queue: a client that reads slowly holds the sources back.
+    """Yields the items of several iterators as they arrive, each with the index of its source."""
+    slots = asyncio.Semaphore(at_once)
+    # A queue of one item: a client that reads slowly slows the sources down.
     queue: asyncio.Queue[tuple[int, T] | BaseException | None] = asyncio.Queue(1)
 
     async def one(number: int, source: Callable[[], AsyncIterator[T]]) -> None:
         try:
-            async with places:
+            async with slots:
                 async for item in source():
                     await queue.put((number, item))
-        except Exception as error:  # noqa: BLE001 - raised by whoever reads
+        except Exception as error:  # noqa: BLE001 - raised in the reader
             await queue.put(error)
         else:
             await queue.put(None)

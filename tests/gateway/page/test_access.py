@@ -1,4 +1,4 @@
-"""Who may use the API behind the page: attacks by name, each with its outcome."""
+"""Access to the page's API: attacks by name, each with its outcome."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.gateway.running import running
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestPage]:
-    """A page that changes nothing of value."""
+    """A page for tests that don't change its state."""
     with page_at(f"sqlite:///{tmp_path_factory.mktemp('page')}/chats.db") as made:
         yield made
 
 
 def sent(page: TestPage, path: str = "conversations", **options: Any) -> httpx.Response:
-    """A request that somebody else's page made a browser send."""
+    """A request that another site makes a browser send."""
     given: dict[str, Any] = {"method": "POST", "url": path, **options}
     return page.stranger.request(**given)
 
@@ -53,7 +53,7 @@ ATTACKS: dict[str, dict[str, Any]] = BARE | {
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_what_a_stranger_makes_a_browser_send_is_refused(page: TestPage, attack: str) -> None:
-    """Nothing happens, and the answer says no more than that."""
+    """The request has no effect, and the error reveals nothing."""
     answer = sent(page, **ATTACKS[attack])
     assert answer.status_code == 403
     assert set(answer.json()["error"]) == {"message", "kind"}
@@ -61,7 +61,7 @@ def test_what_a_stranger_makes_a_browser_send_is_refused(page: TestPage, attack:
 
 
 def test_a_browser_that_asks_first_is_told_no(page: TestPage) -> None:
-    """A preflight of another origin gets no permission to send the header."""
+    """A CORS preflight from another origin is denied."""
     headers = {
         "origin": "https://evil.example", "access-control-request-method": "POST",
         "access-control-request-headers": "x-dragoman-page",
@@ -72,13 +72,13 @@ def test_a_browser_that_asks_first_is_told_no(page: TestPage) -> None:
 
 
 def test_the_pages_own_requests_are_served(page: TestPage) -> None:
-    """What browsers say of a same-origin request agrees."""
+    """Requests with the headers of a same-origin browser request are served."""
     headers = {"origin": page.url, "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"}
     assert page.ask("GET", "info", headers=headers).status_code == 200
 
 
 def test_answers_are_for_the_script_alone(page: TestPage) -> None:
-    """No answer can be shown as a page, kept by a proxy, or taken for another type."""
+    """No response can render as a page, be cached by a proxy, or be sniffed as another type."""
     for path in ("info", "conversations/nothing"):
         headers = page.ask("GET", path).headers
         assert headers["x-content-type-options"] == "nosniff"
@@ -115,7 +115,7 @@ HOSTILE = (
     ],
 )  # fmt: skip
 def test_a_hostile_id_is_nothing(page: TestPage, method: str, rest: str) -> None:
-    """Whatever stands for a conversation, one that is not there is 404."""
+    """Any id that is not a conversation's gives a 404."""
     body: dict[str, Any] = {} if method in {"GET", "DELETE"} else {"json": {}}
     for id in HOSTILE:
         answer = page.ask(method, f"conversations/{id}{rest}", **body)
@@ -136,7 +136,7 @@ def test_a_hostile_id_is_nothing(page: TestPage, method: str, rest: str) -> None
     ],
 )  # fmt: skip
 def test_a_broken_body_is_told_of_and_not_quoted(page: TestPage, path: str, body: bytes) -> None:
-    """What can't be read is 400."""
+    """A malformed body gives a 400."""
     answer = page.ask("POST", path, content=body)
     assert answer.status_code == 400
     assert "hot" not in answer.text
@@ -145,12 +145,12 @@ def test_a_broken_body_is_told_of_and_not_quoted(page: TestPage, path: str, body
 
 @pytest.mark.parametrize("query", ["limit=x", "limit=-1", "limit=1e9", "cursor=%00", "cursor=AAAA"])
 def test_a_broken_query_is_told_of(page: TestPage, query: str) -> None:
-    """Numbers are numbers, and cursors ours."""
+    """Malformed numbers and cursors give a 400."""
     assert page.ask("GET", f"conversations?{query}").status_code == 400
 
 
 def test_with_keys_only_an_administrators_is_let_in(tmp_path: Path) -> None:
-    """No key is 401, a plain one 403; the administrator's may do everything."""
+    """Without a key 401, with a plain key 403; an admin key may do everything."""
     url = f"sqlite:///{tmp_path}/keys.db"
 
     async def made() -> tuple[str, str]:

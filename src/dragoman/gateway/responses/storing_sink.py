@@ -1,4 +1,4 @@
-"""Keeps answers on their way to the client: their end is told when it is stored."""
+"""Stores responses on their way to the client, before the client sees the end."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Keep = Callable[[dict[str, Any]], Awaitable[None]]
 END: Final = re.compile(rb"(?:\A|\n)event: response\.(?:completed|incomplete|failed)\r?\ndata: ")
 
 
-class Keeping:
-    """A sink that keeps the answer that goes through it, before the client sees its end."""
+class StoringSink:
+    """A sink that stores the response before it passes the end on."""
 
     def __init__(self, sink: Sink, keep: Keep) -> None:
         self._sink = sink
@@ -22,11 +22,11 @@ class Keeping:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the head of the answer is sent."""
+        """Whether the response headers have been sent."""
         return self._sink.has_begun
 
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Keep an answer that comes in one piece."""
+        """Stores a response that is not streamed."""
         await self._kept(loads(body))
         await self._sink.respond(status, headers, body)
 
@@ -35,7 +35,7 @@ class Keeping:
         await self._sink.begin(headers)
 
     async def write(self, data: bytes) -> None:
-        """Keep the answer, if this is its end."""
+        """Stores the response if this data contains its end."""
         await self._look(data)
         await self._sink.write(data)
 
@@ -51,6 +51,6 @@ class Keeping:
             await self._kept(loads(text)["response"])
 
     async def _kept(self, answer: dict[str, Any]) -> None:
-        keep, self._keep = self._keep, None  # once, even where it fails: then the answer fails
+        keep, self._keep = self._keep, None  # only once; if storing fails, the response fails
         if keep is not None:
             await keep(answer)

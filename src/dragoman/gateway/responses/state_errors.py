@@ -1,4 +1,4 @@
-"""The errors of stored state, as OpenAI words them."""
+"""Errors about stored state, worded as OpenAI's."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dragoman.gateway.responses.ids import shown
 
 
 def no_response(id: str) -> InvalidRequest:
-    """At a path that names a response."""
+    """The response in the path was not found."""
     return InvalidRequest(f"Response with id {shown(id)} not found.", status=404)
 
 
 def no_previous(id: str) -> InvalidRequest:
-    """In `previous_response_id`. OpenAI answers 400 here, not 404; Codex looks at the code."""
+    """`previous_response_id` was not found. OpenAI returns 400, not 404; Codex checks the code."""
     return InvalidRequest(
         f"Previous response with id {shown(id)} not found.",
         status=400, param="previous_response_id", code="previous_response_not_found",
@@ -20,7 +20,7 @@ def no_previous(id: str) -> InvalidRequest:
 
 
 def unfinished(id: str, status: str) -> InvalidRequest:
-    """A previous response that has no answer to go on from."""
+    """The previous response has no output to continue from."""
     return InvalidRequest(
         f"Previous response with id {shown(id)} can't be continued: its status is {status}.",
         status=400, param="previous_response_id", code="previous_response_not_completed",
@@ -28,25 +28,25 @@ def unfinished(id: str, status: str) -> InvalidRequest:
 
 
 def no_conversation(id: str) -> InvalidRequest:
-    """A conversation that is not there, or another key's."""
+    """The conversation doesn't exist or belongs to another key."""
     return InvalidRequest(f"Conversation with id {shown(id)} not found.", status=404)
 
 
 def no_item(id: str, where: str | None = None) -> InvalidRequest:
-    """An item that is not there."""
+    """The item was not found."""
     return InvalidRequest(f"Item with id {shown(id)} not found.", status=404, param=where)
 
 
 def too_long(what: str, param: str) -> InvalidRequest:
-    """State that has grown beyond what is sent again with each request."""
+    """The stored state exceeds what can be sent with a request."""
     return InvalidRequest(what, status=400, param=param, code="context_length_exceeded")
 
 
 def invalid(what: str, param: str | None = None) -> InvalidRequest:
-    """Anything else that the client can mend."""
+    """Any other error that the client can fix."""
     return InvalidRequest(what, status=400, param=param)
 
 
 def no_store(*, param: str) -> InvalidRequest:
-    """Something that needs a store, where the operator has configured none."""
-    return invalid(f"`{param}` needs a history store, and this server has none.", param)
+    """The request needs a store, but none is configured."""
+    return invalid(f"`{param}` requires a history store, and this server has none.", param)

@@ -1,6 +1,6 @@
-"""Addresses in a provider's answers that lead past the gateway, as addresses of our own.
+"""Rewrites URLs in a provider's responses that would bypass the gateway.
 
-A client would send its own key to the provider there, which is none of the provider's.
+Otherwise, a client would send its gateway key directly to the provider.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from dragoman.errors import InvalidInputError, ServerError
 from dragoman.gateway.guard import presented_key
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.services.hosted_places import PLACE_HEADER
+from dragoman.gateway.services.hosted_providers import PLACE_HEADER
 from dragoman.gateway.upstreams import Upstream
 from dragoman.model.jsontext import dumps, loads
 
@@ -24,7 +24,7 @@ _BAD_GATEWAY = 502
 
 
 def own_url(inbound: InboundRequest, path: str) -> str:
-    """The address of a path here, as the client reached us."""
+    """Returns the gateway's URL for a path, with the host that the client used."""
     host = inbound.call.header(b"host") or ""
     prefix = inbound.gateway.config.server.path_prefix
     if not _HOST.fullmatch(host):
@@ -33,15 +33,15 @@ def own_url(inbound: InboundRequest, path: str) -> str:
 
 
 def own_upload_url(inbound: InboundRequest, upstream: Upstream, asked: str, told: str) -> str:
-    """Where a client sends the content of a file that it announced (Gemini).
+    """Returns the gateway's URL to which a client uploads a file's content (Gemini).
 
-    Nothing of the provider's address is kept but the upload's id. Clients show no key there: with
-    keys, their own stands in the query, as it does at Google.
+    Only the upload id of the provider's URL is kept. Clients send no key header to this URL, so
+    their key is part of the query if the gateway has keys, as at Google.
     """
     here, there = urlsplit(asked), urlsplit(told)
     upload = dict(parse_qsl(there.query))
     if (there.netloc, there.path) != (here.netloc, here.path) or not upload.get("upload_id"):
-        msg = "the provider wants the file at another address, which is not passed on"
+        msg = "the provider returned an unexpected upload URL, which is not passed on"
         raise ServerError(msg, status=_BAD_GATEWAY, retryable=False)
     query = {name: upload[name] for name in _UPLOADING if name in upload}
     query["place"] = upstream.name
@@ -51,7 +51,7 @@ def own_upload_url(inbound: InboundRequest, upstream: Upstream, asked: str, told
 
 
 def own_batches(inbound: InboundRequest, body: bytes) -> bytes:
-    """An answer about batches (Anthropic), with the addresses of their results here."""
+    """Rewrites the result URLs in a response about batches (Anthropic)."""
     try:
         told = loads(body)
     except InvalidInputError:
