@@ -17,13 +17,8 @@ from weakref import ref
 
 import aiohttp
 
-from dragoman.errors import (
-    ConfigError,
-    ConnectError,
-    StreamInterrupted,
-    TimeoutError,  # noqa: A004 - ours, which is the builtin's as well
-    TransportError,
-)
+from dragoman.errors import ConfigError, TransportError
+from dragoman.transport import failures
 from dragoman.transport.connections import Sessions
 from dragoman.transport.protocol import HttpRequest, Timeouts
 
@@ -218,32 +213,30 @@ def _explained(  # noqa: PLR0911 - a table, in the form of a match
     """Our error for an aiohttp error, whose own text may quote addresses and headers."""
     match error:
         case aiohttp.ConnectionTimeoutError():
-            return TimeoutError("the connection timed out", sent=False)
+            return failures.connect_timeout()
         case builtins.TimeoutError():
-            return TimeoutError("the server did not respond in time", sent=True)
+            return failures.response_timeout()
         case aiohttp.ClientConnectorCertificateError():
-            msg = "the server's TLS certificate is not trusted"
-            return ConnectError(msg, sent=False, retryable=False)
+            return failures.untrusted_certificate()
         case aiohttp.ClientSSLError():
-            return ConnectError("the TLS handshake failed", sent=False)
+            return failures.tls_failure()
         case aiohttp.ClientProxyConnectionError() | aiohttp.ClientHttpProxyError():
-            return ConnectError("the proxy is unreachable, or refused to connect", sent=False)
+            return failures.proxy_failure()
         case aiohttp.ClientConnectorDNSError():
-            return ConnectError("the host name could not be resolved", sent=False)
+            return failures.unknown_host()
         case aiohttp.ClientConnectorError():
-            return ConnectError("could not connect to the server", sent=False)
+            return failures.unreachable()
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError() | ValueError():
-            return ConfigError("the URL or a header is invalid")
-        case aiohttp.ClientResponseError():  # another attempt would not help
-            return TransportError("the reply is not HTTP, or its headers are too large", sent=True)
+            return failures.malformed_request()
+        case aiohttp.ClientResponseError():
+            return failures.not_http()
         case _:
-            text = f"the connection was lost before a response arrived ({type(error).__name__})"
-            return ConnectError(text, sent=True)
+            return failures.lost_before_response(type(error).__name__)
 
 
 def _broken_off(error: Exception) -> TransportError:
     if isinstance(error, builtins.TimeoutError):
-        return TimeoutError("the server stopped sending in mid-response", sent=True)
+        return failures.stalled()
     if isinstance(error, aiohttp.ClientPayloadError):
-        return StreamInterrupted("the connection ended before the response was complete")
-    return StreamInterrupted(f"the connection was lost ({type(error).__name__})")
+        return failures.incomplete()
+    return failures.lost(type(error).__name__)

@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 
 import httptools
 
-from dragoman.errors import ConnectError, StreamInterrupted, TransportError
+from dragoman.transport import failures
 from dragoman.transport.direct.request_head import Server
 from dragoman.transport.direct.response import Response
 from dragoman.transport.direct.unreadable import Unreadable
@@ -58,7 +58,7 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close at once: closing properly would wait for a server that may not read."""
-        self.fail(StreamInterrupted("the connection was closed"))
+        self.fail(failures.lost("closed"))
 
     def fail(self, error: Exception) -> None:
         """Give up the connection and the response that is being received."""
@@ -89,12 +89,11 @@ class Connection(asyncio.Protocol):
             return
         if not response.has_head:
             kind = "ServerDisconnected" if exc is None else type(exc).__name__
-            msg = f"the connection was lost before a response arrived ({kind})"
-            self.fail(ConnectError(msg, sent=True))
+            self.fail(failures.lost_before_response(kind))
         elif response.ends_with_connection and exc is None:
             self._complete(response)
         else:
-            self.fail(StreamInterrupted("the connection ended before the response was complete"))
+            self.fail(failures.incomplete())
 
     def data_received(self, data: bytes) -> None:
         """Parse received bytes."""
@@ -108,11 +107,9 @@ class Connection(asyncio.Protocol):
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade, Unreadable):
             if response.has_head:
-                msg = "the connection ended before the response was complete"
-                self.fail(StreamInterrupted(msg))
+                self.fail(failures.incomplete())
             else:
-                msg = "the reply is not HTTP, or its headers are too large"
-                self.fail(TransportError(msg, sent=True))
+                self.fail(failures.not_http())
 
     # --- called by the parser
 

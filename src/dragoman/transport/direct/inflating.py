@@ -5,8 +5,8 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from dragoman.errors import StreamInterrupted
 from dragoman.transport.direct.unreadable import Unreadable
+from dragoman.transport.failures import incomplete
 
 _GZIP = 16 + zlib.MAX_WBITS
 _WINDOW_BITS = {"gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS}
@@ -39,7 +39,7 @@ class Inflater:
         try:
             found: bytes = self._zlib.decompress(self._waiting, _STEP)
         except zlib.error:
-            problem = StreamInterrupted("the response does not match its Content-Encoding header")
+            problem = incomplete()
         else:
             self._waiting = self._zlib.unconsumed_tail
             return found
@@ -48,5 +48,4 @@ class Inflater:
     def expect_end(self) -> None:
         """Raise if the compressed body is incomplete."""
         if self._zlib is not None and not self._zlib.eof:
-            msg = "the connection ended before the response was complete"
-            raise StreamInterrupted(msg)
+            raise incomplete()

@@ -12,11 +12,7 @@ from typing import Any, cast
 
 import aiohappyeyeballs
 
-from dragoman.errors import (
-    ConnectError,
-    TimeoutError,  # noqa: A004 - ours, which is the builtin's as well
-    TransportError,
-)
+from dragoman.transport import failures
 from dragoman.transport.connections import trusted_authorities
 from dragoman.transport.direct.connection import Connection
 from dragoman.transport.direct.request_head import RequestHead, Server, request_head
@@ -122,22 +118,20 @@ class DirectTransport:
             self._cleaning = self._loop.call_later(KEEP_ALIVE / 3, self._clean)
 
     async def _connected(self, server: Server, seconds: float | None) -> Connection:
-        problem: TransportError
         try:
             async with asyncio.timeout(seconds):
                 return await self._connect(server)
         except builtins.TimeoutError:
-            problem = TimeoutError("the connection timed out", sent=False)
+            failure = failures.connect_timeout()
         except ssl.SSLCertVerificationError:
-            msg = "the server's TLS certificate is not trusted"
-            problem = ConnectError(msg, sent=False, retryable=False)
+            failure = failures.untrusted_certificate()
         except ssl.SSLError:
-            problem = ConnectError("the TLS handshake failed", sent=False)
+            failure = failures.tls_failure()
         except socket.gaierror:
-            problem = ConnectError("the host name could not be resolved", sent=False)
+            failure = failures.unknown_host()
         except OSError:
-            problem = ConnectError("could not connect to the server", sent=False)
-        raise problem
+            failure = failures.unreachable()
+        raise failure
 
     async def _connect(self, server: Server) -> Connection:
         scheme, host, port = server

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from yarl import URL
 
 from dragoman._version import __version__
-from dragoman.errors import ConfigError
+from dragoman.transport.failures import malformed_request
 from dragoman.transport.protocol import HttpRequest
 from dragoman.transport.proxies import proxy_for
 
@@ -35,10 +35,10 @@ def request_head(request: HttpRequest) -> RequestHead:
         url = URL(request.url)
         port = url.port
     except ValueError:
-        raise _malformed() from None
+        raise malformed_request() from None
     host, query = url.raw_host, url.raw_path_qs
     if url.scheme not in {"http", "https"} or not host or port is None:
-        raise _malformed()
+        raise malformed_request()
     if request.method not in {"GET", "POST"} or url.raw_user is not None:
         return RequestHead(None, b"")
     if proxy_for(request.url) is not None:
@@ -49,7 +49,7 @@ def request_head(request: HttpRequest) -> RequestHead:
         *_header_lines(request.headers),
     ]
     if any(_CONTROL.search(line) for line in lines):
-        raise _malformed()
+        raise malformed_request()
     head = b"\r\n".join([*lines, b"content-length: "])
     return RequestHead((url.scheme, host, port), head)
 
@@ -63,11 +63,7 @@ def _header_lines(headers: Mapping[str, str]) -> list[bytes]:
     for name, value in headers.items():
         raw = name.encode("latin-1", "replace").lower()
         if _NAME.fullmatch(raw) is None:
-            raise _malformed()
+            raise malformed_request()
         if raw not in _RESERVED:
             given[raw] = value.encode("utf-8", "surrogateescape").strip(b" \t")
     return [b"%b: %b" % pair for pair in given.items()]
-
-
-def _malformed() -> ConfigError:
-    return ConfigError("the URL or a header is invalid")

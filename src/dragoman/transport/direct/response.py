@@ -10,7 +10,7 @@ from typing import Protocol, Self
 
 from multidict import CIMultiDict
 
-from dragoman.errors import TimeoutError  # noqa: A004 - ours, which is the builtin's as well
+from dragoman.transport import failures
 from dragoman.transport.direct.inflating import Inflater
 from dragoman.transport.direct.unreadable import Unreadable
 
@@ -115,7 +115,7 @@ class Response:
     def _too_late(self) -> None:
         self._timer = None
         if self.connection is not None:
-            self.connection.fail(TimeoutError("the server did not respond in time", sent=True))
+            self.connection.fail(failures.response_timeout())
 
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():
@@ -177,8 +177,7 @@ class Response:
         if left > 0:
             self._timer = self._loop.call_later(left, self._look)
         elif self.connection is not None:
-            msg = "the server stopped sending in mid-response"
-            self.connection.fail(TimeoutError(msg, sent=True))
+            self.connection.fail(failures.stalled())
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
