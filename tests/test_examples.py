@@ -20,7 +20,7 @@ from dragoman.gateway.middleware.loading import hooks_of
 from dragoman.history import MemoryStorage
 from dragoman.testing import ScriptedModel
 from tests.environment import PATIENCE
-from tests.gateway.asking import ask, body_for, path_for, text_in
+from tests.gateway.client_requests import ask, body_for, path_for, text_in
 from tests.gateway.running import running
 
 ROOT = Path(__file__).resolve().parent.parent

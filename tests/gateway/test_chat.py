@@ -14,16 +14,18 @@ import pytest
 from aiohttp import web
 
 from dragoman.gateway.config.settings import GatewayConfig
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.model.usage import Usage
 from tests.gateway.answers import KINDS, SAID, Provider, frames_of, said
-from tests.gateway.asking import FRONTS, ask, body_for, path_for, text_in
+from tests.gateway.client_requests import FRONTS, ask, body_for, path_for, text_in
 from tests.gateway.running import Serving, place, routed, running, upstream
 from tests.gateway.services.test_keys import ScriptedKeys
 
 
 @contextmanager
-def gateway_to(*providers: Provider, **server: Any) -> Generator[tuple[Serving, list[Finished]]]:
+def gateway_to(
+    *providers: Provider, **server: Any
+) -> Generator[tuple[Serving, list[RequestRecord]]]:
     """A gateway before these providers, in turn, and the records of its requests."""
     from contextlib import ExitStack
 
@@ -38,7 +40,7 @@ def gateway_to(*providers: Provider, **server: Any) -> Generator[tuple[Serving, 
             for number, each in enumerate(providers)
         ]
         serving = stack.enter_context(running(routed(*places, **server)))
-        records: list[Finished] = []
+        records: list[RequestRecord] = []
         serving.gateway.observers.append(records.append)
         yield serving, records
 

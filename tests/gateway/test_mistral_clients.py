@@ -11,7 +11,7 @@ from dragoman.model.parts import Text
 from dragoman.model.tools import ToolCall
 from dragoman.model.usage import FinishReason
 from tests.gateway.answers import KINDS, Provider, said
-from tests.gateway.asking import ask, body_for
+from tests.gateway.client_requests import ask, body_for
 from tests.gateway.test_chat import gateway_to
 
 AGENT = "mistral-client-python/3.7.0"

@@ -1,1 +1,1 @@
-"""The gateway: any client of any API talks to any model (`dragoman serve`)."""
+"""The gateway (`dragoman serve`): clients of any supported API can use any configured model."""

@@ -1,7 +1,7 @@
-"""One line per request: JSON for machines, text for people. No content, no keys.
+"""The access log: one line per request, as JSON or text, without content and keys.
 
-Lines are written by a thread of their own: a reader that is slow, or a disk, must not hold up
-requests. Beyond a number of waiting lines new ones are dropped and counted.
+A separate thread writes the lines, so that a slow reader or disk does not block requests. If too
+many lines are queued, new ones are dropped and counted.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from typing import Any
 import msgspec
 
 from dragoman.gateway.config.settings import LogForm
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 
-_UNSAFE = re.compile(r"[^!-~]")  # also spaces: a text line's fields are parted by them
-_LONGEST = 128  # characters of a name
-_MOST_REPORTS = 20
-_PROBES = frozenset({"health", "ready", "root", "metrics"})  # they come each few seconds
-_MOST_WAITING = 20_000
+_UNSAFE = re.compile(r"[^!-~]")  # includes spaces, which separate the fields of a text line
+_MAX_NAME_LENGTH = 128  # characters of a name
+_MAX_REPORTS = 20
+_PROBES = frozenset({"health", "ready", "root", "metrics"})  # sent every few seconds by monitoring
+_MAX_QUEUED = 20_000
 _NUMBER = re.compile(r"\[\d+\]")
 _encode = msgspec.json.Encoder().encode
 _JOIN = 5.0
 _PAUSE = 0.05
-Entry = tuple[float, Finished]
+Entry = tuple[float, RequestRecord]
 
 
 class AccessLog:
-    """Takes `Finished` records, and writes them to a file descriptor."""
+    """Writes request records to a file descriptor."""
 
     def __init__(self, form: LogForm, *, fd: int = 1, worker: int = 0) -> None:
-        self._line: Callable[[float, Finished, int], bytes] = (
+        self._line: Callable[[float, RequestRecord, int], bytes] = (
             json_line if form == "json" else text_line
         )
         self._fd = fd
@@ -46,15 +46,15 @@ class AccessLog:
         self._wanted = threading.Event()
         self._is_over = False
         self.dropped = 0
-        """Lines that nobody read in time."""
+        """Number of lines dropped because the queue was full."""
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
         self._thread.start()
 
-    def __call__(self, record: Finished) -> None:
-        """Note a request that is over."""
+    def __call__(self, record: RequestRecord) -> None:
+        """Queue the log line of a completed request."""
         if record.kind in _PROBES and record.error is None:
             return
-        if len(self._waiting) >= _MOST_WAITING:
+        if len(self._waiting) >= _MAX_QUEUED:
             self.dropped += 1
             return
         self._waiting.append((time(), record))
@@ -62,7 +62,7 @@ class AccessLog:
             self._wanted.set()
 
     def close(self) -> None:
-        """Write the rest, if its reader takes it within seconds."""
+        """Write the queued lines; gives up after a few seconds."""
         self._is_over = True
         self._wanted.set()
         self._thread.join(_JOIN)
@@ -73,7 +73,7 @@ class AccessLog:
         while True:
             self._wanted.wait()
             if not self._is_over:
-                sleep(_PAUSE)  # lines are written together: waking up costs more than a line
+                sleep(_PAUSE)  # write in batches: waking up costs more than a line
             self._wanted.clear()
             is_over = self._is_over
             while self._waiting:
@@ -92,16 +92,16 @@ class AccessLog:
         while view:
             try:
                 view = view[os.write(self._fd, view) :]
-            except BlockingIOError:  # the terminal, made non-blocking by another program
+            except BlockingIOError:  # a terminal that another program made non-blocking
                 sleep(_PAUSE)
-            except OSError:  # its reader is gone: nothing can be told any more
+            except OSError:  # the reader is gone
                 self._is_over = True
                 return False
         return True
 
 
-def json_line(when: float, record: Finished, worker: int = 0) -> bytes:
-    """A record as one JSON object on a line; what is not known is left out."""
+def json_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
+    """Format a record as a line of JSON, without the fields that are unknown."""
     fields: dict[str, Any] = {
         "time": _moment(when),
         "level": _level(record),
@@ -127,8 +127,8 @@ def json_line(when: float, record: Finished, worker: int = 0) -> bytes:
     return _encode(fields) + b"\n"
 
 
-def text_line(when: float, record: Finished, worker: int = 0) -> bytes:
-    """A record as a line for people: time, status, duration, what, where, then pairs."""
+def text_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
+    """Format a record as text: time, status, duration, kind, dialect, upstream, then pairs."""
     parts = [
         _moment(when),
         str(record.status),
@@ -156,12 +156,12 @@ def text_line(when: float, record: Finished, worker: int = 0) -> bytes:
 
 
 def clean(name: str) -> str:
-    r"""A name as one printable word of limited length, whoever chose it.
+    r"""Make an untrusted name a single printable word of limited length.
 
     >>> clean("gpt-5\n200 forged")
     'gpt-5?200?forged'
     """
-    return _cleaned(name[:_LONGEST])
+    return _cleaned(name[:_MAX_NAME_LENGTH])
 
 
 @lru_cache(2048)
@@ -169,7 +169,7 @@ def _cleaned(name: str) -> str:
     return _UNSAFE.sub("?", name)
 
 
-def _numbers(record: Finished) -> dict[str, Any]:
+def _numbers(record: RequestRecord) -> dict[str, Any]:
     found: dict[str, Any] = {}
     usage = record.usage
     if usage is not None:
@@ -187,7 +187,7 @@ def _numbers(record: Finished) -> dict[str, Any]:
     return found | _flags(record)
 
 
-def _flags(record: Finished) -> dict[str, bool]:
+def _flags(record: RequestRecord) -> dict[str, bool]:
     found: dict[str, bool] = {}
     if record.stream:
         found["stream"] = True
@@ -201,9 +201,9 @@ def _flags(record: Finished) -> dict[str, bool]:
 
 
 def _reports(paths: tuple[str, ...]) -> list[str]:
-    """Paths and rules, each once, without the numbers of messages."""
+    """Deduplicated paths or rules, without message indexes."""
     kinds = dict.fromkeys(clean(_NUMBER.sub("[]", path)) for path in paths)
-    return list(kinds)[:_MOST_REPORTS]
+    return list(kinds)[:_MAX_REPORTS]
 
 
 def _moment(when: float) -> str:
@@ -216,7 +216,7 @@ def _second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def _level(record: Finished) -> str:
+def _level(record: RequestRecord) -> str:
     if record.status >= 500 and not record.left:  # noqa: PLR2004 - the servers' errors
         return "error"
     return "warning" if record.error is not None else "info"

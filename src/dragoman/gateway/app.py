@@ -1,4 +1,4 @@
-"""The gateway as an ASGI application: finds the endpoint, lets the request in, and answers it."""
+"""The gateway as an ASGI application: routes, authenticates and answers each request."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dragoman.gateway.endpoints import ANTHROPIC, CHAT, GEMINI, Endpoint, endpoi
 from dragoman.gateway.guard import presented_key
 from dragoman.gateway.handlers import HANDLERS
 from dragoman.gateway.http import Call, Disconnected, Receive, Scope, Send
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.state import Gateway
-from dragoman.gateway.visits import Visit
 from dragoman.wire.front import Front
 
 if TYPE_CHECKING:
@@ -26,13 +26,12 @@ if TYPE_CHECKING:
     from dragoman.gateway.responses.connections import Connection
 
 LOG = logging.getLogger("dragoman.gateway")
-_NOTHING = Endpoint("unknown", CHAT, frozenset())
-_NO_KEY = "no API key was given: send one of the gateway's as the API's clients do"
-_OPEN = frozenset({"root", "health", "ready", "page"})
-"""What needs no key: it tells nothing."""
-
-
+_UNKNOWN = Endpoint("unknown", CHAT, frozenset())
+_NO_KEY = "the request has no API key: send a gateway key in the usual header of the API"
+_PUBLIC = frozenset({"root", "health", "ready", "page"})
+"""Endpoints that need no key: they reveal nothing."""
 _SHARED = frozenset({"models", "model", "hosted"})
+"""Endpoints whose path several APIs share."""
 
 
 class App:
@@ -42,7 +41,7 @@ class App:
         self.gateway = gateway
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One connection's request, WebSocket, or the server's start and end."""
+        """Handle one ASGI scope: an HTTP request, a WebSocket or the server's lifespan."""
         match scope["type"]:
             case "http":
                 await self.http(scope, receive, send)
@@ -69,109 +68,109 @@ class App:
     async def http(
         self, scope: Scope, receive: Receive, send: Send, connection: Connection | None = None
     ) -> None:
-        """One request, over HTTP or on a WebSocket."""
+        """Serve one request that arrived over HTTP or on a WebSocket."""
         gateway, call = self.gateway, Call(scope, receive, send)
         prefix = gateway.config.server.path_prefix
         if prefix and call.path.startswith(f"{prefix}/"):
             call.path = call.path[len(prefix) :]
-        endpoint = endpoint_at(call.path) or _NOTHING
-        visit = Visit(gateway, call, _for_headers(endpoint, call), scope["method"])
-        visit.query = scope["query_string"]
-        visit.peer = (scope.get("client") or ("",))[0]
-        visit.connection = connection
-        gateway.visits.add(visit)
+        endpoint = endpoint_at(call.path) or _UNKNOWN
+        inbound = InboundRequest(gateway, call, _for_shared_path(endpoint, call), scope["method"])
+        inbound.query = scope["query_string"]
+        inbound.peer = (scope.get("client") or ("",))[0]
+        inbound.connection = connection
+        gateway.in_flight.add(inbound)
         try:
-            await self._served(visit)
+            await self._serve(inbound)
         finally:
-            gateway.visits.discard(visit)
+            gateway.in_flight.discard(inbound)
             call.unwatch()
-            gateway.finished(visit.record())
+            gateway.notify(inbound.record())
 
-    async def _served(self, visit: Visit) -> None:
-        """Answer, whatever happens; a client that leaves takes the request to the model with it."""
+    async def _serve(self, inbound: InboundRequest) -> None:
+        """Always respond, whatever fails. A disconnect also cancels the upstream request."""
         try:
-            await self._let_in(visit)
-            await HANDLERS[visit.endpoint.kind](visit)
+            await self._admit(inbound)
+            await HANDLERS[inbound.endpoint.kind](inbound)
         except Disconnected:
-            visit.is_left = True
+            inbound.is_disconnected = True
         except asyncio.CancelledError:
-            if not visit.is_left and visit.interruption is None:
+            if not inbound.is_disconnected and inbound.interruption is None:
                 raise
-            visit.stay()
-            if visit.interruption is not None:
-                await self._break_off(visit, visit.interruption)
+            inbound.uncancel()
+            if inbound.interruption is not None:
+                await self._abort(inbound, inbound.interruption)
         except DragomanError as error:
-            await self._refuse(visit, error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the next request is served
+            await self._refuse(inbound, error)
+        except Exception as error:  # noqa: BLE001 - one failed request must not stop the server
             _log_failure(error)
-            await self._refuse(visit, ServerError("the gateway failed", status=500))
+            await self._refuse(inbound, ServerError("the gateway failed", status=500))
 
-    async def _let_in(self, visit: Visit) -> None:
-        gateway, endpoint = self.gateway, visit.endpoint
-        if gateway.keys is None or endpoint.kind not in _OPEN:
-            visit.key = await self.identify(visit.call, visit.query, visit.peer)
-        if endpoint is _NOTHING or endpoint.kind not in HANDLERS:
-            msg = "there is nothing at this path; see the list of endpoints in the documentation"
+    async def _admit(self, inbound: InboundRequest) -> None:
+        gateway, endpoint = self.gateway, inbound.endpoint
+        if gateway.keys is None or endpoint.kind not in _PUBLIC:
+            inbound.key = await self.identify(inbound.call, inbound.query, inbound.peer)
+        if endpoint is _UNKNOWN or endpoint.kind not in HANDLERS:
+            msg = "no endpoint at this path; the documentation lists all endpoints"
             raise InvalidRequest(msg, status=404)
-        if visit.method not in endpoint.methods:
-            visit.call.more_headers["allow"] = ", ".join(sorted(endpoint.methods))
-            msg = f"this path takes {', '.join(sorted(endpoint.methods))}"
+        if inbound.method not in endpoint.methods:
+            inbound.call.more_headers["allow"] = ", ".join(sorted(endpoint.methods))
+            msg = f"this path only accepts {', '.join(sorted(endpoint.methods))}"
             raise InvalidRequest(msg, status=405)
         if gateway.active > gateway.config.server.max_concurrent:
-            msg = "the gateway serves as many requests as it may; try again soon"
+            msg = "the gateway has reached its limit of concurrent requests; try again soon"
             raise Overloaded(msg, status=503, retry_after=1.0)
 
     async def identify(self, call: Call, query: bytes, peer: str) -> KeyRecord | None:
-        """The key that a request shows; raises for one that may not come in."""
+        """Return the key of a request, None without a key store; raise if it isn't admitted."""
         if self.gateway.keys is None:
-            self.gateway.doorkeeper.check(call)
+            self.gateway.origin_guard.check(call)
             return None
         shown = presented_key(call, query)
         if shown is None:
             raise AuthenticationError(_NO_KEY, status=401, code="missing_api_key")
         return await self.gateway.keys.authenticate(shown, peer)
 
-    async def _break_off(self, visit: Visit, error: DragomanError) -> None:
-        """Tell the client that the gateway ends its request, in the stream if it has begun."""
-        exchange, call = visit.exchange, visit.call
+    async def _abort(self, inbound: InboundRequest, error: DragomanError) -> None:
+        """Report to the client why the gateway ended its request, in the stream if it has begun."""
+        exchange, call = inbound.exchange, inbound.call
         is_stream = exchange is not None and exchange.stream
         if exchange is not None and is_stream and call.has_begun and not call.is_over:
-            visit.error = error
-            await exchange.break_off(error)
+            inbound.error = error
+            await exchange.abort(error)
         else:
-            await self._refuse(visit, error)
+            await self._refuse(inbound, error)
 
-    async def _refuse(self, visit: Visit, error: DragomanError) -> None:
-        """Tell the client, in its dialect; where the answer has begun, the connection ends."""
-        visit.error = error
-        if visit.call.has_begun:
-            if not visit.call.is_over:
-                raise _CutOff from None
+    async def _refuse(self, inbound: InboundRequest, error: DragomanError) -> None:
+        """Send an error in the client's dialect; close the connection if the response has begun."""
+        inbound.error = error
+        if inbound.call.has_begun:
+            if not inbound.call.is_over:
+                raise _ConnectionAborted from None
             return
-        if visit.endpoint.kind == "page-api":
+        if inbound.endpoint.kind == "page-api":
             from dragoman.gateway.page.api import refuse
 
-            await refuse(visit, error)
+            await refuse(inbound, error)
             return
-        told = Front(visit.endpoint.front).error(error)
-        await visit.call.whole(told.status, told.headers, told.to_bytes())
+        encoded = Front(inbound.endpoint.front).error(error)
+        await inbound.call.respond(encoded.status, encoded.headers, encoded.to_bytes())
 
 
 def _log_failure(error: Exception) -> None:
-    """Say where it happened; the text and the traceback may quote what the client sent."""
-    LOG.error("a request failed by %s %s", type(error).__name__, _place(error))
+    """Log the error type and its location; message and traceback may quote client content."""
+    LOG.error("a request failed with %s %s", type(error).__name__, _location(error))
 
 
-def _place(error: Exception) -> str:
-    """Where an error was raised, as file and line."""
+def _location(error: Exception) -> str:
+    """The file and line where an error was raised."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
     return "" if last is None else f"at {last.tb_frame.f_code.co_filename}:{last.tb_lineno}"
 
 
-def _for_headers(endpoint: Endpoint, call: Call) -> Endpoint:
-    """Models and files have one path for several APIs; a header tells their clients apart."""
+def _for_shared_path(endpoint: Endpoint, call: Call) -> Endpoint:
+    """Set the dialect by the request's headers where several APIs share a path."""
     if endpoint.kind not in _SHARED or endpoint.front != CHAT:
         return endpoint
     for name, _ in call.headers:
@@ -182,5 +181,5 @@ def _for_headers(endpoint: Endpoint, call: Call) -> Endpoint:
     return endpoint
 
 
-class _CutOff(Exception):  # noqa: N818 - nobody catches it but the server
-    """An answer that has begun can't be ended properly: the server closes the connection."""
+class _ConnectionAborted(Exception):  # noqa: N818 - only the server catches it
+    """The response has begun and can't be ended properly: the server closes the connection."""

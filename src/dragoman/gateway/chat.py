@@ -1,4 +1,4 @@
-"""Chats: the endpoints at which clients of every dialect ask for an answer."""
+"""The chat endpoints of all dialects, and the path every model request takes to its upstreams."""
 
 from __future__ import annotations
 
@@ -6,57 +6,57 @@ from time import perf_counter
 from urllib.parse import quote
 
 from dragoman.errors import DragomanError, InvalidRequest
-from dragoman.gateway.asking import Asking
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.config.routing import Route
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http import as_mapping
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.middleware import ExchangeFilters, Stopped
 from dragoman.gateway.sessions import join_session
 from dragoman.gateway.spending import Spending
-from dragoman.gateway.visits import Visit
+from dragoman.gateway.upstream_task import UpstreamTask
 from dragoman.gateway.whole_calls import agent_form
-from dragoman.gateway.work import Work
 from dragoman.wire.dialect import dialect
 from dragoman.wire.front import front_form
 
 
-async def chat(visit: Visit) -> None:
-    """Answer a chat."""
-    asking = asking_of(visit, await visit.body())
-    await answer(visit, Exchange(asking, visit.call, visit.gateway.translations))
+async def chat(inbound: InboundRequest) -> None:
+    """Serve a chat request."""
+    client_request = read_client_request(inbound, await inbound.body())
+    await answer(inbound, Exchange(client_request, inbound.call, inbound.gateway.translations))
 
 
-def asking_of(visit: Visit, body: bytes) -> Asking:
-    """What the client asks."""
-    endpoint = visit.endpoint
+def read_client_request(inbound: InboundRequest, body: bytes) -> ClientRequest:
+    """Parse the client's request."""
+    endpoint = inbound.endpoint
     form = front_form(dialect(endpoint.front))
     names = form.request_headers
-    headers = as_mapping(visit.call.headers, names) if names else None
-    agent = agent_form(form, visit.call.headers) if form.agents else None
+    headers = as_mapping(inbound.call.headers, names) if names else None
+    agent = agent_form(form, inbound.call.headers) if form.agents else None
     if agent is not None:
-        return Asking(endpoint.front, body, headers=headers, agent=agent)
+        return ClientRequest(endpoint.front, body, headers=headers, agent=agent)
     if not endpoint.action:
-        return Asking(endpoint.front, body, headers=headers)
-    # The path names the model and what to do with it; the query says in which form.
+        return ClientRequest(endpoint.front, body, headers=headers)
+    # The path names the model and the action; the query may choose the stream's format.
     path = f"/models/{quote(endpoint.name, safe='')}:{endpoint.action}"
-    query = visit.path.partition("?")[2]
-    return Asking(
+    query = inbound.path.partition("?")[2]
+    return ClientRequest(
         endpoint.front, body, model=endpoint.name, stream=endpoint.streams,
         path=f"{path}?{query}" if query else path, headers=headers,
     )  # fmt: skip
 
 
-async def answer(visit: Visit, work: Work) -> None:
-    """Answer by the route of the model that is asked for."""
-    filters = _filters(visit, work)
+async def answer(inbound: InboundRequest, task: UpstreamTask) -> None:
+    """Route a request by its model, and respond to the client."""
+    filters = _filters(inbound, task)
     try:
-        model = work.asked_model if filters is None else filters.model()
-        route = await visit.gateway.route(model)
-        visit.route, visit.exchange, visit.routed = route.name, work, perf_counter()
-        if isinstance(work, Exchange):
-            join_session(visit, work, route.settings)
-        async with Spending(visit, work, route):
-            await _let_through(visit, work, route, filters)
+        model = task.requested_model if filters is None else filters.model()
+        route = await inbound.gateway.route(model)
+        inbound.route, inbound.exchange, inbound.routed = route.name, task, perf_counter()
+        if isinstance(task, Exchange):
+            join_session(inbound, task, route.settings)
+        async with Spending(inbound, task, route):
+            await _answer_with_middleware(inbound, task, route, filters)
     except Stopped as stopped:
         error = stopped.error
     else:
@@ -64,70 +64,75 @@ async def answer(visit: Visit, work: Work) -> None:
     raise error
 
 
-def _filters(visit: Visit, work: Work) -> ExchangeFilters | None:
-    """What middleware does to a chat; embeddings and counts are none of its business."""
-    middleware = visit.gateway.middleware
-    if middleware is None or not isinstance(work, Exchange) or work.is_free:
+def _filters(inbound: InboundRequest, task: UpstreamTask) -> ExchangeFilters | None:
+    """The middleware of a chat; embeddings and token counts don't pass through middleware."""
+    middleware = inbound.gateway.middleware
+    if middleware is None or not isinstance(task, Exchange) or task.is_free:
         return None
-    if not work.takes_filters:
-        msg = "several prompts in one request are not taken here; send them one by one"
+    if not task.supports_middleware:
+        msg = (
+            "several prompts in one request are not supported with middleware; send them one by one"
+        )
         raise InvalidRequest(msg, status=400, param="prompt")
-    return middleware.meet(visit, work)
+    return middleware.start(inbound, task)
 
 
-async def _let_through(
-    visit: Visit, work: Work, route: Route, filters: ExchangeFilters | None
+async def _answer_with_middleware(
+    inbound: InboundRequest, task: UpstreamTask, route: Route, filters: ExchangeFilters | None
 ) -> None:
-    """Answer as middleware wants it, if there is any."""
+    """Respond, with middleware if there is any."""
     if filters is None:
-        await _remembered(visit, work, route)
+        await _answer_from_cache(inbound, task, route)
         return
     try:
         way = await filters.before(route)
         if way is not None:
-            visit.route = way.name
-            await _remembered(visit, work, way, filters)
+            inbound.route = way.name
+            await _answer_from_cache(inbound, task, way, filters)
     except Stopped as stopped:
-        if not work.sink.has_begun:
+        if not task.sink.has_begun:
             raise
-        await work.break_off(stopped.error)
+        await task.abort(stopped.error)
 
 
-async def _remembered(
-    visit: Visit, work: Work, route: Route, filters: ExchangeFilters | None = None
+async def _answer_from_cache(
+    inbound: InboundRequest,
+    task: UpstreamTask,
+    route: Route,
+    filters: ExchangeFilters | None = None,
 ) -> None:
-    """Answer out of the cache, if the route has one."""
-    if route.settings.cache is None or not isinstance(work, Exchange):
-        await _answered(visit, work, route)
+    """Respond from the cache if the route has one, else from the upstreams."""
+    if route.settings.cache is None or not isinstance(task, Exchange):
+        await _answer_from_upstreams(inbound, task, route)
         return
 
     async def ask() -> None:
-        await _answered(visit, work, route)
+        await _answer_from_upstreams(inbound, task, route)
 
-    await visit.gateway.cache.answer(visit, work, route, ask, filters)
+    await inbound.gateway.cache.answer(inbound, task, route, ask, filters)
 
 
-async def _answered(visit: Visit, work: Work, route: Route) -> None:
-    gateway = visit.gateway
-    every = [(hop, gateway.back(hop.place)) for hop in route.order()]
-    suited = [(hop, back) for hop, back in every if work.suits(back, hop.model)]
+async def _answer_from_upstreams(inbound: InboundRequest, task: UpstreamTask, route: Route) -> None:
+    gateway = inbound.gateway
+    every = [(hop, gateway.upstream(hop.place)) for hop in route.order()]
+    suited = [(hop, upstream) for hop, upstream in every if task.supports(upstream, hop.model)]
     if not suited:
-        raise work.unsuited()
+        raise task.unsupported()
     hops = [hop for hop, _ in suited]
     try:
-        used = await work.run(
-            [(back, hop.model) for hop, back in suited],
+        used = await task.run(
+            [(upstream, hop.model) for hop, upstream in suited],
             gateway.settings_of(route),
             route.settings.timeouts,
         )
     except DragomanError as error:
-        for hop in hops[: work.attempts]:
+        for hop in hops[: task.attempts]:
             route.note_failure(hop, error)
-        if not work.sink.has_begun:
+        if not task.sink.has_begun:
             raise
-        await work.break_off(error)
+        await task.abort(error)
     else:
         if used or len(hops) > 1:
-            for hop, tried in zip(hops[:used], work.tried, strict=False):
+            for hop, tried in zip(hops[:used], task.tried, strict=False):
                 route.note_failure(hop, kind=tried[3])
             route.note_success(hops[used])

@@ -1,4 +1,4 @@
-"""Which path is what: an exact table, and the few paths that name a model or an id."""
+"""The gateway's paths: a table of exact paths, and rules for paths with a model or id in them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ CHAT, RESPONSES, ANTHROPIC, GEMINI, OLLAMA = (
 
 
 class Endpoint(NamedTuple):
-    """What is asked for at a path."""
+    """The endpoint at a path."""
 
     kind: str
-    """What it does: `chat`, `embed`, `models` …, the name of a handler."""
+    """Its kind, which selects the handler: `chat`, `embed`, `models` …"""
     front: str
-    """The dialect of the clients that ask there."""
+    """The dialect of its clients."""
     methods: frozenset[str]
     name: str = ""
-    """What the path names: a model, or an id."""
+    """The model or id in the path."""
     action: str = ""
-    """What is to be done with it, where the path says so."""
+    """The action in the path, such as `countTokens`."""
     streams: bool | None = None
-    """Whether to stream; None: the request says."""
+    """Whether to stream; None: the request body decides."""
 
 
 _POST, _READ = frozenset({"POST"}), frozenset({"GET", "HEAD"})
@@ -61,7 +61,7 @@ def _table() -> dict[str, Endpoint]:
         "/v1beta/models": Endpoint("models", GEMINI, _READ),
         "/ui": Endpoint("page", CHAT, _READ),
     }
-    # Base URLs with and without `/v1`: clients of either habit find the same.
+    # Some clients' base URLs end in `/v1`, others' don't: both work.
     for path in ("chat/completions", "completions", "embeddings", "responses", "models"):
         rows[f"/{path}"] = rows[f"/v1/{path}"]
         rows[f"/openai/v1/{path}"] = rows[f"/v1/{path}"]  # Groq's clients add it themselves
@@ -81,7 +81,7 @@ _ACTIONS = {
     "asyncBatchEmbedContent": "hosted",
 }
 _PASSED = ("files", "uploads", "batches")
-_HOSTED = {  # folders of things that only their own provider has
+_HOSTED = {  # resources stored by one provider, which requests are forwarded to
     **{f"/v1/{name}": CHAT for name in _PASSED},
     "/v1/messages/batches": ANTHROPIC,
     "/v1beta/files": GEMINI,
@@ -92,7 +92,7 @@ _HOSTED = {  # folders of things that only their own provider has
 
 
 def endpoint_at(path: str) -> Endpoint | None:
-    """What is at a path; None: nothing.
+    """The endpoint at a path, or None.
 
     >>> endpoint_at("/v1/messages").front
     'anthropic'
@@ -118,7 +118,7 @@ def endpoint_at(path: str) -> Endpoint | None:
 
 
 def _model(name: str, version: str) -> Endpoint | None:
-    """A model, or something that Gemini's clients want of it: `models/NAME:ACTION`."""
+    """The endpoint of a model, or of a Gemini action on it: `models/NAME:ACTION`."""
     model, colon, action = name.rpartition(":")
     kind = _ACTIONS.get(action) if colon and model else None
     if kind is not None:
@@ -127,7 +127,7 @@ def _model(name: str, version: str) -> Endpoint | None:
 
 
 def _page(path: str) -> Endpoint:
-    """A file of the page, or its API, whose paths are its own affair."""
+    """A file of the web page, or its API, which resolves its own paths."""
     if path.startswith(_PAGE_API):
         return Endpoint("page-api", CHAT, _ANY | {"PATCH"}, path[len(_PAGE_API) :])
     return Endpoint("page", CHAT, _READ, path[len(_PAGE) :])

@@ -1,8 +1,8 @@
-"""One answer: the places of a route are asked in turn, and what the first one says goes back.
+"""One chat request: forwards it to an upstream and sends the response back to the client.
 
-Where front and place speak one dialect and nothing has to be undone, bytes pass; else the answer is
-read as events and written by the client's `Front`. Another place is asked only as long as nothing
-was sent.
+If client and upstream use the same dialect and the request's repairs need no undoing, the
+response's bytes pass through unchanged. Otherwise the response is decoded into events and encoded
+by the client's `Front`. Fallback to another upstream is possible only until something was sent.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any, NamedTuple, Protocol
 from msgspec import Struct
 
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
-from dragoman.gateway.asking import Asking
-from dragoman.gateway.backs import Back
-from dragoman.gateway.passing import summarised, summary_of
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.response_summary import summarised, summary_of
 from dragoman.gateway.translation import Settings, Translations, encoded_for
+from dragoman.gateway.upstream_task import MIN_BYTES_PER_TOKEN, Sink, UpstreamTask
+from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.whole_calls import Answering, WholeCalls
-from dragoman.gateway.work import BYTES_OF_A_TOKEN, Sink, Work
 from dragoman.model.events import ChoiceFinish, Event
 from dragoman.model.frozen import EMPTY
 from dragoman.model.requests import Request
@@ -35,246 +35,273 @@ from dragoman.wire.front import Front, FrontEncoder, PassingFilter
 from dragoman.wire.lane.passing import PassingStream
 from dragoman.wire.whole_frames import WholeFrames
 
-MOST_OF_AN_ANSWER = 256 * 1024 * 1024
+MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 _NOT_HERE = (
-    "The request names a previous response, a conversation or an item that is not stored here, and"
-    " the model's provider stores none."
+    "The request refers to a previous response, a conversation or an item that is not stored here,"
+    " and the model's provider does not store any."
 )
-_OPENING = 256
-_MOST_TOKENS = 10**9
-"""Whatever a client says."""
+_SNIFFED_BYTES = 256
+_MAX_TOKENS = 10**9
+"""Cap for the `max_tokens` that a client may send."""
 _ERROR = re.compile(rb'"error"\s*:\s*[^n\s]|event:\s*error')
 _REQUEST_IDS = ("x-request-id", "request-id")
-ANSWER = 4096
-"""Tokens that an answer may take where the request sets no limit."""
+DEFAULT_OUTPUT_TOKENS = 4096
+"""Output tokens to reserve if the request sets no limit."""
 
 
 class Recorder(Protocol):
-    """Keeps answers; the client is told of the end when it is kept."""
+    """Stores responses before the client receives their end."""
 
     async def keep(self, response: Response, /) -> Response | None:
-        """Keep a complete answer. Returns it as the client is to see it; None: as it is."""
+        """Store a complete response; return the one to send, or None to send it unchanged."""
 
 
 class Stamp(Struct, frozen=True, gc=False):
-    """What the gateway itself says of an answer."""
+    """Response fields that the gateway sets itself."""
 
     id: str | None = None
-    """In place of the model's; None: as it comes."""
+    """The response's id; None: the provider's id."""
     says: Mapping[str, Any] = EMPTY
-    """Fields of the answer that are the gateway's to say."""
+    """Further fields of the response and their values."""
     is_firm: bool = True
-    """Whether it counts where the bytes of an answer could pass; there, the place says it."""
+    """Whether it applies even if the upstream uses the client's dialect; False: the upstream's own
+    values are kept there."""
 
 
 class Filters(Protocol):
-    """What middleware does to an answer on its way to the client."""
+    """Middleware for a response on its way to the client."""
 
     holds_end: bool
     """Whether the client must not see the end of a stream before `ended`."""
 
-    async def whole(self, response: Response, /) -> Response:
-        """A whole answer as the client is to see it."""
+    async def response(self, response: Response, /) -> Response:
+        """Filter a complete response."""
         ...
 
     def events(self, events: list[Event], /) -> list[Event]:
-        """Events of a stream as the client is to see them."""
+        """Filter events of a stream."""
         ...
 
     async def ended(self, response: Response, /) -> Response:
-        """The answer that a stream has told, as the client has seen it."""
+        """The complete response of a stream, as the client received it."""
         ...
 
     def failed(self, error: DragomanError, /) -> Exception:
-        """What to raise where an answer broke off and nothing was sent."""
+        """The exception to raise if a response failed before anything was sent."""
         ...
 
 
-class Exchange(Work):
-    """A request that is being answered, and what is known about it afterwards."""
+class Exchange(UpstreamTask):
+    """A chat request and its response."""
 
-    takes_filters = True
-    """Whether middleware can be heeded."""
+    supports_middleware = True
+    """Whether middleware can be applied."""
 
     def __init__(
         self,
-        asking: Asking,
+        client_request: ClientRequest,
         sink: Sink,
         translations: Translations,
         *,
         recorder: Recorder | None = None,
         request: Request | None = None,
         stamp: Stamp | None = None,
-        only: str | None = None,
+        required_dialect: str | None = None,
     ) -> None:
-        super().__init__(asking.model, sink, stream=asking.stream)
-        self.asking = asking
+        super().__init__(client_request.model, sink, stream=client_request.stream)
+        self.client_request = client_request
         self.recorder = recorder
         self.stamp = stamp
-        self.only = only
-        """The dialect of the places that can be asked, where the request names what they hold."""
-        self._is_same = False
-        self.given = request
-        """The request where it is not what the body says: state was put in, or middleware spoke."""
-        self.sent: Request | None = None
-        """What middleware made of the request; answers repeat the settings of the client's own."""
+        self.required_dialect = required_dialect
+        """Only upstreams of this dialect can serve the request: it refers to state they store."""
+        self._is_same_dialect = False
+        self.override = request
+        """The request to use instead of the body, such as one with stored state added."""
+        self.filtered: Request | None = None
+        """The request as changed by middleware; responses still repeat the client's settings."""
         self.filters: Filters | None = None
         self._translations = translations
         self.encoder: FrontEncoder | None = None
-        """What writes the stream that is under way."""
+        """Encodes the stream in progress."""
         self._passing: PassingFilter | None = None
-        """What passes the stream that is under way."""
+        """Filters the stream that is being passed through."""
 
-    def expected(self) -> Usage:
-        """By the size of the body, and the limit that it sets."""
-        sampling = (self.given or self.asking.settings).sampling
-        limit = ANSWER if sampling.max_tokens is None else sampling.max_tokens
+    def estimated_usage(self) -> Usage:
+        """Estimate from the body's size and its `max_tokens`."""
+        sampling = (self.override or self.client_request.settings).sampling
+        limit = DEFAULT_OUTPUT_TOKENS if sampling.max_tokens is None else sampling.max_tokens
         most = limit * max(sampling.choices or 1, 1)
-        sent = len(self.asking.body) // BYTES_OF_A_TOKEN + 1
-        return Usage(input=sent, output=min(max(most, 0), _MOST_TOKENS))
+        sent = len(self.client_request.body) // MIN_BYTES_PER_TOKEN + 1
+        return Usage(input=sent, output=min(max(most, 0), _MAX_TOKENS))
 
-    def suits(self, back: Back, model: str | None) -> bool:
-        """Whether a place holds what the request names, where it names something."""
-        return self.only is None or (back.is_wire and back.dialect(model).name == self.only)
+    def supports(self, upstream: Upstream, model: str | None) -> bool:
+        """Whether an upstream can resolve the stored state that the request refers to."""
+        return self.required_dialect is None or (
+            upstream.is_wire and upstream.dialect(model).name == self.required_dialect
+        )
 
-    def unsuited(self) -> DragomanError:
-        """Nobody holds what the request names."""
+    def unsupported(self) -> DragomanError:
+        """The stored state that the request refers to was not found."""
         code = "previous_response_not_found"
         return InvalidRequest(_NOT_HERE, status=400, param="previous_response_id", code=code)
 
-    # --- one place
+    # --- one attempt
 
-    async def _ask(
-        self, back: Back, model: str | None, settings: Settings, timeouts: Timeouts | None
+    async def _attempt(
+        self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
-        self._is_same = False
-        if not back.is_wire:
-            await self._ask_model(back, model, settings)
+        self._is_same_dialect = False
+        if not upstream.is_wire:
+            await self._ask_model(upstream, model, settings)
             return
-        encoded = self._encoded(back, model, settings)
+        encoded = self._encoded(upstream, model, settings)
         self.losses += encoded.losses
         self.repairs += encoded.repairs
         self.translated = perf_counter()
-        endpoint = "stream" if self.asking.stream else "generate"
-        reply = await back.open(endpoint, encoded, model, timeouts)
-        self.heard = perf_counter()
+        endpoint = "stream" if self.client_request.stream else "generate"
+        reply = await upstream.open(endpoint, encoded, model, timeouts)
+        self.response_began = perf_counter()
         try:
-            await self._answer(back, model, reply, encoded)
+            await self._answer(upstream, model, reply, encoded)
         finally:
             await reply.close()
 
-    def _encoded(self, back: Back, model: str | None, settings: Settings) -> Encoded:
-        request = self.sent or self.given
+    def _encoded(self, upstream: Upstream, model: str | None, settings: Settings) -> Encoded:
+        request = self.filtered or self.override
         if request is None:
-            return self._translations.translate(self.asking, back, model, settings)
-        return encoded_for(request, back, model, settings).encoded
+            return self._translations.translate(self.client_request, upstream, model, settings)
+        return encoded_for(request, upstream, model, settings).encoded
 
-    async def _answer(self, back: Back, model: str | None, reply: Reply, encoded: Encoded) -> None:
-        dialect = back.dialect(model)
-        asking = self.asking
-        self._is_same = dialect.name == asking.front.name
-        is_free = self.recorder is None and self.given is None and self._stamped() is None
-        is_free = is_free and asking.takes_pieces
-        self.passes = self._is_same and encoded.context.is_idle and is_free
-        if self.filters is not None or self.sent is not None:
+    async def _answer(
+        self, upstream: Upstream, model: str | None, reply: Reply, encoded: Encoded
+    ) -> None:
+        dialect = upstream.dialect(model)
+        client_request = self.client_request
+        self._is_same_dialect = dialect.name == client_request.front.name
+        is_free = self.recorder is None and self.override is None and self._stamped() is None
+        is_free = is_free and client_request.takes_pieces
+        self.passes = self._is_same_dialect and encoded.context.is_idle and is_free
+        if self.filters is not None or self.filtered is not None:
             self.passes = False
-        if not self.asking.stream:
-            await self._whole(back, dialect, reply, encoded)
+        if not self.client_request.stream:
+            await self._whole(upstream, dialect, reply, encoded)
         elif self.passes:
-            await self._pass_stream(back, dialect, reply, encoded)
+            await self._pass_stream(upstream, dialect, reply, encoded)
         else:
             incoming = Incoming(
-                reply, dialect, encoded.context, provider=back.provider_name, most=MOST_OF_AN_ANSWER
+                reply,
+                dialect,
+                encoded.context,
+                provider=upstream.provider_name,
+                most=MAX_RESPONSE_BYTES,
             )
             await self._stream(incoming)
 
-    # --- whole answers
+    # --- complete responses
 
-    async def _whole(self, back: Back, dialect: Any, reply: Reply, encoded: Encoded) -> None:
-        body = await read_body(reply, MOST_OF_AN_ANSWER)
+    async def _whole(
+        self, upstream: Upstream, dialect: Any, reply: Reply, encoded: Encoded
+    ) -> None:
+        body = await read_body(reply, MAX_RESPONSE_BYTES)
         if self.passes:
             found = summary_of(dialect, body)
             if found is not None:
                 self.summary = found
-                headers = {"content-type": "application/json", **_ids(reply), **self.reported()}
-                await self.sink.whole(200, headers, body)
+                headers = {
+                    "content-type": "application/json",
+                    **_request_id_headers(reply),
+                    **self.loss_headers(),
+                }
+                await self.sink.respond(200, headers, body)
                 return
         self.passes = False
         read = read_answer(dialect, body, encoded.context, reply.headers)
-        await self._write(made_at(back.provider_name, read))
+        await self._write(made_at(upstream.provider_name, read))
 
     async def answer_with(self, response: Response) -> None:
-        """Answer without asking anybody."""
-        if not self.asking.stream:
+        """Send a given response without calling an upstream."""
+        if not self.client_request.stream:
             await self._write(response)
             return
-        writing = _Writing(self, _Said(response))
+        writing = _StreamWriter(self, _Complete(response))
         await writing.take(list(events_of(response)))
         await writing.end(response)
 
     async def _write(self, response: Response) -> None:
         self.note(response)
         if self.filters is not None:
-            response = await self.filters.whole(response)
+            response = await self.filters.response(response)
         if self.recorder is not None:
             response = await self.recorder.keep(response) or response
         encoded = self.front().response(response)
         self.losses += encoded.losses
         self.repairs += encoded.repairs
-        await self.sink.whole(200, {**encoded.headers, **self.reported()}, encoded.to_bytes())
+        await self.sink.respond(200, {**encoded.headers, **self.loss_headers()}, encoded.to_bytes())
 
     def front(self) -> Front:
-        """What answers this client."""
-        asking, stamp = self.asking, self._stamped()
-        request = self.given or asking.settings
+        """The encoder for this client's dialect."""
+        client_request, stamp = self.client_request, self._stamped()
+        request = self.override or client_request.settings
         if stamp is None:
-            return Front(asking.front, request, path=asking.path)
-        return Front(asking.front, request, path=asking.path, own_id=stamp.id, says=stamp.says)
+            return Front(client_request.front, request, path=client_request.path)
+        return Front(
+            client_request.front,
+            request,
+            path=client_request.path,
+            own_id=stamp.id,
+            says=stamp.says,
+        )
 
     def _stamped(self) -> Stamp | None:
         stamp = self.stamp
-        return None if stamp is None or (self._is_same and not stamp.is_firm) else stamp
+        return None if stamp is None or (self._is_same_dialect and not stamp.is_firm) else stamp
 
     # --- streams
 
-    async def _pass_stream(self, back: Back, dialect: Any, reply: Reply, encoded: Encoded) -> None:
+    async def _pass_stream(
+        self, upstream: Upstream, dialect: Any, reply: Reply, encoded: Encoded
+    ) -> None:
         pieces = reply.chunks()
         first = await anext(pieces, b"")
         front = self.front()
         kind = front.form.stream_type(front)
         if not _is_stream(first, reply, kind):
-            self.passes = False  # an error, a whole answer, or another form: that has to be read
+            self.passes = False  # an error, a complete response or another format: decode it
             again = Incoming(
                 _Replayed(reply, first), dialect, encoded.context,
-                provider=back.provider_name, most=MOST_OF_AN_ANSWER,
+                provider=upstream.provider_name, most=MAX_RESPONSE_BYTES,
             )  # fmt: skip
             await self._stream(again)
             return
-        told = PassingStream(dialect)
+        passing = PassingStream(dialect)
         self._passing = keep = front.form.passing_filter(front.request) or WholeFrames(kind)
         content_type = reply.headers.get("content-type", "text/event-stream")
-        headers = {"content-type": content_type, **_ids(reply), **self.reported()}
+        headers = {
+            "content-type": content_type,
+            **_request_id_headers(reply),
+            **self.loss_headers(),
+        }
         await self.sink.begin(headers)
         try:
-            failure = await self._pass(first, pieces, told, keep)
-        finally:  # clients leave at the last word, before the end of the stream
-            told.close()
-            self._note_passed(told)
-        if failure is None and not told.is_complete:
-            failure = StreamInterrupted("the stream ended before the answer was complete")
+            failure = await self._pass(first, pieces, passing, keep)
+        finally:  # clients may disconnect after the last event, before the end of the stream
+            passing.close()
+            self._note_passed(passing)
+        if failure is None and not passing.is_complete:
+            failure = StreamInterrupted("the stream ended before the response was complete")
         if failure is not None:
-            await self.break_off(failure)
+            await self.abort(failure)
         else:
             await self.sink.end(keep.close())
 
     async def _pass(
-        self, piece: bytes, pieces: AsyncIterator[bytes], told: PassingStream,
+        self, piece: bytes, pieces: AsyncIterator[bytes], passing: PassingStream,
         keep: PassingFilter,
     ) -> DragomanError | None:  # fmt: skip
-        """Send on what comes; returns why nothing more does, if that is a failure."""
+        """Forward chunks until the stream ends; return the error if it was interrupted."""
         write = self.sink.write
         while piece:
-            told.feed(piece)
+            passing.feed(piece)
             data = keep.feed(piece)
             if data:
                 await write(data)
@@ -284,28 +311,28 @@ class Exchange(Work):
                 return error
         return None
 
-    def _note_passed(self, told: PassingStream) -> None:
-        self.is_complete = told.is_complete
-        summary = summarised(told.response)
-        # What an answer that is not complete says of its usage is not all that it costs.
-        self.summary = summary if told.is_complete else summary._replace(usage=None)
+    def _note_passed(self, passing: PassingStream) -> None:
+        self.is_complete = passing.is_complete
+        summary = summarised(passing.response)
+        # The usage of an incomplete response is only partial.
+        self.summary = summary if passing.is_complete else summary._replace(usage=None)
 
-    async def break_off(self, error: DragomanError) -> None:
-        """End a stream that has begun with an error, in the client's form."""
+    async def abort(self, error: DragomanError) -> None:
+        """End a started stream with an error in the client's dialect."""
         self.error = error
-        if self.encoder is None:  # bytes passed
+        if self.encoder is None:  # the stream was passed through
             self.encoder = self.front().stream()
         before = b"" if self._passing is None else self._passing.gap
         await self.sink.end(before + self.encoder.fail(error))
 
     async def _stream(self, incoming: Incoming) -> None:
-        writing = _Writing(self, incoming)
+        writing = _StreamWriter(self, incoming)
         try:
             while not incoming.is_over:
                 events = await incoming.read()
                 if events:
                     await writing.take(events)
-        finally:  # clients leave at the last word, before the end of the stream
+        finally:  # clients may disconnect after the last event, before the end of the stream
             if incoming.is_complete:
                 self.is_complete = True
                 self.note(incoming.response)
@@ -314,15 +341,15 @@ class Exchange(Work):
             return
         await writing.end(incoming.response)
 
-    async def _ask_model(self, back: Back, model: str | None, settings: Settings) -> None:
-        """Ask a model in this process."""
-        given = self.sent or self.given or self.asking.request
-        request = settings.applied(given.replace_unchecked(model=model))
-        if not self.asking.stream:
-            await self._write(await back.send(request))
+    async def _ask_model(self, upstream: Upstream, model: str | None, settings: Settings) -> None:
+        """Generate the response with a model in this process."""
+        original = self.filtered or self.override or self.client_request.request
+        request = settings.applied(original.replace_unchecked(model=model))
+        if not self.client_request.stream:
+            await self._write(await upstream.send(request))
             return
-        stream = back.stream(request)
-        writing = _Writing(self, stream)
+        stream = upstream.stream(request)
+        writing = _StreamWriter(self, stream)
         try:
             async for event in stream:
                 await writing.take([event])
@@ -336,24 +363,26 @@ class Exchange(Work):
     # ---
 
     def note(self, response: Response) -> None:
-        """Keep who answered, and the usage."""
+        """Record the responding model and its usage."""
         self.summary = summarised(response)
 
 
-class _Said(NamedTuple):
-    """An answer that is there as a whole."""
+class _Complete(NamedTuple):
+    """A response that is complete from the start."""
 
     response: Response
 
 
-class _Writing:
-    """Writes the events of one answer to the client, as they come."""
+class _StreamWriter:
+    """Writes the events of one response to the client as they arrive."""
 
     def __init__(self, exchange: Exchange, source: Answering) -> None:
         self._exchange = exchange
-        self._whole = None if exchange.asking.takes_pieces else WholeCalls(source)
+        self._whole = None if exchange.client_request.takes_pieces else WholeCalls(source)
         self._sink = exchange.sink
-        self._held: list[Event] | None = None  # from the finish on, until the answer is kept
+        self._held: list[Event] | None = (
+            None  # events after the finish, held until the response is stored
+        )
 
     async def take(self, events: list[Event]) -> None:
         exchange = self._exchange
@@ -366,15 +395,15 @@ class _Writing:
         encoder = exchange.encoder
         if encoder is None:
             encoder = exchange.encoder = exchange.front().stream()
-            await self._sink.begin({**encoder.headers, **exchange.reported()})
+            await self._sink.begin({**encoder.headers, **exchange.loss_headers()})
         data = encoder.feed_all(self._before_end(events))
         if data:
             await self._sink.write(data)
 
     def _before_end(self, events: list[Event]) -> list[Event]:
-        """What the client may see now; by the rest, it would take the answer for complete.
+        """Return the events to send now; hold back those that mark the response as complete.
 
-        Nor is the rest written yet: a writer that has ended an answer can't tell an error any more.
+        The held events are not encoded yet: an encoder that ended a response can't add an error.
         """
         filters = self._exchange.filters
         if self._exchange.recorder is None and (filters is None or not filters.holds_end):
@@ -393,7 +422,7 @@ class _Writing:
         exchange.note(response)
         encoder = exchange.encoder
         if encoder is None:
-            msg = "the stream ended before it began"
+            msg = "the stream ended without any event"
             raise StreamInterrupted(msg)
         if exchange.filters is not None:
             response = await exchange.filters.ended(response)
@@ -405,16 +434,16 @@ class _Writing:
         await self._sink.end(last)
 
     async def fail(self, error: DragomanError, response: Response) -> None:
-        """Tell the client that the answer broke off; raises where nothing was sent."""
+        """Report an interrupted response to the client; raise if nothing was sent yet."""
         if self._exchange.encoder is None:
             filters = self._exchange.filters
             raise error if filters is None else filters.failed(error)
         self._exchange.note(response)
-        await self._exchange.break_off(error)
+        await self._exchange.abort(error)
 
 
 class _Replayed:
-    """A reply whose first piece was read already."""
+    """A reply whose first chunk was already read."""
 
     def __init__(self, reply: Reply, first: bytes) -> None:
         self.status = reply.status
@@ -423,7 +452,7 @@ class _Replayed:
         self._reply = reply
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The first piece again, and then the others."""
+        """Yield the first chunk again, then the others."""
         if self._first:
             yield self._first
         async for piece in self._reply.chunks():
@@ -433,14 +462,14 @@ class _Replayed:
         await self._reply.close()
 
 
-def _ids(reply: Reply) -> dict[str, str]:
-    """The provider's id of a request, by which its support finds it."""
+def _request_id_headers(reply: Reply) -> dict[str, str]:
+    """The headers with the provider's request id, for support requests."""
     headers = reply.headers
     return {name: headers[name] for name in _REQUEST_IDS if name in headers}
 
 
 def _is_stream(first: bytes, reply: Reply, expected: str) -> bool:
-    """Whether an answer begins as a stream of that type does, and not with an error."""
-    if not first or _ERROR.search(first, 0, _OPENING) is not None:
+    """Whether a response is a stream of the expected type that doesn't start with an error."""
+    if not first or _ERROR.search(first, 0, _SNIFFED_BYTES) is not None:
         return False
     return reply.headers.get("content-type", "").partition(";")[0].strip().lower() == expected

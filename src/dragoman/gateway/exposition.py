@@ -1,28 +1,28 @@
-"""Counts as text, in the form that Prometheus reads (version 0.0.4)."""
+"""The `/metrics` endpoint, in Prometheus' text format (version 0.0.4)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
 from dragoman.errors import PermissionDenied
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.metrics import DURATIONS, Counts, Series
-from dragoman.gateway.visits import Visit
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LABELS = ("kind", "front", "route", "provider", "model")
 _SUMS: tuple[tuple[str, str, Callable[[Series], float]], ...] = (
-    ("cost_usd", "US dollars, where the price is known.", lambda each: each.cost),
-    ("losses", "Things that could not be said in the target's dialect.", lambda each: each.losses),
+    ("cost_usd", "Cost in US dollars, where the price is known.", lambda each: each.cost),
+    ("losses", "Request fields that the target does not support.", lambda each: each.losses),
     (
         "repairs",
-        "Things that were changed so that the target takes them.",
+        "Changes made so that the target accepts the request.",
         lambda each: each.repairs,
     ),
-    ("fallbacks", "Places that were asked in vain before another.", lambda each: each.fallbacks),
-    ("disconnects", "Clients that left before the end.", lambda each: each.disconnects),
-    ("response_bytes", "Bytes of answers' bodies.", lambda each: each.sent),
-    ("cached", "Answers out of the response cache.", lambda each: each.cached),
-    ("passed_through", "Answers whose bytes passed untouched.", lambda each: each.passed),
+    ("fallbacks", "Failed attempts followed by another upstream.", lambda each: each.fallbacks),
+    ("disconnects", "Clients that disconnected before the end.", lambda each: each.disconnects),
+    ("response_bytes", "Bytes of response bodies.", lambda each: each.sent),
+    ("cached", "Responses served from the cache.", lambda each: each.cached),
+    ("passed_through", "Responses passed through unchanged.", lambda each: each.passed),
 )
 _TOKENS: tuple[tuple[str, Callable[[Series], int]], ...] = (
     ("input", lambda each: each.tokens_in),
@@ -33,32 +33,32 @@ _TOKENS: tuple[tuple[str, Callable[[Series], int]], ...] = (
 )
 
 
-async def metrics(visit: Visit) -> None:
-    """`/metrics`: for those with an admin's key, or, where there are no keys, for this machine."""
-    if visit.key is not None and not visit.key.is_admin:
+async def metrics(inbound: InboundRequest) -> None:
+    """Serve `/metrics`, with keys only to admin keys."""
+    if inbound.key is not None and not inbound.key.is_admin:
         msg = "metrics are shown to admin keys only (`dragoman keys create --admin`)"
         raise PermissionDenied(msg, status=403)
-    made = visit.gateway.exposition
+    made = inbound.gateway.exposition
     body = b"" if made is None else await made()
-    await visit.call.whole(200, {"content-type": CONTENT_TYPE}, body)
+    await inbound.call.respond(200, {"content-type": CONTENT_TYPE}, body)
 
 
 def exposition(counts: Counts, workers: int) -> bytes:
-    """The text."""
+    """Render counts in Prometheus' text format."""
     series = sorted(counts.series, key=lambda each: each.labels)
     lines = [
         *_requests(series),
-        *_histogram("request_seconds", "Until the end of the answer.", series,
+        *_histogram("request_seconds", "Seconds until the end of the response.", series,
                     lambda each: (each.durations, each.seconds)),
-        *_histogram("first_byte_seconds", "Until the first byte of the answer.", series,
+        *_histogram("first_byte_seconds", "Seconds until the first byte of the response.", series,
                     lambda each: (each.first_bytes, each.first_seconds)),
         *_tokens(series),
     ]  # fmt: skip
     for name, text, value in _SUMS:
         rows = [(_labels(each), value(each)) for each in series if value(each)]
         lines += _family(f"{name}_total", "counter", text, rows)
-    lines += _by("errors_total", "Requests that failed, by error.", "error", counts.errors)
-    refused = "Requests refused for their key, its limits or its budgets."
+    lines += _by("errors_total", "Failed requests by error type.", "error", counts.errors)
+    refused = "Requests refused because of their key, its limits or its budgets."
     lines += _by("key_refusals_total", refused, "error", counts.refusals)
     lines += _gauges(counts, workers)
     return ("\n".join(lines) + "\n").encode()
@@ -67,11 +67,11 @@ def exposition(counts: Counts, workers: int) -> bytes:
 def _gauges(counts: Counts, workers: int) -> Iterable[str]:
     for name, kind, text, number in (
         ("active_requests", "gauge", "Requests in progress.", counts.active),
-        ("connections", "gauge", "Open connections of clients.", counts.connections),
-        ("workers", "gauge", "Workers that answered.", workers),
-        ("reloads_total", "counter", "Configurations taken on, in any worker.", counts.reloads),
-        ("failed_reloads_total", "counter", "Configurations refused.", counts.failed_reloads),
-        ("dropped_log_lines_total", "counter", "Log lines nobody read in time.",
+        ("connections", "gauge", "Open client connections.", counts.connections),
+        ("workers", "gauge", "Workers included in these numbers.", workers),
+        ("reloads_total", "counter", "Configuration reloads, over all workers.", counts.reloads),
+        ("failed_reloads_total", "counter", "Failed configuration reloads.", counts.failed_reloads),
+        ("dropped_log_lines_total", "counter", "Log lines dropped because the queue was full.",
          counts.dropped_log_lines),
     ):  # fmt: skip
         yield from _family(name, kind, text, [("", number)])
@@ -83,7 +83,7 @@ def _requests(series: Sequence[Series]) -> Iterable[str]:
         for each in series
         for status, number in sorted(each.statuses.items())
     ]
-    return _family("requests_total", "counter", "Requests, by what became of them.", rows)
+    return _family("requests_total", "counter", "Requests by status.", rows)
 
 
 def _tokens(series: Sequence[Series]) -> Iterable[str]:
@@ -93,7 +93,7 @@ def _tokens(series: Sequence[Series]) -> Iterable[str]:
         for name, value in _TOKENS
         if value(each)
     ]
-    return _family("tokens_total", "counter", "Tokens, in buckets that don't overlap.", rows)
+    return _family("tokens_total", "counter", "Tokens by type; the types don't overlap.", rows)
 
 
 def _histogram(

@@ -1,8 +1,8 @@
-"""Who may come in: the key that a request shows, and what browsers are made to send.
+"""Finds the API key of a request, and protects a gateway without keys from web pages.
 
-Without keys everybody on this machine is let in, and so would be any web page that is open in a
-browser here: by its script (`Origin`), or by a name that its owner lets point to this machine
-(`Host`, DNS rebinding). Both are refused on every path.
+Without keys, every program on this machine may use the gateway. Any web page open in a local
+browser could as well: through its scripts (checked by `Origin`), or through a domain name that
+resolves to this machine (DNS rebinding, checked by `Host`). Both are refused on every path.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _NAMES = frozenset({"localhost", "ip6-localhost", "ip6-loopback"})
 
 
 def presented_key(call: Call, query: bytes) -> str | None:
-    """The key that a request shows, where any of the APIs' clients has it."""
+    """The API key of a request, from any header or parameter that the supported APIs use."""
     for name, value in call.headers:
         if name in _HEADERS:
             text = value.decode("latin-1")
@@ -35,7 +35,7 @@ def presented_key(call: Call, query: bytes) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine alone.
+    """Whether a host is reachable from this machine only.
 
     >>> is_loopback("127.0.0.1"), is_loopback("::1"), is_loopback("0.0.0.0")
     (True, True, False)
@@ -48,15 +48,15 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-class Doorkeeper:
-    """Refuses what a browser may have been tricked into sending, where there are no keys."""
+class OriginGuard:
+    """Rejects cross-site and DNS-rebinding requests if the gateway has no keys."""
 
     def __init__(self, host: str, allowed: Iterable[str] = ()) -> None:
         self._allowed = {name.lower() for name in allowed} | {host.lower()}
-        self._known: set[bytes] = set()  # hosts that were let in
+        self._known: set[bytes] = set()  # `Host` values that passed the check
 
     def check(self, call: Call) -> None:
-        """Raise unless the request was meant for this server, by a program or by its own page."""
+        """Raise unless the request addresses this server and comes from a program or its page."""
         host = origin = None
         for name, value in call.headers:
             if name == b"host":
@@ -65,12 +65,14 @@ class Doorkeeper:
                 origin = value
         if host is not None and host not in self._known:
             if not self._is_ours(host.decode("latin-1")):
-                msg = "this Host is not served without keys; add it to allowed_hosts, or use keys"
+                msg = (
+                    "this Host is not allowed without keys; add it to allowed_hosts, or set up keys"
+                )
                 raise PermissionDenied(msg, status=403)
-            if len(self._known) < 64:  # noqa: PLR2004 - a handful, whatever is sent
+            if len(self._known) < 64:  # noqa: PLR2004 - bounded: clients choose them
                 self._known.add(host)
         if origin is not None and not _is_same(origin, host):
-            msg = "requests of other sites' pages are not served without keys"
+            msg = "requests from other websites are not allowed without keys"
             raise PermissionDenied(msg, status=403)
 
     def _is_ours(self, host: str) -> bool:
@@ -82,6 +84,6 @@ class Doorkeeper:
 
 
 def _is_same(origin: bytes, host: bytes | None) -> bool:
-    """Whether a page is this server's own."""
+    """Whether a page was served by this server."""
     scheme, _, place = origin.partition(b"://")
     return scheme in {b"http", b"https"} and host is not None and place.lower() == host.lower()

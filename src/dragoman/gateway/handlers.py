@@ -1,4 +1,4 @@
-"""What answers at each kind of endpoint."""
+"""The handler of each kind of endpoint."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from collections.abc import Mapping
 from dragoman.gateway.chat import chat
 from dragoman.gateway.exposition import metrics
 from dragoman.gateway.health import health, ready, root
+from dragoman.gateway.inbound import Handler, InboundRequest
 from dragoman.gateway.services.counting import count
 from dragoman.gateway.services.embeddings import embed
 from dragoman.gateway.services.hosted import hosted
 from dragoman.gateway.services.listing import model, models, running, show, version
 from dragoman.gateway.services.prompts import prompt
-from dragoman.gateway.visits import Handler, Visit
 
 
-async def _responses(visit: Visit) -> None:
+async def _responses(inbound: InboundRequest) -> None:
     from dragoman.gateway.responses.creating import create
 
-    await create(visit)
+    await create(inbound)
 
 
-async def _response(visit: Visit) -> None:
+async def _response(inbound: InboundRequest) -> None:
     from dragoman.gateway.responses.reading import response
 
-    await response(visit)
+    await response(inbound)
 
 
-async def _conversations(visit: Visit) -> None:
+async def _conversations(inbound: InboundRequest) -> None:
     from dragoman.gateway.responses.conversing import conversations
 
-    await conversations(visit)
+    await conversations(inbound)
 
 
-async def _page_api(visit: Visit) -> None:
+async def _page_api(inbound: InboundRequest) -> None:
     from dragoman.gateway.page.api import page_api
 
-    await page_api(visit)
+    await page_api(inbound)
 
 
-async def _page(visit: Visit) -> None:
+async def _page(inbound: InboundRequest) -> None:
     from dragoman.gateway.page.static import page
 
-    await page(visit)
+    await page(inbound)
 
 
 HANDLERS: Mapping[str, Handler] = {

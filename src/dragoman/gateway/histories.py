@@ -1,4 +1,4 @@
-"""The history store of a worker: opened when it is first needed, swept while it is open."""
+"""The history store of a worker: opened on first use, with a periodic sweep of expired data."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ RESPONSES, ITEMS, CONVERSATIONS, SESSIONS = (
     "gateway.conversations",
     "gateway",
 )
-"""The scopes of what the gateway stores, kept apart from everybody else's sessions."""
-_MOST_OPEN = 256
-_LONGEST_PAUSE = 600.0
-"""Seconds between two sweeps, at most."""
+"""Scopes of the gateway's data, separate from the sessions of other programs."""
+_MAX_OPEN = 256
+_MAX_PAUSE = 600.0
+"""Maximum seconds between two sweeps."""
 
 
 class OpenSession:
-    """The history of a session, and the lock that lets one writer at a time compare and add."""
+    """The history of a session, with a lock for its writers."""
 
     __slots__ = ("history", "writing")
 
@@ -37,7 +37,7 @@ class OpenSession:
 
 
 class Histories:
-    """A store by its URL, and the sweeper that removes what has lived long enough."""
+    """The history store at a URL, and the task that removes expired responses."""
 
     def __init__(self, url: str, *, response_ttl: float) -> None:
         self.url = url
@@ -46,16 +46,16 @@ class Histories:
         self._opening = asyncio.Lock()
         self._sweeper: asyncio.Task[None] | None = None
         self.deleted: set[tuple[str | None, str]] = set()
-        """Keys and ids of responses that were deleted here while they were being answered."""
+        """Keys and ids of responses that were deleted while being generated."""
         self.under_way: set[tuple[str | None, str]] = set()
-        """Keys and ids of responses that are stored when their answer is complete."""
+        """Keys and ids of responses that will be stored when they are complete."""
         self._sessions: dict[SessionIdentity, OpenSession] = {}
 
     def __repr__(self) -> str:
         return f"<histories, {'open' if self._storage is not None else 'closed'}>"
 
     async def storage(self) -> Storage:
-        """The store, open."""
+        """Return the store, opening it on first use."""
         if self._storage is not None:
             return self._storage
         async with self._opening:
@@ -67,34 +67,34 @@ class Histories:
         return self._storage
 
     async def session(self, identity: SessionIdentity) -> OpenSession:
-        """The history of a session; one that was used lately need not be read again."""
+        """Return a session's history; recently used ones stay open."""
         storage, kept = await self.storage(), self._sessions
         found = kept.pop(identity, None)
         if found is None:
             history = await ChatHistory.open(identity, storage)
             found = kept.pop(identity, None) or OpenSession(history)
-        kept[identity] = found  # the latest last
-        if len(kept) > _MOST_OPEN:
+        kept[identity] = found  # in order of last use
+        if len(kept) > _MAX_OPEN:
             idle = [each for each, one in kept.items() if not one.writing.locked()]
-            for each in idle[: len(kept) - _MOST_OPEN]:
+            for each in idle[: len(kept) - _MAX_OPEN]:
                 del kept[each]
         return found
 
     def rules(self) -> Mapping[str, Retention]:
-        """How long things are kept. Conversations and sessions stay until they are deleted."""
+        """The retention rules. Conversations and sessions are kept until they are deleted."""
         limit = Retention(max_age=self.response_ttl)
         return {RESPONSES: limit, ITEMS: limit}
 
     async def _sweep(self, storage: Storage) -> None:
         while True:
-            await asyncio.sleep(min(max(self.response_ttl / 4, 1.0), _LONGEST_PAUSE))
+            await asyncio.sleep(min(max(self.response_ttl / 4, 1.0), _MAX_PAUSE))
             try:
                 await sweep(storage, self.rules())
-            except DragomanError as error:  # reading checks the age anyway
-                LOG.warning("stored responses could not be swept: %s", type(error).__name__)
+            except DragomanError as error:  # harmless: readers check the age anyway
+                LOG.warning("expired responses could not be removed: %s", type(error).__name__)
 
     async def close(self) -> None:
-        """Let go of the store."""
+        """Close the store."""
         if self._sweeper is not None:
             self._sweeper.cancel()
         storage, self._storage = self._storage, None

@@ -1,6 +1,6 @@
-"""One HTTP request to the gateway: what the client sent, and the way to answer it.
+"""Reads an HTTP request and writes its response, over raw ASGI.
 
-Raw ASGI: a framework on top takes as long as all that the gateway does itself.
+A web framework would add as much time as everything that the gateway does itself.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _INFLATED = {"gzip": 31, "x-gzip": 31, "deflate": 15}  # zlib's window bits, wit
 _TOO_LARGE, _TOO_SLOW, _NOT_SPOKEN, _BAD = 413, 408, 415, 400
 
 
-class Disconnected(Exception):  # noqa: N818 - nothing failed: the client has left
-    """The client is gone; nobody waits for the answer."""
+class Disconnected(Exception):  # noqa: N818 - not a failure
+    """The client disconnected."""
 
 
 class Call:
-    """A request, and its answer under way. Made once per request, so it does little."""
+    """An HTTP request and its response. Created for every request, so it is kept minimal."""
 
     __slots__ = (
         "_most_kept",
@@ -57,34 +57,37 @@ class Call:
         self._watch: asyncio.Task[None] | None = None
         self.began = perf_counter()
         self.more_headers: dict[str, str] = {}
-        """Headers of every answer, whatever it is."""
+        """Headers to add to the response, even if it is an error."""
         self.has_begun = self.is_over = False
-        """Whether the head of the answer is sent, and all of it."""
+        """Whether the response's headers were sent (`has_begun`), and all of it (`is_over`)."""
         self.status = 0
         self.sent = 0
         self.first_byte: float | None = None
         self.kept: bytes | None = None
-        """The beginning of the answer, where it is kept."""
+        """The beginning of the response, if bodies are captured."""
         self._most_kept = 0
         self.waiting_since: float | None = None
-        """Since when a client has not taken what was sent."""
+        """Since when the client has not read what was sent."""
 
-    # --- what came
+    # --- the request
 
     def header(self, name: bytes) -> str | None:
-        """A header's value; the name in lower case."""
+        """A header's value; pass the name in lower case."""
         for found, value in self.headers:
             if found == name:
                 return value.decode("latin-1")
         return None
 
     async def body(self, most: int, seconds: float | None) -> bytes:
-        """The body, of at most so many bytes (unpacked, too), if it comes within the time."""
+        """Read and decompress the body, within limits of size and time.
+
+        `most` limits the compressed and the decompressed size.
+        """
         length = self.header(b"content-length")
         if length is not None and length.isdigit() and int(length[:20]) > most:
             raise _too_large(most)
         cycle = getattr(self._receive, "__self__", None)
-        is_here = getattr(cycle, "more_body", True) is False  # uvicorn's: nothing to wait for
+        is_here = getattr(cycle, "more_body", True) is False  # uvicorn has the complete body
         message = await (self._received() if is_here else self._receive_within(seconds))
         raw: bytes = message.get("body", b"")
         if message.get("more_body"):
@@ -107,11 +110,11 @@ class Call:
                     if not message.get("more_body"):
                         return b"".join(pieces)
         except builtins.TimeoutError:
-            msg = "the body of the request did not come in time"
+            msg = "the request body did not arrive in time"
         raise InvalidRequest(msg, status=_TOO_SLOW)
 
     async def pieces(self, most: int, seconds: float | None) -> AsyncIterator[bytes]:
-        """The body as it comes, packed as it is; each piece within the time."""
+        """Stream the body without decompressing it; each chunk must arrive in time."""
         length = self.header(b"content-length")
         if length is not None and length.isdigit() and int(length[:20]) > most:
             raise _too_large(most)
@@ -131,7 +134,7 @@ class Call:
             async with asyncio.timeout(seconds):
                 return await self._received()
         except builtins.TimeoutError:
-            msg = "the body of the request did not come in time"
+            msg = "the request body did not arrive in time"
         raise InvalidRequest(msg, status=_TOO_SLOW)
 
     async def _received(self) -> dict[str, Any]:
@@ -141,9 +144,9 @@ class Call:
         return message
 
     def watch(self, left: Callable[[], object]) -> None:
-        """Call a function when the client leaves before its answer is complete."""
+        """Call a function when the client disconnects before its response is complete."""
         cycle: Any = getattr(self._receive, "__self__", None)
-        if hasattr(cycle, "left"):  # our protocol tells at once; a task of its own costs 20 µs
+        if hasattr(cycle, "left"):  # our protocol calls it directly; a separate task costs 20 µs
             cycle.left = left
         else:
             self._watch = asyncio.get_running_loop().create_task(self._watched(left))
@@ -160,14 +163,14 @@ class Call:
             self._watch.cancel()
             self._watch = None
 
-    # --- the answer
+    # --- the response
 
     def keep(self, most: int) -> None:
-        """Keep so many bytes of the answer."""
+        """Capture the first `most` bytes of the response."""
         self.kept, self._most_kept = b"", most
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Answer in one piece."""
+    async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """Send a complete response."""
         if headers.get("content-length") is None:
             headers = {**headers, "content-length": str(len(body))}
         self._begin(status)
@@ -177,17 +180,17 @@ class Call:
         await self._out(body, more=False)
 
     async def begin(self, headers: Mapping[str, str], status: int = 200) -> None:
-        """Send the head of an answer that comes in pieces."""
+        """Start a streamed response by sending its headers."""
         self._begin(status)
         head = self._listed({**headers, "cache-control": "no-cache", "x-accel-buffering": "no"})
         await self._send({"type": "http.response.start", "status": status, "headers": head})
 
     async def write(self, data: bytes) -> None:
-        """Send a piece."""
+        """Send a chunk."""
         await self._out(data, more=True)
 
     async def end(self, data: bytes = b"") -> None:
-        """Send the last piece."""
+        """Send the last chunk."""
         await self._out(data, more=False)
 
     def _begin(self, status: int) -> None:
@@ -214,12 +217,12 @@ class Call:
 
 
 def _too_large(most: int) -> InvalidRequest:
-    msg = f"the body of the request is larger than {most:,} bytes"
+    msg = f"the request body is larger than {most:,} bytes"
     return InvalidRequest(msg, status=_TOO_LARGE)
 
 
 def _unpacked(raw: bytes, encoding: str, most: int) -> bytes:
-    """A packed body, of at most so many bytes when it is unpacked."""
+    """Decompress a body to at most `most` bytes."""
     for name in reversed(encoding.lower().split(",")):
         raw = _inflated(raw, name.strip(), most)
     return raw
@@ -230,7 +233,7 @@ def _inflated(raw: bytes, name: str, most: int) -> bytes:
         return raw
     bits = _INFLATED.get(name)
     if bits is None:
-        msg = "the content-encoding of the request is unsupported; use gzip, deflate or none"
+        msg = "the request's Content-Encoding is not supported; use gzip, deflate or none"
         raise InvalidRequest(msg, status=_NOT_SPOKEN)
     inflater = zlib.decompressobj(bits)
     try:
@@ -238,7 +241,7 @@ def _inflated(raw: bytes, name: str, most: int) -> bytes:
     except zlib.error:
         found = None
     if found is None or (len(found) <= most and not inflater.eof):
-        msg = "the body of the request is not in the content-encoding that its header names"
+        msg = "the request body does not match its Content-Encoding header"
         raise InvalidRequest(msg, status=_BAD)
     if len(found) > most:
         raise _too_large(most)
@@ -246,7 +249,7 @@ def _inflated(raw: bytes, name: str, most: int) -> bytes:
 
 
 def as_mapping(headers: Iterable[tuple[bytes, bytes]], names: Iterable[str]) -> dict[str, str]:
-    """Those of the headers that are named, the values of repeated ones joined."""
+    """Select headers by name; repeated ones are joined with commas."""
     wanted = {name.encode("latin-1"): name for name in names}
     found: dict[str, str] = {}
     for name, value in headers:

@@ -1,4 +1,4 @@
-"""From a command line to a server that runs: configuration, socket, one worker or several."""
+"""Starts the server for `dragoman serve`: configuration, socket, one or several workers."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from dragoman.gateway.summary import summary
 from dragoman.gateway.workers import Supervisor
 
 Say = Callable[[str], object]
-_SHOWN = 12  # routes or places
+_SHOWN = 12  # routes or providers
 
 
 class Launch:
-    """A server that is about to run."""
+    """Loads the configuration and runs the server."""
 
     def __init__(self, path: Path | None, changes: Mapping[str, Any]) -> None:
-        """`changes` are settings of `[server]` that the command line gives."""
+        """`changes` are the command line's overrides of `[server]` settings."""
         self._path = path
         self._changes = changes
-        self._watch = FileWatch(path, os.environ)  # before it is read: no change is missed
+        self._watch = FileWatch(path, os.environ)  # before loading, so that no change is missed
         self.config = self.load()
 
     def load(self) -> GatewayConfig:
-        """Read the configuration; raises `ConfigFileError` with all that is wrong."""
+        """Load the configuration; raises `ConfigFileError` with all problems."""
         config = load_config(self._path, os.environ)
         server = msgspec.structs.replace(config.server, **self._changes)
         return msgspec.structs.replace(config, server=server)
@@ -69,12 +69,12 @@ class Launch:
 
     def _supervise(self, listening: socket.socket, say: Say, welcome: Callable[[], object]) -> int:
         if sys.platform == "win32":
-            msg = "several workers need a system with fork; use --workers 1 on Windows"
+            msg = "several workers are not supported on Windows; use --workers 1"
             raise ConfigError(msg)
-        folder = Path(tempfile.mkdtemp(prefix="dragoman-"))  # for its owner alone
+        folder = Path(tempfile.mkdtemp(prefix="dragoman-"))  # readable by its owner only
         count, owner = self.config.server.workers, os.getpid()
 
-        def work(number: int, leash: int, ready: Callable[[], None]) -> None:
+        def worker_main(number: int, leash: int, ready: Callable[[], None]) -> None:
             peers = Peers(folder, number, count)
             making = partial(Worker, self.config, self.load, number=number, peers=peers)
             try:
@@ -84,8 +84,9 @@ class Launch:
                 sys.exit(2)
 
         supervisor = Supervisor(
-            count, work, drain=lambda: self.config.server.drain_timeout, reload=self._reloaded,
-            changed=self._watch.has_changed, say=say, ready=welcome, stopped=listening.close,
+            count, worker_main, drain=lambda: self.config.server.drain_timeout,
+            reload=self._reloaded, changed=self._watch.has_changed, say=say, ready=welcome,
+            stopped=listening.close,
         )  # fmt: skip
         try:
             code = supervisor.run()
@@ -96,11 +97,11 @@ class Launch:
         return code
 
     def _reloaded(self) -> bool:
-        """Read the configuration for workers to come; whether those that run shall read it, too."""
+        """Reload the configuration for future workers; return whether running ones should too."""
         try:
             self.config = self.load()
         except (DragomanError, OSError) as error:
-            LOG.error("the configuration was not reloaded, the old one stays in force:\n%s", error)
+            LOG.error("the configuration was not reloaded; the old one stays in effect:\n%s", error)
             return False
         return True
 
@@ -111,34 +112,34 @@ class Launch:
         prefix = self.config.server.path_prefix
         workers = "1 worker" if count == 1 else f"{count} workers"
         say(f"dragoman {__version__} listens on {url}{prefix} ({workers}, pid {os.getpid()})")
-        say(f"  base URL for OpenAI's clients: {url}{prefix}/v1")
-        say(f"  for Anthropic's, Gemini's and Ollama's: {url}{prefix}")
+        say(f"  base URL for OpenAI clients: {url}{prefix}/v1")
+        say(f"  for Anthropic, Gemini and Ollama clients: {url}{prefix}")
         for line in summary(self.config, most=_SHOWN):
             say(f"  {line}")
         if self.config.source is not None:
-            say("A change of the file takes effect by itself, and on kill -HUP.")
+            say("Changes to the file are applied automatically, and on SIGHUP.")
         drain = f"{self.config.server.drain_timeout:g} s"
-        say(f"Ctrl-C stops it when requests in progress are done, within {drain}; twice: at once.")
+        say(f"Press Ctrl-C to stop after current requests (up to {drain}), twice to stop at once.")
 
 
 def _expect_safe(config: GatewayConfig) -> None:
     server = config.server
     if server.keys is None and not is_loopback(server.host):
         msg = (
-            "without keys the gateway listens on this machine only: anybody who reaches it could"
-            " spend your money; set `keys` in [server], or listen on 127.0.0.1"
+            "without keys the gateway may only listen on a loopback address, because anyone who"
+            " can reach it could spend your money; set `keys` in [server], or use 127.0.0.1"
         )
         raise ConfigError(msg)
 
 
 class _JsonForm(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        said = {"level": record.levelname.lower(), "event": "message", "text": record.getMessage()}
-        return msgspec.json.encode(said).decode()
+        entry = {"level": record.levelname.lower(), "event": "message", "text": record.getMessage()}
+        return msgspec.json.encode(entry).decode()
 
 
 def set_up_log(form: LogForm) -> None:
-    """Messages of the gateway go to standard error, in the form of the request log."""
+    """Send the gateway's log messages to standard error, in the format of the access log."""
     logger = logging.getLogger("dragoman")
     if logger.handlers:
         return

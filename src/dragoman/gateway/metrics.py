@@ -1,8 +1,8 @@
-"""Counts of what the gateway does, in memory, and their text for Prometheus.
+"""In-memory metrics of a worker.
 
-A request adds to one `Series`, found by its labels: about a microsecond. Names that clients choose
-are labels only when a model of that name is configured or has answered, and only so many of them;
-all others are counted as `other`.
+Each request is added to one `Series`, selected by its labels, which takes about a microsecond.
+Model names that clients choose become labels only if the model is configured or has responded, up
+to a limit; all others are counted as `other`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from dragoman.gateway.config.settings import GatewayConfig
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 
 DURATIONS = (
     0.005,
@@ -36,8 +36,8 @@ DURATIONS = (
 )
 """Upper bounds of the histograms' buckets, in seconds."""
 _BUCKETS = len(DURATIONS) + 1
-_MOST_LEARNED = 200  # names of models that answered without being configured
-_MOST_SERIES = 5000
+_MAX_LEARNED = 200  # names of models that responded without being configured
+_MAX_SERIES = 5000
 _SAFE = re.compile(r"[A-Za-z0-9_.:/@+*-]{1,128}", re.ASCII)
 OTHER = "other"
 _REFUSED = frozenset({"AuthenticationError", "PermissionDenied", "RateLimited", "QuotaExceeded"})
@@ -71,12 +71,12 @@ class Series(msgspec.Struct, gc=False):
 
     @classmethod
     def empty(cls, labels: Labels) -> Series:
-        """Nothing counted yet."""
+        """A series with all counts at zero."""
         return cls(labels, {}, [0] * _BUCKETS, [0] * _BUCKETS)
 
 
 class Counts(msgspec.Struct):
-    """All that a worker has counted, and what is so at the moment; what workers send each other."""
+    """A worker's counters and current gauges, as workers exchange them."""
 
     series: list[Series] = []
     errors: dict[str, int] = {}
@@ -89,10 +89,10 @@ class Counts(msgspec.Struct):
 
 
 class Metrics:
-    """The counts of one worker."""
+    """The metrics of one worker."""
 
     def __init__(self) -> None:
-        self._series: dict[tuple[str | None, ...], Series] = {}  # by the names as they came
+        self._series: dict[tuple[str | None, ...], Series] = {}  # by the unfiltered names
         self._kept: dict[Labels, Series] = {}
         self._errors: dict[str, int] = {}
         self._refusals: dict[str, int] = {}
@@ -101,15 +101,15 @@ class Metrics:
         self.reloads = self.failed_reloads = 0
 
     def apply(self, config: GatewayConfig) -> None:
-        """The models that a configuration names may be labels."""
+        """Allow the model names of a configuration as labels."""
         self._models = frozenset(_names(config))
 
-    def __call__(self, record: Finished) -> None:
-        """Count a request that is over."""
+    def __call__(self, record: RequestRecord) -> None:
+        """Count a completed request."""
         key = (record.kind, record.front, record.route, record.provider, record.model)
         series = self._series.get(key)
         if series is None:
-            series = self._labelled(key, record)
+            series = self._find_series(key, record)
         status = record.status
         series.statuses[status] = series.statuses.get(status, 0) + 1
         series.seconds += record.seconds
@@ -121,13 +121,13 @@ class Metrics:
         series.sent += record.sent
         series.cached += record.cached
         if record.attempts:
-            self._answered(series, record)
+            self._count_response(series, record)
         if record.error is not None:
-            self._failed(record, record.error)
+            self._count_error(record, record.error)
         if record.left:
             series.disconnects += 1
 
-    def _answered(self, series: Series, record: Finished) -> None:
+    def _count_response(self, series: Series, record: RequestRecord) -> None:
         usage = record.usage
         if usage is not None:
             series.tokens_in += usage.input
@@ -148,14 +148,14 @@ class Metrics:
         if record.passes:
             series.passed += 1
 
-    def _failed(self, record: Finished, error: str) -> None:
+    def _count_error(self, record: RequestRecord, error: str) -> None:
         self._errors[error] = self._errors.get(error, 0) + 1
         if not record.attempts and error in _REFUSED:
             self._refusals[error] = self._refusals.get(error, 0) + 1
 
     # --- labels
 
-    def _labelled(self, key: tuple[str | None, ...], record: Finished) -> Series:
+    def _find_series(self, key: tuple[str | None, ...], record: RequestRecord) -> Series:
         labels: Labels = (
             record.kind,
             record.front,
@@ -163,38 +163,38 @@ class Metrics:
             _label(record.provider),
             self._model(record),
         )
-        if labels not in self._kept and len(self._kept) >= _MOST_SERIES:
+        if labels not in self._kept and len(self._kept) >= _MAX_SERIES:
             labels = (record.kind, record.front, OTHER, OTHER, OTHER)
         found = self._kept.get(labels)
         if found is None:
             found = self._kept[labels] = Series.empty(labels)
-        if labels[-1] == (record.model or "") and len(self._series) < _MOST_SERIES:
-            self._series[key] = found  # an unknown name is looked at again: it may be learned
+        if labels[-1] == (record.model or "") and len(self._series) < _MAX_SERIES:
+            self._series[key] = found  # `other` is not cached: the name may become known
         return found
 
-    def _model(self, record: Finished) -> str:
+    def _model(self, record: RequestRecord) -> str:
         name = record.model
         if name is None:
             return ""
         if name in self._models or name in self._learned:
             return name
         has_answered = 0 < record.status < _FAILED and record.usage is not None
-        if has_answered and len(self._learned) < _MOST_LEARNED and _SAFE.fullmatch(name):
+        if has_answered and len(self._learned) < _MAX_LEARNED and _SAFE.fullmatch(name):
             self._learned.add(name)
             return name
         return OTHER
 
-    # --- what was counted
+    # --- results
 
     def counts(self, active: int = 0, connections: int = 0) -> Counts:
-        """All of it, with what is so at the moment."""
+        """All counters, with the current gauges."""
         return Counts(
             list(self._kept.values()), self._errors, self._refusals, active, connections,
             self.reloads, self.failed_reloads,
         )  # fmt: skip
 
     def restore(self, counts: Counts) -> None:
-        """Go on from what a worker before this one had counted: sums must not fall."""
+        """Continue the counts of the worker that this one replaces: counters must not decrease."""
         self._kept = {each.labels: each for each in counts.series}
         self._learned |= {each.labels[-1] for each in counts.series} - {OTHER, ""}
         self._errors, self._refusals = counts.errors, counts.refusals
@@ -211,12 +211,12 @@ def _names(config: GatewayConfig) -> Iterable[str]:
 
 
 def _label(name: str | None) -> str:
-    """A name out of the configuration."""
+    """A name from the configuration as a label."""
     return "" if name is None else name[:128]
 
 
 def added(counts: Iterable[Counts]) -> Counts:
-    """The sums over several workers."""
+    """Add up the counts of several workers."""
     series: dict[Labels, Series] = {}
     total = Counts(errors={}, refusals={})
     for each in counts:

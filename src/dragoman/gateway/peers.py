@@ -1,7 +1,7 @@
-"""How workers add up their counts: each answers on a Unix socket in a folder of their own.
+"""Adds up metrics over all workers, which exchange them over Unix sockets in a private folder.
 
-What a worker told is kept in a file beside it, from which the one that takes its place goes on:
-sums that were shown never fall.
+Each worker also saves its counts in a file. A worker that replaces another continues from them, so
+that counters never decrease.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _decode = msgspec.json.Decoder(Counts).decode
 
 
 class Peers:
-    """The workers of this gateway, seen by one of them."""
+    """One worker's connection to the other workers of the gateway."""
 
     def __init__(self, folder: Path, number: int, count: int) -> None:
-        """`number` counts from one; the folder is private to the user."""
+        """`number` is this worker's, from 1; only the user may read the folder."""
         self._folder = folder
         self._number = number
         self._count = count
@@ -33,17 +33,17 @@ class Peers:
         self._saved = b""
 
     async def start(self, metrics: Metrics, counts: Callable[[], Counts]) -> None:
-        """Go on from what the worker before this one had counted, and answer the others."""
-        before = self._kept(self._number)
+        """Restore the counts of the worker that this one replaces, and serve the others."""
+        before = self._load(self._number)
         if before is not None:
             metrics.restore(before)
         self._counts = counts
         path = self._socket(self._number)
-        path.unlink(missing_ok=True)  # of a worker that was killed
-        self._server = await asyncio.start_unix_server(self._tell, path)
+        path.unlink(missing_ok=True)  # left by a killed worker
+        self._server = await asyncio.start_unix_server(self._serve_counts, path)
 
     async def close(self) -> None:
-        """Keep what was counted."""
+        """Save the counts and stop serving."""
         self.save()
         if self._server is not None:
             self._server.close()
@@ -56,51 +56,53 @@ class Peers:
 
     # --- this worker's counts
 
-    async def _tell(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_counts(
+        self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         with suppress(OSError):
-            writer.write(_encode(self._told()))
+            writer.write(_encode(self._snapshot()))
             await writer.drain()
         writer.close()
 
-    def _told(self) -> Counts:
-        """What is about to be shown; it is kept first."""
+    def _snapshot(self) -> Counts:
+        """The current counts, saved before they are shown to anyone."""
         counts = self._counts()
         self._save(counts)
         return counts
 
     def save(self) -> None:
-        """Keep what was counted so far."""
+        """Save the current counts."""
         self._save(self._counts())
 
     def _save(self, counts: Counts) -> None:
-        # What is so at the moment ends with the worker.
+        # Gauges end with the worker.
         data = _encode(msgspec.structs.replace(counts, active=0, connections=0))
         if data == self._saved:
             return
         self._saved = data
-        with suppress(OSError):  # a full disk: counting goes on
+        with suppress(OSError):  # such as a full disk: counting continues
             part = self._folder / f"{self._number}.part"
             part.write_bytes(data)
             part.replace(self._file(self._number))
 
-    def _kept(self, number: int) -> Counts | None:
+    def _load(self, number: int) -> Counts | None:
         try:
             return _decode(self._file(number).read_bytes())
         except (OSError, msgspec.MsgspecError):
             return None
 
-    # --- everybody's
+    # --- all workers
 
     async def total(self) -> tuple[Counts, int]:
-        """The sums over all workers, and how many of them answered."""
+        """The counts of all workers, and the number of workers that responded."""
         others = [each for each in range(1, self._count + 1) if each != self._number]
-        told = await asyncio.gather(*map(self._asked, others))
-        answers = [each for each in told if each is not None]
-        silent = [number for number, each in zip(others, told, strict=True) if each is None]
-        kept = [each for each in map(self._kept, silent) if each is not None]
-        return added([self._told(), *answers, *kept]), 1 + len(answers)
+        replies = await asyncio.gather(*map(self._fetch, others))
+        answers = [each for each in replies if each is not None]
+        silent = [number for number, each in zip(others, replies, strict=True) if each is None]
+        kept = [each for each in map(self._load, silent) if each is not None]
+        return added([self._snapshot(), *answers, *kept]), 1 + len(answers)
 
-    async def _asked(self, number: int) -> Counts | None:
+    async def _fetch(self, number: int) -> Counts | None:
         try:
             async with asyncio.timeout(_TIMEOUT):
                 reader, writer = await asyncio.open_unix_connection(self._socket(number))

@@ -1,4 +1,4 @@
-"""What answers cost: by the operator's own prices, else by those that providers list."""
+"""The cost of responses, by the operator's `[prices]` or else the providers' list prices."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from dragoman.providers.price import Price
 from dragoman.providers.prices import LISTED, Prices
 from dragoman.wire.lane.plain import Summary
 
-_MOST_KEPT = 1024
+_MAX_CACHED = 1024
 
 
 class PricedModels:
-    """Costs of requests; of which models the price is known is remembered.
+    """Computes the cost of requests; caches which models have a known price.
 
-    The operator's own prices may name a place (`lab:*`): they win over those of its provider.
+    The operator's prices may name an entry of `[providers]` (`lab:*`); these take precedence over
+    those of its kind.
     """
 
     def __init__(self, own: Mapping[str, Price] = EMPTY) -> None:
@@ -26,10 +27,10 @@ class PricedModels:
         self._found: dict[tuple[str | None, ...], tuple[str, Price | None] | None] = {}
 
     def cost(
-        self, summary: Summary, provider: str, asked: str | None, place: str | None = None
+        self, summary: Summary, provider: str, requested: str | None, place: str | None = None
     ) -> Decimal | None:
-        """What an answer cost in US dollars; None where its price is not known."""
-        found = self._known(provider, place, summary.model, asked)
+        """The cost of a response in US dollars; None: the price is unknown."""
+        found = self._known(provider, place, summary.model, requested)
         if found is None:
             return None
         name, own = found
@@ -38,7 +39,7 @@ class PricedModels:
         return self._prices.cost_of(summary.usage, name, provider, tier=summary.tier)
 
     def estimate(self, usage: Usage, hop: Hop) -> Decimal | None:
-        """What a request to a place may cost."""
+        """The estimated cost of a request at one hop of a route."""
         place = hop.place
         provider = place.name if place.provider is None else place.provider.name
         return self.cost(Summary(None, usage), provider, hop.model, place.name)
@@ -51,7 +52,7 @@ class PricedModels:
             return self._found[key]
         except KeyError:
             found = self._find(provider, place, [name for name in names if name])
-        if len(self._found) >= _MOST_KEPT:
+        if len(self._found) >= _MAX_CACHED:
             self._found.clear()
         self._found[key] = found
         return found
@@ -59,7 +60,7 @@ class PricedModels:
     def _find(
         self, provider: str, place: str | None, names: list[str]
     ) -> tuple[str, Price | None] | None:
-        """The name by which a price is found: that of the model that answered, or was asked."""
+        """The name that has a price: that of the responding or of the requested model."""
         prices = self._prices
         for at in dict.fromkeys((place, provider)):
             for name in names:

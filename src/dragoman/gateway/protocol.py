@@ -1,7 +1,7 @@
-"""HTTP/1.1 as uvicorn reads it, with limits on headers and on clients that only hold a connection.
+"""Uvicorn's HTTP/1.1 protocol with limits on headers, and timeouts for slow or idle clients.
 
-What a connection is waiting for is noted as a time; a `Sweeper` looks at all of them each second.
-A timer per request would cost more than the rest of this file.
+Each connection notes since when it waits, and a `Sweeper` checks all connections every second. A
+timer per request would cost more than everything else in this module.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ from dragoman.wire.front import Front
 if TYPE_CHECKING:
     from dragoman.gateway.state import Gateway
 
-MOST_HEADERS = 128
-MOST_HEADER_BYTES = 64 * 1024
-MOST_URL_BYTES = 16 * 1024
-_MOST_PIPELINED = 8
+MAX_HEADERS = 128
+MAX_HEADER_BYTES = 64 * 1024
+MAX_URL_BYTES = 16 * 1024
+_MAX_PIPELINED = 8
 KEEP_ALIVE = 75.0
-"""Seconds that a connection may be idle between two requests; longer than clients' pools wait."""
+"""Seconds that a connection may be idle; longer than clients keep idle connections."""
 _HEADERS_TOO_LARGE, _URL_TOO_LONG, _TOO_SLOW, _BAD = 431, 414, 408, 400
 _BAD_REQUEST = "the request is not valid HTTP/1.1"
 
 
-class _Refusal(Exception):  # noqa: N818 - it stops the parser, which asks for a 400 then
-    """The head of a request is beyond a limit."""
+class _Refusal(Exception):  # noqa: N818 - stops the parser, which then calls `send_400_response`
+    """The request's headers exceed a limit."""
 
 
 class GatewayProtocol(HttpToolsProtocol):
-    """A connection of a client."""
+    """A client's connection."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to count."""
+        """The connection is open."""
         super().connection_made(transport)
         self._refusal: tuple[int, str] | None = None
         self._head_bytes = 0
         self.idle_since: float | None = perf_counter()
-        """Since when no request came on a new connection; uvicorn has a timer for later ones."""
+        """Since when a new connection has sent nothing; uvicorn has a timer after a request."""
         self.head_since: float | None = None
-        """Since when the headers of a request are incomplete."""
+        """Since when the request's headers are incomplete."""
         self.body_since: float | None = None
         """Since when the headers are complete and the body is not."""
         self.stalled: tuple[int, float] | None = None
-        """Bytes that the client has not taken, and since when it has taken none."""
-        self._earlier: list[Any] = []  # requests under way before the last one: pipelining
+        """Bytes that the client has not read, and since when it has read none."""
+        self._earlier: list[Any] = []  # pipelined requests in progress before the current one
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has left: all of its requests are told, at once."""
+        """The client disconnected: notify all of its requests."""
         super().connection_lost(exc)
         cycles: list[Any] = [*self._earlier, self.cycle]
         for cycle in cycles:
@@ -66,21 +66,21 @@ class GatewayProtocol(HttpToolsProtocol):
 
     @property
     def is_free(self) -> bool:
-        """Whether no answer is under way."""
-        cycle: Any = self.cycle  # None before the first request, whatever its type says
+        """Whether no response is in progress."""
+        cycle: Any = self.cycle  # None before the first request, despite its type
         return cycle is None or bool(cycle.response_complete)
 
-    # --- the head of a request
+    # --- a request's headers
 
     def data_received(self, data: bytes) -> None:
-        """Read what came; the head of a request has a limit even where it never ends."""
+        """Parse received bytes; limits the headers even if they never end."""
         if self.head_since is None and self.body_since is None and self.is_free:
             self.head_since = perf_counter()
         self.idle_since = None
         super().data_received(data)
         if self.head_since is not None:
             self._head_bytes += len(data)
-            if self._head_bytes > MOST_HEADER_BYTES and not self.transport.is_closing():
+            if self._head_bytes > MAX_HEADER_BYTES and not self.transport.is_closing():
                 self.refuse(_HEADERS_TOO_LARGE, _headers_too_large())
 
     def on_message_begin(self) -> None:
@@ -91,22 +91,22 @@ class GatewayProtocol(HttpToolsProtocol):
             self.head_since = perf_counter()
 
     def on_url(self, url: bytes) -> None:
-        """A piece of the path and query."""
+        """A part of the path and query."""
         self.url += url
-        if len(self.url) > MOST_URL_BYTES:
-            self._refusal = _URL_TOO_LONG, f"the URL is longer than {MOST_URL_BYTES:,} bytes"
+        if len(self.url) > MAX_URL_BYTES:
+            self._refusal = _URL_TOO_LONG, f"the URL is longer than {MAX_URL_BYTES:,} bytes"
             raise _Refusal
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header."""
         self._header_bytes += len(name) + len(value)
-        if self._header_bytes > MOST_HEADER_BYTES or len(self.headers) >= MOST_HEADERS:
+        if self._header_bytes > MAX_HEADER_BYTES or len(self.headers) >= MAX_HEADERS:
             self._refusal = _HEADERS_TOO_LARGE, _headers_too_large()
             raise _Refusal
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The head is complete: the request can be served."""
+        """The headers are complete: the request can be served."""
         self.head_since = None
         self.body_since = perf_counter()
         self._head_bytes = 0
@@ -115,12 +115,12 @@ class GatewayProtocol(HttpToolsProtocol):
         cycle: Any = self.cycle
         if cycle is before:  # an upgrade to WebSocket
             return
-        cycle.left = None  # what to call when the client leaves (`Call.watch`)
+        cycle.left = None  # called when the client disconnects (`Call.watch`)
         if before is not None and not before.response_complete:
             self._earlier = [each for each in self._earlier if not each.response_complete]
             self._earlier.append(before)
-            if len(self.pipeline) < _MOST_PIPELINED:
-                self.flow.resume_reading()  # else nobody would see that the client leaves
+            if len(self.pipeline) < _MAX_PIPELINED:
+                self.flow.resume_reading()  # otherwise a disconnect would go unnoticed
 
     def on_message_complete(self) -> None:
         """The body is complete."""
@@ -130,12 +130,12 @@ class GatewayProtocol(HttpToolsProtocol):
     # --- refusals
 
     def send_400_response(self, msg: str) -> None:
-        """The parser refuses the request."""
-        del msg  # uvicorn's words
+        """The parser rejected the request."""
+        del msg  # uvicorn's text
         self.refuse(*(self._refusal or (_BAD, _BAD_REQUEST)))
 
     def refuse(self, status: int, reason: str) -> None:
-        """Answer and close, or only close where an earlier answer is still under way."""
+        """Send an error and close; only close if an earlier response is still in progress."""
         if self.is_free:
             self.transport.write(_answer(status, reason))
         self.transport.close()
@@ -143,22 +143,22 @@ class GatewayProtocol(HttpToolsProtocol):
         self.note_refusal(status, 0.0 if since is None else perf_counter() - since)
 
     def note_refusal(self, status: int, seconds: float) -> None:
-        """A request was refused before it was one; whoever counts overrides this."""
+        """Called if a request was refused before it was parsed; a hook for metrics."""
 
     def expire(self, now: float, limits: ServerSettings) -> None:
-        """End the connection if its client has had its time."""
+        """Close the connection if a timeout has expired."""
         if self.head_since is not None and now - self.head_since > limits.header_timeout:
-            self.refuse(_TOO_SLOW, "the headers of the request did not come in time")
+            self.refuse(_TOO_SLOW, "the request headers did not arrive in time")
             self.head_since = None
         elif self.is_free and self.body_since and now - self.body_since > limits.body_timeout:
-            self.transport.close()  # it was answered, and goes on sending
+            self.transport.close()  # the response is sent, but the client keeps sending its body
         elif self.idle_since is not None and now - self.idle_since > KEEP_ALIVE:
             self.transport.close()
             self.idle_since = None
         self._drop_stalled(now, limits.send_timeout)
 
     def _drop_stalled(self, now: float, seconds: float) -> None:
-        """Drop a client that takes nothing: closing properly would wait for it."""
+        """Abort the connection of a client that stopped reading: closing it would wait."""
         size = self.transport.get_write_buffer_size()
         if not size:
             self.stalled = None
@@ -169,33 +169,31 @@ class GatewayProtocol(HttpToolsProtocol):
 
 
 def _headers_too_large() -> str:
-    return (
-        f"the request has over {MOST_HEADERS} headers, or over {MOST_HEADER_BYTES:,} bytes of them"
-    )
+    return f"the request has more than {MAX_HEADERS} headers or {MAX_HEADER_BYTES:,} header bytes"
 
 
 def _answer(status: int, reason: str) -> bytes:
-    """An error in the form that most clients read; what the client speaks is not known yet."""
-    told = Front(CHAT).error(InvalidRequest(reason, status=status))
-    body = told.to_bytes()
-    headers = {**told.headers, "content-length": str(len(body)), "connection": "close"}
+    """An error response in OpenAI's format: the client's dialect is not known yet."""
+    encoded = Front(CHAT).error(InvalidRequest(reason, status=status))
+    body = encoded.to_bytes()
+    headers = {**encoded.headers, "content-length": str(len(body)), "connection": "close"}
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     return b"".join((STATUS_LINE[status], lines.encode("latin-1"), b"\r\n", body))
 
 
 class Sweeper:
-    """Looks at connections and requests again and again, and ends those whose time is over."""
+    """Periodically ends connections and requests that exceed a timeout."""
 
     def __init__(
         self, gateway: Gateway, connections: Iterable[Any], *also: Callable[[], object]
     ) -> None:
-        """`also` is called each time, too."""
+        """`also` are further functions to call each time."""
         self._gateway = gateway
         self._connections = connections
         self._also = also
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Run until cancelled."""
         while True:
             await asyncio.sleep(self._interval())
             self.sweep(perf_counter())
@@ -206,15 +204,15 @@ class Sweeper:
         return max(min(1.0, *(each / 4 for each in limits if each is not None)), 0.02)
 
     def sweep(self, now: float) -> None:
-        """Look once."""
+        """Check all connections and requests once."""
         server = self._gateway.config.server
         for each in tuple(self._connections):
             if isinstance(each, GatewayProtocol):  # WebSockets have pings
                 each.expire(now, server)
         if server.request_timeout is not None:
-            for visit in tuple(self._gateway.visits):
-                if now - visit.call.began > server.request_timeout:
-                    visit.interrupt(_took_too_long(server.request_timeout))
+            for inbound in tuple(self._gateway.in_flight):
+                if now - inbound.call.began > server.request_timeout:
+                    inbound.interrupt(_took_too_long(server.request_timeout))
         for function in self._also:
             function()
 
@@ -222,4 +220,4 @@ class Sweeper:
 def _took_too_long(seconds: float) -> Any:
     from dragoman.errors import TimeoutError as TookTooLong
 
-    return TookTooLong(f"the request was not answered within {seconds:g} seconds")
+    return TookTooLong(f"the request took longer than {seconds:g} seconds")

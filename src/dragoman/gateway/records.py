@@ -1,4 +1,4 @@
-"""What is known of a request when it is over: what metrics count and logs tell."""
+"""The record of a completed request, for metrics, logs, traces and the page."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from msgspec import Struct
 from dragoman.model.usage import Usage
 
 
-class Finished(Struct, gc=False):
-    """A request that was answered, refused or left. Nothing of its content is in it."""
+class RequestRecord(Struct, gc=False):
+    """A request that was answered, refused or abandoned by its client.
+
+    Holds no content, except the bodies if the operator turned on `keep_bodies`.
+    """
 
     kind: str
-    """What was asked for: `chat`, `embed`, `models` …"""
+    """The kind of endpoint: `chat`, `embed`, `models` …"""
     front: str
     status: int
     seconds: float
     first_byte: float | None = None
-    """Seconds until the first byte of the answer."""
+    """Seconds until the first byte of the response."""
     route: str | None = None
     provider: str | None = None
     model: str | None = None
@@ -30,22 +33,22 @@ class Finished(Struct, gc=False):
     repairs: tuple[str, ...] = ()
     attempts: int = 0
     passes: bool = False
-    """Whether the answer's bytes passed untouched."""
+    """Whether the response's bytes were passed through unchanged."""
     cached: bool = False
-    """Whether it was answered out of the cache, at no cost."""
+    """Whether the response came from the cache, at no cost."""
     stream: bool = False
     sent: int = 0
-    """Bytes of the answer."""
+    """Bytes of the response body."""
     error: str | None = None
-    """The kind of error, where it ended with one."""
+    """The error type, if it failed."""
     left: bool = False
-    """Whether the client left before the end."""
+    """Whether the client disconnected before the end."""
     request_id: str | None = None
     steps: tuple[tuple[str, float], ...] = ()
-    """What was done when, in seconds from the start: `received`, `routed`, `translated`, `heard`.
-    """
+    """When each stage was done, in seconds from the start: `received`, `routed`, `translated`,
+    `heard` (the response began)."""
     tried: tuple[tuple[str, str | None, float, str | None], ...] = ()
-    """The places that were asked: provider, model, when, and the kind of error."""
+    """The attempts: provider, model, seconds from the start, and the error type if it failed."""
     request_body: bytes | None = None
-    """The beginning of it, where bodies are kept."""
+    """The beginning of the request body, if bodies are kept."""
     answer_body: bytes | None = None

@@ -1,4 +1,4 @@
-"""One process's share of serving the gateway: from a listening socket to a graceful end."""
+"""A gateway worker process: serves on a listening socket until a graceful shutdown."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from dragoman.gateway.app import App
 from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
 from dragoman.gateway.exposition import exposition
 from dragoman.gateway.metrics import Counts, Metrics
-from dragoman.gateway.observing import Traced, note_span, set_up_tracing
 from dragoman.gateway.peers import Peers
 from dragoman.gateway.protocol import KEEP_ALIVE, GatewayProtocol, Sweeper
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
+from dragoman.gateway.request_spans import Traced, note_span, set_up_tracing
 from dragoman.gateway.state import Gateway
 
 if TYPE_CHECKING:
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("dragoman.gateway")
 BACKLOG = 2048
-_ATTEMPT_TO_TELL = 2  # seconds that requests have to say that the server stops
+_SHUTDOWN_GRACE = 2  # seconds for requests to report to their clients that the server stops
 Loader = Callable[[], GatewayConfig]
 
 
 class Worker:
-    """Serves the gateway on sockets that are given to it, until it is told to stop."""
+    """Serves the gateway on given sockets until it is told to stop."""
 
     def __init__(
         self, config: GatewayConfig, load: Loader | None = None, *, number: int = 0,
         peers: Peers | None = None,
     ) -> None:  # fmt: skip
-        """`load` reads the configuration again; `number` counts workers from one."""
+        """`load` reloads the configuration; `number` is the worker's, from 1, or 0 if alone."""
         self.gateway = Gateway(config)
         self.metrics = Metrics()
         self.metrics.apply(config)
@@ -64,13 +64,13 @@ class Worker:
     async def serve(
         self, sockets: Sequence[socket.socket], ready: Callable[[], object] = lambda: None
     ) -> None:
-        """Serve; `ready` is called when requests are answered."""
+        """Serve requests; `ready` is called once they are accepted."""
         gateway = self.gateway
         self._running = asyncio.current_task()
         provider = set_up_tracing()
-        gateway.keys = await _opened(gateway.config.server.keys)
+        gateway.keys = await _open_keys(gateway.config.server.keys)
         gateway.observers += [self.metrics, note_span]
-        gateway.traffic = await asyncio.to_thread(_remembering, gateway.config.server)
+        gateway.traffic = await asyncio.to_thread(_open_traffic, gateway.config.server)
         if gateway.traffic is not None:
             gateway.observers.append(gateway.traffic)
         if self._log is not None:
@@ -94,7 +94,7 @@ class Worker:
         ready()
 
     async def _drop(self) -> None:
-        """Let go of everything that uvicorn would have waited for."""
+        """Close everything that uvicorn would have waited for."""
         for listening in getattr(self._server, "servers", ()):
             listening.close()
         for connection in tuple(self._server.server_state.connections):
@@ -121,36 +121,36 @@ class Worker:
         also = () if self._peers is None else (self._peers.save,)
         return Sweeper(self.gateway, self._server.server_state.connections, *also)
 
-    def _start(self, work: Any) -> None:
-        task = asyncio.get_running_loop().create_task(work)
+    def _start(self, coroutine: Any) -> None:
+        task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     # --- stopping
 
     def stop(self) -> None:
-        """Take no more requests, and end when those in progress have ended, or their time has."""
+        """Accept no more requests; stop when those in progress are done or the drain times out."""
         if self.gateway.is_draining:
             return
         self.gateway.is_draining = True
         self._server.should_exit = True
         limit = self.gateway.config.server.drain_timeout
-        if self.gateway.active and not self._number:  # else the supervisor has said it
-            LOG.info("stopping; %d requests in progress have %g s", self.gateway.active, limit)
+        if self.gateway.active and not self._number:  # otherwise the supervisor logs it
+            LOG.info("stopping; waiting %g s for %d requests", limit, self.gateway.active)
         asyncio.get_running_loop().call_later(limit, self._interrupt)
 
     def _interrupt(self) -> None:
-        for visit in tuple(self.gateway.visits):
-            msg = "the server stops; ask again"
-            visit.interrupt(Overloaded(msg, status=503, retry_after=1.0))
+        for inbound in tuple(self.gateway.in_flight):
+            msg = "the server is shutting down; try again"
+            inbound.interrupt(Overloaded(msg, status=503, retry_after=1.0))
 
     def stop_now(self) -> None:
-        """Drop everything."""
+        """Stop at once, dropping all requests."""
         if self._running is not None:
             self._running.cancel()
 
     def interrupted(self) -> None:
-        """Stop, and at the second time at once."""
+        """Handle Ctrl-C: stop gracefully, the second time at once."""
         if self.gateway.is_draining:
             self.stop_now()
         else:
@@ -159,7 +159,7 @@ class Worker:
     # --- a new configuration
 
     def reload(self) -> None:
-        """Read the configuration again; a bad one is told of, and the old one stays in force."""
+        """Reload the configuration; an invalid one is logged and the old one stays in effect."""
         if self._load is None:
             return
         try:
@@ -170,16 +170,16 @@ class Worker:
             self.adopt_soon(config)
 
     def keep(self, error: Exception) -> None:
-        """A configuration can't be used: the old one stays in force."""
+        """Log why a configuration can't be used; the old one stays in effect."""
         self.metrics.failed_reloads += 1
-        LOG.error("the configuration was not reloaded, the old one stays in force:\n%s", error)
+        LOG.error("the configuration was not reloaded; the old one stays in effect:\n%s", error)
 
     def adopt_soon(self, config: GatewayConfig) -> None:
-        """Take on a configuration, without waiting for it."""
+        """Apply a configuration in the background."""
         self._start(self.adopt(config))
 
     async def adopt(self, config: GatewayConfig) -> None:
-        """Take on a configuration for the requests that follow; one after the other."""
+        """Apply a configuration to requests that start later; one reload at a time."""
         async with self._adopting:
             await self._adopt(config)
 
@@ -188,7 +188,7 @@ class Worker:
         old = opened = gateway.keys
         try:
             if config.server.keys != before.keys:
-                opened = await _opened(config.server.keys)
+                opened = await _open_keys(config.server.keys)
             gateway.apply(config)
         except DragomanError as error:
             self.keep(error)
@@ -198,16 +198,16 @@ class Worker:
         gateway.keys = opened
         self.metrics.apply(config)
         self.metrics.reloads += 1
-        if self._number <= 1:  # one speaks for all
+        if self._number <= 1:  # the first worker logs for all
             LOG.info("the configuration was reloaded")
-            _warn_of_fixed(before, config.server)
+            _warn_of_restart(before, config.server)
         if old is not None and old is not opened:
-            self._start(self._closed_later(old))
+            self._start(self._close_later(old))
 
-    async def _closed_later(self, keys: Keys) -> None:
-        """Close a store when the requests that began with it are over."""
-        visits = set(self.gateway.visits)
-        while visits & self.gateway.visits:  # noqa: ASYNC110 - it happens once in a blue moon
+    async def _close_later(self, keys: Keys) -> None:
+        """Close a key store once the requests that use it are done."""
+        in_flight = set(self.gateway.in_flight)
+        while in_flight & self.gateway.in_flight:  # noqa: ASYNC110 - rare: only after a reload
             await asyncio.sleep(0.2)
         await keys.close()
 
@@ -225,13 +225,13 @@ class Worker:
         return exposition(*await self._peers.total())
 
 
-def _remembering(server: ServerSettings) -> Traffic | None:
+def _open_traffic(server: ServerSettings) -> Traffic | None:
     from dragoman.gateway.page.traffic_store import opened_traffic
 
     return opened_traffic(server)
 
 
-async def _opened(url: str | None) -> Keys | None:
+async def _open_keys(url: str | None) -> Keys | None:
     if url is None:
         return None
     from dragoman.gateway.keys import Keys
@@ -239,31 +239,31 @@ async def _opened(url: str | None) -> Keys | None:
     return await Keys.open(url)
 
 
-def _warn_of_fixed(before: Any, after: Any) -> None:
+def _warn_of_restart(before: Any, after: Any) -> None:
     for name in ("host", "port", "workers", "log", "history", "traffic", "traffic_rows"):
         if getattr(before, name) != getattr(after, name):
-            LOG.warning("a change of `%s` takes effect when the server is started again", name)
+            LOG.warning("a change of `%s` takes effect after a restart", name)
 
 
 # --- the process
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn's server; signals are the worker's business."""
+    """Uvicorn's server without its signal handling, which the worker does itself."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Leave signals alone."""
+        """Install no signal handlers."""
         yield
 
 
-def _counting(gateway: Gateway) -> type[GatewayProtocol]:
-    """The protocol whose refusals the gateway's observers are told of, too."""
+def _protocol_class(gateway: Gateway) -> type[GatewayProtocol]:
+    """The protocol class that also reports its refusals to the gateway's observers."""
 
     class Counting(GatewayProtocol):
         def note_refusal(self, status: int, seconds: float) -> None:
             kind = "malformed"
-            gateway.finished(Finished(kind, "", status, seconds, error="InvalidRequest"))
+            gateway.notify(RequestRecord(kind, "", status, seconds, error="InvalidRequest"))
 
     return Counting
 
@@ -271,10 +271,10 @@ def _counting(gateway: Gateway) -> type[GatewayProtocol]:
 def _server(gateway: Gateway) -> _Server:
     server = gateway.config.server
     logger = logging.getLogger("uvicorn.error")
-    logger.setLevel(logging.CRITICAL)  # it logs tracebacks, which may quote what clients sent
+    logger.setLevel(logging.CRITICAL)  # it logs tracebacks, which may quote client content
     settings = uvicorn.Config(
         Traced(App(gateway)),
-        http=_counting(gateway),
+        http=_protocol_class(gateway),
         ws_max_size=server.max_body,
         lifespan="on",
         interface="asgi3",
@@ -284,22 +284,22 @@ def _server(gateway: Gateway) -> _Server:
         server_header=False,
         backlog=BACKLOG,
         timeout_keep_alive=int(KEEP_ALIVE),
-        timeout_graceful_shutdown=int(server.drain_timeout) + _ATTEMPT_TO_TELL,
+        timeout_graceful_shutdown=int(server.drain_timeout) + _SHUTDOWN_GRACE,
     )
     return _Server(settings)
 
 
 Watching = Callable[[Worker], AbstractAsyncContextManager[object]]
-"""What brings a worker new configurations while it is open."""
+"""Context manager that passes new configurations to a worker."""
 
 
 def run(
     worker: Callable[[], Worker], sockets: Sequence[socket.socket],
     ready: Callable[[], object], *, leash: int | None = None, watching: Watching | None = None,
 ) -> None:  # fmt: skip
-    """Run a worker in this process, listening to signals.
+    """Run a worker in this process, with signal handlers.
 
-    `leash`, for a worker under a supervisor: a pipe that ends when the supervisor does.
+    `leash`, for a worker under a supervisor: a pipe that is closed when the supervisor exits.
     """
     raise_file_limit()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner, suppress(asyncio.CancelledError):
@@ -314,7 +314,7 @@ async def _run(
 
     def started() -> None:
         gc.collect()
-        gc.freeze()  # what is there now stays: no need to look at it again and again
+        gc.freeze()  # objects created at startup stay: the collector need not scan them
         ready()
 
     if sys.platform != "win32":
@@ -331,42 +331,42 @@ async def _run(
 def _on_interrupt(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
     if sys.platform != "win32":
         loop.add_signal_handler(signal.SIGINT, worker.interrupted)
-    else:  # no loop there has handlers
-        told = partial(loop.call_soon_threadsafe, worker.interrupted)
-        signal.signal(signal.SIGINT, lambda _number, _frame: told())
+    else:  # event loops on Windows don't support signal handlers
+        notify = partial(loop.call_soon_threadsafe, worker.interrupted)
+        signal.signal(signal.SIGINT, lambda _number, _frame: notify())
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     try:
         import uvloop
-    except ImportError:  # it is not there on Windows
+    except ImportError:  # not available on Windows
         return None
     return uvloop.new_event_loop
 
 
 def raise_file_limit() -> None:
-    """Let the process have as many connections as the system allows it."""
+    """Raise the limit of open files, and so of connections, as far as the system allows."""
     if sys.platform == "win32":
         return
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        with suppress(ValueError, OSError):  # macOS has a lower limit than it says
+        with suppress(ValueError, OSError):  # macOS reports a higher limit than it allows
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket; raises `ConfigError` that says what to do."""
+    """Create a listening socket; raises `ConfigError` if the address can't be used."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, UnicodeError):
-        msg = "the host to listen on has no address; use one of this machine's, as 127.0.0.1"
+        msg = "the host to listen on can't be resolved; use an address of this machine: 127.0.0.1"
         raise ConfigError(msg) from None
     family, kind, protocol, _, address = found[0]
     listening = socket.socket(family, kind, protocol)
     try:
-        if os.name == "posix":  # elsewhere it would let two servers share a port
+        if os.name == "posix":  # on Windows it would let two servers share a port
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # connections inherit it
         listening.bind(address)

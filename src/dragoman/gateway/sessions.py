@@ -1,7 +1,7 @@
-"""Exchanges stored in a history: by the header `x-dragoman-session`, or as the route says.
+"""Stores chats in the session named by the header `x-dragoman-session` or by the route.
 
-What is new in a request goes into the session's history together with the answer, before the client
-sees the answer's end. Sessions belong to the key that asks.
+The new messages of a request are stored together with the response, before the client receives the
+response's end. Sessions belong to the key of the request.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dragoman.errors import ConfigError, Conflict, InvalidRequest, Overloaded
 from dragoman.gateway.config.settings import RouteSettings
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.histories import SESSIONS, Histories
-from dragoman.gateway.visits import Visit
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.history.chat import ChatHistory
 from dragoman.history.identity import SessionIdentity
 from dragoman.model.jsontext import dumps
@@ -32,34 +32,34 @@ _INSTRUCTIONS: Final = frozenset({Role.SYSTEM, Role.DEVELOPER})
 _ATTEMPTS = 200
 
 
-def join_session(visit: Visit, exchange: Exchange, route: RouteSettings) -> None:
-    """Let an exchange be stored, if the client or the route asks for it."""
-    given = visit.call.header(HEADER.encode())
-    name = route.session if given is None else given.strip()
+def join_session(inbound: InboundRequest, exchange: Exchange, route: RouteSettings) -> None:
+    """Store the exchange in a session if the client or the route asks for it."""
+    header = inbound.call.header(HEADER.encode())
+    name = route.session if header is None else header.strip()
     if name is None:
         return
-    if given is not None and _NAME.fullmatch(name) is None:
-        msg = f"the header {HEADER} holds 1 to 256 visible ASCII characters"
+    if header is not None and _NAME.fullmatch(name) is None:
+        msg = f"the header {HEADER} must have 1 to 256 printable ASCII characters"
         raise InvalidRequest(msg, status=400)
-    histories = visit.gateway.histories
+    histories = inbound.gateway.histories
     if histories is None:
-        if given is None:
-            msg = "a route stores its exchanges in a session, and no history is configured"
+        if header is None:
+            msg = "the route has a `session`, but no `history` is configured in [server]"
             raise ConfigError(msg)
-        msg = f"the header {HEADER} needs a history store, and this server has none"
+        msg = f"the header {HEADER} requires a history store, which this server does not have"
         raise InvalidRequest(msg, status=400)
-    visit.call.more_headers[HEADER] = name
-    exchange.recorder = SessionRecorder(histories, identity_of(visit, name), exchange)
+    inbound.call.more_headers[HEADER] = name
+    exchange.recorder = SessionRecorder(histories, identity_of(inbound, name), exchange)
 
 
-def identity_of(visit: Visit, name: str) -> SessionIdentity:
-    """The session of that name which belongs to the key that asks."""
-    key = None if visit.key is None else visit.key.id
+def identity_of(inbound: InboundRequest, name: str) -> SessionIdentity:
+    """The identity of a session that belongs to the request's key."""
+    key = None if inbound.key is None else inbound.key.id
     return SessionIdentity(chat=name, user=key, scope=SESSIONS)
 
 
 class SessionRecorder:
-    """Puts one exchange into a history."""
+    """Stores one exchange in a history."""
 
     def __init__(self, histories: Histories, identity: SessionIdentity, exchange: Exchange) -> None:
         self._histories = histories
@@ -67,76 +67,75 @@ class SessionRecorder:
         self._exchange = exchange
 
     async def keep(self, response: Response) -> None:
-        """Add what the request says that is new, and the answer: all or nothing."""
+        """Add the request's new messages and the response, atomically."""
         exchange = self._exchange
-        request = exchange.given or exchange.asking.request
-        asked, answer = request.messages, response.message
+        request = exchange.override or exchange.client_request.request
+        messages, answer = request.messages, response.message
         if answer.usage is None and response.usage is not None:
             answer = answer.replace_unchecked(usage=response.usage)
         session = await self._histories.session(self._identity)
         async with session.writing:
-            await _add(session.history, asked, answer)
+            await _add(session.history, messages, answer)
 
 
-async def _add(history: ChatHistory, asked: Sequence[Message], answer: Message) -> None:
+async def _add(history: ChatHistory, messages: Sequence[Message], answer: Message) -> None:
     for attempt in range(_ATTEMPTS):
         known = await history.messages()
-        added = [*unknown(asked, known), answer]
+        added = [*new_messages(messages, known), answer]
         try:
             await history.extend(added, expected_version=history.version)
-        except Conflict:  # another worker writes to the session: what is new is found out again
+        except Conflict:  # another worker wrote to the session: compare again
             await asyncio.sleep(0.001 * min(attempt, 20))
         else:
             return
-    msg = "too many requests write to the session at once"
+    msg = "too many concurrent requests write to this session; try again"
     raise Overloaded(msg, status=503, retry_after=1.0)
 
 
-def unknown(asked: Sequence[Message], known: Iterable[Message]) -> list[Message]:
-    """The messages of a request that are not in the history.
+def new_messages(messages: Sequence[Message], known: Iterable[Message]) -> list[Message]:
+    """Return the messages of a request that are not in the history yet.
 
-    What follows the last answer in the request is new: it is what is asked now, even where the same
-    was asked before. What comes before it was said in earlier exchanges: each of these is looked
-    for in the history, as often as it was said, and in any order (exchanges at the same time may
-    have been stored in another one). Instructions that are there already are not repeated.
+    Messages after the last assistant message are always new, even if the same text was sent before.
+    Earlier messages are matched against the history one to one and in any order, because concurrent
+    exchanges may have been stored in a different order. Known instructions are not repeated.
     """
-    last = max((n for n, each in enumerate(asked) if each.role is Role.ASSISTANT), default=-1)
-    if last < 0 and all(each.role not in _INSTRUCTIONS for each in asked):
-        return list(asked)
-    there = Counter(map(said, known))
+    last = max((n for n, each in enumerate(messages) if each.role is Role.ASSISTANT), default=-1)
+    if last < 0 and all(each.role not in _INSTRUCTIONS for each in messages):
+        return list(messages)
+    known_counts = Counter(map(content_key, known))
     new: list[Message] = []
-    for number, message in enumerate(asked):
-        what = said(message)
+    for number, message in enumerate(messages):
+        key = content_key(message)
         if message.role in _INSTRUCTIONS:
-            if not there[what]:
-                there[what] += 1
+            if not known_counts[key]:
+                known_counts[key] += 1
                 new.append(message)
-        elif number <= last and there[what]:
-            there[what] -= 1
+        elif number <= last and known_counts[key]:
+            known_counts[key] -= 1
         else:
             new.append(message)
     return new
 
 
-def said(message: Message) -> tuple[Any, ...]:
-    """What a message says, however it was spelled on its way through a client.
+def content_key(message: Message) -> tuple[Any, ...]:
+    """A comparison key that stays the same when a message passes through a client.
 
-    Thinking is left out (not every dialect brings it back), so are ids (each dialect has its own),
-    and texts that follow one another are one.
+    It leaves out thinking (not every dialect returns it) and ids (each dialect has its own), and
+    joins adjacent texts.
     """
     pieces: list[Any] = []
     for part in message.parts:
-        what = _piece(part)
-        if what is None:
+        key = _part_key(part)
+        if key is None:
             continue
-        if isinstance(what, str) and pieces and isinstance(pieces[-1], str):
-            pieces[-1] += what
+        if isinstance(key, str) and pieces and isinstance(pieces[-1], str):
+            pieces[-1] += key
         else:
-            pieces.append(what)
+            pieces.append(key)
     return (message.role, *[each for each in pieces if each != ""])
 
 
-def _piece(part: Part) -> Any:
+def _part_key(part: Part) -> Any:
     if isinstance(part, Text):
         return part.text
     if isinstance(part, (Thinking, Opaque)):
@@ -146,9 +145,9 @@ def _piece(part: Part) -> Any:
     if isinstance(part, ToolResult):
         content = part.content
         if not isinstance(content, str):
-            content = tuple([_piece(each) for each in content])
+            content = tuple([_part_key(each) for each in content])
         return ("result", content)
-    return ("part", part)  # equal where the same is said
+    return ("part", part)  # compared by value
 
 
 def _arguments(call: ToolCall) -> Any:

@@ -1,4 +1,4 @@
-"""What a request costs: reserved before it is sent, settled when it is over."""
+"""Charges requests to their key: reserves an estimate first, settles the actual cost afterwards."""
 
 from __future__ import annotations
 
@@ -8,37 +8,37 @@ from types import TracebackType
 from typing import Self
 
 from dragoman.gateway.config.routing import Route
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.keys.records import Reservation, Spent
-from dragoman.gateway.visits import Visit
-from dragoman.gateway.work import Work
+from dragoman.gateway.upstream_task import UpstreamTask
 from dragoman.model.usage import Usage
 
 
 class Spending:
-    """The cost of one request; `async with` settles it, however the request ends."""
+    """Reserves the cost of one request; leaving the `async with` settles or releases it."""
 
-    def __init__(self, visit: Visit, work: Work, route: Route) -> None:
-        self._visit = visit
-        self._work = work
+    def __init__(self, inbound: InboundRequest, task: UpstreamTask, route: Route) -> None:
+        self._inbound = inbound
+        self._task = task
         self._route = route
-        self._keys = visit.gateway.keys  # it is settled where it was reserved, whatever is reloaded
+        self._keys = inbound.gateway.keys  # settle where it was reserved, even after a reload
         self._reservation: Reservation | None = None
 
     async def __aenter__(self) -> Self:
-        keys, key = self._keys, self._visit.key
+        keys, key = self._keys, self._inbound.key
         if keys is None or key is None:
             return self
         tokens, cost = (0, None) if not key.is_limited else self._estimate()
-        model = self._work.asked_model or ""
+        model = self._task.requested_model or ""
         self._reservation = await keys.reserve(key, model, tokens, cost)
         return self
 
     def _estimate(self) -> tuple[int, Decimal | None]:
-        """The most that the request is likely to cost, by its size and its limit."""
-        if self._work.is_free:
+        """Upper estimate of tokens and cost, from the request's size and its limits."""
+        if self._task.is_free:
             return 0, Decimal(0)
-        usage = self._work.expected()
-        prices = self._visit.gateway.prices
+        usage = self._task.estimated_usage()
+        prices = self._inbound.gateway.prices
         costs = [prices.estimate(usage, hop) for hop in self._route.hops]
         known = [cost for cost in costs if cost is not None]
         return usage.total_input + usage.total_output, max(known, default=None)
@@ -47,23 +47,23 @@ class Spending:
         self, kind: type[BaseException] | None, _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        work = self._work
-        usage = work.usage
-        if usage is not None and work.provider is not None:
-            prices = self._visit.gateway.prices
-            work.cost = prices.cost(work.summary, work.provider, work.model, work.place)
+        task = self._task
+        usage = task.usage
+        if usage is not None and task.provider is not None:
+            prices = self._inbound.gateway.prices
+            task.cost = prices.cost(task.summary, task.provider, task.model, task.place)
         if self._reservation is not None:
-            # A request that was cancelled has reached the provider, which may charge for it.
-            is_due = work.sink.has_begun or (work.attempts > 0 and kind is CancelledError)
+            # A cancelled request has reached the provider, which may charge for it.
+            is_due = task.sink.has_begun or (task.attempts > 0 and kind is CancelledError)
             await self._settle(self._reservation, usage, is_due=is_due)
 
     async def _settle(self, reservation: Reservation, usage: Usage | None, *, is_due: bool) -> None:
-        keys, work = self._keys, self._work
-        assert keys is not None  # noqa: S101 - something was reserved
+        keys, task = self._keys, self._task
+        assert keys is not None  # noqa: S101 - there is a reservation
         if usage is None and not is_due:
             await keys.release(reservation)
             return
-        if usage is None:  # nobody reports what it cost: the estimate is charged
+        if usage is None:  # the actual usage is unknown: charge the estimate
             usage = Usage(input=reservation.tokens)
-        model, route = work.model or "", self._route.name
-        await keys.settle(reservation, Spent.of(usage, work.cost, model=model, route=route))
+        model, route = task.model or "", self._route.name
+        await keys.settle(reservation, Spent.of(usage, task.cost, model=model, route=route))

@@ -1,4 +1,4 @@
-"""All that a worker of the gateway holds: its configuration, connections and keys."""
+"""The state of a gateway worker: its configuration, upstreams, keys, caches and stores."""
 
 from __future__ import annotations
 
@@ -6,85 +6,85 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.backs import Back
 from dragoman.gateway.caching import Cache
 from dragoman.gateway.config.routing import Route, Router
 from dragoman.gateway.config.settings import GatewayConfig, Place, RouteSettings, ServerSettings
-from dragoman.gateway.guard import Doorkeeper
+from dragoman.gateway.guard import OriginGuard
 from dragoman.gateway.histories import Histories
 from dragoman.gateway.middleware import load_middleware
 from dragoman.gateway.pricing import PricedModels
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.gateway.tasks import Tasks
 from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations
+from dragoman.gateway.upstreams import Upstream
 from dragoman.transport.direct import DirectTransport
 from dragoman.transport.protocol import Transport
 
 if TYPE_CHECKING:
+    from dragoman.gateway.inbound import InboundRequest
     from dragoman.gateway.keys import Keys
     from dragoman.gateway.page.state import Page
     from dragoman.gateway.page.traffic_store import Traffic
-    from dragoman.gateway.visits import Visit
 
-_GLANCE = 0.2  # seconds between two looks at requests that are still in progress
-Observer = Callable[[Finished], None]
+_POLL_INTERVAL = 0.2  # seconds between checks for requests still in progress
+Observer = Callable[[RequestRecord], None]
 
 
 class Gateway:
-    """What requests have in common. A new configuration takes effect for requests that follow."""
+    """State shared by all requests. A new configuration applies to requests that start later."""
 
     def __init__(self, config: GatewayConfig, *, transport: Transport | None = None) -> None:
         self._owns_transport = transport is None
         self.transport = transport or DirectTransport()
         self.translations = Translations()
         self.observers: list[Observer] = []
-        """Told of every request that is over."""
-        self.visits: set[Visit] = set()
+        """Called with the record of every completed request."""
+        self.in_flight: set[InboundRequest] = set()
         """Requests in progress."""
         self.exposition: Callable[[], Awaitable[bytes]] | None = None
-        """The metrics of all workers, as Prometheus reads them; None: nobody counts."""
+        """Renders the metrics of all workers for Prometheus; None: metrics are off."""
         self.is_draining = False
         self.keys: Keys | None = None
         self.traffic: Traffic | None = None
-        """The latest requests; None: they are not remembered."""
+        """Store of recent requests; None: they are not recorded."""
         self.page: Page | None = None
-        """What the page holds, once somebody has opened it."""
+        """State of the web page, created when it is first opened."""
         self.histories: Histories | None = None
-        """Where exchanges and responses are stored; None: nothing is."""
+        """Store of sessions and responses; None: nothing is stored."""
         self._former: list[Histories] = []
         self.background = Tasks()
-        """Answers that go on when their client has left."""
+        """Responses that continue after their client disconnected."""
         self.cache = Cache()
-        self._backs: dict[int, Back] = {}  # by the place's identity
+        self._upstreams: dict[int, Upstream] = {}  # by `id()` of the `Place`
         self._settings: dict[int, tuple[RouteSettings, Settings]] = {}
-        self._retired: list[Back] = []  # of configurations before, until nobody uses them
+        self._retired: list[Upstream] = []  # of earlier configurations, until no request uses them
         self._closing: set[asyncio.Task[None]] = set()
         self.apply(config)
 
     def apply(self, config: GatewayConfig) -> None:
-        """Take on a configuration. Requests in progress end with the one that they began with."""
-        middleware = load_middleware(config)  # first: it may be refused
+        """Apply a configuration. Requests in progress keep the one that they started with."""
+        middleware = load_middleware(config)  # first, because it may raise
         self.cache.apply(config, middleware)
         self.config = config
         self.middleware = middleware
-        """None where there is none: requests then take no notice of it."""
+        """None if none is configured: requests then skip it entirely."""
         self.prices = PricedModels(config.prices)
         self.router = Router(config)
-        self.doorkeeper = Doorkeeper(config.server.host, config.server.allowed_hosts)
-        before = list({id(back): back for back in self._backs.values()}.values())
-        self._backs = {
-            id(place): back
+        self.origin_guard = OriginGuard(config.server.host, config.server.allowed_hosts)
+        before = list({id(upstream): upstream for upstream in self._upstreams.values()}.values())
+        self._upstreams = {
+            id(place): upstream
             for place in config.places.values()
-            for back in before
-            if back.place == place  # the same as before: a model in this process stays loaded
+            for upstream in before
+            if upstream.place == place  # unchanged: a model in this process stays loaded
         }
         self._settings = {}
-        kept = set(map(id, self._backs.values()))
-        self._retire([back for back in before if id(back) not in kept])
+        kept = set(map(id, self._upstreams.values()))
+        self._retire([upstream for upstream in before if id(upstream) not in kept])
         self._apply_history(config.server)
 
     def _apply_history(self, server: ServerSettings) -> None:
-        """Another store, or another lifetime, counts for requests that follow."""
+        """Replace the history store if its URL or response lifetime changed."""
         now, url = self.histories, server.history
         if now is not None and (now.url, now.response_ttl) == (url, server.response_ttl):
             return
@@ -92,61 +92,68 @@ class Gateway:
             self._former.append(now)
         self.histories = None if url is None else Histories(url, response_ttl=server.response_ttl)
 
-    def _retire(self, backs: list[Back]) -> None:
-        """Close places that are no longer served when the requests in progress are over."""
-        if backs:
-            self._retired += backs
-            task = asyncio.create_task(self._close_retired(backs, frozenset(self.visits)))
+    def _retire(self, upstreams: list[Upstream]) -> None:
+        """Close upstreams that are no longer configured once the current requests are done."""
+        if upstreams:
+            self._retired += upstreams
+            task = asyncio.create_task(self._close_retired(upstreams, frozenset(self.in_flight)))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
-    async def _close_retired(self, backs: list[Back], visits: frozenset[Visit]) -> None:
-        while visits & self.visits:  # noqa: ASYNC110 - it happens once in a blue moon
-            await asyncio.sleep(_GLANCE)
-        for back in backs:
-            self._retired.remove(back)
-            await back.close()
+    async def _close_retired(
+        self, upstreams: list[Upstream], in_flight: frozenset[InboundRequest]
+    ) -> None:
+        while in_flight & self.in_flight:  # noqa: ASYNC110 - rare: only after a reload
+            await asyncio.sleep(_POLL_INTERVAL)
+        for upstream in upstreams:
+            self._retired.remove(upstream)
+            await upstream.close()
 
     @property
     def active(self) -> int:
         """How many requests are in progress."""
-        return len(self.visits)
+        return len(self.in_flight)
 
-    def back(self, place: Place) -> Back:
-        """The way to a place."""
-        found = self._backs.get(id(place))
-        if found is None:  # it holds the place, so that no other has its id
-            found = self._backs[id(place)] = Back(place, self.transport)
+    def upstream(self, place: Place) -> Upstream:
+        """The upstream for a configured place."""
+        found = self._upstreams.get(id(place))
+        if found is None:  # the upstream keeps the place alive, so its id stays unique
+            found = self._upstreams[id(place)] = Upstream(place, self.transport)
         return found
 
     async def route(self, model: str | None) -> Route:
-        """Where requests for a model go; raises `ModelNotFound`."""
+        """The route for a model; raises `ModelNotFound`."""
         return self.router.find(model) or await self.router.resolve(model)
 
     def settings_of(self, route: Route) -> Settings:
-        """What a route says about its requests; the same object each time."""
-        given = route.settings
-        if not (given.defaults or given.fixed):
+        """The request settings of a route; returns the same object each time."""
+        settings = route.settings
+        if not (settings.defaults or settings.fixed):
             return NO_SETTINGS
-        found = self._settings.get(id(given))
+        found = self._settings.get(id(settings))
         if found is None:
-            found = self._settings[id(given)] = (given, Settings(given.defaults, given.fixed))
+            found = self._settings[id(settings)] = (
+                settings,
+                Settings(settings.defaults, settings.fixed),
+            )
         return found[1]
 
-    def finished(self, record: Finished) -> None:
-        """Tell everybody who counts that a request is over."""
+    def notify(self, record: RequestRecord) -> None:
+        """Pass the record of a completed request to all observers."""
         for observer in self.observers:
             observer(record)
 
     async def close(self) -> None:
-        """Let go of connections and models."""
+        """Close connections, models and stores."""
         if self.page is not None:
             await self.page.close()
         await self.background.finish(self.config.server.drain_timeout)
         for task in self._closing:
             task.cancel()
-        for back in {id(back): back for back in (*self._backs.values(), *self._retired)}.values():
-            await back.close()
+        for upstream in {
+            id(upstream): upstream for upstream in (*self._upstreams.values(), *self._retired)
+        }.values():
+            await upstream.close()
         if self.keys is not None:
             await self.keys.close()
         for histories in (*self._former, self.histories):

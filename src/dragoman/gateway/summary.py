@@ -1,4 +1,4 @@
-"""What a configuration does, in lines for people: at the start of a server, and for `--check`."""
+"""A human-readable summary of a configuration, shown at startup and by `--check`."""
 
 from __future__ import annotations
 
@@ -9,23 +9,21 @@ from dragoman.gateway.config.settings import GatewayConfig, Hop, Place, RouteSet
 from dragoman.gateway.guard import is_loopback
 from dragoman.providers.readiness import is_own_server, key_variable
 
-_SHOWN = 12  # routes or places, where a server starts
-
 
 def summary(
     config: GatewayConfig, environ: Mapping[str, str] = os.environ, *, most: int | None = None
 ) -> Iterator[str]:
-    """The file, its routes and places, who may use them, and what looks wrong."""
-    yield f"configuration: {config.source or 'none; every model that is found here is served'}"
+    """Yield lines about the file, its routes, aliases, providers, keys and warnings."""
+    yield f"configuration: {config.source or 'none; serving every model found on this machine'}"
     yield from _listed("routes", [_route(each) for each in config.routes], most)
     if config.aliases:
         pairs = [f"{name} = {meant}" for name, meant in config.aliases.items()]
         yield from _listed("aliases", pairs, most)
     places = [_place(each, environ) for each in config.places.values()]
-    yield from _listed("places", places, most)
+    yield from _listed("providers", places, most)
     if not places:
-        yield "nothing is served: set a provider's key, such as OPENAI_API_KEY, or write a file"
-    yield _door(config)
+        yield "no models: set a provider's API key, such as OPENAI_API_KEY, or write dragoman.toml"
+    yield _keys_line(config)
     for warning in config.warnings:
         yield f"warning: {warning}"
 
@@ -42,13 +40,15 @@ def _listed(name: str, rows: list[str], most: int | None) -> Iterator[str]:
 
 def _route(route: RouteSettings) -> str:
     hops = (
-        " | ".join(map(_hop, route.to)) if _is_drawn(route) else ", then ".join(map(_hop, route.to))
+        " | ".join(map(_hop, route.to))
+        if _is_weighted(route)
+        else ", then ".join(map(_hop, route.to))
     )
     name = f" ({route.name})" if route.name not in {"", route.model} else ""
     return f"{route.model}{name} -> {hops}"
 
 
-def _is_drawn(route: RouteSettings) -> bool:
+def _is_weighted(route: RouteSettings) -> bool:
     return len(route.to) > 1 and all(hop.weight is not None for hop in route.to)
 
 
@@ -63,7 +63,7 @@ def _place(place: Place, environ: Mapping[str, str]) -> str:
     kind = place.provider.name
     named = "" if kind == place.name else f" ({kind})"
     if place.base_url is None and is_own_server(place.provider):
-        return f"{place.name}{named} at {place.provider.base_url}, when it runs"
+        return f"{place.name}{named} at {place.provider.base_url}, if running"
     where = f" at {place.base_url}" if place.base_url else ""
     return f"{place.name}{named}{where}: {_key(place, environ)}"
 
@@ -81,10 +81,10 @@ def _key(place: Place, environ: Mapping[str, str]) -> str:
     return f"key missing: {' or '.join(provider.keys)}" if is_wanted else "no key"
 
 
-def _door(config: GatewayConfig) -> str:
+def _keys_line(config: GatewayConfig) -> str:
     server = config.server
     if server.keys is not None:
-        return "keys: needed (`dragoman keys create` makes one)"
+        return "keys: required (`dragoman keys create` makes one)"
     if is_loopback(server.host):
-        return "keys: none; every program on this machine may ask"
-    return "keys: none; only 127.0.0.1 can be served without them (set `keys` in [server])"
+        return "keys: none; every program on this machine may use the gateway"
+    return "keys: none; without keys only 127.0.0.1 is allowed (set `keys` in [server])"

@@ -1,4 +1,4 @@
-"""Work that goes on when the request that began it is over."""
+"""Background tasks that outlive the request that started them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Tasks:
-    """Tasks by name. Bounded by who adds them: `len` tells how many there are."""
+    """Tasks by name. Callers limit their number with `len`."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -16,20 +16,20 @@ class Tasks:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
-        """Run something under a name."""
-        task = asyncio.get_running_loop().create_task(work)
+    def start(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine as a named task."""
+        task = asyncio.get_running_loop().create_task(coroutine)
         self._tasks[name] = task
         task.add_done_callback(lambda _: self._tasks.pop(name, None))
 
     def cancel(self, name: str) -> None:
-        """Cancel what runs under a name, if anything does."""
+        """Cancel the task of a name, if there is one."""
         task = self._tasks.get(name)
         if task is not None:
             task.cancel()
 
     async def finish(self, seconds: float) -> None:
-        """Wait for all of them; those that take longer are cancelled."""
+        """Wait for all tasks; cancel those that take longer."""
         tasks = list(self._tasks.values())
         if not tasks:
             return

@@ -1,24 +1,24 @@
-"""A client's request as the place behind it has to be asked, from bytes to bytes where possible."""
+"""Translates a client's request for an upstream, from bytes to bytes where possible."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.gateway.asking import Asking
-from dragoman.gateway.backs import Back
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.upstreams import Upstream
 from dragoman.model.requests import Request
 from dragoman.providers.translation import lane_of
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.lane.heads import Asked, Translated
 from dragoman.wire.lane.requests import translated
 
-_MOST_KEPT = 1024
+_MAX_CACHED = 1024
 _UNSET = (None, ())
 
 
 class Settings:
-    """What a route says about the requests that take it; known by its identity."""
+    """The request settings of a route; compared by identity."""
 
     __slots__ = ("defaults", "fixed")
 
@@ -26,48 +26,52 @@ class Settings:
         self, defaults: Mapping[str, Any] | None = None, fixed: Mapping[str, Any] | None = None
     ) -> None:
         self.defaults = dict(defaults or {})
-        """For requests that say nothing about it."""
+        """Used where the request sets nothing."""
         self.fixed = dict(fixed or {})
-        """Whatever requests say."""
+        """Override what the request sets."""
 
     def applied(self, request: Request) -> Request:
         """The request with these settings."""
         if not (self.defaults or self.fixed):
             return request
-        given = {
+        defaults = {
             name: value for name, value in self.defaults.items() if _value(request, name) in _UNSET
         }
-        return request.with_settings(**{**given, **self.fixed})
+        return request.with_settings(**{**defaults, **self.fixed})
 
 
 NO_SETTINGS = Settings()
 
 
 class Translations:
-    """Translates requests; what decides a translation besides the body is kept, bounded."""
+    """Translates requests; caches everything that depends on more than the body."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[Any, ...], Asked | None] = {}
 
     def translate(
-        self, asking: Asking, back: Back, model: str | None, settings: Settings
+        self,
+        client_request: ClientRequest,
+        upstream: Upstream,
+        model: str | None,
+        settings: Settings,
     ) -> Encoded:
-        """The body for a place, with the losses, the repairs, and what to undo in the answer."""
+        """Encode the request for an upstream, with losses, repairs and what responses must undo."""
         key = (
-            asking.front.name, back, model, settings, asking.path,
-            asking.headers and tuple(asking.headers.items()),
+            client_request.front.name, upstream, model, settings, client_request.path,
+            client_request.headers and tuple(client_request.headers.items()),
         )  # fmt: skip
         try:
             asked = self._kept[key]
         except KeyError:
-            asked = self._keep(key, _asked(asking, back, model, settings))
-        encoded = None if asked is None else translated(asking.body, asked)
+            asked = self._keep(key, _asked(client_request, upstream, model, settings))
+        encoded = None if asked is None else translated(client_request.body, asked)
         if encoded is None:
-            encoded = encoded_for(asking.request, back, model, settings).encoded
+            encoded = encoded_for(client_request.request, upstream, model, settings).encoded
         return encoded
 
     def _keep(self, key: tuple[Any, ...], asked: Asked | None) -> Asked | None:
-        if len(self._kept) >= _MOST_KEPT:
+        if len(self._kept) >= _MAX_CACHED:
             self._kept.clear()
         self._kept[key] = asked
         return asked
@@ -79,13 +83,13 @@ def _value(request: Request, name: str) -> Any:
 
 
 def encoded_for(
-    request: Request, back: Back, model: str | None, settings: Settings = NO_SETTINGS
+    request: Request, upstream: Upstream, model: str | None, settings: Settings = NO_SETTINGS
 ) -> Translated:
-    """A request on the general path."""
-    target = back.target(model)
-    speaking = back.dialect(model)
-    # Not `replace`: that a client calls the model by another name doesn't make it another one, by
-    # which its thinking would be somebody else's.
+    """Encode a decoded request for an upstream."""
+    target = upstream.target(model)
+    speaking = upstream.dialect(model)
+    # Not `replace`: a different name for the same model must not make its thinking count as that
+    # of another model.
     request = settings.applied(request.replace_unchecked(model=model))
     if request.stream:
         request = speaking.asking_for_usage(request, target, always=True)
@@ -93,12 +97,14 @@ def encoded_for(
     return Translated(request, encoded, target, is_named=True)
 
 
-def _asked(asking: Asking, back: Back, model: str | None, settings: Settings) -> Asked | None:
-    lane = lane_of(asking.front.name)
+def _asked(
+    client_request: ClientRequest, upstream: Upstream, model: str | None, settings: Settings
+) -> Asked | None:
+    lane = lane_of(client_request.front.name)
     if lane is None:
         return None
 
     def general(body: bytes) -> Translated:
-        return encoded_for(asking.read(body), back, model, settings)
+        return encoded_for(client_request.read(body), upstream, model, settings)
 
     return Asked(lane, object(), repair=True, general=general, lane_of=lane_of)

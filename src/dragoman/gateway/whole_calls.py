@@ -1,6 +1,6 @@
-"""Streams for clients that read a call of a tool only as a whole.
+"""Streams for clients that accept tool calls only in one piece.
 
-Mistral streams them so, and its SDK refuses OpenAI's form, in which the pieces after the first
+Mistral streams them that way, and its SDK rejects OpenAI's format, in which chunks after the first
 have no name.
 """
 
@@ -15,11 +15,11 @@ from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.wire.front import AgentForm, FrontForm
 
 _NOTHING = "{}"
-"""The arguments of a call that has none: left out, they would come in a piece of their own."""
+"""The arguments of a call that has none: if missing, they would be sent in a separate chunk."""
 
 
 def agent_form(form: FrontForm, headers: Iterable[tuple[bytes, bytes]]) -> AgentForm | None:
-    """What a client counts on that is known by its user agent; None: what all do."""
+    """The special needs of a client, by its user agent; None: it has none."""
     for name, value in headers:
         if name == b"user-agent":
             for beginning, found in form.agents.items():
@@ -29,23 +29,23 @@ def agent_form(form: FrontForm, headers: Iterable[tuple[bytes, bytes]]) -> Agent
 
 
 class Answering(Protocol):
-    """An answer that is under way."""
+    """A response in progress."""
 
     @property
     def response(self) -> Response:
-        """What has come of it."""
+        """The part received so far."""
         ...
 
 
 class WholeCalls:
-    """Holds calls back until the model has finished, and tells each in one piece."""
+    """Holds tool calls back until the model has finished, then emits each in one piece."""
 
     def __init__(self, source: Answering) -> None:
         self._source = source
         self._held: set[tuple[int, int]] = set()
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """The events, without pieces of calls."""
+        """Return the events to send, without partial tool calls."""
         return list(self._kept(events))
 
     def _kept(self, events: Iterable[Event]) -> Iterator[Event]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.gateway.config import route_tables
-from dragoman.gateway.config.place_tables import _FIELDS, _TIMEOUTS
+from dragoman.gateway.config.provider_tables import _FIELDS, _TIMEOUTS
 from dragoman.gateway.config.reading import parse_config
 from dragoman.gateway.config.server_table import FIELDS
 from dragoman.gateway.config.settings import ServerSettings

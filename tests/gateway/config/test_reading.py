@@ -163,13 +163,13 @@ to = ["labb", "openai:"]
             f"dragoman.toml:5:8: this must be one of the providers {', '.join(provider_names())}"
             " (did you mean openai-compatible?)"
         ),
-        "dragoman.toml:8:7: there is no place of that name",
+        "dragoman.toml:8:7: there is no provider of that name",
         (
-            'dragoman.toml:8:15: this must be a place, as in "lab", or a model there, as in'
+            'dragoman.toml:8:15: this must be a provider such as "lab", or a model such as'
             ' "openai:gpt-5"'
         ),
     ]
-    assert "there are host, port, workers" in told[0]
+    assert "valid fields: host, port, workers" in told[0]
 
 
 LAB = '[providers.lab]\nkind = "openai-compatible"\nbase_url = "http://h/v1"\n'
@@ -178,28 +178,28 @@ LAB = '[providers.lab]\nkind = "openai-compatible"\nbase_url = "http://h/v1"\n'
 @pytest.mark.parametrize(
     ("text", "place", "said"),
     [
-        ("a = 1\nb", "2:2", "this is not TOML: expected"),
-        ("a = [1,", "1:8", "this is not TOML"),
-        ("[server]\n[server]", "2:8", "this is not TOML: cannot declare twice"),
+        ("a = 1\nb", "2:2", "this is not valid TOML: expected"),
+        ("a = [1,", "1:8", "this is not valid TOML"),
+        ("[server]\n[server]", "2:8", "this is not valid TOML: cannot declare twice"),
         ("[serve]", "1:2", "unknown field serve (did you mean server?)"),
         ("server = 1", "1:10", "this must be a table"),
-        ("providers = 1", "1:13", "this must be tables, as in [providers.lab]"),
+        ("providers = 1", "1:13", "this must be a table of tables, as in [providers.lab]"),
         ("routes = {}", "1:10", "write [[routes]]"),
         ("routes = [1]", "1:11", "this must be a table"),
         ("[[routes]]\nmodel='a'", "1:3", "to is missing"),
         ("[[routes]]\nto='openai'", "1:3", "model is missing"),
         ("[[routes]]\nmodel=''\nto='openai'", "2:7", "the name of a model"),
         ("[[routes]]\nmodel='a'\nto=[]", "3:4", "must not be empty"),
-        ("[[routes]]\nmodel='a'\nto=[1]", "3:5", "this must be a place"),
-        ("[[routes]]\nmodel='a'\nto='openai:gpt-*'", "3:4", "models here have no *"),
-        ("[[routes]]\nmodel='a'\nto=['openai','openai']", "3:14", "in the list already"),
+        ("[[routes]]\nmodel='a'\nto=[1]", "3:5", "this must be a provider"),
+        ("[[routes]]\nmodel='a'\nto='openai:gpt-*'", "3:4", "patterns are not allowed"),
+        ("[[routes]]\nmodel='a'\nto=['openai','openai']", "3:14", "already in the list"),
         ("[[routes]]\nmodel='a'\nto=[{to='openai', weight=-1}]", "3:26", "from 0 to 1000000"),
         ("[[routes]]\nmodel='a'\nto=[{weight=1}]", "3:5", "to is missing"),
         ("[[routes]]\nmodel='a'\nto='openai-compatible:x'", "3:4", "a table with a base_url"),
         ("[[routes]]\nmodel='a'\nto='local'", "3:4", "as in local:NAME"),
         ("[[routes]]\nmodel='a'\nto='local:nothing'", "3:4", "no such model or file"),
         ("[[routes]]\nmodel='a'\nto='scripted:/no/file'", "3:4", "no such file"),
-        ("[[routes]]\nmodel='a'\nto='echo:'\nsession='s'", "4:9", "nowhere to store it"),
+        ("[[routes]]\nmodel='a'\nto='echo:'\nsession='s'", "4:9", "needs a history store"),
         ("[[routes]]\nmodel='a'\nto='echo:'\nbudget={period='day'}", "4:8", "tokens, a cost"),
         ("[[routes]]\nmodel='a'\nto='echo:'\ndefaults.max_tokens='x'", "4:21", "max_tokens"),
         ("[[routes]]\nmodel='a'\nto='echo:'\ndefaults.max_tokens=-1", "4:21", "negative"),
@@ -210,24 +210,24 @@ LAB = '[providers.lab]\nkind = "openai-compatible"\nbase_url = "http://h/v1"\n'
             "5:7",
             "another route has this model",
         ),
-        ("[aliases]\na='b'\nb='c'", "2:3", "an alias itself b"),
-        ("[aliases]\na='b*'", "2:3", "not for patterns"),
-        ("[aliases]\na='z'\n[[routes]]\nmodel='b'\nto='echo:'", "2:3", "no route takes"),
-        ("[aliases]\nb='b'\n[[routes]]\nmodel='b'\nto='echo:'", "2:3", "an alias itself"),
+        ("[aliases]\na='b'\nb='c'", "2:3", "itself an alias b"),
+        ("[aliases]\na='b*'", "2:3", "not a pattern"),
+        ("[aliases]\na='z'\n[[routes]]\nmodel='b'\nto='echo:'", "2:3", "no route matches"),
+        ("[aliases]\nb='b'\n[[routes]]\nmodel='b'\nto='echo:'", "2:3", "itself an alias"),
         ("[providers.x]\nbase_url='http://h'", "1:12", "kind is missing"),
         ("[providers.x]\nkind='openai-compatible'", "1:12", "base_url is missing"),
         ("[providers.echo]\nkind='openai'", "1:12", "another name"),
-        ("[providers.'a b']\nkind='openai'", "1:12", "the name of a place"),
+        ("[providers.'a b']\nkind='openai'", "1:12", "a name here has"),
         ("[providers.a]\nkind='groq'\n[providers.A]\nkind='groq'", "3:12", "name already"),
-        (LAB + "dialect='anthropic'", "4:9", "it speaks openai-chat"),
+        (LAB + "dialect='anthropic'", "4:9", "it supports openai-chat"),
         (LAB + "parameters={x='y'}", "4:13", "has no such parameter"),
         (LAB + "retries=true", "4:9", "from 0 to 10"),
-        (LAB + "timeouts={connect=0}", "4:19", "above zero"),
+        (LAB + "timeouts={connect=0}", "4:19", "a positive number"),
         (LAB + "timeouts={read=1}", "4:11", "unknown field read"),
-        (LAB + "headers={'a b'='c'}", "4:10", "not the name of a header"),
-        (LAB + "headers={a='b\u000b'}", "4:14", "not TOML"),
-        (LAB + 'headers={a="b\\u000a"}', "4:12", "a text of one line"),
-        (LAB + "headers={a='b', A='c'}", "4:9", "the same header"),
+        (LAB + "headers={'a b'='c'}", "4:10", "not a valid header name"),
+        (LAB + "headers={a='b\u000b'}", "4:14", "not valid TOML"),
+        (LAB + 'headers={a="b\\u000a"}', "4:12", "a single-line string"),
+        (LAB + "headers={a='b', A='c'}", "4:9", "a header is given twice"),
         (LAB + "api_key_env='sk-secret-0123456789'", "4:13", "not a key"),
         ("[server]\nhost='a b'", "2:6", "a host name"),
         ("[server]\nhost='127.0.0.256'", "2:6", "a host name"),
@@ -241,7 +241,7 @@ LAB = '[providers.lab]\nkind = "openai-compatible"\nbase_url = "http://h/v1"\n'
         ("[server]\npath_prefix='/../x'", "2:13", "a path"),
         ("[server]\nallowed_hosts='x'", "2:15", "a list of hosts"),
         ("[server]\nallowed_hosts=['a', 'b/c']", "2:21", "a host name"),
-        ("[server]\nport=" + "1" * 5000, "", "out of bounds"),
+        ("[server]\nport=" + "1" * 5000, "", "out of range"),
         ("a=" + "[" * 100, "1:35", "nested too deep"),
     ],
 )
@@ -302,7 +302,7 @@ def test_a_broken_table_is_one_problem() -> None:
 
 def test_a_key_in_the_file_is_an_error_that_says_so() -> None:
     """Keys are named by environment variable."""
-    assert "name the variable that holds it in api_key_env" in problems(f'{LAB}api_key = "x"')[0]
+    assert "set api_key_env to the variable" in problems(f'{LAB}api_key = "x"')[0]
 
 
 def test_nothing_of_a_configuration_shows_secrets() -> None:
@@ -320,7 +320,7 @@ def test_warnings_name_what_is_not_set() -> None:
     config = parse_config(SMALLEST, {})
     assert [str(each) for each in config.warnings] == [
         "dragoman.toml:8:15: this environment variable is not set",
-        "dragoman.toml:12:14: openai lacks OPENAI_API_KEY",
+        "dragoman.toml:12:14: openai needs OPENAI_API_KEY, which is not set",
     ]
 
 
@@ -392,8 +392,8 @@ def test_which_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     ("content", "said"),
     [
         (None, "there is no such file"),
-        (b"\xff", "not UTF-8"),
-        (b"#" * (2**20 + 1), "larger than a megabyte"),
+        (b"\xff", "not encoded in UTF-8"),
+        (b"#" * (2**20 + 1), "larger than 1 MiB"),
     ],
 )
 def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None, said: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.errors import AuthenticationError, ConnectError, ModelNotFound, RateLimited
 from dragoman.gateway.config import health, routing
-from dragoman.gateway.config.catalogue import Catalogue, Held
+from dragoman.gateway.config.catalogue import Catalogue, ListedModel
 from dragoman.gateway.config.routing import Route, Router
 from dragoman.gateway.config.settings import GatewayConfig, Hop, Place, RouteSettings
 from dragoman.model.catalogue import ModelInfo
@@ -41,7 +41,7 @@ class Listing(Catalogue):
         super().__init__(config)
         self.said = {name: tuple(map(ModelInfo, ids)) for name, ids in lists.items()}
 
-    async def _asked(self) -> dict[str, tuple[ModelInfo, ...]]:
+    async def _fetch(self) -> dict[str, tuple[ModelInfo, ...]]:
         return self.said
 
 
@@ -204,8 +204,8 @@ def test_health_is_shared_between_routes() -> None:
 
 def test_names_of_strangers_take_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many are asked for, and however long they are."""
-    monkeypatch.setattr(routing, "_MOST_NAMES", 10)
-    monkeypatch.setattr(health, "_MOST", 10)
+    monkeypatch.setattr(routing, "_MAX_CACHED_NAMES", 10)
+    monkeypatch.setattr(health, "_MAX_TRACKED", 10)
     table = router(route("*", LAB, OPENAI))
     for number in range(100):
         known = found(table, f"model-{number}")
@@ -255,7 +255,7 @@ async def test_plain_names_are_found_by_asking() -> None:
     assert asked(await table.resolve("openai/gpt-oss")) == [("groq", "openai/gpt-oss")]
     assert asked(await table.resolve("llama")) == [("lab", "llama:latest")]
     assert asked(await table.resolve("lab/anything")) == [("lab", "anything")]
-    assert await listing.holder("both") == Held(GROQ, "both")
+    assert await listing.holder("both") == ListedModel(GROQ, "both")
 
 
 async def test_an_unknown_name_gets_the_closest_ones() -> None:
@@ -273,5 +273,5 @@ async def test_a_request_without_a_model_needs_a_default() -> None:
     """The route `*`, or the only place there is."""
     assert asked(found(serving(LAB), None)) == [("lab", None)]
     for table in (serving(LAB, OPENAI), router(route("gpt-*", OPENAI))):
-        with pytest.raises(ModelNotFound, match="names no model"):
+        with pytest.raises(ModelNotFound, match="does not name a model"):
             await table.resolve(None)

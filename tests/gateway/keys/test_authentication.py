@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dragoman.errors import AuthenticationError, RateLimited
 from dragoman.gateway.keys import Keys
 from dragoman.gateway.keys.authentication import Authenticator
-from dragoman.gateway.keys.secret_form import LONGEST, digest_of, id_of, new_id, new_secret
+from dragoman.gateway.keys.secret_form import SECRET_LENGTH, digest_of, id_of, new_id, new_secret
 from dragoman.gateway.keys.store import Found
 from dragoman.gateway.keys.stores.sqlite import MEMORY, SQLiteKeyStore
 from dragoman.gateway.keys.throttling import Throttle
@@ -51,7 +51,7 @@ def test_secrets_are_told_from_everything_else() -> None:
     """By their form and checksum: each wrong or missing letter is noticed."""
     id = new_id()
     secret = new_secret(id)
-    assert (len(secret), id_of(secret)) == (LONGEST, id)
+    assert (len(secret), id_of(secret)) == (SECRET_LENGTH, id)
     for at in range(len(secret)):
         other = "x" if secret[at] != "x" else "y"
         assert id_of(secret[:at] + other + secret[at + 1 :]) is None
@@ -74,7 +74,8 @@ def test_whatever_is_presented_is_refused(presented: str) -> None:
 
 @pytest.mark.parametrize(
     "presented",
-    ["", "drg_", "x" * 10_000_000, "\ud800" * LONGEST, "\0" * LONGEST, "é" * LONGEST,
+    ["", "drg_", "x" * 10_000_000, "\ud800" * SECRET_LENGTH, "\0" * SECRET_LENGTH,
+     "é" * SECRET_LENGTH,
      "drg_' OR 1=1; --_" + "a" * 49, "drg_aaaaaaaaaaaa_" + "\u0661" * 49, "*", "drg_%_%"],
 )  # fmt: skip
 async def test_hostile_keys_do_not_reach_the_store(presented: str) -> None:
@@ -100,7 +101,7 @@ async def test_a_key_is_remembered_for_seconds() -> None:
     ticks = Clock(0.0)
     async with opened() as (keys, store):
         record, secret = await keys.create()
-        known = Authenticator(store, Clock(), seconds=5.0, ticks=ticks)
+        known = Authenticator(store, Clock(), seconds=5.0, monotonic_clock=ticks)
         for _ in range(3):
             assert await known.authenticate(secret, "") == record
         assert store.asked == 1

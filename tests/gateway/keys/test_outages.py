@@ -76,7 +76,7 @@ async def test_nobody_is_let_in_while_the_store_is_down() -> None:
             await keys.reserve(limited, "m", 1, COST)
         held = await keys.reserve(await keys.authenticate(known), "m", 1, None)
         await keys.settle(held, TOOK)
-        await keys._catch_up()
+        await keys._write_pending()
         store.is_down = False
         assert [(row.key, row.requests) for row in await keys.usage()] == [(free.id, 1)]
 
@@ -90,10 +90,10 @@ async def test_a_charge_is_tried_again_and_made_once(caplog: pytest.LogCaptureFi
             held = await keys.reserve(key, "m", 1, COST)
             store.is_down = True
             await keys.settle(held, TOOK)
-            await keys._catch_up()
+            await keys._write_pending()
             assert len(keys._unsettled) == 1
             store.is_down = False
-            await keys._catch_up()
+            await keys._write_pending()
             assert (keys._unsettled, keys._live) == ({}, {})
             assert (await keys.standing(key)).spent["total"] == (1, 500_000_000)
     assert "not charged to its key yet" in caplog.text

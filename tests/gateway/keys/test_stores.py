@@ -171,7 +171,7 @@ async def test_a_model_without_a_price_is_not_for_a_cost_budget(place: Place) ->
     """Nobody could say when the budget is used up."""
     async with place.opened() as keys:
         key = await limited(keys, Budget("cost", CENT))
-        with pytest.raises(PermissionDenied, match="price of this model is not known"):
+        with pytest.raises(PermissionDenied, match="price of this model is unknown"):
             await reserve(keys, key, cost=None)
 
 
@@ -257,7 +257,7 @@ async def test_renewed_reservations_do_not_lapse(place: Place) -> None:
         for _ in range(3):
             place.clock.now += LEASE - 1
             await keys._store.renew([held], place.clock.now)
-        with pytest.raises(RateLimited, match="1 requests at a time"):
+        with pytest.raises(RateLimited, match="1 concurrent requests"):
             await reserve(keys, key)
 
 
@@ -314,7 +314,7 @@ async def test_a_request_larger_than_a_minute_is_told_so(place: Place) -> None:
     """Waiting would not help."""
     async with place.opened() as keys:
         key = await limited(keys, tokens_per_minute=100)
-        with pytest.raises(InvalidRequest, match="101 tokens, and the key allows 100 per minute"):
+        with pytest.raises(InvalidRequest, match="101 tokens, but the key allows 100 per minute"):
             await reserve(keys, key, 101)
         await reserve(keys, key, 100)
 
@@ -338,7 +338,7 @@ async def test_requests_at_a_time(place: Place) -> None:
         key = await limited(one, max_concurrent=2)
         first, _ = await reserve(one, key), await reserve(other, key)
         for keys in (one, other):
-            with pytest.raises(RateLimited, match="2 requests at a time"):
+            with pytest.raises(RateLimited, match="2 concurrent requests"):
                 await reserve(keys, key)
         await one.settle(first, spent())
         await reserve(other, key)

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from dragoman.gateway.config.settings import GatewayConfig, Hop, Place, RouteSettings
 from dragoman.gateway.middleware import Middleware
 from dragoman.gateway.middleware.loading import hooks_of
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from tests.gateway.answers import KINDS, Provider, said
-from tests.gateway.asking import Answer, ask, body_for, path_for, text_in
+from tests.gateway.client_requests import Answer, ask, body_for, path_for, text_in
 from tests.gateway.running import Serving, place, running, upstream
 
 
@@ -26,13 +26,13 @@ class Stage:
         self.serving = serving
         self.gateway = serving.gateway
         self.providers = providers
-        self._records: list[Finished] = []
+        self._records: list[RequestRecord] = []
         self.asked = 0
         """Requests that were sent."""
         self.gateway.observers.append(self._records.append)
 
     @property
-    def records(self) -> list[Finished]:
+    def records(self) -> list[RequestRecord]:
         """Of all requests: they are written when the client has its answer already."""
         for _ in range(2000):
             if len(self._records) >= self.asked:

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dragoman.gateway.caching.entries import LONGEST, Entry, decode, encode
+from dragoman.gateway.caching.entries import MAX_ENTRY_BYTES, Entry, decode, encode
 from dragoman.gateway.caching.memory import MemoryCache
 from dragoman.gateway.config.settings import GatewayConfig
 from tests.gateway.answers import SAID, Provider
-from tests.gateway.asking import ask, body_for, path_for, text_in
+from tests.gateway.client_requests import ask, body_for, path_for, text_in
 from tests.gateway.running import place, routed, running, upstream
 from tests.history.storage.backend_redis import URL, fresh_prefix
 
@@ -36,7 +36,7 @@ def test_memory_is_bounded_in_bytes_and_entries() -> None:
     """What was used last stays."""
 
     async def check() -> None:
-        cache = MemoryCache(50_000, most_entries=10)
+        cache = MemoryCache(50_000, max_entries=10)
         for number in range(100):
             await cache.keep(entry(bytes([number]) * 32, b"x" * 100), 60)
             assert await cache.find(bytes([0]) * 32) is not None  # used, so it stays
@@ -80,7 +80,7 @@ def test_values_are_read_with_suspicion() -> None:
             raw[draw.randrange(len(raw))] = draw.randrange(256)
         found = decode(bytes(raw[: draw.randint(0, len(raw))]), KEY)
         assert found is None or found.key == KEY
-    assert decode(good + b"x" * LONGEST, KEY) is None
+    assert decode(good + b"x" * MAX_ENTRY_BYTES, KEY) is None
     for headers in (
         {"set-cookie": "a=b"},
         {"content-type": "text/html\r\nset-cookie: a"},
@@ -117,7 +117,7 @@ def test_redis_keeps_answers_and_believes_nothing() -> None:
         assert 0 < await client.pttl(at) <= 60_000
         await client.set(at, encode(entry(b"other")))
         assert await cache.find(KEY) is None
-        await client.set(at, b"x" * (LONGEST + 100))
+        await client.set(at, b"x" * (MAX_ENTRY_BYTES + 100))
         assert await cache.find(KEY) is None
         await client.delete(at)
         await client.rpush(at, "x")

@@ -21,7 +21,7 @@ from dragoman.model.parts import Text
 from dragoman.model.requests import Request
 from dragoman.model.usage import Usage
 from tests.gateway.answers import SAID, Provider, frames_of, said
-from tests.gateway.asking import FRONTS, Answer, ask, body_for, path_for, text_in
+from tests.gateway.client_requests import FRONTS, Answer, ask, body_for, path_for, text_in
 from tests.gateway.middleware.conftest import Stage
 
 HEADER = "x-dragoman-cache"
@@ -207,7 +207,7 @@ def test_only_complete_answers_are_kept(stage: Stage, front: str, stream: bool) 
 
 def test_large_answers_pass_and_are_not_kept(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is over the limit is asked for each time; the memory holds nothing of it."""
-    monkeypatch.setattr("dragoman.gateway.caching.recording.MOST_BYTES", 1000)
+    monkeypatch.setattr("dragoman.gateway.caching.recording.MAX_BODY_BYTES", 1000)
     stage.providers["anthropic"].answers = [said(Text("x" * 2000))]
     for stream in (False, True):
         for _ in range(2):

@@ -12,7 +12,7 @@ import pytest
 from dragoman.gateway.config.reading import parse_config
 from dragoman.model.parts import Text
 from tests.gateway.answers import KINDS, SAID, said
-from tests.gateway.asking import FRONTS
+from tests.gateway.client_requests import FRONTS
 from tests.gateway.middleware.conftest import Stage
 from tests.test_docs import blocks, run
 

@@ -22,7 +22,7 @@ from dragoman.model.requests import Request
 from dragoman.model.responses import Choice, Response
 from dragoman.model.usage import FinishReason
 from tests.gateway.answers import SAID, Provider, frames_of, said
-from tests.gateway.asking import FRONTS, ask, text_in
+from tests.gateway.client_requests import FRONTS, ask, text_in
 from tests.gateway.middleware.conftest import Stage
 
 BACKS = ("openai-chat", "openai-responses", "anthropic", "gemini", "ollama")

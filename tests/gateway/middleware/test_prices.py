@@ -43,7 +43,7 @@ def test_prices_are_read_from_the_file() -> None:
         ("[prices]\nx = { input = -1 }", 2, 15, "dollars"),
         ("[prices]\nx = { input = nan }", 2, 15, "dollars"),
         ("[prices]\nx = { input = 1, inputs = 2 }", 2, 18, "unknown field"),
-        ("[prices]\nx = { input = 1, above = 5 }", 2, 5, "go together"),
+        ("[prices]\nx = { input = 1, above = 5 }", 2, 5, "belong together"),
         ("[prices]\nx = { input = 1, above = 5, beyond = 3 }", 2, 38, "a price is a table"),
         ("prices = 3", 1, 10, "this must be a table"),
     ],

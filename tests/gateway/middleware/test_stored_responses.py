@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from dragoman.gateway.middleware import Middleware
 from dragoman.gateway.middleware.loading import hooks_of
 from tests.gateway.answers import SAID, Provider
-from tests.gateway.asking import ask
+from tests.gateway.client_requests import ask
 from tests.gateway.middleware.test_hooks import Loud
 from tests.gateway.running import place, routed, running, upstream
 

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman.gateway.access_log import AccessLog, json_line, text_line
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.model.usage import Usage
 
-RECORD = Finished(
+RECORD = RequestRecord(
     "chat", "anthropic", 200, 1.25, first_byte=0.1, route="*", provider="openai", model="gpt-5",
     key="k1", usage=Usage(input=5, output=2, cache_read=3, thinking=1), cost=Decimal("0.01"),
     losses=("messages[0].parts[1]", "messages[3].parts[1]"), repairs=("W46",), attempts=2,
@@ -52,7 +52,7 @@ def test_a_text_line() -> None:
 @given(name=st.text(), path=st.text())
 def test_names_forge_no_lines(name: str, path: str) -> None:
     """Whatever a model or a field is called, it stays one printable word on one line."""
-    record = Finished(
+    record = RequestRecord(
         "chat", "gemini", 404, 0.001, model=name, provider=name, route=name, key=name,
         losses=(path,), repairs=(path,), error="ModelNotFound", request_id=name,
     )  # fmt: skip
@@ -83,13 +83,13 @@ def test_everything_is_written_at_the_end(tmp_path: Path, form: str) -> None:
     with written(form, tmp_path / "log") as log:
         for _ in range(1000):
             log(RECORD)
-        log(Finished("health", "openai-chat", 200, 0.001))
+        log(RequestRecord("health", "openai-chat", 200, 0.001))
     assert len((tmp_path / "log").read_bytes().splitlines()) == 1000
 
 
 def test_a_reader_that_sleeps_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nobody reads, lines wait, and beyond a number are dropped and counted."""
-    monkeypatch.setattr("dragoman.gateway.access_log._MOST_WAITING", 500)
+    monkeypatch.setattr("dragoman.gateway.access_log._MAX_QUEUED", 500)
     reading, writing = os.pipe()
     log = AccessLog("text", fd=writing)
     for _ in range(2000):

@@ -14,7 +14,7 @@ from dragoman.gateway.config.settings import GatewayConfig, Hop, Place, RouteSet
 from dragoman.gateway.exposition import exposition
 from dragoman.gateway.metrics import DURATIONS, Counts, Metrics, added
 from dragoman.gateway.peers import Peers
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.model.usage import Usage
 from tests.gateway.operations.workers import answering, ask, chat, http, raw, threaded
 from tests.gateway.running import place, routed, upstream
@@ -44,10 +44,10 @@ def total(samples: dict[Any, float], name: str, **labels: str) -> float:
     )
 
 
-def finished(**changes: Any) -> Finished:
+def finished(**changes: Any) -> RequestRecord:
     """A record of a chat."""
     given: dict[str, Any] = {"status": 200, "seconds": 0.02, **changes}
-    return Finished("chat", "openai-chat", **given)
+    return RequestRecord("chat", "openai-chat", **given)
 
 
 def test_a_known_set_of_requests() -> None:
@@ -190,8 +190,8 @@ def test_a_worker_goes_on_where_another_ended(tmp_path: Path) -> None:
 def test_a_broken_file_of_counts_is_left_out(tmp_path: Path) -> None:
     """What can't be read is no reason not to start."""
     (tmp_path / "1.json").write_bytes(b'{"series": 7')
-    assert Peers(tmp_path, 1, 1)._kept(1) is None
-    assert Peers(tmp_path, 1, 1)._kept(2) is None
+    assert Peers(tmp_path, 1, 1)._load(1) is None
+    assert Peers(tmp_path, 1, 1)._load(2) is None
 
 
 def test_clients_that_leave_are_counted() -> None:

@@ -162,7 +162,7 @@ def test_a_drain_has_its_time(tmp_path: Path, workers: int) -> None:
             assert begun.wait(20)
             serving.signal(signal.SIGTERM)
             said = read_all(connection)
-            assert b"the server stops" in said
+            assert b"the server is shutting down" in said
             assert serving.process.wait(10) == 0
         go_on.set()
 
@@ -240,7 +240,7 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path: Path) -> None:
             load.until(200)
             shown = read(ask(serving.port, "/metrics", method="GET")[1])
             os.kill(before[0], signal.SIGKILL)
-            serving.wait_for("another takes its place")
+            serving.wait_for("starting another")
             _until_workers(serving, 2)
             load.until(300)
         finally:

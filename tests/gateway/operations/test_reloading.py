@@ -18,9 +18,9 @@ def test_places_that_stay_are_not_opened_again() -> None:
 
     async def reload() -> None:
         gateway = Gateway(config("echo:", "scripted:a"))
-        before = {name: gateway.back(each) for name, each in gateway.config.places.items()}
+        before = {name: gateway.upstream(each) for name, each in gateway.config.places.items()}
         gateway.apply(config("echo:", "scripted:b"))
-        after = {name: gateway.back(each) for name, each in gateway.config.places.items()}
+        after = {name: gateway.upstream(each) for name, each in gateway.config.places.items()}
         assert after["echo:"] is before["echo:"]
         assert after["scripted:b"] is not before["scripted:a"]
         await gateway.close()
@@ -34,18 +34,18 @@ def test_places_that_go_are_closed_when_nobody_uses_them() -> None:
     async def reload() -> list[str]:
         closed: list[str] = []
         gateway = Gateway(config("echo:"))
-        old = gateway.back(gateway.config.places["echo:"])
+        old = gateway.upstream(gateway.config.places["echo:"])
 
         async def close() -> None:
             closed.append("echo:")
 
         old.close = close  # type: ignore[method-assign]
-        visit = object()
-        gateway.visits.add(visit)  # type: ignore[arg-type]
+        request = object()
+        gateway.in_flight.add(request)  # type: ignore[arg-type]
         gateway.apply(config("scripted:a"))
         await asyncio.sleep(0)
         assert closed == []
-        gateway.visits.clear()
+        gateway.in_flight.clear()
         while gateway._closing:  # noqa: ASYNC110 - no event tells it
             await asyncio.sleep(0.01)
         await gateway.close()
@@ -60,13 +60,13 @@ def test_closing_closes_what_was_about_to_be() -> None:
     async def reload() -> list[str]:
         closed: list[str] = []
         gateway = Gateway(config("echo:"))
-        old = gateway.back(gateway.config.places["echo:"])
+        old = gateway.upstream(gateway.config.places["echo:"])
 
         async def close() -> None:
             closed.append("echo:")
 
         old.close = close  # type: ignore[method-assign]
-        gateway.visits.add(object())  # type: ignore[arg-type]
+        gateway.in_flight.add(object())  # type: ignore[arg-type]
         gateway.apply(config("scripted:a"))
         await gateway.close()
         return closed

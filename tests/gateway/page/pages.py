@@ -76,7 +76,7 @@ class TestPage:
 
     def script(self, *steps: Any) -> PlayedModel:
         """Scripts the responses of the model `scripted:`."""
-        back = self.gateway.back(self.gateway.config.places["scripted:"])
+        back = self.gateway.upstream(self.gateway.config.places["scripted:"])
         model = PlayedModel(steps)
         back._model = model  # a place's script is in a file otherwise
         return model

@@ -15,8 +15,8 @@ import pytest
 from dragoman.gateway.config.settings import GatewayConfig, Hop, Place, RouteSettings
 from dragoman.gateway.keys import Keys
 from dragoman.gateway.keys.records import Budget
-from tests.gateway.asking import ask as ask_front
-from tests.gateway.asking import body_for, path_for
+from tests.gateway.client_requests import ask as ask_front
+from tests.gateway.client_requests import body_for, path_for
 from tests.gateway.page.asked import Answer, ask
 from tests.gateway.running import Serving, running
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import RateLimited, StreamInterrupted
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.model.messages import Message
 from dragoman.model.parts import Text, Thinking
 from tests.gateway.page.pages import Hangs, TestPage, begun, calls, of_type, page_at, url_of
@@ -328,7 +328,7 @@ def test_an_unknown_model_or_conversation_makes_nothing(page: TestPage) -> None:
 
 def test_an_answer_is_counted_as_any_other(page: TestPage) -> None:
     """Observers get the model, tokens and time; a stopped run is recorded as left."""
-    run, records = "", list[Finished]()
+    run, records = "", list[RequestRecord]()
     page.gateway.observers.append(records.append)
     try:
         page.script("One.", RateLimited("later", status=429), Hangs("Half"))

@@ -29,18 +29,18 @@ from dragoman.gateway.page.traffic_store import (
     seconds_of,
     traffic_file,
 )
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.model.usage import Usage
 from tests.gateway.answers import Provider
-from tests.gateway.asking import ask as ask_front
-from tests.gateway.asking import body_for, path_for
+from tests.gateway.client_requests import ask as ask_front
+from tests.gateway.client_requests import body_for, path_for
 from tests.gateway.page.asked import ask
 from tests.gateway.running import Serving, running
 from tests.gateway.test_chat import gateway_to
 
 ECHO = GatewayConfig(places={"echo:": Place(name="echo:", model_url="echo:")})
-DONE = Finished("chat", "openai-chat", 200, 0.5, 0.1, "r", "p", "m", "k", Usage(input=3, output=4),
-                Decimal("0.002"), attempts=1)  # fmt: skip
+DONE = RequestRecord("chat", "openai-chat", 200, 0.5, 0.1, "r", "p", "m", "k",
+                     Usage(input=3, output=4), Decimal("0.002"), attempts=1)  # fmt: skip
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def watched(serving: Serving, path: Path, **settings: Any) -> Generator[Traffic]
         yield store
 
 
-def put(store: Traffic, *records: Finished) -> None:
+def put(store: Traffic, *records: RequestRecord) -> None:
     """Record requests, and wait until they are written."""
     for record in records:
         store(record)

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from dragoman import ChatHistory, Image, Message, SessionIdentity, ToolCall
-from dragoman.gateway.sessions import unknown
+from dragoman.gateway.sessions import new_messages
 from tests.gateway.responses.conftest import config_for
 from tests.gateway.responses.identified import NamedKeys
 from tests.gateway.responses.upstreams import Model
@@ -207,21 +207,21 @@ def test_calls_and_results_are_compared_by_what_they_say() -> None:
         Message.user("a"), called("toolu_9", '{"x":1}'), Message.tool("toolu_9", "seen"),
         Message.assistant("done"), Message.user("b"),
     ]  # fmt: skip
-    assert unknown(asked, known) == asked[3:]
+    assert new_messages(asked, known) == asked[3:]
 
 
 def test_results_that_follow_the_last_answer_are_new() -> None:
     """Tool results after the last stored response are new messages."""
     known = [Message.user("a"), called("call_1", "{}")]
     asked = [*known, Message.tool("call_1", "seen")]
-    assert unknown(asked, known) == asked[2:]
+    assert new_messages(asked, known) == asked[2:]
 
 
 def test_a_client_that_forgot_the_beginning() -> None:
     """A shortened history is matched in the middle of the stored one."""
     known = [Message.user("a"), Message.assistant("1"), Message.user("b"), Message.assistant("2")]
     asked = [*known[2:], Message.user("c")]
-    assert unknown(asked, known) == asked[2:]
+    assert new_messages(asked, known) == asked[2:]
 
 
 def test_another_order_is_no_news() -> None:
@@ -229,7 +229,7 @@ def test_another_order_is_no_news() -> None:
     one = [Message.user("a"), Message.assistant("1")]
     two = [Message.user("b"), Message.assistant("2")]
     asked = [*two, *one, Message.user("c")]
-    assert unknown(asked, [*one, *two]) == asked[4:]
+    assert new_messages(asked, [*one, *two]) == asked[4:]
 
 
 def test_pictures_are_compared() -> None:
@@ -237,11 +237,11 @@ def test_pictures_are_compared() -> None:
     known = [Message.user("see", Image(url="https://a.example/1.png")), Message.assistant("1")]
     other = Message.user("see", Image(url="https://a.example/2.png"))
     asked = [known[0], known[1], other, Message.assistant("1"), Message.user("c")]
-    assert unknown(asked, known) == asked[2:]
+    assert new_messages(asked, known) == asked[2:]
 
 
 def test_an_edited_message_is_new() -> None:
     """A message that the client edited is stored as a new message."""
     known = [Message.user("a"), Message.assistant("1")]
     asked = [Message.user("A"), Message.assistant("1"), Message.user("b")]
-    assert unknown(asked, known) == [asked[0], asked[2]]
+    assert new_messages(asked, known) == [asked[0], asked[2]]

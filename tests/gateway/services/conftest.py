@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from tests.gateway.running import Serving, routed, running
 from tests.gateway.services.upstreams import KINDS, Upstream, serving
 
@@ -20,7 +20,7 @@ class Stage:
         self._stack = stack
         self.upstreams: dict[str, Upstream] = {}
         self._gateways: dict[str, Serving] = {}
-        self.finished: dict[str, list[Finished]] = {}
+        self.finished: dict[str, list[RequestRecord]] = {}
 
     def upstream(self, dialect: str) -> Upstream:
         """A server of a dialect."""
@@ -39,7 +39,7 @@ class Stage:
             self._gateways[name] = made
         return self._gateways[name]
 
-    def last(self, *dialects: str) -> Finished:
+    def last(self, *dialects: str) -> RequestRecord:
         """What such a gateway noted about its last request."""
         # It notes after the client has its answer, and before it serves another request.
         httpx.get(f"{self.before(*dialects).url}/health")

@@ -1,5 +1,5 @@
-"""The response cache: the same request of the same key gets the same answer again."""
+"""The response cache: identical requests with the same key get the cached response."""
 
-from dragoman.gateway.caching.answering import Cache
+from dragoman.gateway.caching.cache import Cache
 
 __all__ = ["Cache"]

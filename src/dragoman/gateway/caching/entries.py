@@ -1,4 +1,4 @@
-"""Answers as they are kept, and read back with suspicion: others may write to the same Redis."""
+"""Cache entries. They are validated when read: other programs may write to the same Redis."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Protocol
 
 import msgspec
 
-MOST_BYTES = 4 * 1024 * 1024
-"""The largest answer that is kept."""
-_MOST_HEADERS = 16
+MAX_BODY_BYTES = 4 * 1024 * 1024
+"""Maximum bytes of a cached response."""
+_MAX_HEADERS = 16
 _MAGIC = b"dragoman-cache-1\n"
 _SLACK = 64 * 1024  # headers, names and lengths
-LONGEST = MOST_BYTES + _SLACK
-"""The largest value that is read."""
+MAX_ENTRY_BYTES = MAX_BODY_BYTES + _SLACK
+"""Maximum bytes of a stored entry."""
 _HEADERS = frozenset(
     {"content-type", "request-id", "x-request-id", "x-dragoman-losses", "x-dragoman-repairs"}
 )
@@ -22,49 +22,49 @@ _VALUE = re.compile(r"[ -~]{0,2000}")
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
-    """An answer: the pieces that the client was sent."""
+    """A cached response: the chunks that were sent to the client."""
 
     key: bytes
-    """Of the request; a value that was moved elsewhere is not believed."""
+    """The request's key, to detect values stored under another key."""
     is_stream: bool
     headers: dict[str, str]
     pieces: list[bytes]
     model: str | None = None
-    """The model that was asked."""
+    """The model that generated it."""
 
     @property
     def size(self) -> int:
-        """Bytes of memory, more or less."""
+        """Approximate bytes of memory."""
         return 600 + sum(map(len, self.pieces)) + 40 * len(self.pieces)
 
     def __repr__(self) -> str:
-        return f"<cached answer, {len(self.pieces)} pieces>"
+        return f"<cached response, {len(self.pieces)} chunks>"
 
 
 class CacheStore(Protocol):
-    """Where answers are kept. It never raises: what does not work is a miss."""
+    """A store of cached responses. It never raises: a failure counts as a miss."""
 
     async def find(self, key: bytes, /) -> Entry | None:
-        """The answer to a request."""
+        """The cached response to a request, or None."""
 
     async def keep(self, entry: Entry, seconds: float, /) -> None:
-        """Keep an answer for some time."""
+        """Cache a response for some seconds."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
 
 
 _decoder = msgspec.msgpack.Decoder(Entry)
 
 
 def encode(entry: Entry) -> bytes:
-    """The value that is stored."""
+    """Encode an entry for storage."""
     return _MAGIC + msgspec.msgpack.encode(entry)
 
 
 def decode(raw: bytes, key: bytes) -> Entry | None:
-    """The answer in a stored value; None where it is no answer, or another request's."""
-    if len(raw) > LONGEST or not raw.startswith(_MAGIC):
+    """Decode a stored value; None: it is invalid or belongs to another request."""
+    if len(raw) > MAX_ENTRY_BYTES or not raw.startswith(_MAGIC):
         return None
     try:
         entry = _decoder.decode(memoryview(raw)[len(_MAGIC) :])
@@ -75,7 +75,7 @@ def decode(raw: bytes, key: bytes) -> Entry | None:
 
 
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Those of an answer's headers that are given again."""
+    """The headers of a response that are cached."""
     return {
         name: value
         for name, value in headers.items()
@@ -84,4 +84,4 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _are_safe(headers: dict[str, str]) -> bool:
-    return len(headers) <= _MOST_HEADERS and kept_headers(headers) == headers
+    return len(headers) <= _MAX_HEADERS and kept_headers(headers) == headers

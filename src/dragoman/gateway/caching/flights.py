@@ -1,4 +1,4 @@
-"""Identical requests at the same time: one asks, the others wait for its answer."""
+"""Coalesces concurrent identical requests: one is sent upstream, the others wait for it."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from enum import Enum
 
 from dragoman.gateway.caching.entries import Entry
 
-_MOST_FAILURES = 2
-"""After so many, those who wait ask at once: one after the other, they would wait for ever."""
+_MAX_FAILURES = 2
+"""After this many failures, all waiting requests are sent at once instead of one by one."""
 
 
 class Turn(Enum):
-    """What one who waited does in place of giving an answer again."""
+    """What a waiting request does if there is no response to reuse."""
 
     LEAD = "lead"
-    """Ask, for those who still wait as well."""
+    """Send the request, also for those still waiting."""
     ALONE = "alone"
-    """Ask for oneself."""
+    """Send the request without the cache."""
 
 
 Outcome = Entry | Turn
 
 
 class Flights:
-    """The requests that are being asked, by their keys."""
+    """The requests in flight, by cache key."""
 
     def __init__(self) -> None:
         self._flying: dict[bytes, Flight] = {}
@@ -34,7 +34,7 @@ class Flights:
         return len(self._flying)
 
     def board(self, key: bytes) -> tuple[Flight, bool]:
-        """The flight of a request, and whether it is one's own to lead."""
+        """Return the flight for a key, and whether the caller leads it."""
         found = self._flying.get(key)
         if found is not None:
             return found, False
@@ -42,13 +42,13 @@ class Flights:
         return made, True
 
     def remove(self, flight: Flight) -> None:
-        """It is over: who comes now begins another."""
+        """Remove a finished flight: the next request starts a new one."""
         if self._flying.get(flight.key) is flight:
             del self._flying[flight.key]
 
 
 class Flight:
-    """One request that is being asked, and those who wait for the same."""
+    """A request in flight, and the identical ones that wait for it."""
 
     def __init__(self, flights: Flights, key: bytes) -> None:
         self.key = key
@@ -57,7 +57,7 @@ class Flight:
         self._failures = 0
 
     async def join(self, seconds: float) -> Outcome:
-        """Wait for what the leader gets, or for one's turn to lead."""
+        """Wait for the leader's response, or until this request becomes the leader."""
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)
         try:
@@ -73,7 +73,7 @@ class Flight:
         return Turn.ALONE
 
     def land(self, outcome: Outcome) -> None:
-        """Everybody gets the answer, or asks alone where it is none to be given twice."""
+        """Give all waiting requests the outcome: the response, or to proceed alone."""
         self._flights.remove(self)
         while self._waiting:
             future = self._waiting.popleft()
@@ -81,7 +81,7 @@ class Flight:
                 future.set_result(outcome)
 
     def leave(self) -> None:
-        """The leader's client has left: the next one leads."""
+        """Make the next waiting request the leader: the leader's client disconnected."""
         while self._waiting:
             future = self._waiting.popleft()
             if not future.done():
@@ -90,9 +90,9 @@ class Flight:
         self._flights.remove(self)
 
     def fail(self) -> None:
-        """The leader got no answer: the next one tries, but not all of them in turn."""
+        """The leader failed: let the next one try, or all at once after several failures."""
         self._failures += 1
-        if self._failures > _MOST_FAILURES:
+        if self._failures > _MAX_FAILURES:
             self.land(Turn.ALONE)
         else:
             self.leave()

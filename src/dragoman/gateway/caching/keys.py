@@ -1,4 +1,4 @@
-"""What makes two requests the same: all that their answer may depend on."""
+"""Cache keys: digests of everything that a response may depend on."""
 
 from __future__ import annotations
 
@@ -13,87 +13,97 @@ from dragoman.errors import DragomanError
 from dragoman.gateway.translation import encoded_for
 
 if TYPE_CHECKING:
-    from dragoman.gateway.asking import Asking
+    from dragoman.gateway.client_request import ClientRequest
     from dragoman.gateway.config.routing import Route
     from dragoman.gateway.config.settings import Hop
     from dragoman.gateway.exchange import Exchange
+    from dragoman.gateway.inbound import InboundRequest
     from dragoman.gateway.middleware import ExchangeFilters
-    from dragoman.gateway.visits import Visit
 
 _STATE = ("previous_response_id", "conversation", "store", "background", "container")
 _NOTHING = frozenset({b"null", b"false"})
-_LONGEST_BODY = 4 * 1024 * 1024
-"""The digest of a longer one would keep others waiting."""
+_MAX_BODY_BYTES = 4 * 1024 * 1024
+"""Larger bodies are not cached: computing their digest would block other requests."""
 _REFUSING = ("no-cache", "no-store")
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-def is_stateless(visit: Visit, exchange: Exchange) -> bool:
-    """Whether a request says all of itself, and nothing is stored because of it."""
-    if exchange.recorder is not None or exchange.given is not None or exchange.only is not None:
+def is_stateless(inbound: InboundRequest, exchange: Exchange) -> bool:
+    """Whether a request depends on no stored state and stores none itself."""
+    if (
+        exchange.recorder is not None
+        or exchange.override is not None
+        or exchange.required_dialect is not None
+    ):
         return False
-    # Who stands between client and exchange keeps the answer; a WebSocket remembers.
-    if exchange.sink is not visit.call or visit.connection is not None:
+    # Another sink stores the response, and a WebSocket keeps state.
+    if exchange.sink is not inbound.call or inbound.connection is not None:
         return False
-    wish = (visit.call.header(b"cache-control") or "").lower()
-    return not any(word in wish for word in _REFUSING) and _names_no_state(exchange.asking)
+    cache_control = (inbound.call.header(b"cache-control") or "").lower()
+    return not any(word in cache_control for word in _REFUSING) and _names_no_state(
+        exchange.client_request
+    )
 
 
-def _names_no_state(asking: Asking) -> bool:
-    if len(asking.body) > _LONGEST_BODY or b"item_reference" in asking.body:
+def _names_no_state(client_request: ClientRequest) -> bool:
+    if len(client_request.body) > _MAX_BODY_BYTES or b"item_reference" in client_request.body:
         return False
-    said = [asking.fields.get(name) for name in _STATE]
-    return all(each is None or bytes(each).strip() in _NOTHING for each in said)
+    values = [client_request.fields.get(name) for name in _STATE]
+    return all(each is None or bytes(each).strip() in _NOTHING for each in values)
 
 
 def key_of(
-    visit: Visit, exchange: Exchange, route: Route, digest: bytes, filters: ExchangeFilters | None
+    inbound: InboundRequest,
+    exchange: Exchange,
+    route: Route,
+    digest: bytes,
+    filters: ExchangeFilters | None,
 ) -> bytes | None:
-    """The key of a request; None where it can't be told what its answer depends on.
+    """The cache key of a request; None: it is unknown what its response depends on.
 
-    The body counts byte for byte: JSON that looks the same may not be (names that come twice, long
+    Bodies are compared byte by byte: equivalent-looking JSON may differ (duplicate names, long
     numbers).
     """
-    asking, endpoint, key = exchange.asking, visit.endpoint, visit.key
-    sent = b"" if exchange.sent is None else _sent(visit, exchange, route)
+    client_request, endpoint, key = exchange.client_request, inbound.endpoint, inbound.key
+    sent = b"" if exchange.filtered is None else _sent(inbound, exchange, route)
     if sent is None:
         return None
     parts: list[Any] = [
         __version__,
         None if key is None else [key.id],
         endpoint.kind,
-        asking.front.name,
-        visit.path,
-        asking.path,
-        asking.stream,
-        asking.model,
-        list((asking.headers or {}).items()),
+        client_request.front.name,
+        inbound.path,
+        client_request.path,
+        client_request.stream,
+        client_request.model,
+        list((client_request.headers or {}).items()),
         route.name,
         sorted((filters.seen_headers if filters else {}).items()),
     ]
-    return _digest([_encode(parts), digest, sent, asking.body])
+    return _digest([_encode(parts), digest, sent, client_request.body])
 
 
-def _sent(visit: Visit, exchange: Exchange, route: Route) -> bytes | None:
-    """What the places are sent where middleware changed the request."""
-    gateway, request = visit.gateway, exchange.sent
+def _sent(inbound: InboundRequest, exchange: Exchange, route: Route) -> bytes | None:
+    """Digest of the upstream requests, if middleware changed the request."""
+    gateway, request = inbound.gateway, exchange.filtered
     found: list[bytes] = []
     for hop in route.hops:
-        back = gateway.back(hop.place)
-        if not back.is_wire or request is None:
+        upstream = gateway.upstream(hop.place)
+        if not upstream.is_wire or request is None:
             return None
         try:
-            encoded = encoded_for(request, back, hop.model, gateway.settings_of(route)).encoded
-        except DragomanError:  # told when it is this place's turn
+            encoded = encoded_for(request, upstream, hop.model, gateway.settings_of(route)).encoded
+        except DragomanError:  # reported when this hop is tried
             return None
         found += [encoded.to_bytes(), _encode(dict(encoded.headers))]
     return _digest(found)
 
 
 def route_digest(route: Route, middleware: str) -> bytes | None:
-    """What tells a route from others, and from what it was before the configuration changed."""
+    """Digest that identifies a route and its settings; None: it can't be computed."""
     settings = route.settings
-    told = [
+    facts = [
         settings.model,
         settings.cache,
         dict(settings.defaults),
@@ -102,8 +112,8 @@ def route_digest(route: Route, middleware: str) -> bytes | None:
         middleware,
     ]
     try:
-        return sha256(_encode(told)).digest()
-    except (TypeError, ValueError):  # a setting that has no JSON
+        return sha256(_encode(facts)).digest()
+    except (TypeError, ValueError):  # a setting that can't be encoded as JSON
         return None
 
 
@@ -124,7 +134,7 @@ def _hop(hop: Hop) -> list[Any]:
 
 
 def _digest(parts: Iterable[bytes]) -> bytes:
-    """The digest of several texts, which no other division of the same bytes has."""
+    """Digest of several parts; includes their lengths, so that boundaries matter."""
     made = sha256()
     for part in parts:
         made.update(len(part).to_bytes(8, "big"))

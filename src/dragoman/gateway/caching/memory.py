@@ -1,4 +1,4 @@
-"""Answers in the memory of one worker."""
+"""A response cache in the memory of one worker."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from collections.abc import Callable
 
 from dragoman.gateway.caching.entries import Entry
 
-_MOST_ENTRIES = 10_000
+_MAX_ENTRIES = 10_000
 
 
 class MemoryCache:
-    """Keeps the answers that were used last, within a number and a size."""
+    """A least-recently-used cache, limited in entries and bytes."""
 
     def __init__(
-        self, most_bytes: int, *, most_entries: int = _MOST_ENTRIES,
+        self, max_bytes: int, *, max_entries: int = _MAX_ENTRIES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        self._most_bytes, self._most_entries = most_bytes, most_entries
+        self._max_bytes, self._max_entries = max_bytes, max_entries
         self._clock = clock
-        self._kept: OrderedDict[bytes, tuple[float, Entry]] = OrderedDict()  # used last, last
+        # Least recently used first.
+        self._kept: OrderedDict[bytes, tuple[float, Entry]] = OrderedDict()
         self.size = 0
 
     def __len__(self) -> int:
         return len(self._kept)
 
     async def find(self, key: bytes) -> Entry | None:
-        """The answer to a request, if it is still fresh."""
+        """The cached response to a request, if it has not expired."""
         found = self._kept.get(key)
         if found is None:
             return None
@@ -38,13 +39,13 @@ class MemoryCache:
         return found[1]
 
     async def keep(self, entry: Entry, seconds: float) -> None:
-        """Keep an answer; what was not used for the longest time makes room."""
-        if entry.size > self._most_bytes:
+        """Cache a response; evicts the least recently used ones if necessary."""
+        if entry.size > self._max_bytes:
             return
         self._drop(entry.key)
         self._kept[entry.key] = (self._clock() + seconds, entry)
         self.size += entry.size
-        while self.size > self._most_bytes or len(self._kept) > self._most_entries:
+        while self.size > self._max_bytes or len(self._kept) > self._max_entries:
             self._drop(next(iter(self._kept)))
 
     def _drop(self, key: bytes) -> None:
@@ -53,10 +54,10 @@ class MemoryCache:
             self.size -= found[1].size
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self._kept.clear()
         self.size = 0
 
     async def close(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         self.clear()

@@ -1,20 +1,20 @@
-"""An answer on its way to the client, noted for those who ask the same."""
+"""Records a response for the cache while it is sent to the client."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dragoman.gateway.caching.entries import MOST_BYTES, Entry, kept_headers
+from dragoman.gateway.caching.entries import MAX_BODY_BYTES, Entry, kept_headers
 
 if TYPE_CHECKING:
-    from dragoman.gateway.work import Sink
+    from dragoman.gateway.upstream_task import Sink
 
 _OK = 200
 
 
 class Recording:
-    """Passes everything on, and keeps it as long as it is small."""
+    """A sink that forwards a response and records it up to `MAX_BODY_BYTES`."""
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
@@ -25,10 +25,10 @@ class Recording:
         self._is_stream = self._is_over = False
         self.is_too_large = False
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Answer in one piece."""
+    async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """Send a complete response."""
         try:
-            await self.sink.whole(status, headers, body)
+            await self.sink.respond(status, headers, body)
         finally:
             self.has_begun = self.sink.has_begun
         if status == _OK:
@@ -37,7 +37,7 @@ class Recording:
             self._is_over = True
 
     async def begin(self, headers: Mapping[str, str]) -> None:
-        """Send the head of an answer that comes in pieces."""
+        """Start a streamed response by sending its headers."""
         self._headers, self._is_stream = kept_headers(headers), True
         try:
             await self.sink.begin(headers)
@@ -45,31 +45,31 @@ class Recording:
             self.has_begun = self.sink.has_begun
 
     async def write(self, data: bytes) -> None:
-        """Send a piece."""
+        """Send a chunk."""
         self._note(data)
         await self.sink.write(data)
 
     async def end(self, data: bytes = b"") -> None:
-        """Send the last piece."""
+        """Send the last chunk."""
         self._note(data)
         await self.sink.end(data)
         self._is_over = True
 
     def _note(self, data: bytes) -> None:
         self._size += len(data)
-        if self._size > MOST_BYTES:
+        if self._size > MAX_BODY_BYTES:
             self.is_too_large = True
             self._pieces.clear()
         else:
             self._pieces.append(data)
 
     def entry(self, key: bytes, model: str | None) -> Entry | None:
-        """What was sent; None where it is not all of an answer, or too much."""
+        """The recorded response as a cache entry; None: it is incomplete or too large."""
         if not self._is_over or self.is_too_large:
             return None
         return Entry(key, self._is_stream, self._headers, _joined(self._pieces), model)
 
 
 def _joined(pieces: list[bytes]) -> list[bytes]:
-    """The pieces, without the empty ones; the body of a whole answer is one, even if empty."""
+    """The non-empty chunks; a complete response always has one, even if it is empty."""
     return [piece for piece in pieces if piece] or [b""]

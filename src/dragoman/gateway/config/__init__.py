@@ -1,1 +1,1 @@
-"""What the gateway is told: `dragoman.toml`, the environment, and the routes that follow."""
+"""The gateway's configuration: `dragoman.toml`, environment variables and routing."""

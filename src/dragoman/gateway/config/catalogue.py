@@ -1,4 +1,4 @@
-"""All models that can be asked for: the routes' own names, and what the places list."""
+"""The list of available models: names from the routes, and the providers' own model lists."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ from dragoman.transport.client import Client
 from dragoman.transport.protocol import Timeouts, Transport
 from dragoman.transport.retries import Retries
 
-_KEPT = 300.0  # seconds that a place's list is remembered
-_KEPT_FOR_UNKNOWN = 10.0  # seconds after which an unknown name is reason to ask again
-_LONGEST_WAIT = 5.0
-_MOST_MODELS = 10_000  # of one place
-_MOST_BYTES = 32 * 1024 * 1024
-_LONGEST_NAME = 256
+_KEPT = 300.0  # seconds that a provider's list is cached
+_KEPT_FOR_UNKNOWN = 10.0  # seconds that it is cached when a requested name is not in it
+_MAX_WAIT = 5.0
+_MAX_MODELS = 10_000  # per provider
+_MAX_BYTES = 32 * 1024 * 1024
+_MAX_NAME_LENGTH = 256
 
 Lists = Mapping[str, tuple[ModelInfo, ...]]
 
 
-class Held(NamedTuple):
-    """A model that a place lists, under its name there."""
+class ListedModel(NamedTuple):
+    """A model that a provider lists, by its name there."""
 
     place: Place
     model: str
 
 
-class Heard(NamedTuple):
-    """What the places said last."""
+class ModelLists(NamedTuple):
+    """The providers' latest model lists."""
 
     shown: tuple[ModelInfo, ...]
-    """All models that can be asked for."""
-    held: Mapping[str, Held]
-    """By plain name: the first place that lists it."""
+    """All models that clients can request."""
+    held: Mapping[str, ListedModel]
+    """By plain name: the first provider that lists it."""
     lists: Lists
-    """What each place lists, under its own names."""
+    """What each provider lists, by its own names."""
 
 
 class Catalogue:
-    """Asks the places for their models, side by side; remembers what they said for minutes.
+    """Fetches the providers' model lists concurrently and caches them for a few minutes.
 
-    A place that fails or takes too long is left out.
+    A provider that fails or takes too long is left out.
     """
 
     def __init__(
@@ -57,49 +57,49 @@ class Catalogue:
         *,
         environ: Mapping[str, str] = os.environ,
         transport: Transport | None = None,
-        seconds: float = _LONGEST_WAIT,
+        seconds: float = _MAX_WAIT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._config = config
         self._environ, self._transport = environ, transport
         self._seconds, self._clock = seconds, clock
         self._named = NamedRoutes(config.routes)
-        self._known: Heard | None = None
+        self._known: ModelLists | None = None
         self._asked_at = 0.0
         self._lock = asyncio.Lock()
 
     async def models(self) -> list[ModelInfo]:
-        """The models, each name once: routes and aliases first, then by place."""
+        """The models, each name once: aliases first, then routes or each provider's models."""
         return list((await self._current(_KEPT)).shown)
 
-    async def holder(self, model: str) -> Held | None:
-        """The first place that lists a model of that name."""
-        for age in (_KEPT, _KEPT_FOR_UNKNOWN):  # it may have been pulled a moment ago
+    async def holder(self, model: str) -> ListedModel | None:
+        """The first provider that lists a model of that name."""
+        for age in (_KEPT, _KEPT_FOR_UNKNOWN):  # it may have been added a moment ago
             found = (await self._current(age)).held.get(model)
             if found is not None:
                 return found
         return None
 
-    def _heard(self, lists: Lists) -> Heard:
-        """What is made of the places' lists: once, however often it is asked for."""
-        found = self._of_routes(lists) if self._config.routes else self._of_places(lists)
+    def _index(self, lists: Lists) -> ModelLists:
+        """Index the providers' lists once, for all later lookups."""
+        found = self._route_models(lists) if self._config.routes else self._place_models(lists)
         aliases = (ModelInfo(name) for name in self._config.aliases)
         each_once: dict[str, ModelInfo] = {}
         for info in (*aliases, *found):
             each_once.setdefault(info.id, info)
-        held: dict[str, Held] = {}
+        held: dict[str, ListedModel] = {}
         for place in self._config.places.values():
             for info in lists.get(place.name, ()):
-                held.setdefault(info.id, Held(place, info.id))
+                held.setdefault(info.id, ListedModel(place, info.id))
         for name, each in list(held.items()):  # Ollama leaves out `:latest`
             held.setdefault(name.removesuffix(":latest"), each)
-        return Heard(tuple(each_once.values()), held, lists)
+        return ModelLists(tuple(each_once.values()), held, lists)
 
     async def listed_at(self, place: Place) -> tuple[ModelInfo, ...]:
-        """What a place lists, under its own names; nothing where it was not asked, or failed."""
+        """What a provider lists, by its own names; empty if it was not requested or failed."""
         return (await self._current(_KEPT)).lists.get(place.name, ())
 
-    def _of_routes(self, lists: Lists) -> Iterator[ModelInfo]:
+    def _route_models(self, lists: Lists) -> Iterator[ModelInfo]:
         routes = self._config.routes
         yield from (ModelInfo(route.model) for route in routes if not route.is_pattern)
         for route in routes:
@@ -108,7 +108,7 @@ class Catalogue:
                     if self._named.find(info.id) is route:
                         yield info
 
-    def _of_places(self, lists: Lists) -> Iterator[ModelInfo]:
+    def _place_models(self, lists: Lists) -> Iterator[ModelInfo]:
         for place in self._config.places.values():
             if place.model_url is not None:
                 yield ModelInfo(place.model_url)
@@ -117,15 +117,15 @@ class Catalogue:
         for infos in lists.values():
             yield from infos
 
-    async def _current(self, age: float) -> Heard:
-        async with self._lock:  # one asks, the others wait for what it hears
+    async def _current(self, age: float) -> ModelLists:
+        async with self._lock:  # one fetches, the others wait for its result
             if self._known is None or self._clock() - self._asked_at >= age:
-                self._known = self._heard(await self._asked())
+                self._known = self._index(await self._fetch())
                 self._asked_at = self._clock()
             return self._known
 
-    async def _asked(self) -> Lists:
-        places = list(self._places_to_ask())
+    async def _fetch(self) -> Lists:
+        places = list(self._places_to_list())
         if not places:
             return {}
         transport = self._transport or _network()
@@ -136,8 +136,8 @@ class Catalogue:
                 await transport.close()
         return {place.name: models for place, models in zip(places, answers, strict=True)}
 
-    def _places_to_ask(self) -> Iterable[Place]:
-        """Those whose lists are shown: all without routes, else those that patterns lead to."""
+    def _places_to_list(self) -> Iterable[Place]:
+        """The providers whose lists are shown: all without routes, else those of patterns."""
         if not self._config.routes:
             places = list(self._config.places.values())
         else:
@@ -151,12 +151,12 @@ class Catalogue:
             async with asyncio.timeout(self._seconds):
                 models = await self._client(place, transport).models()
         except (DragomanError, TimeoutError):
-            return ()  # left out: the others are served all the same
-        named = (info for info in models if 0 < len(info.id) <= _LONGEST_NAME)
-        return tuple(islice(named, _MOST_MODELS))
+            return ()  # leave it out and serve the others
+        named = (info for info in models if 0 < len(info.id) <= _MAX_NAME_LENGTH)
+        return tuple(islice(named, _MAX_MODELS))
 
     def _client(self, place: Place, transport: Transport) -> Client:
-        assert place.provider is not None  # noqa: S101 - `_places_to_ask` has seen to it
+        assert place.provider is not None  # noqa: S101 - `_places_to_list` checked it
         return Client(
             place.provider,
             key=place.key(self._environ),
@@ -167,11 +167,11 @@ class Catalogue:
             timeouts=Timeouts(connect=self._seconds, total=self._seconds),
             retries=Retries(attempts=1),
             transport=transport,
-            max_bytes=_MOST_BYTES,
+            max_bytes=_MAX_BYTES,
         )
 
 
 def _network() -> Transport:
-    from dragoman.transport.http import HttpTransport  # aiohttp takes its time
+    from dragoman.transport.http import HttpTransport  # aiohttp is slow to import
 
     return HttpTransport()

@@ -1,4 +1,4 @@
-"""Checks of single values: each returns what is kept, or notes what would be right."""
+"""Checks of single values: each returns the parsed value, or notes what is expected."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+", re.ASCII)
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
-_LONGEST_TEXT = 4096
-_LONGEST_HOST = 253
-_LEAST_BYTES, _MOST_BYTES = 1024, 2**34
-_LONGEST_YEARS = 10 * 365 * 86400.0
+_MAX_TEXT_LENGTH = 4096
+_MAX_HOST_LENGTH = 253
+_MIN_BYTES, _MAX_BYTES = 1024, 2**34
+_MAX_SECONDS = 10 * 365 * 86400.0
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h|d)", re.ASCII)
 _SIZES = {"kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -31,9 +31,11 @@ _CREDENTIALS = frozenset(
     {"authorization", "proxy-authorization", "cookie", "x-api-key", "api-key", "x-goog-api-key"}
 )
 
+NO_KEYS = "API keys don't belong in the file: set api_key_env to the variable that holds the key"
+
 
 def rule(of: str, test: Callable[[Any], Any]) -> Check:
-    """A check from a function that returns what is kept, or `WRONG`; `of` says what is right."""
+    """Make a check from a function that returns a value or `WRONG`; `of` describes valid ones."""
 
     def check(document: Document, path: Path, value: Any) -> Any:
         kept = test(value)
@@ -43,7 +45,7 @@ def rule(of: str, test: Callable[[Any], Any]) -> Check:
 
 
 def whole(least: int, most: int) -> Check:
-    """A whole number within bounds."""
+    """Check for an integer within bounds."""
 
     def test(value: Any) -> Any:
         is_whole = type(value) is int and least <= value <= most
@@ -53,7 +55,7 @@ def whole(least: int, most: int) -> Check:
 
 
 def number(least: float, most: float) -> Check:
-    """A number within bounds."""
+    """Check for a number within bounds."""
 
     def test(value: Any) -> Any:
         is_number = type(value) in {int, float} and least <= value <= most
@@ -63,7 +65,7 @@ def number(least: float, most: float) -> Check:
 
 
 def one_of(names: Sequence[str]) -> Check:
-    """One of a few words."""
+    """Check for one of several words."""
 
     def check(document: Document, path: Path, value: Any) -> Any:
         if isinstance(value, str) and value in names:
@@ -75,28 +77,28 @@ def one_of(names: Sequence[str]) -> Check:
 
 
 def list_of(check: Check, what: str) -> Check:
-    """A list whose items are all right, as a tuple."""
+    """Check for a list of valid items; returns a tuple."""
 
     def checked(document: Document, path: Path, value: Any) -> Any:
         if not isinstance(value, list):
             return document.problem(path, f'this must be a list of {what}, as in ["…"]')
-        found = [check(document, (*path, place), each) for place, each in enumerate(value)]
+        found = [check(document, (*path, index), each) for index, each in enumerate(value)]
         return WRONG if any(each is WRONG for each in found) else tuple(found)
 
     return checked
 
 
 def _text(value: Any) -> Any:
-    is_text = isinstance(value, str) and 0 < len(value) <= _LONGEST_TEXT
+    is_text = isinstance(value, str) and 0 < len(value) <= _MAX_TEXT_LENGTH
     return value if is_text and not _CONTROL.search(value) else WRONG
 
 
 def _seconds(value: Any) -> Any:
-    """Seconds, or a text with a unit: `30`, `"1.5s"`, `"10m"`."""
+    """Parse a duration: `30`, `"1.5s"`, `"10m"`."""
     if isinstance(value, str):
         found = _DURATION.fullmatch(value.strip())
         value = float(found[1]) * _UNITS[found[2]] if found else None
-    if type(value) not in {int, float} or not 0 < value <= _LONGEST_YEARS:
+    if type(value) not in {int, float} or not 0 < value <= _MAX_SECONDS:
         return WRONG
     return float(value)
 
@@ -109,24 +111,24 @@ def _bytes(value: Any) -> Any:
     if isinstance(value, str):
         found = _SIZE.fullmatch(value.strip())
         value = int(found[1]) * _SIZES[found[2].lower()] if found else None
-    return value if type(value) is int and _LEAST_BYTES <= value <= _MOST_BYTES else WRONG
+    return value if type(value) is int and _MIN_BYTES <= value <= _MAX_BYTES else WRONG
 
 
 def _host(value: Any) -> Any:
-    """A name or an address, without a port."""
-    if not isinstance(value, str) or not 0 < len(value) <= _LONGEST_HOST:
+    """Check for a host name or address, without a port."""
+    if not isinstance(value, str) or not 0 < len(value) <= _MAX_HOST_LENGTH:
         return WRONG
     try:
         return str(ip_address(value.removeprefix("[").removesuffix("]")))
     except ValueError:
         labels = value.removesuffix(".").split(".")
-    is_numeric = labels[-1].isdigit()  # 127.0.0.256 is no name
+    is_numeric = labels[-1].isdigit()  # such as 127.0.0.256
     return value if all(map(_HOST_LABEL.fullmatch, labels)) and not is_numeric else WRONG
 
 
 def _url(value: Any) -> Any:
-    """An address without credentials, query and fragment; braces are the provider's parameters."""
-    if not isinstance(value, str) or len(value) > _LONGEST_TEXT or _UNPRINTABLE.search(value):
+    """Check for a URL without credentials, query and fragment; braces enclose parameters."""
+    if not isinstance(value, str) or len(value) > _MAX_TEXT_LENGTH or _UNPRINTABLE.search(value):
         return WRONG
     try:
         parts = urlsplit(value)
@@ -141,7 +143,7 @@ def _url(value: Any) -> Any:
 
 
 def store_url(schemes: Sequence[str]) -> Check:
-    """The URL of a store. It may hold a password, and is never shown."""
+    """Check for the URL of a store. It may contain a password, so it is never shown."""
 
     def test(value: Any) -> Any:
         if _text(value) is WRONG:
@@ -149,7 +151,7 @@ def store_url(schemes: Sequence[str]) -> Check:
         scheme, colon, _ = value.partition(":")
         return value if colon and scheme in schemes else WRONG
 
-    return rule(f"the URL of a store, which begins with {', '.join(schemes)}", test)
+    return rule(f"the URL of a store that begins with {', '.join(schemes)}", test)
 
 
 def _variable(value: Any) -> Any:
@@ -158,14 +160,14 @@ def _variable(value: Any) -> Any:
 
 
 def _prefix(value: Any) -> Any:
-    if not isinstance(value, str) or len(value) > _LONGEST_HOST or "/." in value:
+    if not isinstance(value, str) or len(value) > _MAX_HOST_LENGTH or "/." in value:
         return WRONG
     path = value.rstrip("/")
     return path if not path or _PREFIX.fullmatch(path) else WRONG
 
 
 def _pattern(value: Any) -> Any:
-    """A model's name, with or without stars; two in a row are one."""
+    """Normalise a model's name or pattern; several stars in a row are one."""
     return WRONG if _text(value) is WRONG else re.sub(r"\*+", "*", value.strip()) or WRONG
 
 
@@ -174,7 +176,7 @@ def _flag(value: Any) -> Any:
 
 
 def mapping(check: Check, what: str) -> Check:
-    """A table of the user's own names."""
+    """Check for a table with arbitrary keys and valid values."""
 
     def checked(document: Document, path: Path, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -186,28 +188,25 @@ def mapping(check: Check, what: str) -> Check:
 
 
 def headers(document: Document, path: Path, value: Any) -> Any:
-    """Headers of every request to a place; none that would carry a key."""
+    """Check for extra request headers; headers that carry keys are refused."""
     found = mapping(text, "headers")(document, path, value)
     for name in value if isinstance(value, dict) else ():
         if name.lower() in _CREDENTIALS:
-            said = "keys don't belong in the file: name their variable in api_key_env"
-            found = document.problem((*path, name), said, at_key=True)
+            found = document.problem((*path, name), NO_KEYS, at_key=True)
         elif not _HEADER.fullmatch(name):
-            found = document.problem((*path, name), "this is not the name of a header", at_key=True)
+            found = document.problem((*path, name), "this is not a valid header name", at_key=True)
     if found is not WRONG and len({name.lower() for name in found}) < len(found):
-        return document.problem(path, "the same header is here twice")
+        return document.problem(path, "a header is given twice")
     return found
 
 
-text = rule("a text of one line", _text)
+text = rule("a single-line string", _text)
 flag = rule("true or false", _flag)
-seconds = rule('a number of seconds above zero, or a text such as "30s", "10m", "1h"', _seconds)
-limit = rule('a number of seconds above zero, a text such as "30s" or "10m", or "none"', _limit)
-size = rule('a number of bytes from 1024, or a text such as "64MiB"', _bytes)
+seconds = rule('a positive number of seconds, or a string such as "30s", "10m", "1h"', _seconds)
+limit = rule('a positive number of seconds, a string such as "30s" or "10m", or "none"', _limit)
+size = rule('a number of bytes from 1024 up, or a string such as "64MiB"', _bytes)
 host = rule('a host name or an IP address, such as "127.0.0.1"', _host)
-url = rule(
-    'an address such as "https://llm.example.org/v1", without a user, password or query', _url
-)
+url = rule('a URL such as "https://llm.example.org/v1", without a user, password or query', _url)
 variable = rule("the name of an environment variable, such as LAB_KEY, not a key", _variable)
 path_prefix = rule('a path such as "/llm"', _prefix)
-pattern = rule("the name of a model, in which * stands for anything", _pattern)
+pattern = rule("the name of a model, in which * matches any text", _pattern)

@@ -1,4 +1,4 @@
-"""The places that need no table: by their keys, on this machine, and in this process."""
+"""Discovers what needs no table: providers with a key, local servers, in-process models."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ECHO = "echo:"
 def found_places(environ: Mapping[str, str]) -> dict[str, Place]:
     """All places that need no table in the file, by name.
 
-    In the order in which plain names are looked for: the makers of models, servers on this machine,
-    those that host other people's models, and what runs in this process.
+    In the order in which plain model names are looked up: model vendors, servers on this machine,
+    hosts of other vendors' models, and models in this process.
     """
     known = [each for each in providers() if _is_ready(each, environ)]
     known.sort(key=lambda each: (not each.names, not is_own_server(each)))
@@ -33,7 +33,7 @@ def found_places(environ: Mapping[str, str]) -> dict[str, Place]:
 
 
 def place_of(provider: Provider, environ: Mapping[str, str]) -> Place:
-    """A provider as it is, with its key and its address from the environment."""
+    """A provider with its default settings, and key and address from the environment."""
     return Place(
         name=provider.name,
         provider=provider,
@@ -44,7 +44,7 @@ def place_of(provider: Provider, environ: Mapping[str, str]) -> Place:
 
 
 def parameters_around(provider: Provider, environ: Mapping[str, str]) -> dict[str, str]:
-    """What stands in a provider's addresses, from the environment."""
+    """The parameters of a provider's URLs that the environment sets."""
     found: dict[str, str] = {}
     for name, variables in provider.parameters.items():
         value = next((environ[each] for each in variables if environ.get(each)), None)
@@ -61,7 +61,7 @@ def _is_ready(provider: Provider, environ: Mapping[str, str]) -> bool:
 
 
 def _in_this_process() -> Iterator[Place]:
-    """Local models that are here already, and the one that repeats what it is told."""
+    """Local models that are already downloaded, and `echo:`."""
     for model in PACKAGED.values() if find_spec("xllamacpp") is not None else ():
         if is_kept(model):
             yield Place(name=f"local:{model.name}", model_url=f"local:{model.name}")

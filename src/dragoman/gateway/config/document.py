@@ -1,4 +1,4 @@
-"""A TOML file as it is read: its data, and the problems found, each with its place."""
+"""A TOML file: its data, and the problems found in it with their line and column."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from dragoman.gateway.config.problems import ConfigFileError, Problem
 from dragoman.model.spelling import did_you_mean
 from dragoman.wire.key_masking import masked
 
-_MOST_BYTES = 1024 * 1024
-_MOST_PROBLEMS = 100  # in one report
+_MAX_BYTES = 1024 * 1024
+_MAX_PROBLEMS = 100  # in one report
 _AT = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)\s*\Z")
 _QUOTED = re.compile(r"\s*(\(.*\)|'[^']{4,}'|\"[^\"]{4,}\")")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}", re.ASCII)
 
 Check = Callable[["Document", KeyPath, Any], Any]
-"""Reads a value: returns it as it is kept, or adds a problem and returns `WRONG`."""
+"""Checks a value: returns the parsed value, or notes a problem and returns `WRONG`."""
 
 WRONG: Any = object()
-"""What could not be read; its problem has been noted."""
+"""Stands for an invalid value whose problem was noted."""
 
 
 class Document:
-    """A file, its data and what is wrong with it.
+    """A configuration file, its data and its problems.
 
-    `fields` reads a table; problems add up, and `finish` raises all of them at once.
+    `fields` reads a table; problems are collected, and `finish` raises all of them at once.
     """
 
     def __init__(self, path: Path | None, text: str = "") -> None:
@@ -40,7 +40,7 @@ class Document:
         text = text.replace("\r\n", "\n")
         self._positions = Positions(text)
         if self._positions.too_deep is not None:
-            raise ConfigFileError([self._at(self._positions.too_deep, "this is nested too deep")])
+            raise ConfigFileError([self._at(self._positions.too_deep, "this is nested too deeply")])
         try:
             self.data: dict[str, Any] = tomllib.loads(text)
         except (ValueError, RecursionError) as error:
@@ -51,16 +51,16 @@ class Document:
 
     @classmethod
     def read(cls, path: Path) -> Document:
-        """The document in a file."""
+        """Read a document from a file."""
         try:
             with path.open("rb") as file:
-                raw = file.read(_MOST_BYTES + 1)
-            if len(raw) > _MOST_BYTES:
-                problem = "the file is larger than a megabyte"
+                raw = file.read(_MAX_BYTES + 1)
+            if len(raw) > _MAX_BYTES:
+                problem = "the file is larger than 1 MiB"
             else:
                 return cls(path, raw.decode("utf-8-sig"))
         except UnicodeDecodeError:
-            problem = "the file is not UTF-8"
+            problem = "the file is not encoded in UTF-8"
         except FileNotFoundError:
             problem = "there is no such file"
         except (OSError, ValueError) as error:  # ValueError: a null byte in the path
@@ -70,12 +70,12 @@ class Document:
     # --- problems
 
     def problem(self, path: KeyPath, text: str, *, at_key: bool = False) -> Any:
-        """Note what is wrong with a value or its key; returns `WRONG`."""
+        """Note a problem with a value or its key; returns `WRONG`."""
         self._problems.append(self._placed(path, text, at_key=at_key))
         return WRONG
 
     def warn(self, path: KeyPath, text: str) -> None:
-        """Note what is allowed, and likely not meant."""
+        """Note something valid that is probably unintended."""
         self.warnings.append(self._placed(path, text, at_key=False))
 
     def adopt(self, other: Document) -> None:
@@ -84,28 +84,28 @@ class Document:
         self.warnings += other.warnings
 
     def finish(self) -> None:
-        """Raise all problems, by line, if there are any."""
+        """Raise all problems in order of lines, if there are any."""
         if self._problems:
             order = sorted(self._problems, key=lambda each: (each.line or 0, each.column or 0))
-            raise ConfigFileError(order[:_MOST_PROBLEMS])
+            raise ConfigFileError(order[:_MAX_PROBLEMS])
 
     def _placed(self, path: KeyPath, text: str, *, at_key: bool) -> Problem:
-        if self.path is None:  # no file: variables of the environment, by name
+        if self.path is None:  # no file: an environment variable, by name
             return Problem(": ".join([*map(str, path[:1]), text]))
         line, column = self._positions.place_of(path, at_key=at_key)
         return Problem(text, self.path, line, column)
 
     def _syntax(self, message: str, text: str) -> Problem:
-        """What tomllib found, without what it quotes of the text."""
+        """A syntax error of tomllib, without its quotes of the text."""
         found = _AT.search(message)
-        said = _QUOTED.sub("", message[: found.start()] if found else message)
-        said = said[:1].lower() + said[1:].rstrip(". ")
+        reason = _QUOTED.sub("", message[: found.start()] if found else message)
+        reason = reason[:1].lower() + reason[1:].rstrip(". ")
         if found is None:
-            return Problem("a value is out of bounds", self.path)
-        said = f"this is not TOML: {said}"
+            return Problem("a value is out of range", self.path)
+        reason = f"this is not valid TOML: {reason}"
         if found[1] is None:
-            return self._at(len(text), said)
-        return Problem(said, self.path, int(found[1]), int(found[2]))
+            return self._at(len(text), reason)
+        return Problem(reason, self.path, int(found[1]), int(found[2]))
 
     def _at(self, offset: int, text: str) -> Problem:
         return Problem(text, self.path, *self._positions.line_and_column(offset))
@@ -113,7 +113,7 @@ class Document:
     # --- tables
 
     def tables(self, name: str) -> tuple[str, ...]:
-        """The names of the tables below one of that name, such as `[providers.lab]`."""
+        """The names of the subtables of a table, such as `lab` of `[providers.lab]`."""
         found = self.data.get(name)
         return tuple(found) if isinstance(found, dict) else ()
 
@@ -126,7 +126,7 @@ class Document:
         required: Iterable[str] = (),
         refused: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """The fields of a table that could be read; notes problems with the others."""
+        """Return the valid fields of a table; note problems with the others."""
         if not isinstance(table, dict):
             self.problem(path, f"this must be a table with the fields {', '.join(checks)}")
             return {}
@@ -147,14 +147,14 @@ class Document:
         check = checks.get(name)
         if check is not None:
             return check(self, path, value)
-        heard = re.sub(r"[^a-z]", "", name.lower())
-        reason = refused.get(heard)
+        letters = re.sub(r"[^a-z]", "", name.lower())
+        reason = refused.get(letters)
         if reason is None:
             near = did_you_mean(name, checks)
-            reason = f"unknown field{shown(name)}{near}; there are {', '.join(checks)}"
+            reason = f"unknown field{shown(name)}{near}; valid fields: {', '.join(checks)}"
         return self.problem(path, reason, at_key=True)
 
 
 def shown(name: str) -> str:
-    """A name of the file's own, to be put into a complaint; nothing where it may be a secret."""
+    """A name from the file, to quote in a message; empty if it may be a secret."""
     return f" {name}" if _NAME.fullmatch(name) and masked(name) == name else ""

@@ -1,4 +1,4 @@
-"""The `to` of a route: places and models, in order of fallback."""
+"""Reads the `to` of a route: the providers and models to try, in order."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dragoman.errors import DragomanError
 from dragoman.gateway.config import checks
 from dragoman.gateway.config.discovery import place_of
 from dragoman.gateway.config.document import WRONG, Check, Document
-from dragoman.gateway.config.place_tables import OWN_KINDS, known_provider
 from dragoman.gateway.config.positions import Path
+from dragoman.gateway.config.provider_tables import OWN_KINDS, known_provider
 from dragoman.gateway.config.settings import Hop, Place
 from dragoman.model.spelling import did_you_mean
 from dragoman.providers.readiness import is_own_server, missing_variables
 from dragoman.providers.registry import provider_names
 
-_MOST_WEIGHT = 1_000_000
-_FORM = 'a place, as in "lab", or a model there, as in "openai:gpt-5"'
+_MAX_WEIGHT = 1_000_000
+_FORM = 'a provider such as "lab", or a model such as "openai:gpt-5"'
 
 
 class HopReader:
-    """Reads hops; `places` are those of the file, and all that hops name besides."""
+    """Reads hops; `places` collects those of the file and others that hops name."""
 
     def __init__(self, places: Mapping[str, Place], environ: Mapping[str, str]) -> None:
         self.places = dict(places)
@@ -30,37 +30,37 @@ class HopReader:
         self._environ = environ
         self._fields: Mapping[str, Check] = {
             "to": self._named,
-            "weight": checks.whole(0, _MOST_WEIGHT),
+            "weight": checks.whole(0, _MAX_WEIGHT),
         }
 
     def read(self, document: Document, path: Path, value: Any) -> Any:
-        """The hops of a route; one alone needs no list."""
+        """Read the hops of a route: a list, or a single hop."""
         if not isinstance(value, list):
             hop = self._hop(document, path, value)
             return WRONG if hop is WRONG else (hop,)
         if not value:
             return document.problem(path, f"this must not be empty: name {_FORM}")
-        found = [self._hop(document, (*path, place), each) for place, each in enumerate(value)]
+        found = [self._hop(document, (*path, index), each) for index, each in enumerate(value)]
         hops = tuple(hop for hop in found if hop is not WRONG)
         seen: set[tuple[str, str | None]] = set()
-        for place, hop in enumerate(found):
+        for index, hop in enumerate(found):
             key = None if hop is WRONG else (hop.place.name, hop.model)
             if key in seen:
-                document.problem((*path, place), "this is in the list already")
+                document.problem((*path, index), "this is already in the list")
             seen |= {key} if key is not None else set()
         return hops if len(hops) == len(found) else WRONG
 
     def _hop(self, document: Document, path: Path, value: Any) -> Any:
         if not isinstance(value, dict):
             return self._named(document, path, value)
-        told = document.fields(path, value, self._fields, required=("to",))
-        if "to" not in told:
+        values = document.fields(path, value, self._fields, required=("to",))
+        if "to" not in values:
             return WRONG
-        hop: Hop = told["to"]
-        return Hop(place=hop.place, model=hop.model, weight=told.get("weight"))
+        hop: Hop = values["to"]
+        return Hop(place=hop.place, model=hop.model, weight=values.get("weight"))
 
     def _named(self, document: Document, path: Path, value: Any) -> Any:
-        """A hop from its text: `place`, `place:model`, or what runs in this process."""
+        """Read a hop: `place`, `place:model`, or a model in this process."""
         if not isinstance(value, str) or not value.strip():
             return document.problem(path, f"this must be {_FORM}")
         head, colon, model = (each.strip() for each in value.partition(":"))
@@ -70,9 +70,9 @@ class HopReader:
         if place is None:
             return self._unknown(document, path, head)
         if place is WRONG:
-            return WRONG  # its table's problems are noted
+            return WRONG  # the problems of its table are already noted
         if (colon and not model) or "*" in model:
-            return document.problem(path, f"this must be {_FORM}; models here have no *")
+            return document.problem(path, f"this must be {_FORM}; patterns are not allowed here")
         return Hop(place=place, model=model or None)
 
     def _place(self, document: Document, path: Path, name: str) -> Any:
@@ -86,18 +86,19 @@ class HopReader:
             self.places[provider.name] = place_of(provider, self._environ)
             missing = missing_variables(provider, self._environ)
             if missing and not is_own_server(provider):
-                document.warn(path, f"{provider.name} lacks {', '.join(missing)}")
+                text = f"{provider.name} needs {', '.join(missing)}, which is not set"
+                document.warn(path, text)
         return self.places[provider.name]
 
     def _unknown(self, document: Document, path: Path, name: str) -> Any:
         provider = known_provider(name)
         if provider is not None:
-            said = f"{provider.name} has no address of its own: give it a table with a base_url"
-            return document.problem(path, said)
+            text = f"{provider.name} has no default address: add a table with a base_url"
+            return document.problem(path, text)
         names = (*self._own, *provider_names(), *OWN_KINDS)
         near = did_you_mean(name, names)
-        said = f"there is no place of that name{near}; there are {', '.join(names)}"
-        return document.problem(path, said)
+        text = f"there is no provider of that name{near}; valid names: {', '.join(names)}"
+        return document.problem(path, text)
 
     def _in_this_process(self, document: Document, path: Path, kind: str, rest: str) -> Any:
         problem = _problem_of(kind, rest)
@@ -109,7 +110,7 @@ class HopReader:
 
 
 def _problem_of(kind: str, rest: str) -> str | None:
-    """What keeps a model in this process from being used."""
+    """Why a model in this process can't be used, or None."""
     if kind == "echo":
         return None
     if not rest:
@@ -120,6 +121,6 @@ def _problem_of(kind: str, rest: str) -> str | None:
         from dragoman.transport.local.files import found
 
         found(rest)
-    except (DragomanError, OSError, ValueError, RuntimeError):  # RuntimeError: ~nobody
+    except (DragomanError, OSError, ValueError, RuntimeError):  # RuntimeError: an unknown ~user
         return "there is no such model or file on this machine"
     return None

@@ -1,4 +1,4 @@
-"""Names of models as clients write them, against routes and places."""
+"""Matches requested model names against routes and providers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from dragoman.model.spelling import normalised
 from dragoman.providers.facts.names import base_of, is_listed, pattern_of
 from dragoman.providers.registry import normalised_names
 
-_LONGEST_PREFIX = 64
-_LONGEST_MATCHED = 1024  # a client's name that is longer is nobody's
-_LONGEST_LISTED = 128  # no maker's names are longer, and `is_listed` remembers what it is asked
+_MAX_PREFIX_LENGTH = 64
+_MAX_MATCHED_LENGTH = 1024  # longer names match no pattern
+_MAX_LISTED_LENGTH = 128  # no vendor's names are longer, and `is_listed` caches its arguments
 
 
 class NamedRoutes:
-    """The routes of the file, to be found by name: the most specific one wins.
+    """The routes of the file, by name: the most specific one is used.
 
-    An exact name before any pattern; then the pattern with the longest literal part; then the one
-    that comes first in the file.
+    An exact name takes precedence over patterns, then the pattern with the longest literal part,
+    then the first one in the file.
     """
 
     def __init__(self, routes: Iterable[RouteSettings]) -> None:
@@ -36,17 +36,17 @@ class NamedRoutes:
         self._default = next((route for route in patterns if not literal_length(route.model)), None)
 
     def find(self, model: str | None) -> RouteSettings | None:
-        """The route of a name; of a request without one, the default route."""
+        """The route for a name; without a name, the default route `*`."""
         if model is None:
             return self._default
         found = self._exact.get(model)
-        if found is not None or len(model) > _LONGEST_MATCHED:
+        if found is not None or len(model) > _MAX_MATCHED_LENGTH:
             return found
         return next((route for shape, route in self._patterns if shape.match(model)), None)
 
 
 def literal_length(pattern: str) -> int:
-    """The characters of a pattern that stand for themselves.
+    """The number of literal characters in a pattern.
 
     >>> literal_length("gpt-*"), literal_length("*")
     (4, 0)
@@ -55,9 +55,9 @@ def literal_length(pattern: str) -> int:
 
 
 def model_at(place: Place, model: str | None) -> str | None:
-    """The client's name for a model as the place knows it: without a prefix that names the place.
+    """The model name to send to a place: the client's, without a prefix that names the place.
 
-    A model in this process has no names to choose from.
+    None for a model in this process, which has only one.
     """
     if model is None or place.provider is None:
         return None
@@ -66,23 +66,24 @@ def model_at(place: Place, model: str | None) -> str | None:
 
 
 def known_place(model: str, places: Mapping[str, Place]) -> Place | None:
-    """The place of a name, where that is known without asking any."""
+    """The place that serves a model, if that is known without fetching model lists."""
     own = places.get(model) or places.get(f"{model}:")
     if own is not None and own.model_url is not None:
         return own
     found = [place for place in places.values() if _rest_at(place, model) is not None]
-    found.sort(key=lambda place: not model.startswith(f"{place.name}:"))  # before its provider's
+    # A prefix that is the place's own name takes precedence over its provider's.
+    found.sort(key=lambda place: not model.startswith(f"{place.name}:"))
     found += [place for place in places.values() if not found and _lists(place, model)]
     return found[0] if found else None
 
 
 def _rest_at(place: Place, model: str) -> str | None:
-    """What follows a prefix that names the place; None where there is none."""
-    head, colon, rest = model[: _LONGEST_PREFIX + 1].partition(":")
+    """The model name after a prefix that names the place; None: no such prefix."""
+    head, colon, rest = model[: _MAX_PREFIX_LENGTH + 1].partition(":")
     if not colon or not rest or place.provider is None:
         return None
-    heard = normalised(head)
-    is_named = head == place.name or (heard and heard in _names_of(place))
+    prefix = normalised(head)
+    is_named = head == place.name or (prefix and prefix in _names_of(place))
     return model[len(head) + 1 :] if is_named else None
 
 
@@ -92,7 +93,7 @@ def _names_of(place: Place) -> set[str]:
 
 
 def _lists(place: Place, model: str) -> bool:
-    if len(model) > _LONGEST_LISTED:
+    if len(model) > _MAX_LISTED_LENGTH:
         return False
     if place.provider is not None:
         return is_listed(place.provider.names, base_of(model))

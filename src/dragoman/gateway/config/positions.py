@@ -1,7 +1,7 @@
-"""Where the keys and values of a TOML document stand.
+"""Finds the line and column of the keys and values of a TOML document.
 
-`tomllib` gives no positions, so the text is gone through a second time, for places only. What is
-not TOML ends the walk early: `tomllib` says what is wrong with it.
+`tomllib` gives no positions, so the text is scanned a second time. The scan ends at the first
+syntax error, which `tomllib` reports.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from contextlib import suppress
 Path = tuple[str | int, ...]
 """The keys and indexes that lead to a value: `("routes", 0, "model")`."""
 
-MOST_PARTS = 32
-"""How many keys and indexes may lead to a value: tomllib's time grows with their square."""
+MAX_PARTS = 32
+"""Maximum nesting of keys and indexes: tomllib's time grows with its square."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _BASIC = re.compile(r'"(?:[^"\\\n]|\\.)*"')
@@ -28,23 +28,23 @@ _SCALAR = re.compile(r"[^,\]}\n#]+")
 _STRINGS = (_LONG_BASIC, _LONG_LITERAL, _BASIC, _LITERAL)
 
 
-class _Stop(Exception):  # noqa: N818 - no error: tomllib will say what is wrong
-    """Here the text is not TOML."""
+class _Stop(Exception):  # noqa: N818 - not an error: tomllib reports what is wrong
+    """The text is not valid TOML from here on."""
 
 
 class Positions:
-    """The places of a document's keys and values, as offsets in the text.
+    """The positions of a document's keys and values, as offsets in the text.
 
-    The text has line feeds alone at the ends of its lines: tomllib, too, reads it so.
+    Lines must end in a line feed only, as tomllib normalises them too.
     """
 
     def __init__(self, text: str) -> None:
         self.keys: dict[Path, int] = {}
-        """By path: where its last key is written first; array items have none."""
+        """By path: where its last key first appears; array items have none."""
         self.values: dict[Path, int] = {}
         """By path: where the value begins; tables with a header have none."""
         self.too_deep: int | None = None
-        """Where more keys lead to a value than are allowed; tomllib is not to see such a text."""
+        """Where the nesting exceeds `MAX_PARTS`; such a text must not be passed to tomllib."""
         self._text = text
         self._at = 0
         self._lengths: dict[Path, int] = {}
@@ -53,12 +53,12 @@ class Positions:
             self._document()
 
     def line_and_column(self, offset: int) -> tuple[int, int]:
-        """The place that people and editors count, both from one."""
+        """The line and column of an offset, both counted from one."""
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
     def place_of(self, path: Path, *, at_key: bool = False) -> tuple[int, int]:
-        """Where a value stands, or its key, or the nearest thing around it that has a place."""
+        """The line and column of a value or its key, or else of the nearest enclosing one."""
         for length in range(len(path), 0, -1):
             part = path[:length]
             found = (self.keys if at_key else self.values).get(part)
@@ -98,7 +98,7 @@ class Positions:
         return path
 
     def _entered(self, parts: list[tuple[str, int]]) -> Path:
-        """The path that a header's keys lead to: through arrays, to their latest table."""
+        """The path of a header's keys; arrays on the way stand for their latest table."""
         path: Path = ()
         for number, (name, offset) in enumerate(parts):
             path = (*path, name)
@@ -117,11 +117,11 @@ class Positions:
         self._value(path)
 
     def _key(self, depth: int = 0) -> list[tuple[str, int]]:
-        """The parts of a dotted key, with their places."""
+        """The parts of a dotted key, with their offsets."""
         parts: list[tuple[str, int]] = []
         while True:
             self._skip(_BLANKS)
-            if depth + len(parts) >= MOST_PARTS:
+            if depth + len(parts) >= MAX_PARTS:
                 raise self._nested_too_deep()
             parts.append(self._key_part())
             self._skip(_BLANKS)
@@ -145,7 +145,7 @@ class Positions:
     # --- values
 
     def _value(self, path: Path) -> None:
-        if len(path) > MOST_PARTS:
+        if len(path) > MAX_PARTS:
             raise self._nested_too_deep()
         self.values[path] = self._at
         opening = self._text[self._at : self._at + 1]

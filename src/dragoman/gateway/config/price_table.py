@@ -1,4 +1,4 @@
-"""The table `[prices]`: what models cost the operator, in US dollars for a million tokens."""
+"""Reads the table `[prices]`: custom prices in US dollars per million tokens."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dragoman.gateway.config.document import WRONG, Check, Document
 from dragoman.gateway.config.positions import Path
 from dragoman.providers.price import Price
 
-_MOST = 1e9
-_MOST_TOKENS = 10**12
-_LONGEST = 256
+_MAX_DOLLARS = 1e9
+_MAX_TOKENS = 10**12
+_MAX_NAME_LENGTH = 256
 _SHAPE = "a price is a table such as { input = 0.1, output = 0.2 }"
 
 
 def _amount(value: Any) -> Any:
-    is_number = type(value) in {int, float} and 0 <= value <= _MOST
+    is_number = type(value) in {int, float} and 0 <= value <= _MAX_DOLLARS
     return Decimal(str(value)) if is_number else WRONG
 
 
-_DOLLARS = checks.rule("US dollars for a million tokens, from 0 up", _amount)
+_DOLLARS = checks.rule("US dollars per million tokens, from 0 up", _amount)
 _AMOUNTS: Mapping[str, Check] = dict.fromkeys(
     ("input", "output", "cache_read", "cache_write", "cache_write_hour"), _DOLLARS
 )
@@ -35,7 +35,7 @@ def _beyond(document: Document, path: Path, value: Any) -> Any:
 
 _FIELDS: Mapping[str, Check] = {
     **_AMOUNTS,
-    "above": checks.whole(1, _MOST_TOKENS),
+    "above": checks.whole(1, _MAX_TOKENS),
     "beyond": _beyond,
 }
 
@@ -43,17 +43,17 @@ _FIELDS: Mapping[str, Check] = {
 def _read(document: Document, path: Path, value: Any, fields: Mapping[str, Check]) -> Any:
     if not isinstance(value, dict):
         return document.problem(path, _SHAPE)
-    told = document.fields(path, value, fields, required=("input",))
-    if set(told) != set(value) or "input" not in told:
-        return WRONG  # what is wrong is noted
+    values = document.fields(path, value, fields, required=("input",))
+    if set(values) != set(value) or "input" not in values:
+        return WRONG  # the problems are already noted
     try:
-        return Price(**told)
+        return Price(**values)
     except DragomanError:
-        return document.problem(path, "above and beyond go together: give both or none")
+        return document.problem(path, "above and beyond belong together: set both or neither")
 
 
 def read_prices(document: Document) -> dict[str, Price]:
-    """The operator's own prices, by name or pattern."""
+    """The custom prices, by name or pattern."""
     table = document.data.get("prices", {})
     if not isinstance(table, dict):
         document.problem(("prices",), f"this must be a table: {_SHAPE} for each model")
@@ -61,9 +61,9 @@ def read_prices(document: Document) -> dict[str, Price]:
     found: dict[str, Price] = {}
     for name, value in table.items():
         path = ("prices", name)
-        if not 0 < len(name) <= _LONGEST:
-            said = f"the name of a model has at most {_LONGEST} characters"
-            document.problem(path, said, at_key=True)
+        if not 0 < len(name) <= _MAX_NAME_LENGTH:
+            text = f"the name of a model has at most {_MAX_NAME_LENGTH} characters"
+            document.problem(path, text, at_key=True)
             continue
         price = _read(document, path, value, _FIELDS)
         if price is not WRONG:

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, and where."""
+"""Problems in a configuration, with their position."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.errors import ConfigError
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One thing that is wrong: what, and where in the file, if it is in one."""
+    """One problem, and its position if it is in a file."""
 
     text: str
     path: Path | None = None
@@ -22,14 +22,14 @@ class Problem(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         where = (str(self.path) if self.path else None, self.line, self.column)
-        said = ":".join(str(each) for each in where if each is not None)
-        return f"{said}: {self.text}" if said else self.text
+        position = ":".join(str(each) for each in where if each is not None)
+        return f"{position}: {self.text}" if position else self.text
 
 
 class ConfigFileError(ConfigError):
-    """A configuration that can't be used; the text has a line for each of its `problems`.
+    """The configuration is invalid; the message has a line for each of its `problems`.
 
-    `path`, `line` and `column` are those of the first.
+    `path`, `line` and `column` are those of the first problem.
     """
 
     def __init__(self, problems: Sequence[Problem]) -> None:

@@ -1,4 +1,4 @@
-"""The configuration of the gateway, from `dragoman.toml` and the environment."""
+"""Loads the gateway's configuration from `dragoman.toml` and the environment."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from dragoman.gateway.config.discovery import found_places
 from dragoman.gateway.config.document import Check, Document
 from dragoman.gateway.config.hops import HopReader
-from dragoman.gateway.config.place_tables import known_provider, read_places
 from dragoman.gateway.config.positions import Path as KeyPath
 from dragoman.gateway.config.price_table import read_prices
+from dragoman.gateway.config.provider_tables import known_provider, read_places
 from dragoman.gateway.config.route_tables import read_aliases, read_routes
 from dragoman.gateway.config.server_table import read_server
 from dragoman.gateway.config.settings import GatewayConfig
@@ -21,7 +21,7 @@ VARIABLE = "DRAGOMAN_CONFIG"
 
 
 def _later(_document: Document, _path: KeyPath, value: Any) -> Any:
-    return value  # each table has a reader of its own
+    return value  # each table is read separately
 
 
 _TABLES: Mapping[str, Check] = dict.fromkeys(
@@ -32,10 +32,10 @@ _TABLES: Mapping[str, Check] = dict.fromkeys(
 def load_config(
     path: Path | None, environ: Mapping[str, str], *, default: Path | None = DEFAULT_FILE
 ) -> GatewayConfig:
-    """What the gateway is told; raises `ConfigFileError` with all that is wrong.
+    """Load the configuration; raises `ConfigFileError` with all problems.
 
-    The file is `path`, else what `DRAGOMAN_CONFIG` names, else `default` if there is such a file,
-    else none: the environment and the defaults alone.
+    The file is `path`, else the one named by `DRAGOMAN_CONFIG`, else `default` if it exists.
+    Without a file, only the environment and the defaults apply.
     """
     source = config_path(path, environ, default=default)
     return _read(Document(None) if source is None else Document.read(source), environ)
@@ -44,14 +44,14 @@ def load_config(
 def parse_config(
     text: str, environ: Mapping[str, str], *, path: Path = DEFAULT_FILE
 ) -> GatewayConfig:
-    """As `load_config`, from the text of a file; problems name `path`."""
+    """Like `load_config`, but from a string; problems refer to `path`."""
     return _read(Document(path, text), environ)
 
 
 def config_path(
     path: Path | None, environ: Mapping[str, str], *, default: Path | None = DEFAULT_FILE
 ) -> Path | None:
-    """The file that is read; None: there is none."""
+    """The configuration file to load, or None."""
     named = environ.get(VARIABLE, "").strip()
     if path is not None or named:
         return path or Path(named)
@@ -81,6 +81,6 @@ def _read(document: Document, environ: Mapping[str, str]) -> GatewayConfig:
 
 
 def _others(declared: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """The places that are found without a table, but for those that have one."""
+    """The discovered places, without those that have a table."""
     found = found_places(environ)
     return {name: place for name, place in found.items() if name not in declared}

@@ -1,4 +1,4 @@
-"""A configuration that follows its file: on SIGHUP, and whenever the file changes."""
+"""Reloads the configuration on SIGHUP and whenever its file changes."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ _INTERVAL = 1.0
 _HANGUP: signal.Signals | None = getattr(signal, "SIGHUP", None)  # Windows has none
 
 Stamp = tuple[str, int, int, int, int] | None
-"""What tells one version of a file from another; None: there is no file."""
+"""Identifies a version of a file; None: there is no file."""
 
 
 class FileWatch:
-    """Tells whether the file of a configuration has changed, appeared or been replaced.
+    """Detects whether the configuration file was changed, created or replaced.
 
-    A file that vanishes has not changed: editors that replace files do so on their way.
+    A missing file doesn't count as a change: some editors remove a file before they replace it.
     """
 
     def __init__(
         self, path: Path | None, environ: Mapping[str, str], *, default: Path | None = DEFAULT_FILE
     ) -> None:
-        """As for `load_config`."""
+        """The arguments are those of `load_config`."""
         self._path, self._environ, self._default = path, environ, default
         self._seen = self._stamp()
 
     def has_changed(self) -> bool:
-        """Whether it is another than at the last call, or when this was made."""
+        """Whether the file changed since the last call, or since this was created."""
         stamp = self._stamp()
         if stamp is None or stamp == self._seen:
             return False
@@ -54,7 +54,7 @@ class FileWatch:
 
 
 class Reloader:
-    """Loads a configuration anew while it is open: when its file changes, and on SIGHUP.
+    """Reloads a configuration when its file changes and on SIGHUP, as long as it is open.
 
     ```python
     watch = FileWatch(path, os.environ)
@@ -63,8 +63,8 @@ class Reloader:
         ...
     ```
 
-    A file that can't be used changes nothing: its problems go to `on_problems`, and the old
-    configuration stays.
+    An invalid file changes nothing: its problems go to `on_problems`, and the old configuration
+    stays in effect.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Reloader:
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._watching(), name="dragoman configuration")
         if self._signal is not None:
-            # Elsewhere than in the main thread there are no signals: the file is watched alone.
+            # Outside the main thread there are no signals: only the file is watched.
             with suppress(NotImplementedError, RuntimeError, ValueError):
                 asyncio.get_running_loop().add_signal_handler(self._signal, self._asked.set)
         return self
@@ -107,12 +107,12 @@ class Reloader:
             await asyncio.gather(task, return_exceptions=True)
 
     async def check(self) -> None:
-        """Load the file anew if it has changed."""
+        """Reload the file if it has changed."""
         if await asyncio.to_thread(self._watch.has_changed):
             await self.reload()
 
     async def reload(self) -> None:
-        """Load the file anew."""
+        """Reload the file."""
         try:
             self._on_config(await asyncio.to_thread(self._load))
         except DragomanError as error:

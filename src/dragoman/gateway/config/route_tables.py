@@ -1,4 +1,4 @@
-"""The tables `[[routes]]` and `[aliases]`."""
+"""Reads the tables `[[routes]]` and `[aliases]`."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from dragoman.gateway.config import checks
 from dragoman.gateway.config.document import WRONG, Check, Document, shown
 from dragoman.gateway.config.hops import HopReader
 from dragoman.gateway.config.matching import NamedRoutes
-from dragoman.gateway.config.place_tables import read_timeouts
 from dragoman.gateway.config.positions import Path
+from dragoman.gateway.config.provider_tables import read_timeouts
 from dragoman.gateway.config.settings import RouteSettings, ServerSettings
 from dragoman.model.requests import BLANK, Sampling
 
-_MOST_TOKENS = 10**15
-_MOST_COST = 1e12
+_MAX_TOKENS = 10**15
+_MAX_COST = 1e12
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def _setting(name: str) -> Check:
-    """A setting of requests, as `Request.with_settings` takes it."""
+    """Check for a request setting, with the values that `Request.with_settings` accepts."""
 
     def check(document: Document, path: Path, value: Any) -> Any:
         try:
             kept = getattr(BLANK.with_settings(**{name: value}).sampling, name)
         except (DragomanError, OverflowError):
-            return document.problem(path, f"this is not a value of {name}")
+            return document.problem(path, f"this is not a valid value for {name}")
         is_negative = isinstance(kept, int | float) and name not in _SIGNED and kept < 0
         return document.problem(path, "this must not be negative") if is_negative else kept
 
@@ -36,13 +36,13 @@ def _setting(name: str) -> Check:
 
 
 def _thinking(document: Document, path: Path, value: Any) -> Any:
-    from dragoman.agent.setup import thinking_of  # the agent takes its time
+    from dragoman.agent.setup import thinking_of  # the agent is slow to import
 
-    is_budget = type(value) is int and 0 <= value <= _MOST_TOKENS
+    is_budget = type(value) is int and 0 <= value <= _MAX_TOKENS
     if isinstance(value, bool) or is_budget or (isinstance(value, str) and value in _EFFORTS):
         return thinking_of(value)
-    said = f"this must be true, false, a number of tokens, or one of {', '.join(_EFFORTS)}"
-    return document.problem(path, said)
+    text = f"this must be true, false, a number of tokens, or one of {', '.join(_EFFORTS)}"
+    return document.problem(path, text)
 
 
 def _settings(document: Document, path: Path, value: Any) -> Any:
@@ -57,13 +57,13 @@ _SETTINGS: Mapping[str, Check] = {
 
 
 def _cost(value: Any) -> Any:
-    is_number = type(value) in {int, float} and 0 < value <= _MOST_COST
+    is_number = type(value) in {int, float} and 0 < value <= _MAX_COST
     return Decimal(str(value)) if is_number else WRONG
 
 
 _BUDGET: Mapping[str, Check] = {
-    "tokens": checks.whole(1, _MOST_TOKENS),
-    "cost": checks.rule("an amount of US dollars above zero", _cost),
+    "tokens": checks.whole(1, _MAX_TOKENS),
+    "cost": checks.rule("a positive amount of US dollars", _cost),
     "period": checks.one_of(("total", "day", "month")),
 }
 
@@ -71,14 +71,14 @@ _BUDGET: Mapping[str, Check] = {
 def _budget(document: Document, path: Path, value: Any) -> Any:
     found = document.fields(path, value, _BUDGET)
     if isinstance(value, dict) and not {"tokens", "cost"} & set(value):
-        return document.problem(path, "a budget has tokens, a cost, or both")
+        return document.problem(path, "a budget needs tokens, a cost, or both")
     return found
 
 
 def read_routes(
     document: Document, hops: HopReader, server: ServerSettings
 ) -> tuple[RouteSettings, ...]:
-    """The routes, in their order."""
+    """The routes, in the order of the file."""
     fields: Mapping[str, Check] = {
         "model": checks.pattern,
         "to": hops.read,
@@ -96,19 +96,19 @@ def read_routes(
         document.problem(("routes",), "routes are a list of tables: write [[routes]]")
         return ()
     found: list[RouteSettings] = []
-    for place, table in enumerate(tables):
-        told = document.fields(("routes", place), table, fields, required=("model", "to"))
-        _check_storing(document, ("routes", place), told, server)
-        if {"model", "to"} <= set(told):
-            found.append(_made(told))
+    for index, table in enumerate(tables):
+        values = document.fields(("routes", index), table, fields, required=("model", "to"))
+        _check_storing(document, ("routes", index), values, server)
+        if {"model", "to"} <= set(values):
+            found.append(_made(values))
     _check_names(document, tables)
     return tuple(found)
 
 
-def _made(told: dict[str, Any]) -> RouteSettings:
-    budget = told.pop("budget", {})
+def _made(values: dict[str, Any]) -> RouteSettings:
+    budget = values.pop("budget", {})
     return RouteSettings(
-        **told,
+        **values,
         max_tokens=budget.get("tokens"),
         max_cost=budget.get("cost"),
         budget_period=budget.get("period", "total"),
@@ -116,30 +116,30 @@ def _made(told: dict[str, Any]) -> RouteSettings:
 
 
 def _check_storing(
-    document: Document, path: Path, told: Mapping[str, Any], server: ServerSettings
+    document: Document, path: Path, values: Mapping[str, Any], server: ServerSettings
 ) -> None:
     if server.history is not None:
         return
     for name in ("session", "store"):
-        if told.get(name):
-            said = "there is nowhere to store it: set history in [server], or DRAGOMAN_HISTORY"
-            document.problem((*path, name), said)
+        if values.get(name):
+            text = "this needs a history store: set history in [server], or DRAGOMAN_HISTORY"
+            document.problem((*path, name), text)
 
 
 def _check_names(document: Document, tables: list[Any]) -> None:
-    """Note routes that can't be reached or told apart."""
+    """Note routes with the same model or name, which can't be reached or told apart."""
     for field in ("model", "name"):
         seen: set[str] = set()
-        for place, table in enumerate(tables):
+        for index, table in enumerate(tables):
             value = table.get(field) if isinstance(table, dict) else None
             if isinstance(value, str) and value in seen:
-                document.problem(("routes", place, field), f"another route has this {field}")
+                document.problem(("routes", index, field), f"another route has this {field}")
             elif isinstance(value, str):
                 seen.add(value)
 
 
 def read_aliases(document: Document, routes: tuple[RouteSettings, ...]) -> dict[str, str]:
-    """The aliases: names that stand for others."""
+    """The aliases, by name."""
     table = document.data.get("aliases", {})
     read = checks.mapping(checks.text, "models")(document, ("aliases",), table)
     found: dict[str, str] = {} if read is WRONG else read
@@ -147,11 +147,12 @@ def read_aliases(document: Document, routes: tuple[RouteSettings, ...]) -> dict[
     for alias, meant in found.items():
         path = ("aliases", alias)
         if not alias or "*" in alias or "*" in meant:
-            document.problem(path, "aliases are for names, not for patterns")
+            document.problem(path, "an alias must be a name, not a pattern")
         elif meant in found:
-            document.problem(path, f"this is an alias itself{shown(meant)}: name what it means")
+            text = f"this is itself an alias{shown(meant)}: use the name that it stands for"
+            document.problem(path, text)
         elif alias in exact:
             document.problem(path, "a route has this name already", at_key=True)
         elif document.data.get("routes") and named.find(meant) is None:
-            document.problem(path, "no route takes this name")
+            document.problem(path, "no route matches this name")
     return found

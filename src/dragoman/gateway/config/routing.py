@@ -1,4 +1,4 @@
-"""Where a request goes, by the name of the model that its client asks for."""
+"""Finds the route of a request by the requested model."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from dragoman.gateway.config.settings import GatewayConfig, Hop, RouteSettings
 from dragoman.model.spelling import did_you_mean
 from dragoman.transport.retries import is_passing
 
-_MOST_NAMES = 4096  # that are remembered: clients choose them
-_LONGEST_NAME = 256
-_MOST_COMPARED = 200
-_NO_MODEL = "the request names no model"
-_UNKNOWN = "there is no model of that name here"
-_sample: Callable[[], float] = random.Random().random  # noqa: S311 - it spreads load, no more
+_MAX_CACHED_NAMES = 4096  # bounded, because clients choose them
+_MAX_NAME_LENGTH = 256
+_MAX_COMPARED = 200
+_NO_MODEL = "the request does not name a model"
+_UNKNOWN = "there is no model of that name"
+_sample: Callable[[], float] = random.Random().random  # noqa: S311 - only for load balancing
 
 
 class Route:
-    """Where requests for one name go, and the settings that they get."""
+    """The hops to try for one model name, and the settings of its requests."""
 
     __slots__ = ("_draw", "_groups", "_health", "_is_weighted", "hops", "name", "settings")
 
@@ -39,7 +39,7 @@ class Route:
         self.name = settings.name or settings.model
         self.settings = settings
         self.hops = tuple(hops)
-        """In the order of the file, with the model's name at each place."""
+        """In the order of the file, each with the model's name there."""
         self._health, self._draw = health, draw
         self._groups = [
             (is_weighted, list(hops))
@@ -51,28 +51,28 @@ class Route:
         return f"Route({self.name}, {len(self.hops)} hops)"
 
     def order(self) -> Sequence[Hop]:
-        """The hops to ask until one answers: weights drawn, those that failed lately last."""
+        """The hops in the order to try: weighted ones shuffled, recently failed ones last."""
         if len(self.hops) == 1 or not (self._is_weighted or self._health):
             return self.hops
         hops = self._drawn() if self._is_weighted else list(self.hops)
         if self._health:
-            hops.sort(key=self._health.penalty)  # stable: those that are well keep their order
+            hops.sort(key=self._health.penalty)  # stable: healthy hops keep their order
         return hops
 
     def note_failure(
         self, hop: Hop, error: BaseException | None = None, *, kind: str | None = None
     ) -> None:
-        """A hop did not answer. Errors that would not pass by themselves say nothing of health."""
+        """Record that a hop failed. Only transient errors affect its health."""
         if error is None or is_passing(error):
             self._health.note_failure(
                 hop,
                 getattr(error, "retry_after", None),
-                is_whole_place=isinstance(error, ConnectError),  # no model there answers then
+                is_whole_place=isinstance(error, ConnectError),  # no model there is reachable then
                 error=kind if error is None else type(error).__name__,
             )
 
     def note_success(self, hop: Hop) -> None:
-        """A hop answered."""
+        """Record that a hop responded."""
         self._health.note_success(hop)
 
     def _drawn(self) -> list[Hop]:
@@ -82,12 +82,12 @@ class Route:
         return found
 
     def _rank(self, hop: Hop) -> float:
-        # Sorting by u^(1/w) draws without replacement by weight (Efraimidis and Spirakis, 2006).
+        # Sorting by u^(1/w) is weighted sampling without replacement (Efraimidis, Spirakis 2006).
         return -(self._draw() ** (1 / hop.weight)) if hop.weight else 0.0
 
 
 class Router:
-    """Finds the route of a name.
+    """Finds the route for a model name.
 
     ```python
     route = router.find(name) or await router.resolve(name)
@@ -113,16 +113,16 @@ class Router:
 
     @property
     def health(self) -> Health:
-        """What failed lately, in this process."""
+        """The recent failures in this process."""
         return self._health
 
     def find(self, model: str | None) -> Route | None:
-        """The route of a name; None where only `resolve` can tell."""
+        """The route for a name; None: only `resolve` can tell."""
         found = self._found.get(model)
         return found if found is not None else self._looked_up(model)
 
     async def resolve(self, model: str | None) -> Route:
-        """As `find`, after asking the places for their models; raises `ModelNotFound`."""
+        """Like `find`, but also fetches the providers' model lists; raises `ModelNotFound`."""
         found = self.find(model)
         if found is not None:
             return found
@@ -152,12 +152,12 @@ class Router:
         return Route(settings, hops, self._health, self._draw)
 
     def _plain(self, model: str, hop: Hop) -> Route:
-        """The route of a name that no table names: straight to its place."""
+        """A route with a single hop, for a name without a `[[routes]]` table."""
         settings = RouteSettings(model=model, to=(hop,), name=hop.place.name)
         return Route(settings, (hop,), self._health, self._draw)
 
     def _unlisted(self, model: str | None) -> Hop | None:
-        """Where a name goes without `[[routes]]`, as far as that is known without asking."""
+        """The hop for a name without `[[routes]]`, if known without fetching model lists."""
         places = self.config.places
         if model is None:
             return Hop(place=next(iter(places.values()))) if len(places) == 1 else None
@@ -165,11 +165,11 @@ class Router:
         return None if place is None else Hop(place=place, model=model_at(place, model))
 
     async def _listed(self, model: str) -> Hop | None:
-        """Where a plain name goes, by what the places list."""
+        """The hop for a plain name, by the providers' model lists."""
         found = await self.catalogue.holder(model)
         if found is not None:
             return Hop(place=found.place, model=found.model)
-        # Some clients write provider/model. Only now: names at OpenRouter and Groq hold slashes.
+        # Some clients write provider/model. Tried last: names at OpenRouter and Groq have slashes.
         head, slash, rest = model.partition("/")
         return self._unlisted(f"{head}:{rest}") if slash and rest else None
 
@@ -180,22 +180,22 @@ class Router:
         return [info.id for info in await self.catalogue.models()]
 
     def _kept(self, model: str | None, route: Route) -> Route:
-        if model is None or len(model) <= _LONGEST_NAME:
+        if model is None or len(model) <= _MAX_NAME_LENGTH:
             if model is not None:
                 self._make_room(model)
             self._found[model] = route
         return route
 
     def _make_room(self, model: str) -> None:
-        while len(self._remembered) >= _MOST_NAMES:
+        while len(self._remembered) >= _MAX_CACHED_NAMES:
             self._found.pop(self._remembered.popleft(), None)
         self._remembered.append(model)
 
 
 def _comparable(model: str, names: list[str]) -> list[str]:
-    """The names to compare an unknown one with: comparing takes time, and anybody may ask."""
+    """The names to compare an unknown one with; limited, because comparing takes time."""
     first = model[:1].lower()
-    return sorted(names, key=lambda name: name[:1].lower() != first)[:_MOST_COMPARED]
+    return sorted(names, key=lambda name: name[:1].lower() != first)[:_MAX_COMPARED]
 
 
 def _not_found(message: str, model: str | None = None) -> ModelNotFound:

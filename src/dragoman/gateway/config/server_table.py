@@ -1,4 +1,4 @@
-"""The table `[server]`, and the environment variables that win over it."""
+"""Reads the table `[server]` and the environment variables that override it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dragoman.gateway.config.settings import ServerSettings
 _KEY_STORES = ("sqlite", "postgresql", "postgres", "redis", "rediss", "memory")
 _STORES = (*_KEY_STORES, "file")
 _CACHES = ("redis", "rediss")
-_MOST_WORKERS = 1024
-_MOST_CONCURRENT = 10_000_000
-_MOST_ROWS = 10_000_000
-_MOST_KEPT = 1024 * 1024
+_MAX_WORKERS = 1024
+_MAX_CONCURRENT = 10_000_000
+_MAX_ROWS = 10_000_000
+_MAX_KEPT_BYTES = 1024 * 1024
 _DIGITS = 18
 
 FIELDS: Mapping[str, Check] = {
     "host": checks.host,
     "port": checks.whole(0, 65535),
-    "workers": checks.whole(1, _MOST_WORKERS),
+    "workers": checks.whole(1, _MAX_WORKERS),
     "max_body": checks.size,
-    "max_concurrent": checks.whole(1, _MOST_CONCURRENT),
+    "max_concurrent": checks.whole(1, _MAX_CONCURRENT),
     "header_timeout": checks.seconds,
     "body_timeout": checks.seconds,
     "send_timeout": checks.seconds,
@@ -39,24 +39,24 @@ FIELDS: Mapping[str, Check] = {
     "cache": checks.store_url(_CACHES),
     "cache_size": checks.size,
     "traffic": checks.text,
-    "traffic_rows": checks.whole(100, _MOST_ROWS),
-    "keep_bodies": checks.whole(0, _MOST_KEPT),
+    "traffic_rows": checks.whole(100, _MAX_ROWS),
+    "keep_bodies": checks.whole(0, _MAX_KEPT_BYTES),
     "path_prefix": checks.path_prefix,
 }
 _LISTS = frozenset({"allowed_hosts", "middleware"})
 
 VARIABLES: Mapping[str, str] = {f"DRAGOMAN_{name.upper()}": name for name in FIELDS}
-"""By environment variable: the field that it sets; lists have commas between their items."""
+"""The fields that environment variables set; lists are separated by commas."""
 
 
 def read_server(document: Document, environ: Mapping[str, str]) -> ServerSettings:
-    """The server's settings: the environment wins over the file, the file over the defaults."""
-    told = document.fields(("server",), document.data.get("server", {}), FIELDS)
+    """The server's settings: the environment overrides the file, the file the defaults."""
+    values = document.fields(("server",), document.data.get("server", {}), FIELDS)
     for name in ("keys", "history", "cache"):
-        if "@" in told.get(name, ""):
-            said = f"this may hold a password: DRAGOMAN_{name.upper()} keeps it out of the file"
-            document.warn(("server", name), said)
-    return ServerSettings(**{**told, **_from_environment(document, environ)})
+        if "@" in values.get(name, ""):
+            text = f"this may contain a password: use DRAGOMAN_{name.upper()} instead"
+            document.warn(("server", name), text)
+    return ServerSettings(**{**values, **_from_environment(document, environ)})
 
 
 def _from_environment(document: Document, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def _from_environment(document: Document, environ: Mapping[str, str]) -> dict[st
 
 
 def _typed(name: str, text: str) -> Any:
-    """A variable's text as TOML would have it: a list, a number or a text."""
+    """Convert a variable's text to its TOML type: a list, a number or a string."""
     if name in _LISTS:
         return [each.strip() for each in text.split(",") if each.strip()]
     is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS

@@ -1,4 +1,4 @@
-"""What the gateway is told, as values: the server, the places that answer, and the routes."""
+"""The gateway's configuration as values: server settings, providers and routes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_PLACES: Mapping[str, Place] = EMPTY
 
 
 class _Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Values whose `repr` shows the fields that hold no secret."""
+    """Base class whose `repr` shows only the fields in `shown`, which hold no secrets."""
 
     shown: ClassVar[tuple[str, ...]] = ()
 
@@ -45,52 +45,52 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
     port: int = DEFAULT_PORT
     workers: int = 1
     max_body: int = 64 * _MEBIBYTE
-    """Bytes of a request's body."""
+    """Maximum bytes of a request body."""
     max_concurrent: int = 1000
-    """Requests in progress at once, per worker."""
+    """Maximum concurrent requests per worker."""
     header_timeout: float = 10.0
-    """Seconds until a request's headers are complete."""
+    """Seconds to wait for the complete request headers."""
     body_timeout: float = 60.0
-    """Seconds until a request's body is complete."""
+    """Seconds to wait for the complete request body."""
     send_timeout: float = 60.0
-    """Seconds that a client may take no bytes of its answer."""
+    """Seconds after which a client that reads none of its response is disconnected."""
     request_timeout: float | None = None
-    """Seconds for a request as a whole; None: no limit but those of the places."""
+    """Maximum seconds for a request as a whole; None: only the providers' timeouts apply."""
     drain_timeout: float = 30.0
-    """Seconds that requests in progress have when the server is told to stop."""
+    """Seconds to wait for requests in progress at shutdown."""
     keys: str | None = None
     """URL of the key store; None: no keys."""
     history: str | None = None
-    """URL of the history store; None: nothing can be stored."""
+    """URL of the history store; None: nothing is stored."""
     response_ttl: float = 30 * _DAY
-    """Seconds that stored responses live."""
+    """Seconds after which stored responses expire."""
     allowed_hosts: tuple[str, ...] = ()
-    """Values of the `Host` header besides the server's own addresses."""
+    """Allowed `Host` headers besides the server's own addresses, if there are no keys."""
     log: LogForm = "text"
     middleware: tuple[str, ...] = ()
-    """Entry points or `file.py:name`, in the order in which they see a request."""
+    """Entry points or `file.py:name`, in the order in which they process a request."""
     middleware_timeout: float = 30.0
-    """Seconds that one middleware may take before a request, and after an answer."""
+    """Maximum seconds for one middleware before a request, and again after a response."""
     cache: str | None = None
-    """URL of the Redis that keeps answers for routes with a `cache`; None: each worker's memory."""
+    """URL of the Redis cache for routes with a `cache`; None: each worker's memory."""
     cache_size: int = 64 * _MEBIBYTE
-    """Bytes of answers that a worker keeps in its memory."""
+    """Maximum bytes of cached responses in a worker's memory."""
     traffic: str | None = None
-    """The file of the latest requests, which the page shows; None: one in the data folder, by the
-    port; `off`: none."""
+    """File of recent requests, shown by the web page; None: one in the data folder, named after
+    the port; `off`: none."""
     traffic_rows: int = 100_000
-    """Requests that are remembered; the oldest are dropped."""
+    """Number of recent requests to keep; the oldest are dropped."""
     keep_bodies: int = 0
-    """Bytes of each request and answer that are kept with it, for the page; 0: none."""
+    """Bytes of each request and response body to keep for the web page; 0: none."""
     path_prefix: str = ""
-    """What stands before every path, such as `/llm`."""
+    """Prefix of every path, such as `/llm`."""
 
 
 class Place(_Settings, frozen=True, kw_only=True):
-    """A place that answers: a provider, a server of the user's own, or a model in this process.
+    """A destination for requests: a provider, a custom server, or a model in this process.
 
     Either `provider` is set, or `model_url` (`local:smollm2`, `echo:`, `scripted:FILE`), which is
-    what `open_model` takes.
+    passed to `open_model`. A `[providers.NAME]` table defines one.
     """
 
     shown = ("name", "provider", "model_url")
@@ -99,82 +99,81 @@ class Place(_Settings, frozen=True, kw_only=True):
     provider: Provider | None = None
     model_url: str | None = None
     key_env: str | None = None
-    """The environment variable that holds the key; None: those that the provider names."""
+    """The environment variable that holds the API key; None: the provider's usual ones."""
     base_url: str | None = None
     headers: Mapping[str, str] = EMPTY
     parameters: Mapping[str, str] = EMPTY
     dialect: str | None = None
     timeouts: Timeouts = Timeouts()
     retries: int = 2
-    """Further attempts at this place before the next is asked."""
+    """Retries here before the route's next hop is tried."""
 
     def key(self, environ: Mapping[str, str]) -> str | None:
-        """The key that `key_env` names; None leaves it to the provider's own variables."""
+        """The API key in the variable `key_env`; None: use the provider's usual variables."""
         return None if self.key_env is None else environ.get(self.key_env, "").strip() or None
 
 
 class Hop(_Settings, frozen=True, kw_only=True):
-    """One of the places that a route may go to."""
+    """One destination of a route: a place, and optionally a model there."""
 
     shown = ("place", "model", "weight")
 
     place: Place
     model: str | None = None
-    """The model's name there; None: the name that the client gave."""
+    """The model's name there; None: the name that the client requested."""
     weight: int | None = None
-    """The share among the weighted hops beside it; None: a plain fallback, asked in its turn."""
+    """Its share among adjacent weighted hops; None: a fallback, tried in the order of the file."""
 
 
 class RouteSettings(_Settings, frozen=True, kw_only=True):
-    """A `[[routes]]` table: which names it takes, and where they go."""
+    """A `[[routes]]` table: the model names it matches, and the hops to try."""
 
     shown = ("model", "to")
 
     model: str
-    """A name, or a pattern in which `*` stands for anything."""
+    """A model name, or a pattern in which `*` matches any text."""
     to: tuple[Hop, ...]
     name: str = ""
-    """What logs and metrics call it; the model unless the file says otherwise."""
+    """Its name in logs and metrics; defaults to `model`."""
     defaults: Mapping[str, Any] = EMPTY
-    """Request settings that count where the client sets none; see `request_settings`."""
+    """Request settings for requests that don't set them; see `request_settings`."""
     fixed: Mapping[str, Any] = EMPTY
-    """Request settings that count whatever the client sets."""
+    """Request settings that override the client's."""
     timeouts: Timeouts | None = None
-    """In place of those of its places; None: each place has its own."""
+    """Timeouts that replace those of the providers; None: each provider's own."""
     session: str | None = None
-    """The session of the history in which exchanges are stored; None: as the client's header says.
-    """
+    """The session in which chats are stored; None: the one in the client's header, if any."""
     store: bool | None = None
-    """Whether answers may be stored; None: as the client asks."""
+    """Whether responses may be stored; None: the client decides."""
     cache: float | None = None
-    """Seconds that an answer is given again to the same request; None: no cache."""
+    """Seconds to cache a response for identical requests; None: no cache."""
     max_tokens: int | None = None
-    """Budget of the route in tokens, per `budget_period`."""
+    """Token budget of the route per `budget_period`."""
     max_cost: Decimal | None = None
-    """Budget of the route in US dollars, per `budget_period`."""
+    """Budget of the route in US dollars per `budget_period`."""
     budget_period: Period = "total"
 
     @property
     def is_pattern(self) -> bool:
-        """Whether it takes more than one name."""
+        """Whether it can match more than one name."""
         return "*" in self.model
 
 
 class GatewayConfig(_Settings, frozen=True, kw_only=True):
-    """All that the gateway is told."""
+    """The complete configuration of the gateway."""
 
     shown = ("server", "source")
 
     server: ServerSettings = ServerSettings()
     places: Mapping[str, Place] = _NO_PLACES
-    """By name: those that the routes use, or where there are no routes, all that can be asked."""
+    """By name: those that the routes use; without routes, all that are available."""
     routes: tuple[RouteSettings, ...] = ()
-    """Empty: every place is served, under `place:model` and under the model's plain name."""
+    """Empty: every model is served, as `place:model` and under its plain name."""
     aliases: Mapping[str, str] = EMPTY
-    """Further names: what clients ask for, and the name that they mean by it."""
+    """Additional model names, and the names that they stand for."""
     prices: Mapping[str, Price] = EMPTY
-    """The operator's own, by `place:model`, `provider:model` or model; `*` stands for anything."""
+    """Custom prices by `place:model`, `provider:model` or model; `*` matches any text."""
     source: Path | None = None
-    """The file that it was read from; None: environment and defaults alone."""
+    """The file that it was loaded from; None: only environment and defaults."""
     warnings: tuple[Problem, ...] = ()
-    """What is allowed and likely unintended, such as a key's variable that is not set."""
+    """What is valid but probably unintended, such as an unset API key variable."""

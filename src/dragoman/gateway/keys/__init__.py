@@ -1,4 +1,4 @@
-"""Virtual keys: who may ask for what, how often, and for how much."""
+"""Virtual API keys: allowed models, rate limits and budgets."""
 
 from dragoman.gateway.keys.keys import Keys
 from dragoman.gateway.keys.records import Budget, KeyRecord, Reservation, Spent, UsageRow

@@ -1,8 +1,8 @@
-"""Money as whole nano-dollars, and the UTC days and months that budgets are counted in.
+"""Amounts of money as integer nano-dollars, and the UTC days and months of budgets.
 
-Prices are dollars per million tokens: $0.075 per million is 75 nano-dollars a token, which
-micro-dollars could not hold. A fraction of a nano-dollar is rounded up, so that no sum of charges
-is less than what was spent.
+Prices are in dollars per million tokens: $0.075 per million is 75 nano-dollars per token, which
+micro-dollars could not represent. Fractions of a nano-dollar are rounded up, so that charges never
+add up to less than what was spent.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ from decimal import ROUND_CEILING, Context, Decimal
 
 from dragoman.errors import InvalidInputError
 
-MOST_DOLLARS = Decimal(1_000_000_000)
-"""The largest budget; in nano-dollars it fits 64 bits with room to add."""
-MOST_TOKENS = 10**15
+MAX_DOLLARS = Decimal(1_000_000_000)
+"""The largest budget; in nano-dollars it fits into 64 bits with room for sums."""
+MAX_TOKENS = 10**15
 _REQUEST_DOLLARS = Decimal(1_000_000)
 _REQUEST_TOKENS = 10**12
 _UNIT = 9
-_EXACT = Context(prec=60, rounding=ROUND_CEILING)  # the program's own may hold fewer digits
+_EXACT = Context(prec=60, rounding=ROUND_CEILING)  # the default context may have fewer digits
 TOTAL = "total"
 
 
 def nanos_of(cost: Decimal, most: Decimal = _REQUEST_DOLLARS) -> int:
-    """Dollars in whole nano-dollars, rounded up.
+    """Convert dollars to nano-dollars, rounded up.
 
     >>> nanos_of(Decimal("0.0000000001"))
     1
     """
     if not is_amount(cost) or cost > most:
-        msg = f"a cost is a Decimal from 0 to {most:,} dollars"
+        msg = f"a cost must be a Decimal from 0 to {most:,} dollars"
         raise InvalidInputError(msg)
     return int(cost.scaleb(_UNIT, _EXACT).to_integral_value(ROUND_CEILING, _EXACT))
 
 
 def is_amount(value: object) -> bool:
-    """Whether it is a Decimal from 0 on: no NaN, no infinity, no float."""
+    """Whether a value is a finite Decimal of at least 0; floats are not."""
     return isinstance(value, Decimal) and value.is_finite() and value >= 0
 
 
 def dollars_of(nanos: int) -> Decimal:
-    """Nano-dollars in dollars, exactly.
+    """Convert nano-dollars to dollars, exactly.
 
     >>> dollars_of(1_500_000_000)
     Decimal('1.5')
@@ -51,20 +51,20 @@ def dollars_of(nanos: int) -> Decimal:
 
 
 def expect_tokens(count: int, name: str = "tokens") -> int:
-    """The count; raises unless it is a whole number from 0 that a request may have."""
+    """Return the count; raise unless it is a valid token count of a request."""
     if type(count) is not int or not 0 <= count <= _REQUEST_TOKENS:
-        msg = f"{name} is a whole number from 0 to {_REQUEST_TOKENS:,}"
+        msg = f"{name} must be a whole number from 0 to {_REQUEST_TOKENS:,}"
         raise InvalidInputError(msg)
     return count
 
 
 def day_of(at: float) -> str:
-    """The UTC day of a moment: "2026-11-17"."""
+    """The UTC day of a timestamp: "2026-11-17"."""
     return datetime.fromtimestamp(at, UTC).date().isoformat()
 
 
 def windows_of(day: str) -> dict[str, str]:
-    """The names that a day's spending is summed under, by the period of a budget.
+    """The windows in which a day's spending is counted, by budget period.
 
     >>> windows_of("2026-11-17")
     {'total': 'total', 'month': '2026-11', 'day': '2026-11-17'}
@@ -73,7 +73,7 @@ def windows_of(day: str) -> dict[str, str]:
 
 
 def seconds_left(period: str, at: float) -> float | None:
-    """The seconds until a period ends; None for `total`, which never does."""
+    """Seconds until a period ends; None for `total`, which never ends."""
     now = datetime.fromtimestamp(at, UTC)
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     if period == "day":

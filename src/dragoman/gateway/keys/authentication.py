@@ -1,4 +1,4 @@
-"""Who presents a key: found by the id in it, compared in constant time, remembered for seconds."""
+"""Authenticates API keys: looked up by id, compared in constant time, cached for seconds."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import NamedTuple
 from dragoman.errors import AuthenticationError, RateLimited
 from dragoman.gateway.keys.admission import REVOKED
 from dragoman.gateway.keys.records import KeyRecord
-from dragoman.gateway.keys.secret_form import LONGEST, digest_of, id_of
+from dragoman.gateway.keys.secret_form import SECRET_LENGTH, digest_of, id_of
 from dragoman.gateway.keys.store import KeyStore
 from dragoman.gateway.keys.throttling import Throttle
 
 REMEMBERED = 5.0
-"""Seconds that a key is known without asking the store: that long a revoked one may still work."""
-_MOST = 10_000
-_NOBODY = bytes(32)  # no secret has this digest
+"""Seconds that a key is cached; a revoked one may still work that long in other processes."""
+_MAX_CACHED = 10_000
+_NOBODY = bytes(32)  # matches no secret
 _MALFORMED = "malformed"
 _WRONG = "the API key is not valid; `dragoman keys create` makes one"
-_EXPIRED = "the key has expired; ask for a new one"
-_THROTTLED = "too many wrong API keys were presented; wait a minute"
+_EXPIRED = "the API key has expired; ask the operator for a new one"
+_THROTTLED = "too many invalid API keys from this client; wait a minute"
 
 
 class _Known(NamedTuple):
@@ -31,48 +31,48 @@ class _Known(NamedTuple):
 
 
 class Authenticator:
-    """Tells the key of a presented secret, mostly from memory."""
+    """Finds the key of a presented secret, from a cache in most cases."""
 
     def __init__(
         self, store: KeyStore, clock: Callable[[], float], *, seconds: float = REMEMBERED,
-        throttle: Throttle | None = None, ticks: Callable[[], float] = monotonic,
+        throttle: Throttle | None = None, monotonic_clock: Callable[[], float] = monotonic,
     ) -> None:  # fmt: skip
         self._store = store
         self._clock = clock
-        self._ticks = ticks
+        self._monotonic_clock = monotonic_clock
         self._seconds = seconds
         self._throttle = throttle or Throttle()
-        # By digest, so that no secret stays in memory. What is too old stays as well: a key that
-        # was right before is not held up by the wrong ones that somebody else presents.
+        # By digest, so that no secret stays in memory. Stale entries are kept: a key that was valid
+        # before is not throttled because another client presents invalid ones.
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
 
     async def authenticate(self, presented: str, peer: str) -> KeyRecord:
-        """The key; raises where there is none, or no longer."""
-        if len(presented) > LONGEST or not presented.isascii():
+        """The key's record; raises if the key is invalid, revoked or expired."""
+        if len(presented) > SECRET_LENGTH or not presented.isascii():
             raise self._failure(peer or _MALFORMED)
         digest = digest_of(presented)
         known = self._known.get(digest)
-        if known is None or known.until <= self._ticks():
-            known = await self._asked(presented, digest, peer)
+        if known is None or known.until <= self._monotonic_clock():
+            known = await self._look_up(presented, digest, peer)
         expires_at = known.record.expires_at
         if expires_at is not None and expires_at <= self._clock():
             raise _error(_EXPIRED)
         return known.record
 
     def forget(self, id: str) -> None:
-        """Ask the store again for this key."""
+        """Drop a key from the cache."""
         for digest, known in list(self._known.items()):
             if known.record.id == id:
                 del self._known[digest]
 
-    async def _asked(self, presented: str, digest: bytes, peer: str) -> _Known:
+    async def _look_up(self, presented: str, digest: bytes, peer: str) -> _Known:
         id = id_of(presented)
         who = peer or id or _MALFORMED
         if digest not in self._known:
-            self._expect_patience(who)
-        asked_at = self._ticks()
+            self._check_throttle(who)
+        asked_at = self._monotonic_clock()
         found = None if id is None else await self._store.find(id)
-        # An unknown id is compared as well, so that it takes as long as a wrong secret.
+        # Compare for unknown ids too, so that they take as long as a wrong secret.
         is_right = hmac.compare_digest(_NOBODY if found is None else found.digest, digest)
         if found is None or not is_right or found.record.revoked_at is not None:
             self._known.pop(digest, None)
@@ -82,17 +82,17 @@ class Authenticator:
     def _remember(self, digest: bytes, known: _Known) -> _Known:
         self._known[digest] = known
         self._known.move_to_end(digest)
-        if len(self._known) > _MOST:
+        if len(self._known) > _MAX_CACHED:
             self._known.popitem(last=False)
         return known
 
-    def _expect_patience(self, who: str) -> None:
+    def _check_throttle(self, who: str) -> None:
         wait = self._throttle.wait(who)
         if wait > 0:
             raise RateLimited(_THROTTLED, status=429, code="rate_limit_exceeded", retry_after=wait)
 
     def _failure(self, who: str, text: str = _WRONG) -> AuthenticationError:
-        self._expect_patience(who)
+        self._check_throttle(who)
         self._throttle.note(who)
         return _error(text)
 

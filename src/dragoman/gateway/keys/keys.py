@@ -1,4 +1,4 @@
-"""The keys of a gateway: who may ask, what a request reserves, and what it is charged."""
+"""The keys of a gateway: authenticates requests, reserves their cost and charges them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _SWEEP = 600.0
 
 
 class Keys:
-    """Virtual keys in a store that all workers of a gateway share.
+    """Virtual keys in a store shared by all workers of a gateway.
 
-    A key without budgets and limits asks the store for nothing when a request comes; its usage is
-    written each second. All others are admitted and charged in the store, at once.
+    Requests with a key without budgets and limits don't access the store; their usage is written
+    every second. All others are admitted and charged in the store, immediately.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class Keys:
     ) -> None:  # fmt: skip
         self._store = store
         self._clock = clock
-        self._flush = flush  # seconds between writes of what keys without limits used
+        self._flush = flush  # seconds between writes of the usage of keys without limits
         self._authenticator = Authenticator(store, clock, seconds=remembered, throttle=throttle)
         self._pending = Pending()
         self._live: dict[str, Reservation] = {}
         self._unsettled: dict[str, Charge] = {}
-        # Written with a token, so that one whose answer was lost is not added twice.
+        # By token, so that a batch is not added twice if the store's response was lost.
         self._batches: dict[str, Sequence[UsageRow]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ticker: asyncio.Task[None] | None = None
@@ -63,13 +63,13 @@ class Keys:
         return keys
 
     async def start(self) -> None:
-        """Open the store, and begin to write usage in the background."""
+        """Open the store, and start the background task that writes usage."""
         await self._store.open()
         if self._ticker is None:
             self._ticker = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Write what is pending, and let go of the store."""
+        """Write pending usage and close the store."""
         ticker, self._ticker = self._ticker, None
         if ticker is not None:
             ticker.cancel()
@@ -77,7 +77,7 @@ class Keys:
                 await ticker
         if self._tasks:
             await asyncio.wait(self._tasks)
-        await self._catch_up()
+        await self._write_pending()
         if self._unsettled:
             _LOG.error("%d requests could not be charged to their keys", len(self._unsettled))
         await self._store.close()
@@ -95,18 +95,18 @@ class Keys:
     # --- a request
 
     async def authenticate(self, presented: str, peer: str = "") -> KeyRecord:
-        """The key of a presented secret; raises `AuthenticationError`, or `RateLimited`.
+        """Return the key of a secret; raises `AuthenticationError` or `RateLimited`.
 
-        `peer` is who presented it, such as an address: wrong keys are counted by it.
+        `peer` identifies the client, such as by its address, to count invalid keys.
         """
         return await self._authenticator.authenticate(presented, peer)
 
     async def reserve(
         self, key: KeyRecord, model: str, tokens: int, cost: Decimal | None
     ) -> Reservation:
-        """Admit a request that may take so many tokens and dollars (None: the price is unknown)."""
+        """Admit a request with its estimated tokens and cost (None: the price is unknown)."""
         if key.models and not may_use(key.models, model):
-            msg = "the key may not use this model; ask for one that it allows"
+            msg = "the API key does not allow this model"
             raise PermissionDenied(msg, status=403, code="model_not_allowed")
         expect_tokens(tokens)
         now = self._clock()
@@ -114,41 +114,41 @@ class Keys:
             return Reservation(id="", key=key, tokens=tokens, nanos=0, day=self._day(now))
         if cost is None and key.has_cost_budget:
             msg = (
-                "the price of this model is not known, so that a key with a cost budget can't use"
-                " it; give the model a price, or the key a budget of tokens"
+                "the price of this model is unknown, so a key with a cost budget can't use it; set"
+                " a price for the model, or use a token budget"
             )
             raise PermissionDenied(msg, status=403, code="model_without_price")
         expect_possible(key, tokens)
         nanos = 0 if cost is None else nanos_of(cost)
-        asked = Reservation(
+        reservation = Reservation(
             id=token_hex(12), key=key, tokens=tokens, nanos=nanos, day=self._day(now)
         )
-        return await self._hold(asked, now)
+        return await self._hold(reservation, now)
 
-    async def _hold(self, asked: Reservation, now: float) -> Reservation:
-        task = self._started(self._store.reserve(asked, now))
+    async def _hold(self, reservation: Reservation, now: float) -> Reservation:
+        task = self._start(self._store.reserve(reservation, now))
         try:
             refusal = await asyncio.shield(task)
-        except asyncio.CancelledError:  # the client is gone: nobody will settle it
-            self._started(self._undo(task, asked))
+        except asyncio.CancelledError:  # the client disconnected: nothing will settle it
+            self._start(self._undo(task, reservation))
             raise
         if refusal is not None:
             if refusal.reason == "revoked":
-                self._authenticator.forget(asked.key.id)
-            raise error_of(refusal, asked.key, now)
-        self._live[asked.id] = asked
-        return asked
+                self._authenticator.forget(reservation.key.id)
+            raise error_of(refusal, reservation.key, now)
+        self._live[reservation.id] = reservation
+        return reservation
 
-    async def _undo(self, task: asyncio.Task[Refusal | None], asked: Reservation) -> None:
+    async def _undo(self, task: asyncio.Task[Refusal | None], reservation: Reservation) -> None:
         with suppress(StoreError):
             if await task is None:
-                await self._store.release(asked, self._clock())
+                await self._store.release(reservation, self._clock())
 
     async def settle(self, reservation: Reservation, spent: Spent) -> None:
-        """Charge what a request took. Doing it again, or after `release`, does nothing.
+        """Charge what a request used. Does nothing if it was already settled or released.
 
-        Where the cost is unknown and the key has a cost budget, the estimate is charged. The
-        charge is made even if the caller is cancelled, and tried again where the store fails.
+        If the cost is unknown, the estimate is charged to cost budgets. The charge is made even if
+        the caller is cancelled, and retried if the store fails.
         """
         if reservation.is_done:
             return
@@ -159,15 +159,15 @@ class Keys:
         nanos = reservation.nanos if spent.cost is None else nanos_of(spent.cost)
         row = row_for(reservation, spent, self._pending.labels_of(spent), nanos)
         reservation.is_done = True
-        await asyncio.shield(self._started(self._charge(Charge(reservation, row))))
+        await asyncio.shield(self._start(self._charge(Charge(reservation, row))))
 
     async def release(self, reservation: Reservation) -> None:
-        """Give back what a request reserved: it took nothing."""
+        """Release the reservation of a request that used nothing."""
         if reservation.is_done:
             return
         reservation.is_done = True
         if reservation.id:
-            await asyncio.shield(self._started(self._give_back(reservation)))
+            await asyncio.shield(self._start(self._give_back(reservation)))
 
     async def _charge(self, charge: Charge) -> None:
         id = charge.reservation.id
@@ -175,8 +175,8 @@ class Keys:
             await self._store.settle(charge, self._clock())
         except StoreError as error:
             if id not in self._unsettled:
-                _LOG.warning("a request is not charged to its key yet: %s", error)
-            self._unsettled[id] = charge  # and still live, so that it does not lapse
+                _LOG.warning("charging a request to its key failed, will retry: %s", error)
+            self._unsettled[id] = charge  # its reservation stays live, so it does not expire
             return
         self._unsettled.pop(id, None)
         self._live.pop(id, None)
@@ -186,10 +186,10 @@ class Keys:
         try:
             await self._store.release(reservation, self._clock())
         except StoreError as error:
-            _LOG.warning("a reservation could not be released, and will lapse: %s", error)
+            _LOG.warning("a reservation could not be released and will expire: %s", error)
 
-    def _started(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = asyncio.create_task(work)
+    def _start(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(coroutine)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -215,14 +215,14 @@ class Keys:
                 if monotonic() - renewed >= _RENEW:
                     await self._renew()
                     renewed = monotonic()
-                await self._catch_up()
+                await self._write_pending()
                 if monotonic() - swept >= _SWEEP:
                     await self._store.sweep(self._clock())
                     swept = monotonic()
             except StoreError:
-                continue  # the next time will do
-            except Exception as error:  # noqa: BLE001 - it must not end, whatever a driver raises
-                # Its text may quote values.
+                continue  # retried in the next round
+            except Exception as error:  # noqa: BLE001 - the task must survive any driver error
+                # The message may quote values.
                 _LOG.error("the key store failed: %s", type(error).__name__)
 
     async def _renew(self) -> None:
@@ -230,12 +230,12 @@ class Keys:
         if held:
             await self._store.renew(held, self._clock())
 
-    async def _catch_up(self) -> None:
-        """Write what is pending."""
+    async def _write_pending(self) -> None:
+        """Write pending charges and usage."""
         for id, charge in tuple(self._unsettled.items()):
             await self._charge(charge)
             if id in self._unsettled:
-                break  # the store is still out of reach
+                break  # the store is still unreachable
         rows = self._pending.take()
         if rows:
             self._batches[token_hex(12)] = rows
@@ -243,7 +243,7 @@ class Keys:
             try:
                 await self._store.add_usage(batch, token, self._clock())
             except StoreError as error:
-                _LOG.warning("usage could not be written, and is kept: %s", error)
+                _LOG.warning("usage could not be written, will retry: %s", error)
                 return
             self._batches.pop(token, None)
 
@@ -255,10 +255,10 @@ class Keys:
         max_concurrent: int | None = None, budgets: Sequence[Budget] = (),
         expires_at: float | None = None, is_admin: bool = False,
     ) -> tuple[KeyRecord, str]:  # fmt: skip
-        """A new key and its secret, which can't be shown again."""
+        """Create a key; returns its record and its secret, which can't be shown again."""
         now = self._clock()
         if expires_at is not None and not now < expires_at < float("inf"):
-            msg = "expires_at is a moment to come, in seconds since 1970"
+            msg = "expires_at must be a future Unix timestamp"
             raise InvalidInputError(msg)
         while True:
             record = KeyRecord(
@@ -272,10 +272,10 @@ class Keys:
                 return record, secret
 
     async def revoke(self, id: str) -> KeyRecord:
-        """Revoke a key for good; other processes notice within seconds."""
+        """Revoke a key permanently; other processes notice within seconds."""
         record = await self._store.revoke(id, self._clock()) if is_id(id) else None
         if record is None:
-            msg = "there is no key of this id; `dragoman keys list` shows those there are"
+            msg = "there is no key with this id; `dragoman keys list` shows all keys"
             raise NotFound(msg)
         self._authenticator.forget(id)
         return record
@@ -283,15 +283,15 @@ class Keys:
     async def usage(
         self, key: str | None = None, *, by: Sequence[By] | None = None, since: str | None = None
     ) -> Sequence[UsageRow]:
-        """What a key used, or all did, from a UTC day on; grouped `by` some of the labels."""
-        await self._catch_up()
+        """The usage of one key or all keys since a UTC day, optionally grouped `by` labels."""
+        await self._write_pending()
         rows = await self._store.usage(key, since)
         return rows if by is None else grouped(rows, by)
 
     async def standing(self, key: KeyRecord) -> Standing:
-        """What counts against the budgets of a key: spent, and reserved."""
+        """What counts against a key's budgets: amounts spent and reserved."""
         return await self._store.standing(key.id, self._clock())
 
     async def list(self) -> Sequence[KeyRecord]:
-        """All keys, the oldest first."""
+        """All keys, oldest first."""
         return await self._store.records()

@@ -1,19 +1,19 @@
-"""Which models a key may ask for: names, with `*` for any text."""
+"""The models that a key may use: patterns in which `*` matches any text."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-_LONGEST = 256  # a model's name; longer ones are remembered nowhere
+_MAX_NAME_LENGTH = 256  # longer model names never match, and are not cached
 
 
 def may_use(patterns: tuple[str, ...], model: str) -> bool:
-    """Whether one of the patterns matches; without patterns every model may be used.
+    """Whether a pattern matches the model; without patterns all models are allowed.
 
     >>> may_use(("gpt-5*", "echo:*"), "gpt-5-mini")
     True
     """
-    return not patterns or (len(model) <= _LONGEST and _is_matched(patterns, model))
+    return not patterns or (len(model) <= _MAX_NAME_LENGTH and _is_matched(patterns, model))
 
 
 @lru_cache(4096)
@@ -22,7 +22,7 @@ def _is_matched(patterns: tuple[str, ...], model: str) -> bool:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the text is as the pattern says, in one pass: no regular expression to blow up."""
+    """Whether a pattern matches a text; linear, unlike a regular expression."""
     first, *rest = pattern.split("*")
     if not rest:
         return text == pattern

@@ -1,4 +1,4 @@
-"""Virtual keys as values: what a key may do, what a request reserves, and what it spent."""
+"""Virtual keys, budgets, reservations and usage as values."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import msgspec
 
 from dragoman.errors import InvalidInputError
 from dragoman.gateway.keys.amounts import (
-    MOST_DOLLARS,
-    MOST_TOKENS,
+    MAX_DOLLARS,
+    MAX_TOKENS,
     dollars_of,
     expect_tokens,
     is_amount,
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 Kind = Literal["tokens", "cost"]
 Period = Literal["total", "day", "month"]
-LONGEST_NAME = 200
-_MOST_PATTERNS = 100
-_MOST_PER_MINUTE = 10**9
-_MOST_CONCURRENT = 1_000_000
+MAX_NAME_LENGTH = 200
+_MAX_PATTERNS = 100
+_MAX_PER_MINUTE = 10**9
+_MAX_CONCURRENT = 1_000_000
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """What a key may spend in a UTC day, a UTC month, or altogether."""
+    """A limit on what a key may spend per UTC day, per UTC month, or in total."""
 
     kind: Kind
     amount: Decimal
@@ -38,18 +38,18 @@ class Budget(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(Kind) or self.period not in get_args(Period):
-            _refuse("a budget is of tokens or cost, per total, day or month")
+            _refuse("a budget's kind must be tokens or cost, and its period total, day or month")
         if not is_amount(self.amount):
-            _refuse("a budget's amount is a number from 0")
-        if self.amount > (MOST_DOLLARS if self.kind == "cost" else MOST_TOKENS):
-            _refuse(f"a budget is at most {MOST_DOLLARS:,} dollars or {MOST_TOKENS:,} tokens")
+            _refuse("a budget's amount must be a number from 0")
+        if self.amount > (MAX_DOLLARS if self.kind == "cost" else MAX_TOKENS):
+            _refuse(f"a budget may be at most {MAX_DOLLARS:,} dollars or {MAX_TOKENS:,} tokens")
         if self.kind == "tokens" and self.amount != self.amount.to_integral_value():
-            _refuse("a budget of tokens is a whole number")
+            _refuse("a token budget must be a whole number")
 
     @property
     def units(self) -> int:
-        """The amount as it is counted: tokens, or nano-dollars."""
-        return int(self.amount) if self.kind == "tokens" else nanos_of(self.amount, MOST_DOLLARS)
+        """The amount in tokens or nano-dollars."""
+        return int(self.amount) if self.kind == "tokens" else nanos_of(self.amount, MAX_DOLLARS)
 
     def __str__(self) -> str:
         amount = f"{self.amount:,f}"
@@ -58,12 +58,12 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A key as the store has it: everything but the secret, of which only a hash is kept."""
+    """A stored key, without its secret, of which only a hash is stored."""
 
     id: str
     name: str = ""
     models: tuple[str, ...] = ()
-    """The models that it may ask for, `*` standing for any text; empty: all."""
+    """Patterns of allowed models, in which `*` matches any text; empty: all models."""
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     max_concurrent: int | None = None
@@ -75,17 +75,17 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         _expect_text(self.name, "a key's name")
-        if type(self.models) is not tuple or len(self.models) > _MOST_PATTERNS:
-            _refuse(f"models is a tuple of at most {_MOST_PATTERNS} patterns")
+        if type(self.models) is not tuple or len(self.models) > _MAX_PATTERNS:
+            _refuse(f"models must be a tuple of at most {_MAX_PATTERNS} patterns")
         for pattern in self.models:
             _expect_text(pattern, "a model's pattern")
             if not pattern:
-                _refuse("a model's pattern is not empty; leave it out to allow all models")
-        _expect_limit(self.requests_per_minute, "requests_per_minute", _MOST_PER_MINUTE)
-        _expect_limit(self.tokens_per_minute, "tokens_per_minute", _MOST_PER_MINUTE)
-        _expect_limit(self.max_concurrent, "max_concurrent", _MOST_CONCURRENT)
+                _refuse("a model's pattern must not be empty; omit it to allow all models")
+        _expect_limit(self.requests_per_minute, "requests_per_minute", _MAX_PER_MINUTE)
+        _expect_limit(self.tokens_per_minute, "tokens_per_minute", _MAX_PER_MINUTE)
+        _expect_limit(self.max_concurrent, "max_concurrent", _MAX_CONCURRENT)
         if len({(each.kind, each.period) for each in self.budgets}) != len(self.budgets):
-            _refuse("a key has at most one budget of a kind and period")
+            _refuse("a key can have only one budget of each kind and period")
 
     @property
     def is_limited(self) -> bool:
@@ -99,23 +99,23 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_cost_budget(self) -> bool:
-        """Whether what a request costs has to be known before it is admitted."""
+        """Whether the cost of a request must be known before it is admitted."""
         return any(each.kind == "cost" for each in self.budgets)
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request took. Only `tokens_in` and `tokens_out` count against budgets and limits."""
+    """What a request used. Only `tokens_in` and `tokens_out` count against token limits."""
 
     tokens_in: int = 0
-    """All tokens of the prompt, those from a cache included."""
+    """All input tokens, including cached ones."""
     tokens_out: int = 0
-    """All tokens of the answer, reasoning included."""
+    """All output tokens, including reasoning."""
     tokens_cached: int = 0
-    """Those of `tokens_in` that were read from a cache."""
+    """The part of `tokens_in` that was read from a cache."""
     tokens_reasoning: int = 0
-    """Those of `tokens_out` that were reasoning."""
+    """The part of `tokens_out` that was reasoning."""
     cost: Decimal | None = None
-    """Dollars; None where the price is not known."""
+    """Cost in dollars; None: the price is unknown."""
     model: str = ""
     route: str = ""
 
@@ -127,7 +127,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, usage: Usage, cost: Decimal | None, *, model: str, route: str) -> Spent:
-        """What a `Usage` says, whose buckets do not overlap."""
+        """Convert a `Usage`, whose counts do not overlap."""
         return cls(
             tokens_in=max(0, usage.input + usage.cache_read + usage.cache_write),
             tokens_out=max(0, usage.output + usage.thinking),
@@ -138,21 +138,21 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reservation(msgspec.Struct, kw_only=True):
-    """A request that was admitted: to be settled with what it spent, or released."""
+    """An admitted request, to be settled with what it used, or released."""
 
     id: str
-    """Empty where nothing is held in the store, as for keys without limits."""
+    """Empty if nothing is reserved in the store, as for keys without limits."""
     key: KeyRecord
     tokens: int
     nanos: int
     """The estimated cost, in nano-dollars."""
     day: str
-    """The UTC day that it was admitted on, which it is charged to."""
+    """The UTC day of its admission, to which it is charged."""
     is_done: bool = False
 
 
 class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Sums over the requests of a key, by day, model and route."""
+    """The usage of a key, by day, model and route."""
 
     key: str
     day: str
@@ -165,27 +165,27 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
     tokens_reasoning: int = 0
     nanos: int = 0
     unknown: int = 0
-    """How many of the requests have a cost that is not known."""
+    """The number of requests whose cost is unknown."""
 
     @property
     def cost(self) -> Decimal:
-        """Dollars that were charged: what is known, and estimates that budgets were charged."""
+        """Dollars charged: known costs, and estimates charged to budgets."""
         return dollars_of(self.nanos)
 
 
 SUMS = ("requests", "tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning", "nanos",
         "unknown")  # fmt: skip
-"""The fields of a `UsageRow` that are added up."""
+"""The fields of a `UsageRow` that are summed."""
 
 
 def _expect_limit(value: int | None, name: str, most: int) -> None:
     if value is not None and (type(value) is not int or not 1 <= value <= most):
-        _refuse(f"{name} is a whole number from 1 to {most:,}")
+        _refuse(f"{name} must be a whole number from 1 to {most:,}")
 
 
 def _expect_text(text: object, what: str) -> None:
-    if not isinstance(text, str) or len(text) > LONGEST_NAME or not text.isprintable():
-        _refuse(f"{what} is at most {LONGEST_NAME} printable characters")
+    if not isinstance(text, str) or len(text) > MAX_NAME_LENGTH or not text.isprintable():
+        _refuse(f"{what} must have at most {MAX_NAME_LENGTH} printable characters")
 
 
 def _refuse(problem: str) -> None:

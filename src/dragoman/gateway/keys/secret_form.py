@@ -1,8 +1,8 @@
-"""How a key's secret is written: `drg_<id>_<random><checksum>`.
+"""The format of a key's secret: `drg_<id>_<random><checksum>`.
 
-The id finds the record, so that it need not be a secret; 32 random bytes cannot be guessed. The
-checksum tells a mistyped or cut-off key from a wrong one without asking the store, and lets
-scanners of source code recognise a leaked key.
+The id, which is not secret, finds the record; 32 random bytes can't be guessed. The checksum
+detects mistyped and truncated keys without a store lookup, and lets secret scanners recognise
+leaked keys.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ _IDS = "0123456789abcdefghijkmnpqrstuvwxyz"  # lowercase, without l and o: peopl
 _ID_LENGTH = 12
 _RANDOM_LENGTH = 43  # base62 digits of 32 bytes
 _CHECK_LENGTH = 6  # base62 digits of a CRC-32
-LONGEST = len("drg_") + _ID_LENGTH + 1 + _RANDOM_LENGTH + _CHECK_LENGTH
+SECRET_LENGTH = len("drg_") + _ID_LENGTH + 1 + _RANDOM_LENGTH + _CHECK_LENGTH
 _FORM = re.compile(rf"drg_([{_IDS}]{{{_ID_LENGTH}}})_[0-9A-Za-z]{{{_RANDOM_LENGTH}}}", re.ASCII)
 
 
 def new_id() -> str:
-    """An id that no other key has."""
+    """A random id for a key."""
     return "".join(choice(_IDS) for _ in range(_ID_LENGTH))
 
 
 def new_secret(id: str) -> str:
-    """A fresh secret for the key of this id."""
+    """A new secret for the key of this id."""
     number = int.from_bytes(token_bytes(32))
     body = f"drg_{id}_{_base62(number, _RANDOM_LENGTH)}"
     return body + _checksum(body)
 
 
 def id_of(presented: str) -> str | None:
-    """The id in a secret; None where it is not of our form, whatever it is."""
-    if len(presented) != LONGEST:
+    """The id in a secret; None: it does not have the format of a key."""
+    if len(presented) != SECRET_LENGTH:
         return None
     body, check = presented[:-_CHECK_LENGTH], presented[-_CHECK_LENGTH:]
     found = _FORM.fullmatch(body)
@@ -43,16 +43,16 @@ def id_of(presented: str) -> str | None:
 
 
 def is_id(text: str) -> bool:
-    """Whether it can be the id of a key."""
+    """Whether a text has the format of a key's id."""
     return len(text) == _ID_LENGTH and all(letter in _IDS for letter in text)
 
 
 def digest_of(secret: str) -> bytes:
-    """What the store keeps of a secret.
+    """The digest of a secret, which is stored instead of it.
 
-    SHA-256 and no slow hash (bcrypt, argon2): those make guessing of passwords expensive, and
-    2**256 equally likely secrets can't be guessed at any speed; a slow one would cost every
-    request milliseconds.
+    SHA-256 and not a slow hash (bcrypt, argon2): slow hashes protect guessable passwords. One of
+    2**256 random secrets can't be guessed at any speed, and a slow hash would add milliseconds to
+    every request.
     """
     return sha256(secret.encode()).digest()
 

@@ -1,4 +1,4 @@
-"""What a store of keys does. Every method is atomic, across processes and machines."""
+"""The interface of key stores. Every method is atomic, across processes and machines."""
 
 from __future__ import annotations
 
@@ -12,84 +12,84 @@ from dragoman.gateway.keys.admission import Held, Refusal
 from dragoman.gateway.keys.records import SUMS, KeyRecord, Reservation, UsageRow
 
 LEASE = 120.0
-"""Seconds that a reservation lives without being renewed: that long a crashed worker holds it."""
+"""Seconds until a reservation expires without renewal, such as that of a crashed worker."""
 KEPT = 86_400.0
-"""Seconds after which a lapsed reservation is forgotten; until then it can still be settled."""
+"""Seconds after which an expired reservation is deleted; until then it can still be settled."""
 
 
 class Found(NamedTuple):
-    """A key as it is stored."""
+    """A stored key and the digest of its secret."""
 
     record: KeyRecord
     digest: bytes
 
 
 class Charge(NamedTuple):
-    """What a reservation is settled with."""
+    """The charge that settles a reservation."""
 
     reservation: Reservation
     row: UsageRow
-    """The request in the usage; `nanos` is what is charged."""
+    """The request as a row of usage; `nanos` is the charged amount."""
 
     @property
     def tokens(self) -> int:
-        """What counts against budgets and rates."""
+        """The tokens that count against budgets and rate limits."""
         return self.row.tokens_in + self.row.tokens_out
 
 
 class Standing(NamedTuple):
-    """What a key has spent by window, and what its live reservations hold."""
+    """A key's spending by window, and its live reservations."""
 
     spent: dict[str, tuple[int, int]]
     held: list[Held]
 
 
 class KeyStore(Protocol):
-    """Keys, their budgets and their usage, in one place that all workers share.
+    """A store of keys, budgets and usage, shared by all workers.
 
-    `now` is the caller's clock, in seconds since 1970: those of several machines should agree to
-    about a second, as they do with NTP.
+    `now` is the caller's Unix time. The clocks of several machines should agree to about a second,
+    as they do with NTP.
     """
 
     @property
     def name(self) -> str:
-        """Where it is, without user and password."""
+        """The store's location, without user and password."""
         ...
 
     async def open(self) -> None:
-        """Connect, and make the tables if need be."""
+        """Connect, and create the tables if needed."""
         ...
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Close the store."""
         ...
 
     async def add(self, found: Found) -> bool:
-        """Store a new key; False where its id is taken."""
+        """Store a new key; returns False if its id is taken."""
         ...
 
     async def find(self, id: str) -> Found | None:
-        """The key of an id."""
+        """Find a key by its id."""
         ...
 
     async def records(self) -> list[KeyRecord]:
-        """All keys, the oldest first."""
+        """All keys, oldest first."""
         ...
 
     async def revoke(self, id: str, now: float) -> KeyRecord | None:
-        """Revoke a key, for good; None where there is none. The first time counts."""
+        """Revoke a key permanently; None: no such key. Keeps the time of the first call."""
         ...
 
-    async def reserve(self, asked: Reservation, now: float) -> Refusal | None:
-        """Hold what is asked for, if the key's budgets and limits allow it; else why not."""
+    async def reserve(self, reservation: Reservation, now: float) -> Refusal | None:
+        """Make a reservation if the key's budgets and limits allow it; else return why not."""
         ...
 
     async def settle(self, charge: Charge, now: float) -> bool:
-        """Charge a reservation and end it; False, and no charge, where it was ended before."""
+        """Charge and end a reservation; returns False, without a charge, if it had ended."""
         ...
 
     async def release(self, reservation: Reservation, now: float) -> bool:
-        """End a reservation without a charge; False where it was ended before."""
+        """End a reservation without a charge; returns False if it had ended."""
         ...
 
     async def renew(self, held: Sequence[Reservation], now: float) -> None:
@@ -97,15 +97,15 @@ class KeyStore(Protocol):
         ...
 
     async def sweep(self, now: float) -> None:
-        """Forget what lapsed long ago."""
+        """Delete reservations that expired long ago."""
         ...
 
     async def add_usage(self, rows: Sequence[UsageRow], token: str, now: float) -> None:
-        """Add to the sums, all or nothing, and once for a token: it may be sent again."""
+        """Add usage atomically; repeated calls with the same token add it only once."""
         ...
 
     async def usage(self, key: str | None, since: str | None) -> list[UsageRow]:
-        """The sums of a key or of all, from a day on; ordered by key, day, model and route."""
+        """The usage of one key or all, since a day; ordered by key, day, model and route."""
         ...
 
     async def standing(self, key: str, now: float) -> Standing:
@@ -118,24 +118,24 @@ _DECODE = msgspec.json.Decoder(KeyRecord).decode
 
 
 def encode_record(record: KeyRecord) -> str:
-    """A record as stores keep it; when it was revoked is kept beside it."""
+    """Encode a record for a store; `revoked_at` is stored separately."""
     return _ENCODE(msgspec.structs.replace(record, revoked_at=None)).decode()
 
 
 def decode_record(text: str | bytes, revoked_at: float | None) -> KeyRecord:
-    """The record in a stored text."""
+    """Decode a stored record."""
     try:
         record = _DECODE(text)
-    except (msgspec.MsgspecError, UnicodeError):  # it may quote the text
+    except (msgspec.MsgspecError, UnicodeError):  # its message may quote the text
         record = None
     if record is None:
-        msg = "a key in the store is damaged: revoke it, and create another"
+        msg = "a key in the store is corrupted: revoke it and create another"
         raise Corrupt(msg)
     return record if revoked_at is None else msgspec.structs.replace(record, revoked_at=revoked_at)
 
 
 def added_up(rows: Iterable[UsageRow]) -> list[UsageRow]:
-    """One row for each key, day, model and route, in this order."""
+    """Sum rows by key, day, model and route; sorted in this order."""
     sums: dict[tuple[str, str, str, str], list[int]] = {}
     for row in rows:
         counts = sums.setdefault((row.key, row.day, row.model, row.route), [0] * len(SUMS))
@@ -152,7 +152,7 @@ def _row(labels: tuple[str, str, str, str], counts: Sequence[int]) -> UsageRow:
 
 
 def row_of(values: Sequence[str | int]) -> UsageRow:
-    """A row of a table: key, day, model, route and the sums."""
+    """Build a row from a table's values: key, day, model, route and the sums."""
     key, day, model, route, *counts = values
     return _row((str(key), str(day), str(model), str(route)), [int(each) for each in counts])
 

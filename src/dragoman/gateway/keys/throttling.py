@@ -1,4 +1,4 @@
-"""Guessing is slowed down: who presented too many wrong keys within a minute has to wait."""
+"""Slows down guessing: a client with too many invalid keys within a minute has to wait."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from time import monotonic
 
 _WINDOW = 60.0
-_MOST = 10_000  # who is remembered; a process under attack forgets the oldest
+_MAX_TRACKED = 10_000  # clients; under attack, the oldest are dropped
 
 
 class Throttle:
-    """Counts failures by who caused them, in this process, for a minute."""
+    """Counts failures per client within a minute, in this process."""
 
     def __init__(self, allowed: int = 20, *, clock: Callable[[], float] = monotonic) -> None:
         self._allowed = allowed
@@ -19,15 +19,15 @@ class Throttle:
         self._failures: OrderedDict[str, tuple[float, int]] = OrderedDict()
 
     def wait(self, who: str) -> float:
-        """The seconds until they may try again; 0 where they may now."""
+        """Seconds until a client may try again; 0: it may try now."""
         since, count = self._failures.get(who, (0.0, 0))
         left = since + _WINDOW - self._clock()
         return left if count >= self._allowed and left > 0 else 0.0
 
     def note(self, who: str) -> None:
-        """They failed once more."""
+        """Count a failure of a client."""
         now = self._clock()
         since, count = self._failures.pop(who, (now, 0))
         self._failures[who] = (since, count + 1) if now < since + _WINDOW else (now, 1)
-        if len(self._failures) > _MOST:
+        if len(self._failures) > _MAX_TRACKED:
             self._failures.popitem(last=False)

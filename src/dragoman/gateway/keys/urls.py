@@ -1,4 +1,4 @@
-"""Where keys are kept, by URL: as histories are, but in tables of their own."""
+"""Opens key stores by URL, as for histories, but with separate tables."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dragoman.history.storage_urls import default_file
 
 VARIABLE = "DRAGOMAN_KEYS"
 _FORMS = (
-    "the URL of a store of keys is sqlite:///file, sqlite:////absolute/file, postgresql://…,"
+    "the URL of a key store must be sqlite:///file, sqlite:////absolute/file, postgresql://…,"
     " redis://… or memory:"
 )
 
 
 def store_url(url: str | None) -> str:
-    """The URL that is given, or $DRAGOMAN_KEYS, or a file in the user's data directory."""
+    """The given URL, or $DRAGOMAN_KEYS, or a file in the user's data directory."""
     return url or os.environ.get(VARIABLE) or f"sqlite:///{default_file().with_name('keys.db')}"
 
 
 def file_at(url: str) -> Path | None:
-    """The file that a store is in; None where it is on a server."""
+    """The file of a SQLite store; None: the store is on a server."""
     if not url.startswith("sqlite:"):
         return None
     return Path(unquote(urlsplit(url).path).removeprefix("/"))
@@ -62,7 +62,7 @@ def _sqlite(path: str) -> KeyStore:
 def _redis(parts: SplitResult) -> KeyStore:
     from dragoman.gateway.keys.stores.redis import RedisKeyStore
 
-    given = parse_qsl(parts.query, keep_blank_values=True)
-    theirs = urlencode([pair for pair in given if pair[0] != "prefix"])
-    prefix = dict(given).get("prefix", "dragoman")
+    options = parse_qsl(parts.query, keep_blank_values=True)
+    theirs = urlencode([pair for pair in options if pair[0] != "prefix"])
+    prefix = dict(options).get("prefix", "dragoman")
     return RedisKeyStore(parts._replace(query=theirs).geturl(), prefix=prefix)

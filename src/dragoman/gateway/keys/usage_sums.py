@@ -1,4 +1,4 @@
-"""Usage by key, day, model and route: summed here, and written to the store from time to time."""
+"""Sums usage by key, day, model and route in memory, until it is written to the store."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from functools import lru_cache
 from typing import Literal
 
 from dragoman.gateway.keys.amounts import nanos_of
-from dragoman.gateway.keys.records import LONGEST_NAME, SUMS, Reservation, Spent, UsageRow
+from dragoman.gateway.keys.records import MAX_NAME_LENGTH, SUMS, Reservation, Spent, UsageRow
 from dragoman.gateway.keys.store import added_up, row_of, values_of
 
 By = Literal["key", "day", "model", "route"]
-_MOST_LABELS = 10_000
+_MAX_LABELS = 10_000
 _OTHER = "(other)"
 _Labels = tuple[str, str, str, str]
 
 
 @lru_cache(4096)
 def label(text: str) -> str:
-    """A model's or route's name as it is stored: short, and without what a store can't hold."""
-    clean = text[:LONGEST_NAME].encode("ascii", "backslashreplace").decode()
+    """Make a model's or route's name safe to store: short, printable ASCII."""
+    clean = text[:MAX_NAME_LENGTH].encode("ascii", "backslashreplace").decode()
     return clean if clean.isprintable() else "".join(c for c in clean if c.isprintable())
 
 
 class Pending:
-    """What has been used and is not in the store yet."""
+    """Usage that is not in the store yet."""
 
     def __init__(self) -> None:
         self._sums: dict[_Labels, list[int]] = {}
@@ -49,21 +49,21 @@ class Pending:
     def labels_of(self, spent: Spent) -> tuple[str, str]:
         """The model and route to count a request under.
 
-        Where any name is served, a client could fill the store with new ones: after thousands,
-        they are counted together.
+        Clients may choose arbitrary names if any name is served, so names beyond a limit are
+        counted together.
         """
         model, route = spent.model, spent.route
-        if len(model) + len(route) > LONGEST_NAME:  # never remember long ones
-            model, route = model[:LONGEST_NAME], route[:LONGEST_NAME]
+        if len(model) + len(route) > MAX_NAME_LENGTH:  # long names are never kept
+            model, route = model[:MAX_NAME_LENGTH], route[:MAX_NAME_LENGTH]
         labels = (label(model), label(route))
         if labels not in self._labels:
-            if len(self._labels) >= _MOST_LABELS:
-                return (_OTHER, labels[1] if len(labels[1]) < LONGEST_NAME else _OTHER)
+            if len(self._labels) >= _MAX_LABELS:
+                return (_OTHER, labels[1] if len(labels[1]) < MAX_NAME_LENGTH else _OTHER)
             self._labels.add(labels)
         return labels
 
     def take(self) -> list[UsageRow]:
-        """All that is pending, which is no longer."""
+        """Return and clear the pending usage."""
         sums, self._sums = self._sums, {}
         return [row_of((*labels, *counts)) for labels, counts in sorted(sums.items())]
 
@@ -71,7 +71,7 @@ class Pending:
 def row_for(
     reservation: Reservation, spent: Spent, labels: tuple[str, str], nanos: int
 ) -> UsageRow:
-    """One request, as usage."""
+    """A usage row for one request."""
     return UsageRow(
         key=reservation.key.id, day=reservation.day, model=labels[0], route=labels[1],
         requests=1, tokens_in=spent.tokens_in, tokens_out=spent.tokens_out,
@@ -81,7 +81,7 @@ def row_for(
 
 
 def grouped(rows: Iterable[UsageRow], by: Sequence[By]) -> list[UsageRow]:
-    """The rows added up over everything but what they are grouped `by`, which is left empty."""
+    """Sum rows, grouped `by` some labels; the other labels are left empty."""
     kept = set(by)
     values = (values_of(row) for row in rows)
     names = ("key", "day", "model", "route")

@@ -1,4 +1,4 @@
-"""Middleware: the operator's own Python between clients and models."""
+"""Middleware: the operator's custom Python functions between clients and models."""
 
 from dragoman.gateway.middleware.calling import Stopped
 from dragoman.gateway.middleware.filters import ExchangeFilters, Middleware

@@ -1,4 +1,4 @@
-"""Calls of a middleware's functions: whatever they do, the gateway goes on."""
+"""Calls middleware functions, and contains their errors and timeouts."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ LOG = logging.getLogger("dragoman.gateway")
 _FAILED = "a middleware of the gateway failed"
 _LATE = "a middleware of the gateway took too long"
 _abandoned: set[asyncio.Task[Any]] = set()
-"""Calls that nobody waits for any more; a task that nobody holds may vanish."""
+"""Tasks in progress, referenced here because asyncio only holds weak references."""
 
 
 class Stopped(Exception):  # noqa: N818 - it carries the error
-    """Middleware ends the exchange. No `DragomanError`: no other place is asked because of it."""
+    """Middleware ended the exchange. Not a `DragomanError`, so that it causes no fallback."""
 
     def __init__(self, error: DragomanError) -> None:
         super().__init__()
         self.error = error
 
 
-def broken(name: str, hook: str, what: str) -> Stopped:
-    """The end of an exchange whose middleware does not do as it should; quotes nothing."""
+def hook_failure(name: str, hook: str, what: str) -> Stopped:
+    """Log a middleware's failure, without quoting content, and return the exception to raise."""
     LOG.error("the middleware %s failed in %s: %s", name, hook, what)
     return Stopped(ServerError(_FAILED, status=500))
 
 
-def called(name: str, hook: str, function: Callable[..., Any], *given: Any) -> Any:
-    """The result of a plain function."""
+def call_hook(name: str, hook: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a synchronous function and return its result."""
     try:
-        return function(*given)
+        return function(*arguments)
     except DragomanError as error:
         raised = Stopped(error)
-    except BaseException as error:  # noqa: BLE001 - not even `sys.exit()` ends the server
-        raised = broken(name, hook, _described(error))
+    except BaseException as error:  # noqa: BLE001 - not even `sys.exit()` may stop the server
+        raised = hook_failure(name, hook, _described(error))
     raise raised
 
 
-async def awaited(
-    name: str, hook: str, function: Callable[..., Any], seconds: float, *given: Any
+async def await_hook(
+    name: str, hook: str, function: Callable[..., Any], seconds: float, *arguments: Any
 ) -> Any:
-    """The result of a function that may be async, if it comes in time.
+    """Call a function that may be async, with a timeout, and return its result.
 
-    It runs in a task of its own: one that goes on when it is cancelled is left to itself.
+    It runs in a separate task, which is abandoned if it ignores its cancellation.
     """
-    task = asyncio.ensure_future(_outcome(name, hook, function, *given))
+    task = asyncio.ensure_future(_outcome(name, hook, function, *arguments))
     _abandoned.add(task)
     task.add_done_callback(_abandoned.discard)
     try:
@@ -59,7 +59,7 @@ async def awaited(
         raise
     if not done:
         task.cancel()
-        LOG.error("the middleware %s failed in %s: it took over %g s", name, hook, seconds)
+        LOG.error("the middleware %s failed in %s: timeout after %g s", name, hook, seconds)
         raise Stopped(ServerError(_LATE, status=500))
     value, stopped = task.result()
     if stopped is not None:
@@ -68,20 +68,20 @@ async def awaited(
 
 
 async def _outcome(
-    name: str, hook: str, function: Callable[..., Any], *given: Any
+    name: str, hook: str, function: Callable[..., Any], *arguments: Any
 ) -> tuple[Any, Stopped | None]:
-    """What the function returns, or why not. Raises nothing: a task's SystemExit ends the loop."""
+    """The result or the error. Never raises: SystemExit in a task would stop the event loop."""
     try:
-        value = function(*given)
+        value = function(*arguments)
         return (await value if isawaitable(value) else value), None
     except DragomanError as error:
         return None, Stopped(error)
-    except BaseException as error:  # noqa: BLE001 - as in `called`
-        return None, broken(name, hook, _described(error))
+    except BaseException as error:  # noqa: BLE001 - as in `call_hook`
+        return None, hook_failure(name, hook, _described(error))
 
 
 def _described(error: BaseException) -> str:
-    """The kind of an error and where it was raised; its text may quote what the client sent."""
+    """An error's type and location, without its message, which may quote client content."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next

@@ -1,6 +1,6 @@
-"""Middleware at work: before a request, on each event of an answer, and after it.
+"""Applies middleware before a request, on each event of a response, and after it.
 
-Requests pass the list from the first to the last, answers back from the last to the first.
+Requests pass through the list from first to last, responses from last to first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct
 
 from dragoman.errors import DragomanError
-from dragoman.gateway.middleware.calling import LOG, Stopped, awaited, broken, called
+from dragoman.gateway.middleware.calling import LOG, Stopped, await_hook, call_hook, hook_failure
 from dragoman.gateway.middleware.info import Headers, Info
 from dragoman.gateway.middleware.texts import Texts
 from dragoman.model.accumulate import MessageAccumulator
@@ -25,17 +25,17 @@ from dragoman.wire.lane.plain import Summary
 if TYPE_CHECKING:
     from dragoman.gateway.config.routing import Route
     from dragoman.gateway.exchange import Exchange
-    from dragoman.gateway.visits import Visit
+    from dragoman.gateway.inbound import InboundRequest
 
 HOOKS = ("route", "before", "on_event", "after")
 _EVENTS = frozenset(Event.__args__)
 _FIXED = (ResponseEnd, StreamError)
-"""What middleware is not asked about: whether an answer is complete is not a matter of opinion."""
+"""Events that middleware can't change: they state whether a response is complete."""
 _SESSION = b"x-dragoman-session"
 
 
 class Hooks(Struct, frozen=True):
-    """The functions of one middleware."""
+    """The hook functions of one middleware."""
 
     name: str
     route: Callable[..., Any] | None = None
@@ -51,73 +51,73 @@ class Middleware:
         self.hooks = tuple(hooks)
         self.timeout = timeout
         self.digest = digest
-        """What tells it from another: files that change are another middleware."""
+        """Identifies this version of the middleware: a changed file has another digest."""
         self._warned: set[str] = set()
 
     def __repr__(self) -> str:
         return f"<middleware {', '.join(each.name for each in self.hooks)}>"
 
     def warn_of_streams(self, name: str) -> None:
-        """Say, once, that what a stream has told can't be changed afterwards."""
+        """Warn once that `after` can't change a response that was already streamed."""
         if name not in self._warned:
             self._warned.add(name)
-            said = "the middleware %s changes an answer in `after`, which streams have told by then"
-            LOG.warning(said, name)
+            message = "the middleware %s changed a streamed response in `after`: this has no effect"
+            LOG.warning(message, name)
 
-    def meet(self, visit: Visit, exchange: Exchange) -> ExchangeFilters:
-        """What it does to one exchange."""
-        return ExchangeFilters(self, visit, exchange)
+    def start(self, inbound: InboundRequest, exchange: Exchange) -> ExchangeFilters:
+        """The filters for one exchange."""
+        return ExchangeFilters(self, inbound, exchange)
 
 
 class ExchangeFilters:
-    """What the middleware does to one exchange, and remembers of it."""
+    """The middleware of one exchange, with its state."""
 
-    def __init__(self, middleware: Middleware, visit: Visit, exchange: Exchange) -> None:
+    def __init__(self, middleware: Middleware, inbound: InboundRequest, exchange: Exchange) -> None:
         self._middleware, self._timeout = middleware, middleware.timeout
-        self._visit, self._exchange = visit, exchange
-        self._headers = Headers(visit.call.headers)
-        self._chain = [(hooks, self._info(visit, exchange)) for hooks in middleware.hooks]
+        self._inbound, self._exchange = inbound, exchange
+        self._headers = Headers(inbound.call.headers)
+        self._chain = [(hooks, self._info(inbound, exchange)) for hooks in middleware.hooks]
         self._on_event = [pair for pair in reversed(self._chain) if pair[0].on_event]
         self._after = [pair for pair in reversed(self._chain) if pair[0].after]
-        self._request = exchange.given or exchange.asking.request
+        self._request = exchange.override or exchange.client_request.request
         self._texts = Texts()
-        self._told: MessageAccumulator | None = None
-        """The answer as the client hears it, where events may be changed."""
+        self._accumulator: MessageAccumulator | None = None
+        """The response as the client receives it, if events may be changed."""
         self._has_seen = self._has_changed = False
         self.holds_end = bool(self._after)
         self.seen_headers: dict[str, str | None] = {}
-        """The headers that were looked at before the model was asked."""
+        """The headers that middleware read before the model was called."""
 
-    def _info(self, visit: Visit, exchange: Exchange) -> Info:
-        key, asking = visit.key, exchange.asking
+    def _info(self, inbound: InboundRequest, exchange: Exchange) -> Info:
+        key, client_request = inbound.key, exchange.client_request
         return Info(
-            front=asking.front.name,
+            front=client_request.front.name,
             headers=self._headers,
-            model=asking.model,
-            stream=asking.stream,
+            model=client_request.model,
+            stream=client_request.stream,
             key_id=None if key is None else key.id,
             key_name=None if key is None else key.name,
-            session=visit.call.header(_SESSION),
+            session=inbound.call.header(_SESSION),
         )
 
     # --- requests
 
     def model(self) -> str | None:
-        """The name to route by: the first that a middleware names, else the client's."""
+        """The model name for routing: the first one that a middleware returns, or the client's."""
         for hooks, info in self._chain:
             if hooks.route is None:
                 continue
-            name = called(hooks.name, "route", hooks.route, self._request, info)
+            name = call_hook(hooks.name, "route", hooks.route, self._request, info)
             if name is not None and not (isinstance(name, str) and name):
-                raise broken(hooks.name, "route", f"it returned {type(name).__name__}")
+                raise hook_failure(hooks.name, "route", f"it returned {type(name).__name__}")
             if name is not None:
                 for _, each in self._chain:
                     each.model = name
                 return name
-        return self._exchange.asking.model
+        return self._exchange.client_request.model
 
     async def before(self, route: Route) -> Route | None:
-        """The route of the request as middleware wants it; None: it is answered already."""
+        """Run the `before` hooks; return the route to use, or None if one responded itself."""
         for _, info in self._chain:
             info.route = route.name
             info.session = info.session or route.settings.session
@@ -125,17 +125,19 @@ class ExchangeFilters:
         for hooks, info in self._chain:
             if hooks.before is None:
                 continue
-            found = await awaited(hooks.name, "before", hooks.before, self._timeout, request, info)
+            found = await await_hook(
+                hooks.name, "before", hooks.before, self._timeout, request, info
+            )
             if isinstance(found, Response):
                 await self._answer(found)
                 return None
             if found is not None and not isinstance(found, Request):
-                raise broken(hooks.name, "before", f"it returned {type(found).__name__}")
+                raise hook_failure(hooks.name, "before", f"it returned {type(found).__name__}")
             request = request if found is None else found
         return await self._changed(request, route)
 
     async def _answer(self, response: Response) -> None:
-        """Answer as middleware says; that costs nothing."""
+        """Send a response that middleware returned, at no cost."""
         exchange = self._exchange
         try:
             await exchange.answer_with(response)
@@ -143,66 +145,68 @@ class ExchangeFilters:
             exchange.summary = Summary(response.model, Usage())
 
     async def _changed(self, request: Request, route: Route) -> Route:
-        asked, exchange = self._request, self._exchange
+        original, exchange = self._request, self._exchange
         self.seen_headers = dict(self._headers.seen)
         if self._on_event or self._after:
             exchange.filters = self
-        if request is asked:
+        if request is original:
             return route
-        # Whether it is streamed is settled: the client waits for the one or the other.
-        exchange.sent = self._request = request.replace_unchecked(stream=asked.stream)
-        if request.model == asked.model:
+        # Middleware can't change `stream`: the client expects one form.
+        exchange.filtered = self._request = request.replace_unchecked(stream=original.stream)
+        if request.model == original.model:
             return route
-        other = await self._visit.gateway.route(request.model)
+        other = await self._inbound.gateway.route(request.model)
         for _, info in self._chain:
             info.model, info.route = request.model, other.name
         return other
 
     @property
     def is_cacheable(self) -> bool:
-        """Whether the answer depends on nothing but the request and what is known to the cache."""
+        """Whether the response depends only on what the cache key includes."""
         return all(info.is_cacheable for _, info in self._chain)
 
     @property
-    def has_looked_further(self) -> bool:
-        """Whether headers were looked at after the cache was."""
+    def has_read_more_headers(self) -> bool:
+        """Whether middleware read further headers after the cache lookup."""
         return self._headers.seen.keys() != self.seen_headers.keys()
 
-    # --- answers
+    # --- responses
 
-    async def whole(self, response: Response) -> Response:
-        """A whole answer: as events first, so that it comes out as a stream would."""
+    async def response(self, response: Response) -> Response:
+        """Filter a complete response: first as events, so that it equals a streamed one."""
         if self._on_event:
             response = self._through_events(response)
         return await self._run_after(response, may_change=True)
 
     def _through_events(self, response: Response) -> Response:
         self.events(list(events_of(response)))
-        told = self._told if self._has_changed else None  # unchanged, it stays as it came
-        return response if told is None else told.response
+        accumulator = (
+            self._accumulator if self._has_changed else None
+        )  # keep an unchanged response as it is
+        return response if accumulator is None else accumulator.response
 
     def events(self, events: list[Event]) -> list[Event]:
-        """Events of a stream as the client is to hear them."""
+        """Filter events of a stream."""
         self._has_seen = True
         if not self._on_event:
             return events
-        texts, told = self._texts, self._told
-        if told is None:
-            told = self._told = MessageAccumulator()
+        texts, accumulator = self._texts, self._accumulator
+        if accumulator is None:
+            accumulator = self._accumulator = MessageAccumulator()
         found: list[Event] = []
         for event in events:
-            for each in texts.told(event):
+            for each in texts.received(event):
                 found += [made for made in self._filtered(each, 0) if not _is_empty(made)]
-        heard = [texts.heard(each) for each in found]
-        told.extend(heard)
-        return heard
+        sent = [texts.sent(each) for each in found]
+        accumulator.extend(sent)
+        return sent
 
     def _filtered(self, event: Event, number: int) -> list[Event]:
-        """An event, as all middleware from one of them on lets it through."""
+        """Pass an event through the middleware from index `number` on."""
         if number == len(self._on_event) or isinstance(event, _FIXED):
             return [event]
         hooks, info = self._on_event[number]
-        result = called(hooks.name, "on_event", hooks.on_event or _none, event, info)
+        result = call_hook(hooks.name, "on_event", hooks.on_event or _none, event, info)
         if result is event:
             return self._filtered(event, number + 1)
         self._has_changed = True
@@ -210,25 +214,25 @@ class ExchangeFilters:
         found: list[Event] = []
         for each in listed:
             if type(each) not in _EVENTS:
-                raise broken(hooks.name, "on_event", f"it returned {type(each).__name__}")
+                raise hook_failure(hooks.name, "on_event", f"it returned {type(each).__name__}")
             found += self._filtered(cast("Event", each), number + 1)
         return found
 
     async def ended(self, response: Response) -> Response:
-        """A stream's answer as the client heard it; the end of it is still to come."""
-        heard = response if self._told is None else self._told.response
-        return await self._run_after(heard, may_change=False)
+        """Run the `after` hooks on a streamed response, before its end is sent."""
+        sent = response if self._accumulator is None else self._accumulator.response
+        return await self._run_after(sent, may_change=False)
 
     async def _run_after(self, response: Response, *, may_change: bool) -> Response:
         for hooks, info in self._after:
-            found = await awaited(
+            found = await await_hook(
                 hooks.name, "after", hooks.after or _none, self._timeout,
                 self._request, response, info,
             )  # fmt: skip
             if found is None or found is response:
                 continue
             if not isinstance(found, Response):
-                raise broken(hooks.name, "after", f"it returned {type(found).__name__}")
+                raise hook_failure(hooks.name, "after", f"it returned {type(found).__name__}")
             if may_change:
                 response = found
             else:
@@ -236,16 +240,16 @@ class ExchangeFilters:
         return response
 
     def failed(self, error: DragomanError) -> Exception:
-        """No other place is asked when middleware has seen a part of the answer."""
+        """The exception for a failed response: no fallback once middleware has seen a part."""
         return Stopped(error) if self._has_seen else error
 
 
 def _is_empty(event: Event) -> bool:
-    """Whether it is what is left of a text that was taken out, and nothing else."""
+    """Whether an event is a delta without any content, such as a fully redacted text."""
     if type(event) is not PartDelta or event.text:
         return False
     return not (event.signature or event.data or event.citations or event.extras)
 
 
 def _none(*_given: Any) -> None:
-    """Nothing."""
+    """A hook that does nothing."""

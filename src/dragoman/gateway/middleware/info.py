@@ -1,4 +1,4 @@
-"""What a middleware is told of an exchange beside the request."""
+"""The information that middleware gets about an exchange besides the request."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any
 _SECRET = re.compile(
     r"auth|cookie|key|token|secret|passw|credential|signature|session|jwt|csrf|xsrf"
 )
-_LONGEST = 8192
+_MAX_VALUE_LENGTH = 8192
 
 
 class Headers(Mapping[str, str]):
-    """A request's headers, by name in lower case, without those that may hold a secret.
+    """A request's headers, by lower-case name, without those that may contain secrets.
 
-    It notes which ones were looked at: an answer out of the cache must not depend on others.
+    It records which headers were read: a cached response must not depend on any others.
     """
 
     def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         self._values: dict[str, str] = {}
         self.seen: dict[str, str | None] = {}
-        """What was looked at, with its value."""
+        """The headers that were read, with their values."""
         for name, value in headers:
             key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-            if len(text) <= _LONGEST and _SECRET.search(key) is None:
+            if len(text) <= _MAX_VALUE_LENGTH and _SECRET.search(key) is None:
                 self._values[key] = f"{self._values[key]}, {text}" if key in self._values else text
 
     def __getitem__(self, name: str) -> str:
@@ -45,7 +45,7 @@ class Headers(Mapping[str, str]):
 
 
 class Info:
-    """One exchange, as one middleware sees it."""
+    """An exchange, as one middleware sees it."""
 
     __slots__ = (
         "front", "headers", "is_cacheable", "key_id", "key_name", "model", "route", "session",
@@ -60,20 +60,20 @@ class Info:
         """The client's dialect: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama`.
         """
         self.key_id = key_id
-        """The id of the client's key; None where the gateway has no keys."""
+        """The id of the client's key; None: the gateway has no keys."""
         self.key_name = key_name
         self.model = model
-        """The name that the request is routed by."""
+        """The model name that the request is routed by."""
         self.route: str | None = None
-        """The route that it takes; None before it is known, in `route`."""
+        """The name of the route; None in the `route` hook, where it is not known yet."""
         self.headers = headers
         self.session = session
-        """The session in which the exchange is stored, if it is."""
+        """The session in which the exchange is stored, if any."""
         self.stream = stream
         self.is_cacheable = True
-        """Set to False in `route` or `before` where the answer depends on more than the request."""
+        """Set to False in `route` or `before` if the response depends on more than the request."""
         self.state: dict[str, Any] = {}
-        """For the middleware's own use, while this exchange lasts; no other middleware sees it."""
+        """Private data of this middleware for the duration of the exchange."""
 
     def __repr__(self) -> str:
         return f"<info on a request in {self.front}>"

@@ -1,8 +1,8 @@
-"""One form for the texts of a stream, so that middleware need not know the wires' habits.
+"""Normalises the texts of a stream for middleware.
 
-Providers tell a text in deltas, with its start, or once more as a whole when it is complete (W26).
-Middleware gets each text in deltas alone; what providers repeat is made to say what middleware let
-through.
+Providers send a text in deltas, with its start event, or again as a whole when it is complete
+(W26). Middleware gets every text as deltas only; texts that a provider repeats are replaced by what
+middleware let through.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _Place = tuple[int, int]
 
 
 class Texts:
-    """The texts of one answer: as the model said them, and as the client hears them."""
+    """The texts of one response: as received from the model, and as sent to the client."""
 
     def __init__(self) -> None:
         self._begin()
@@ -25,10 +25,10 @@ class Texts:
         self._came: dict[_Place, list[str]] = {}
         self._went: dict[_Place, list[str]] = {}
         self._final: dict[_Place, AnyPart] = {}
-        """What the provider repeats of a part that is complete."""
+        """The complete parts that the provider repeated."""
 
-    def told(self, event: Event) -> list[Event]:
-        """An event as middleware gets it."""
+    def received(self, event: Event) -> list[Event]:
+        """Convert a model's event to those that middleware gets."""
         if isinstance(event, ResponseStart) and event.restarts:
             self._begin()
         elif isinstance(event, PartStart) and isinstance(event.part, _TEXTS):
@@ -51,13 +51,13 @@ class Texts:
     def _stopped(self, event: PartStop, part: Text | Thinking | Refusal) -> list[Event]:
         place = (event.choice, event.index)
         before: list[Event] = []
-        if place not in self._came:  # all of it comes at the end
+        if place not in self._came:  # the whole text came with the stop event
             before = self._started(event.index, event.choice, part, None)
         self._final[place] = part
         return [*before, PartStop(event.index, choice=event.choice)]
 
-    def heard(self, event: Event) -> Event:
-        """An event of middleware's as the client gets it."""
+    def sent(self, event: Event) -> Event:
+        """Convert an event from middleware to the one that the client gets."""
         if isinstance(event, PartStart) and isinstance(event.part, _TEXTS):
             self._went[event.choice, event.index] = [event.part.text]
         elif isinstance(event, PartDelta) and event.text:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from dragoman.errors import PermissionDenied
 from dragoman.gateway.guard import is_loopback
-from dragoman.gateway.visits import Visit
+from dragoman.gateway.inbound import InboundRequest
 
 HEADER = b"x-dragoman-page"
 _NOT_FROM_PAGE = "this API accepts requests from the gateway's own page only"
@@ -20,19 +20,19 @@ _NO_ADMIN = "the page requires an admin key"
 _LOCAL_ONLY = "without keys, the page is available on the gateway's own machine only"
 
 
-def check(visit: Visit) -> None:
+def check(inbound: InboundRequest) -> None:
     """Raises unless the page made the request and its user has access."""
-    if not _is_ours(visit):
+    if not _is_ours(inbound):
         raise PermissionDenied(_NOT_FROM_PAGE, status=403)
-    if visit.gateway.keys is not None:
-        if visit.key is None or not visit.key.is_admin:
+    if inbound.gateway.keys is not None:
+        if inbound.key is None or not inbound.key.is_admin:
             raise PermissionDenied(_NO_ADMIN, status=403)
-    elif visit.peer and not is_loopback(visit.peer):
+    elif inbound.peer and not is_loopback(inbound.peer):
         raise PermissionDenied(_LOCAL_ONLY, status=403)
 
 
-def _is_ours(visit: Visit) -> bool:
-    call = visit.call
+def _is_ours(inbound: InboundRequest) -> bool:
+    call = inbound.call
     if call.header(HEADER) != "1":
         return False
     if call.header(b"sec-fetch-site") not in {None, "same-origin"}:
@@ -40,10 +40,10 @@ def _is_ours(visit: Visit) -> bool:
     if call.header(b"sec-fetch-mode") == "navigate":
         return False
     origin = call.header(b"origin")
-    return origin is None or _is_same(origin, call.header(b"host"), visit)
+    return origin is None or _is_same(origin, call.header(b"host"), inbound)
 
 
-def _is_same(origin: str, host: str | None, visit: Visit) -> bool:
+def _is_same(origin: str, host: str | None, inbound: InboundRequest) -> bool:
     """Whether an origin is this server, by its own host or an allowed host behind a proxy."""
     try:
         parts = urlsplit(origin)
@@ -54,4 +54,4 @@ def _is_same(origin: str, host: str | None, visit: Visit) -> bool:
         return False
     if host is not None and parts.netloc.lower() == host.lower():
         return True
-    return name in {each.lower() for each in visit.gateway.config.server.allowed_hosts}
+    return name in {each.lower() for each in inbound.gateway.config.server.allowed_hosts}

@@ -23,9 +23,9 @@ from dragoman.errors import (
     TransportError,
     WireError,
 )
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.page.access import check
 from dragoman.gateway.page.calls import HEADERS, Content, PageCall, View
-from dragoman.gateway.visits import Visit
 from dragoman.model.jsontext import dumps
 
 _PACKAGE = "dragoman.gateway.page"
@@ -83,16 +83,16 @@ class _Found(NamedTuple):
     names: dict[str, str]
 
 
-async def page_api(visit: Visit) -> None:
+async def page_api(inbound: InboundRequest) -> None:
     """Handles a request to the API."""
-    check(visit)
-    found = _find(visit.method, visit.endpoint.name)
-    answer = await _view(found.key)(PageCall(visit, found.names))
+    check(inbound)
+    found = _find(inbound.method, inbound.endpoint.name)
+    answer = await _view(found.key)(PageCall(inbound, found.names))
     if isinstance(answer, Content):
         headers = {**HEADERS, "content-type": answer.mime, **answer.headers}
-        await visit.call.whole(200, headers, answer.body)
-    elif not visit.call.has_begun:
-        await visit.call.whole(200, _JSON, dumps({} if answer is None else answer))
+        await inbound.call.respond(200, headers, answer.body)
+    elif not inbound.call.has_begun:
+        await inbound.call.respond(200, _JSON, dumps({} if answer is None else answer))
 
 
 def error_body(error: DragomanError) -> dict[str, dict[str, str]]:
@@ -107,9 +107,9 @@ def error_status(error: DragomanError) -> int:
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), _SERVER)
 
 
-async def refuse(visit: Visit, error: DragomanError) -> None:
+async def refuse(inbound: InboundRequest, error: DragomanError) -> None:
     """Sends an error in the format of the page's API."""
-    await visit.call.whole(error_status(error), _JSON, dumps(error_body(error)))
+    await inbound.call.respond(error_status(error), _JSON, dumps(error_body(error)))
 
 
 # --- finding the view

@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from dragoman.errors import InvalidInputError, InvalidRequest
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.state import Gateway
-from dragoman.gateway.visits import Visit
 from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps, loads
 
@@ -33,15 +33,15 @@ class Content(msgspec.Struct, frozen=True):
 class PageCall:
     """One request to the API: path parameters, query, body, and methods to stream a response."""
 
-    def __init__(self, visit: Visit, names: Mapping[str, str]) -> None:
-        self.visit = visit
+    def __init__(self, inbound: InboundRequest, names: Mapping[str, str]) -> None:
+        self.inbound = inbound
         self.names = names
         """The path parameters, such as `{"id": …}`."""
 
     @property
     def gateway(self) -> Gateway:
         """The gateway."""
-        return self.visit.gateway
+        return self.inbound.gateway
 
     @property
     def page(self) -> Page:
@@ -56,7 +56,7 @@ class PageCall:
     def query(self) -> Mapping[str, str]:
         """The query parameters; of repeated ones, the last."""
         try:
-            text = self.visit.query.decode("ascii")
+            text = self.inbound.query.decode("ascii")
             return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=_MAX_FIELDS))
         except ValueError:
             pass
@@ -77,7 +77,7 @@ class PageCall:
 
     async def body(self) -> bytes:
         """Returns the raw body, within the gateway's limits."""
-        return await self.visit.body()
+        return await self.inbound.body()
 
     async def json(self) -> dict[str, Any]:
         """Returns the body as a JSON object."""
@@ -94,19 +94,21 @@ class PageCall:
 
     async def begin_events(self) -> None:
         """Starts a response of server-sent events."""
-        await self.visit.call.begin({"content-type": "text/event-stream; charset=utf-8", **HEADERS})
+        await self.inbound.call.begin(
+            {"content-type": "text/event-stream; charset=utf-8", **HEADERS}
+        )
 
     async def event(self, event: Any) -> None:
         """Sends an event."""
-        await self.visit.call.write(b"data: " + dumps(event) + b"\n\n")
+        await self.inbound.call.write(b"data: " + dumps(event) + b"\n\n")
 
     async def keep_alive(self) -> None:
         """Sends a comment, which keeps the connection open."""
-        await self.visit.call.write(b": \n\n")
+        await self.inbound.call.write(b": \n\n")
 
     async def end_events(self) -> None:
         """Ends the response."""
-        await self.visit.call.end()
+        await self.inbound.call.end()
 
 
 View = Callable[[PageCall], Awaitable[Any]]

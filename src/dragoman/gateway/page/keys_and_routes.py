@@ -62,7 +62,7 @@ async def made(call: PageCall) -> Any:
 async def revoked(call: PageCall) -> Any:
     """Revokes a key permanently; refuses the key that makes the request."""
     store, id = _keys(call), call.names["id"]
-    own = call.visit.key
+    own = call.inbound.key
     if own is not None and own.id == id:
         msg = "you can't revoke the key that you are using; use another admin key"
         raise InvalidRequest(msg, status=_CONFLICT)

@@ -7,13 +7,13 @@ from time import perf_counter
 from typing import Any
 
 from dragoman.errors import DragomanError, ModelNotFound
-from dragoman.gateway.backs import Back
 from dragoman.gateway.config.routing import Route
 from dragoman.gateway.config.settings import Hop
 from dragoman.gateway.endpoints import CHAT
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.gateway.state import Gateway
 from dragoman.gateway.translation import Settings, encoded_for
+from dragoman.gateway.upstreams import Upstream
 from dragoman.model.events import Event
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
@@ -32,8 +32,8 @@ _NO_PLACE = "the route of this model has no provider"
 class PlacedModel:
     """One provider of a route, as a model."""
 
-    def __init__(self, back: Back, model: str | None, settings: Settings, hop: Hop) -> None:
-        self.back = back
+    def __init__(self, upstream: Upstream, model: str | None, settings: Settings, hop: Hop) -> None:
+        self.upstream = upstream
         self.model = model
         self.hop = hop
         self._settings = settings
@@ -41,24 +41,24 @@ class PlacedModel:
     @property
     def name(self) -> str:
         """The model as `provider:model`."""
-        if not self.back.is_wire:
-            return self.back.place.model_url or self.back.name
-        return f"{self.back.provider_name}:{self.model or ''}"
+        if not self.upstream.is_wire:
+            return self.upstream.place.model_url or self.upstream.name
+        return f"{self.upstream.provider_name}:{self.model or ''}"
 
     @property
     def target(self) -> Target | None:
         """The target; None for an in-process model."""
-        return self.back.target(self.model) if self.back.is_wire else None
+        return self.upstream.target(self.model) if self.upstream.is_wire else None
 
     @property
     def dialect(self) -> str:
         """The model's dialect. An in-process model has none and is shown as OpenAI Chat."""
-        return self.back.dialect(self.model).name if self.back.is_wire else CHAT
+        return self.upstream.dialect(self.model).name if self.upstream.is_wire else CHAT
 
     def encoded(self, request: Request) -> Encoded:
         """Encodes a request for this model. In-process models are shown as if called over HTTP."""
-        if self.back.is_wire:
-            return encoded_for(request, self.back, self.model, self._settings).encoded
+        if self.upstream.is_wire:
+            return encoded_for(request, self.upstream, self.model, self._settings).encoded
         prepared = self._settings.applied(request.replace_unchecked(model=self.name))
         return dialect(CHAT).encode_request(prepared)
 
@@ -68,13 +68,13 @@ class PlacedModel:
     async def send(self, request: Request | Any) -> Response:
         """Returns the whole response."""
         prepared = self._prepared(request)
-        is_wire = self.back.is_wire
-        return await (self.back.client if is_wire else self.back).send(prepared)
+        is_wire = self.upstream.is_wire
+        return await (self.upstream.client if is_wire else self.upstream).send(prepared)
 
     def stream(self, request: Request | Any) -> ModelStream:
         """Streams the response."""
         prepared = self._prepared(request)
-        return (self.back.client if self.back.is_wire else self.back).stream(prepared)
+        return (self.upstream.client if self.upstream.is_wire else self.upstream).stream(prepared)
 
     async def close(self) -> None:
         """Does nothing: the gateway owns the connection."""
@@ -88,7 +88,7 @@ def places_of(gateway: Gateway, route: Route) -> tuple[PlacedModel, ...]:
     """Returns the providers of a route, in the order in which they are tried now."""
     settings = gateway.settings_of(route)
     hops = route.order()
-    return tuple(PlacedModel(gateway.back(hop.place), hop.model, settings, hop) for hop in hops)
+    return tuple(PlacedModel(gateway.upstream(hop.place), hop.model, settings, hop) for hop in hops)
 
 
 class RoutedModel:
@@ -100,7 +100,7 @@ class RoutedModel:
         if not self.places:
             raise ModelNotFound(_NO_PLACE, status=404)
         self._sent, self._tap = sent, tap
-        self.finished = gateway.finished
+        self.finished = gateway.notify
         self._stream: _Tapped | None = None
 
     @property
@@ -226,10 +226,10 @@ class _Attempt:
         """Passes the record of this attempt to the gateway's observers."""
         error = self._error
         status = getattr(error, "status", None) or _FAILED if error is not None else _OK
-        provider, model = self._place.back.provider_name, self._place.model
+        provider, model = self._place.upstream.provider_name, self._place.model
         usage = response.usage
         self._routed.finished(
-            Finished(
+            RequestRecord(
                 "talk", _FRONT, status if self._is_over or error is not None else _LEFT,
                 perf_counter() - self._began, self.first_event, self._routed.route.name,
                 provider=provider, model=model or self._place.name, usage=usage,

@@ -110,7 +110,7 @@ async def _place(gateway: Gateway, stamp: Mapping[str, Any], answer: Message) ->
     except ModelNotFound:
         return None
     wanted = None if origin is None else origin.provider
-    same = (each for each in places if each.back.provider_name == wanted)
+    same = (each for each in places if each.upstream.provider_name == wanted)
     return next(same, places[0] if places else None)
 
 

@@ -11,7 +11,7 @@ from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
 from dragoman.errors import InvalidRequest
-from dragoman.gateway.visits import Visit
+from dragoman.gateway.inbound import InboundRequest
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -70,29 +70,29 @@ def _loaded(name: str, plain: bytes) -> StaticFile:
     return StaticFile(mime, sha256(plain).hexdigest()[:20], plain, gzip.compress(plain, 9, mtime=0))
 
 
-async def page(visit: Visit) -> None:
+async def page(inbound: InboundRequest) -> None:
     """Serves one of the page's files; redirects `/ui` to `/ui/`."""
-    if visit.call.path == "/ui":
+    if inbound.call.path == "/ui":
         # Relative, so that it works behind any path prefix.
-        await visit.call.whole(308, {"location": "ui/"}, b"")
+        await inbound.call.respond(308, {"location": "ui/"}, b"")
         return
-    found = static_files().get(visit.endpoint.name or _INDEX)
+    found = static_files().get(inbound.endpoint.name or _INDEX)
     if found is None:
         msg = "the page has no such file"
         raise InvalidRequest(msg, status=404)
-    await _send(visit, found)
+    await _send(inbound, found)
 
 
-async def _send(visit: Visit, file: StaticFile) -> None:
-    call = visit.call
+async def _send(inbound: InboundRequest, file: StaticFile) -> None:
+    call = inbound.call
     is_packed = "gzip" in (call.header(b"accept-encoding") or "")
     etag = f'"{file.etag}-gz"' if is_packed else f'"{file.etag}"'
     headers = {**HEADERS, "etag": etag}
     if etag in (call.header(b"if-none-match") or ""):
-        await call.whole(304, {**headers, "content-length": "0"}, b"")
+        await call.respond(304, {**headers, "content-length": "0"}, b"")
         return
     body = file.packed if is_packed else file.plain
     headers |= {"content-type": file.mime, "content-length": str(len(body))}
     if is_packed:
         headers["content-encoding"] = "gzip"
-    await call.whole(200, headers, b"" if visit.method == "HEAD" else body)
+    await call.respond(200, headers, b"" if inbound.method == "HEAD" else body)

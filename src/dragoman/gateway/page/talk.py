@@ -63,7 +63,7 @@ async def talk(call: PageCall) -> None:
     viewer = Viewer(storage, history.identity, call.page.branches(storage))
     run = PageRun(history, viewer, wanted.stamp)
     model = RoutedModel(call.gateway, route, sent=run.sent, tap=run.heard)
-    call.visit.route = route.name
+    call.inbound.route = route.name
     agent = _agent(model, run, wanted)
     has_others = call.gateway.config.server.workers > 1
     async with Relay(storage, run) if has_others else nullcontext():

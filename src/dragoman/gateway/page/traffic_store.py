@@ -33,7 +33,7 @@ from dragoman.gateway.page.traffic_tables import (
     is_ours,
     set_aside,
 )
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.history.storage_urls import default_file
 
 LOG = logging.getLogger("dragoman.gateway")
@@ -54,12 +54,12 @@ _MAX_NAMES = 10_000
 WIDTH = 1.1
 """The ratio between the upper and lower bound of a duration bin."""
 _SHORTEST = 1e-5
-Entry = tuple[float, Finished]
+Entry = tuple[float, RequestRecord]
 _encode = msgspec.json.Encoder().encode
 
 
 class Traffic:
-    """Stores `Finished` records; keeps the latest `most` of them."""
+    """Stores `RequestRecord` records; keeps the latest `most` of them."""
 
     def __init__(self, path: Path, *, most: int = 100_000, pause: float = _WRITE_INTERVAL) -> None:
         self.path = path
@@ -79,7 +79,7 @@ class Traffic:
         self._thread = threading.Thread(target=self._run, name="traffic", daemon=True)
         self._thread.start()
 
-    def __call__(self, record: Finished) -> None:
+    def __call__(self, record: RequestRecord) -> None:
         """Queues the record of a finished request."""
         if record.kind in _SKIPPED:
             return
@@ -239,7 +239,7 @@ def seconds_of(number: int) -> float:
     return _SHORTEST if number <= 0 else float(_SHORTEST * WIDTH ** (number - 0.5))
 
 
-def _row(when: float, record: Finished) -> tuple[Any, ...]:
+def _row(when: float, record: RequestRecord) -> tuple[Any, ...]:
     usage, cost = record.usage, record.cost
     return (
         when, _clipped(record.front), _clipped(record.kind), _clipped(record.route),
@@ -253,7 +253,7 @@ def _row(when: float, record: Finished) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _detail(record: Finished) -> dict[str, Any]:
+def _detail(record: RequestRecord) -> dict[str, Any]:
     """Returns the fields that only the detail view shows."""
     found: dict[str, Any] = {"steps": record.steps, "tried": record.tried}
     if record.losses:

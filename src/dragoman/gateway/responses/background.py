@@ -15,6 +15,7 @@ from typing import Any
 from dragoman.errors import Conflict, DragomanError, NotFound, Overloaded, ServerError
 from dragoman.gateway.chat import answer
 from dragoman.gateway.http import Call
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.responses.creating import Creation
 from dragoman.gateway.responses.frames import data_in
 from dragoman.gateway.responses.lifecycle import blank, failed
@@ -22,7 +23,6 @@ from dragoman.gateway.responses.replaying import replay
 from dragoman.gateway.responses.store import ResponseStore
 from dragoman.gateway.responses.storing_sink import END
 from dragoman.gateway.sessions import HEADER
-from dragoman.gateway.visits import Visit
 from dragoman.model.jsontext import dumps, loads
 
 _FLUSH_INTERVAL, _CHECK_INTERVAL, _HEARTBEAT_INTERVAL = 0.25, 1.0, 15.0
@@ -36,38 +36,38 @@ class _GoneError(Exception):
     """The response was cancelled or deleted."""
 
 
-async def run_in_background(visit: Visit, creation: Creation) -> None:
+async def run_in_background(inbound: InboundRequest, creation: Creation) -> None:
     """Stores the response as queued, starts to generate it, and returns it to the client."""
-    gateway, store = visit.gateway, creation.state.responses
+    gateway, store = inbound.gateway, creation.state.responses
     assert store is not None  # noqa: S101 - background responses require a store
     if len(gateway.background) >= gateway.config.server.max_concurrent:
         msg = "the maximum number of background responses is running; try again later"
         raise Overloaded(msg, status=503, retry_after=5.0)
-    body = blank(creation.asking, creation.id, creation.says, "queued")
+    body = blank(creation.client_request, creation.id, creation.says, "queued")
     version = await store.add(creation.id, creation.stored_request(time()), body)
-    run = _Run(visit, creation, store, body, version)
+    run = _Run(inbound, creation, store, body, version)
     gateway.background.start(creation.id, run.work())
-    if creation.asking.stream:
-        await replay(visit, store, creation.id, after=-1)
+    if creation.client_request.stream:
+        await replay(inbound, store, creation.id, after=-1)
     else:
-        await visit.call.whole(200, {"content-type": "application/json"}, dumps(body))
+        await inbound.call.respond(200, {"content-type": "application/json"}, dumps(body))
 
 
 class _Run:
     """One background response; also the sink of its output."""
 
     def __init__(
-        self, visit: Visit, creation: Creation, store: ResponseStore, body: dict[str, Any],
-        version: int,
+        self, inbound: InboundRequest, creation: Creation, store: ResponseStore,
+        body: dict[str, Any], version: int,
     ) -> None:  # fmt: skip
-        self._visit = visit
+        self._inbound = inbound
         self._creation = creation
         self._store = store
         self._body = body
         self._version = version
         self._id = creation.id
-        headers = [each for each in visit.call.headers if each[0] == _SESSION]
-        self._call = Call({"path": visit.call.path, "headers": headers}, _never, _nowhere)
+        headers = [each for each in inbound.call.headers if each[0] == _SESSION]
+        self._call = Call({"path": inbound.call.path, "headers": headers}, _never, _nowhere)
         self._writing = asyncio.Lock()
         self._events: list[str] = []
         self._count = self._size = 0
@@ -77,27 +77,27 @@ class _Run:
 
     async def work(self) -> None:
         """Generates the response and stores its outcome."""
-        client = self._visit
-        visit = Visit(client.gateway, self._call, client.endpoint, "POST")
-        visit.key = client.key
+        client = self._inbound
+        inbound = InboundRequest(client.gateway, self._call, client.endpoint, "POST")
+        inbound.key = client.key
         ticking = asyncio.get_running_loop().create_task(self._tick(asyncio.current_task()))
         try:
             await self._replace({**self._body, "status": "in_progress"})
-            await answer(visit, self._creation.exchange(visit, self))
+            await answer(inbound, self._creation.exchange(inbound, self))
         except _GoneError:
-            visit.is_left = True
+            inbound.is_disconnected = True
         except DragomanError as error:
-            visit.error = error
+            inbound.error = error
             await self._fail(error)
         except asyncio.CancelledError:  # by `cancel`, which has ended it already, or by shutdown
-            visit.is_left = True
+            inbound.is_disconnected = True
             await self._fail(_STOPPED)
         except Exception:  # noqa: BLE001 - any exception fails the response
-            visit.error = ServerError("the gateway failed", status=500)
-            await self._fail(visit.error)
+            inbound.error = ServerError("the gateway failed", status=500)
+            await self._fail(inbound.error)
         finally:
             ticking.cancel()
-            client.gateway.finished(visit.record())
+            client.gateway.notify(inbound.record())
 
     async def _fail(self, error: DragomanError) -> None:
         problem = failed(self._body, error)["error"]
@@ -169,10 +169,10 @@ class _Run:
         """Whether output has started."""
         return self._call.has_begun
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Stores a response that is not streamed."""
         await self._finish(loads(body))
-        await self._call.whole(status, headers, body)
+        await self._call.respond(status, headers, body)
 
     async def begin(self, headers: Mapping[str, str]) -> None:
         """See `Sink.begin`."""

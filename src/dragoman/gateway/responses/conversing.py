@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.errors import InvalidInputError, InvalidRequest
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.responses import state_errors
 from dragoman.gateway.responses.conversations import ConversationStore
 from dragoman.gateway.responses.creating import StateStores
@@ -12,16 +13,15 @@ from dragoman.gateway.responses.items import items_in, metadata_in, reference_in
 from dragoman.gateway.responses.items import listed as listed_item
 from dragoman.gateway.responses.paging import listed, page_in
 from dragoman.gateway.responses.store import ResponseStore
-from dragoman.gateway.visits import Visit
 from dragoman.model.jsontext import dumps, loads
 
 _JSON = {"content-type": "application/json"}
 _MAX_ADDED = 20
 
 
-async def conversations(visit: Visit) -> None:
+async def conversations(inbound: InboundRequest) -> None:
     """Handles all requests to `/v1/conversations`."""
-    state, endpoint = StateStores.of(visit), visit.endpoint
+    state, endpoint = StateStores.of(inbound), inbound.endpoint
     store = state.conversations
     if store is None:
         if not endpoint.name:
@@ -29,44 +29,44 @@ async def conversations(visit: Visit) -> None:
         raise state_errors.no_conversation(endpoint.name)
     folder, _, item = endpoint.action.partition("/")
     if not endpoint.name:
-        body = await _create(visit, state)
+        body = await _create(inbound, state)
     elif not endpoint.action:
-        body = await _one(visit, store)
+        body = await _one(inbound, store)
     elif folder == "items" and not item:
-        body = await _items(visit, state)
+        body = await _items(inbound, state)
     elif folder == "items" and "/" not in item:
-        body = await _item(visit, store, item)
+        body = await _item(inbound, store, item)
     else:
         msg = "there is no endpoint at this path"
         raise InvalidRequest(msg, status=404)
-    await visit.call.whole(200, _JSON, dumps(body))
+    await inbound.call.respond(200, _JSON, dumps(body))
 
 
-async def _create(visit: Visit, state: StateStores) -> Any:
-    given = await _body(visit)
+async def _create(inbound: InboundRequest, state: StateStores) -> Any:
+    given = await _body(inbound)
     assert state.conversations is not None  # noqa: S101 - checked in `conversations`
     items = await _given(given.get("items"), state.responses)
     return await state.conversations.create(metadata_in(given.get("metadata")), items)
 
 
-async def _one(visit: Visit, store: ConversationStore) -> Any:
-    id = visit.endpoint.name
-    match visit.method:
+async def _one(inbound: InboundRequest, store: ConversationStore) -> Any:
+    id = inbound.endpoint.name
+    match inbound.method:
         case "GET" | "HEAD":
             return await store.head(id)
         case "POST":
-            return await store.update(id, metadata_in((await _body(visit)).get("metadata")))
+            return await store.update(id, metadata_in((await _body(inbound)).get("metadata")))
         case _:
             await store.delete(id)
             return {"id": id, "object": "conversation.deleted", "deleted": True}
 
 
-async def _items(visit: Visit, state: StateStores) -> Any:
-    id, store = visit.endpoint.name, state.conversations
+async def _items(inbound: InboundRequest, state: StateStores) -> Any:
+    id, store = inbound.endpoint.name, state.conversations
     assert store is not None  # noqa: S101 - checked in `conversations`
-    if visit.method == "POST":
+    if inbound.method == "POST":
         await store.head(id)
-        given = await _given((await _body(visit)).get("items"), state.responses)
+        given = await _given((await _body(inbound)).get("items"), state.responses)
         added = await store.add(id, given)
         shown = [listed_item(each, each["id"]) for each in added]
         return {
@@ -74,15 +74,15 @@ async def _items(visit: Visit, state: StateStores) -> Any:
             "first_id": shown[0]["id"] if shown else None,
             "last_id": shown[-1]["id"] if shown else None,
         }  # fmt: skip
-    if visit.method == "DELETE":
+    if inbound.method == "DELETE":
         raise _other_method()
     items = [listed_item(each, each["id"]) for each in await store.items(id)]
-    return listed(items, page_in(visit.query))
+    return listed(items, page_in(inbound.query))
 
 
-async def _item(visit: Visit, store: ConversationStore, item: str) -> Any:
-    id = visit.endpoint.name
-    match visit.method:
+async def _item(inbound: InboundRequest, store: ConversationStore, item: str) -> Any:
+    id = inbound.endpoint.name
+    match inbound.method:
         case "GET" | "HEAD":
             found = await store.item(id, item)
             return listed_item(found, found["id"])
@@ -111,8 +111,8 @@ async def _given(given: Any, responses: ResponseStore | None) -> list[dict[str, 
     return found
 
 
-async def _body(visit: Visit) -> dict[str, Any]:
-    raw = await visit.body()
+async def _body(inbound: InboundRequest) -> dict[str, Any]:
+    raw = await inbound.body()
     try:
         found = loads(raw) if raw.strip() else {}
     except InvalidInputError:

@@ -8,10 +8,11 @@ from typing import Any, Final
 from msgspec import Struct
 
 from dragoman.errors import InvalidRequest
-from dragoman.gateway.asking import Asking
-from dragoman.gateway.chat import answer, asking_of
+from dragoman.gateway.chat import answer, read_client_request
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.endpoints import RESPONSES
 from dragoman.gateway.exchange import Exchange, Stamp
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.responses import state_errors
 from dragoman.gateway.responses.connections import Connection
 from dragoman.gateway.responses.context import ResolvedState, StateReferences, StateResolver
@@ -20,7 +21,6 @@ from dragoman.gateway.responses.ids import is_own, new_response_id, response_of
 from dragoman.gateway.responses.items import REFERENCE, ids_of, items_in, size_of
 from dragoman.gateway.responses.store import ResponseStore, StoredRequest
 from dragoman.gateway.responses.storing_sink import StoringSink
-from dragoman.gateway.visits import Visit
 from dragoman.model.jsontext import dumps, loads
 
 _STATE: Final = frozenset({"previous_response_id", "conversation", "background", "generate"})
@@ -32,37 +32,51 @@ _NO_BACKGROUND = "`background` is not supported over a WebSocket"
 _MUST_STORE = "background responses are always stored: `store` can't be false"
 
 
-async def create(visit: Visit) -> None:
+async def create(inbound: InboundRequest) -> None:
     """Handles `POST /v1/responses`, with stored state where the request uses it."""
-    if visit.method != "POST":
+    if inbound.method != "POST":
         msg = "this path supports only POST or a WebSocket connection"
         raise InvalidRequest(msg, status=405)
-    asking = asking_of(visit, await visit.body())
-    if visit.gateway.histories is None and visit.connection is None and not _names_state(asking):
-        await answer(visit, _passed_on(visit, asking))
+    client_request = read_client_request(inbound, await inbound.body())
+    if (
+        inbound.gateway.histories is None
+        and inbound.connection is None
+        and not _names_state(client_request)
+    ):
+        await answer(inbound, _passed_on(inbound, client_request))
         return
-    creation = await Creation.of(visit, asking)
+    creation = await Creation.of(inbound, client_request)
     if creation is None:  # it refers to state of the upstream provider
-        await answer(visit, _passed_on(visit, asking, only=asking.front.name))
+        await answer(
+            inbound, _passed_on(inbound, client_request, required_dialect=client_request.front.name)
+        )
     elif creation.is_plain:
-        await answer(visit, _passed_on(visit, asking))
+        await answer(inbound, _passed_on(inbound, client_request))
     elif creation.is_background:
         from dragoman.gateway.responses.background import run_in_background
 
-        await run_in_background(visit, creation)
+        await run_in_background(inbound, creation)
     elif creation.is_warming:
-        await creation.warm(visit)
+        await creation.warm(inbound)
     else:
-        await creation.answer(visit)
+        await creation.answer(inbound)
 
 
-def _passed_on(visit: Visit, asking: Asking, only: str | None = None) -> Exchange:
+def _passed_on(
+    inbound: InboundRequest, client_request: ClientRequest, required_dialect: str | None = None
+) -> Exchange:
     """Returns the exchange of a request that doesn't use the gateway's state."""
-    return Exchange(asking, visit.call, visit.gateway.translations, stamp=_UNSTORED, only=only)
+    return Exchange(
+        client_request,
+        inbound.call,
+        inbound.gateway.translations,
+        stamp=_UNSTORED,
+        required_dialect=required_dialect,
+    )
 
 
-def _names_state(asking: Asking) -> bool:
-    return not _STATE.isdisjoint(asking.fields) or REFERENCE.encode() in asking.body
+def _names_state(client_request: ClientRequest) -> bool:
+    return not _STATE.isdisjoint(client_request.fields) or REFERENCE.encode() in client_request.body
 
 
 class StateStores(Struct):
@@ -73,14 +87,14 @@ class StateStores(Struct):
     connection: Connection | None
 
     @classmethod
-    def of(cls, visit: Visit) -> StateStores:
+    def of(cls, inbound: InboundRequest) -> StateStores:
         """Returns the stores of the request's key."""
-        histories = visit.gateway.histories
-        key = None if visit.key is None else visit.key.id
+        histories = inbound.gateway.histories
+        key = None if inbound.key is None else inbound.key.id
         if histories is None:
-            return cls(None, None, visit.connection)
+            return cls(None, None, inbound.connection)
         conversations = ConversationStore(histories, key)
-        return cls(ResponseStore(histories, key), conversations, visit.connection)
+        return cls(ResponseStore(histories, key), conversations, inbound.connection)
 
 
 class Creation:
@@ -103,7 +117,7 @@ class Creation:
         self.is_warming = state.connection is not None and (
             body.get("generate") is False or not found.whole
         )
-        self.asking: Asking
+        self.client_request: ClientRequest
 
     @property
     def is_plain(self) -> bool:
@@ -114,32 +128,32 @@ class Creation:
         return not (is_joined or is_kept or wanted.references)
 
     @classmethod
-    async def of(cls, visit: Visit, asking: Asking) -> Creation | None:
+    async def of(cls, inbound: InboundRequest, client_request: ClientRequest) -> Creation | None:
         """Resolves a request; None if its state belongs to the upstream provider."""
-        body = loads(asking.body)
-        wanted, state = state_references(body), StateStores.of(visit)
+        body = loads(client_request.body)
+        wanted, state = state_references(body), StateStores.of(inbound)
         resolver = StateResolver(
             state.responses, state.conversations, state.connection,
-            visit.gateway.config.server.max_body,
+            inbound.gateway.config.server.max_body,
         )  # fmt: skip
         if await _is_foreign(wanted, state):
             return None
         made = cls(body, wanted, await resolver.resolve(wanted), state)
-        await made._decide(visit)
+        await made._decide(inbound)
         return made
 
-    async def _decide(self, visit: Visit) -> None:
+    async def _decide(self, inbound: InboundRequest) -> None:
         """Decides whether the response is stored, and builds the upstream request."""
         store = self.body.get("store")
         if store is not None and not isinstance(store, bool):
             msg = "`store` must be true or false"
             raise state_errors.invalid(msg, "store")
-        route = await visit.gateway.route(_text(self.body, "model"))
+        route = await inbound.gateway.route(_text(self.body, "model"))
         may = self.state.responses is not None and route.settings.store is not False
         self.stores = may and store is not False and not self.is_warming
         if self.is_background:
             self._expect_background(may=may)
-        self.asking = Asking(RESPONSES, dumps(self._sent()), headers=None)
+        self.client_request = ClientRequest(RESPONSES, dumps(self._sent()), headers=None)
 
     def _expect_background(self, *, may: bool) -> None:
         if self.state.connection is not None:
@@ -173,11 +187,11 @@ class Creation:
             fields["conversation"] = {"id": wanted.conversation}
         return fields
 
-    def exchange(self, visit: Visit, sink: Any) -> Exchange:
+    def exchange(self, inbound: InboundRequest, sink: Any) -> Exchange:
         """Returns the exchange that produces the response."""
         is_kept = self.stores or self.state.connection is not None
         stamp = Stamp(self.id if is_kept else None, self.says)
-        return Exchange(self.asking, sink, visit.gateway.translations, stamp=stamp)
+        return Exchange(self.client_request, sink, inbound.gateway.translations, stamp=stamp)
 
     def stored_request(self, created_at: float) -> StoredRequest:
         """Returns the stored part of the request."""
@@ -189,17 +203,17 @@ class Creation:
             previous=self.wanted.previous,
             conversation=self.wanted.conversation,
             background=self.is_background,
-            stream=self.asking.stream,
+            stream=self.client_request.stream,
         )
 
-    async def answer(self, visit: Visit) -> None:
+    async def answer(self, inbound: InboundRequest) -> None:
         """Produces the response and stores it."""
-        exchange = self.exchange(visit, StoringSink(visit.call, self.keep))
+        exchange = self.exchange(inbound, StoringSink(inbound.call, self.keep))
         if self.stores and self.state.responses is not None:
             with self.state.responses.awaiting(self.id):
-                await answer(visit, exchange)
+                await answer(inbound, exchange)
         else:
-            await answer(visit, exchange)
+            await answer(inbound, exchange)
 
     async def keep(self, given: dict[str, Any]) -> None:
         """Stores a response, and adds it to its conversation and connection."""
@@ -222,16 +236,16 @@ class Creation:
             size = before + size_of([*self.found.own, *output])
             connection.remember(self.id, [*self.found.whole, *output], size)
 
-    async def warm(self, visit: Visit) -> None:
+    async def warm(self, inbound: InboundRequest) -> None:
         """Responds without calling a model; the connection remembers the input."""
         from dragoman.gateway.responses.lifecycle import blank, lifecycle_event
 
-        body = blank(self.asking, self.id, self.says, "completed")
+        body = blank(self.client_request, self.id, self.says, "completed")
         await self.join(body)
         begun = {**body, "status": "in_progress", "completed_at": None, "usage": None}
-        await visit.call.begin({"content-type": "text/event-stream"})
-        await visit.call.write(lifecycle_event("response.created", begun, 0))
-        await visit.call.end(lifecycle_event("response.completed", body, 1))
+        await inbound.call.begin({"content-type": "text/event-stream"})
+        await inbound.call.write(lifecycle_event("response.created", begun, 0))
+        await inbound.call.end(lifecycle_event("response.completed", body, 1))
 
 
 def state_references(body: Any) -> StateReferences:

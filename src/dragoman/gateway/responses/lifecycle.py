@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.errors import DragomanError
-from dragoman.gateway.asking import Asking
+from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.endpoints import RESPONSES
 from dragoman.model.jsontext import dumps
 from dragoman.model.messages import make_message
@@ -21,9 +21,11 @@ _NAME = RESPONSES
 _ENDS = {"completed": "response.completed", "failed": "response.failed"}
 
 
-def blank(asking: Asking, id: str, says: Mapping[str, Any], status: str) -> dict[str, Any]:
+def blank(
+    client_request: ClientRequest, id: str, says: Mapping[str, Any], status: str
+) -> dict[str, Any]:
     """Returns the body of a response without output."""
-    front = Front(_NAME, asking.settings, own_id=id, says=says)
+    front = Front(_NAME, client_request.settings, own_id=id, says=says)
     choice = Choice(0, make_message(Role.ASSISTANT), FinishReason.STOP)
     usage = Usage() if status == "completed" else None
     body = front.response(Response(choices=(choice,), usage=usage)).body

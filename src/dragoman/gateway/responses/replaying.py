@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.responses.current_response import load_current
 from dragoman.gateway.responses.frames import data_in, frame_of, is_end, number_of
 from dragoman.gateway.responses.lifecycle import end_event, frames_of
 from dragoman.gateway.responses.store import ResponseStore, StoredResponse
-from dragoman.gateway.visits import Visit
 
 _POLL_INTERVAL = 0.1  # seconds
 
 
-async def replay(visit: Visit, store: ResponseStore, id: str, after: int) -> None:
+async def replay(inbound: InboundRequest, store: ResponseStore, id: str, after: int) -> None:
     """Streams the events numbered above `after`, until the response ends."""
-    call, row, last = visit.call, 0, -1
+    call, row, last = inbound.call, 0, -1
     await call.begin({"content-type": "text/event-stream"})
     while True:
         found = await load_current(store, id)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from dragoman.gateway.work import Sink
+from dragoman.gateway.upstream_task import Sink
 from dragoman.model.jsontext import loads
 
 Keep = Callable[[dict[str, Any]], Awaitable[None]]
@@ -25,10 +25,10 @@ class StoringSink:
         """Whether the response headers have been sent."""
         return self._sink.has_begun
 
-    async def whole(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Stores a response that is not streamed."""
         await self._kept(loads(body))
-        await self._sink.whole(status, headers, body)
+        await self._sink.respond(status, headers, body)
 
     async def begin(self, headers: Mapping[str, str]) -> None:
         """See `Sink.begin`."""

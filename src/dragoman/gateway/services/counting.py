@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dragoman.errors import DragomanError
-from dragoman.gateway.backs import Back
 from dragoman.gateway.chat import answer
 from dragoman.gateway.http import Call
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.embeddings import ESTIMATED
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import Settings
-from dragoman.gateway.visits import Visit
-from dragoman.gateway.work import Work, answer_total
+from dragoman.gateway.upstream_task import UpstreamTask, answer_total
+from dragoman.gateway.upstreams import Upstream
 from dragoman.history.tokens import count as count_messages
 from dragoman.model.catalogue import TokenCount
 from dragoman.model.requests import Request
@@ -20,21 +20,21 @@ from dragoman.wire.error_reporting import reported
 from dragoman.wire.service_front import ServiceFront
 
 
-async def count(visit: Visit) -> None:
+async def count(inbound: InboundRequest) -> None:
     """Handles a request to count the tokens of a prompt."""
-    front = service_front(visit)
-    body = await visit.body()
+    front = service_front(inbound)
+    body = await inbound.body()
     try:
         request = front.decode_count(body)
     except DragomanError as error:
         problem = reported(error)
     else:
-        await answer(visit, Counting(visit.call, front, request))
+        await answer(inbound, Counting(inbound.call, front, request))
         return
     raise problem
 
 
-class Counting(Work):
+class Counting(UpstreamTask):
     """A request for a token count, which is free of charge."""
 
     is_free = True
@@ -44,26 +44,26 @@ class Counting(Work):
         self._front = front
         self._request = request
 
-    def expected(self) -> Usage:
+    def estimated_usage(self) -> Usage:
         """Returns zero usage: counting consumes no tokens."""
         return Usage()
 
-    async def _ask(
-        self, back: Back, model: str | None, settings: Settings, timeouts: Timeouts | None
+    async def _attempt(
+        self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
         # Unchecked: it is the same model under another name, so its thinking parts stay valid.
         request = settings.applied(self._request.replace_unchecked(model=model))
-        counted = await within(answer_total(timeouts), self._counted(back, request))
+        counted = await within(answer_total(timeouts), self._counted(upstream, request))
         encoded = self._front.count(counted)
         headers = {**encoded.headers, **(ESTIMATED if counted.is_estimate else {})}
-        await self.sink.whole(200, {**headers, **self.reported()}, encoded.to_bytes())
+        await self.sink.respond(200, {**headers, **self.loss_headers()}, encoded.to_bytes())
 
-    async def _counted(self, back: Back, request: Request) -> TokenCount:
-        if not back.is_wire:
+    async def _counted(self, upstream: Upstream, request: Request) -> TokenCount:
+        if not upstream.is_wire:
             return TokenCount(estimate(request), is_estimate=True)
-        counted = await back.client.count_tokens(request, estimate=estimate)
+        counted = await upstream.client.count_tokens(request, estimate=estimate)
         if not counted.is_estimate:
-            encoded = back.client.encode(request)
+            encoded = upstream.client.encode(request)
             self.losses += encoded.losses
             self.repairs += encoded.repairs
         return counted

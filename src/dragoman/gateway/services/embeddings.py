@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import ceil
 
 from dragoman.errors import DragomanError, InvalidRequest
-from dragoman.gateway.backs import Back
 from dragoman.gateway.chat import answer
 from dragoman.gateway.http import Call
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.translation import Settings
-from dragoman.gateway.visits import Visit
-from dragoman.gateway.work import BYTES_OF_A_TOKEN, Work, answer_total
+from dragoman.gateway.upstream_task import MIN_BYTES_PER_TOKEN, UpstreamTask, answer_total
+from dragoman.gateway.upstreams import Upstream
 from dragoman.model.parts import Text
 from dragoman.model.usage import Usage
 from dragoman.providers.endpoints import USUAL
@@ -27,14 +27,14 @@ _PER_MEDIUM = 1_000
 _MAX_INPUTS = 10_000
 
 
-async def embed(visit: Visit) -> None:
+async def embed(inbound: InboundRequest) -> None:
     """Handles a request for embeddings."""
-    front = service_front(visit)
-    body = await visit.body()
-    await answer(visit, Embedding(visit.call, front, front.decode_embeddings(body), len(body)))
+    front = service_front(inbound)
+    body = await inbound.body()
+    await answer(inbound, Embedding(inbound.call, front, front.decode_embeddings(body), len(body)))
 
 
-class Embedding(Work):
+class Embedding(UpstreamTask):
     """A request for embeddings."""
 
     def __init__(self, sink: Call, front: ServiceFront, asked: ToEmbed, size: int) -> None:
@@ -46,24 +46,24 @@ class Embedding(Work):
             msg = f"a request can have at most {_MAX_INPUTS:,} inputs"
             raise InvalidRequest(msg, status=400)
 
-    def expected(self) -> Usage:
+    def estimated_usage(self) -> Usage:
         """Estimates the usage from the body's size: there are no output tokens."""
-        return Usage(input=self._size // BYTES_OF_A_TOKEN + 1)
+        return Usage(input=self._size // MIN_BYTES_PER_TOKEN + 1)
 
-    def suits(self, back: Back, model: str | None) -> bool:
+    def supports(self, upstream: Upstream, model: str | None) -> bool:
         """Whether the dialect and the provider support embeddings."""
         if not self._asked.inputs:
             return True  # Ollama's clients send no input to load a model
-        if not back.is_wire or back.place.provider is None:
+        if not upstream.is_wire or upstream.place.provider is None:
             return False
-        spoken = back.dialect(model)
+        spoken = upstream.dialect(model)
         services = spoken.services()
         if services is None or services.embeddings is None:
             return False
-        paths = back.place.provider.endpoints.get(spoken.name) or USUAL.get(spoken.name)
+        paths = upstream.place.provider.endpoints.get(spoken.name) or USUAL.get(spoken.name)
         return paths is not None and paths.embed is not None
 
-    def unsuited(self) -> DragomanError:
+    def unsupported(self) -> DragomanError:
         """Returns the error for a model whose API has no embeddings."""
         msg = (
             "the provider of this model does not support embeddings; use a model of one that does,"
@@ -71,8 +71,8 @@ class Embedding(Work):
         )
         return InvalidRequest(msg, status=400, code="unsupported", param="model")
 
-    async def _ask(
-        self, back: Back, model: str | None, settings: Settings, timeouts: Timeouts | None
+    async def _attempt(
+        self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
         del settings  # they don't apply to embeddings
         asked = self._asked
@@ -80,7 +80,7 @@ class Embedding(Work):
             await self._send(Embedded((), None, asked.model), {})
             return
         meant = asked._replace(model=model or asked.model)
-        embedded = await within(answer_total(timeouts), back.client.embed_inputs(meant))
+        embedded = await within(answer_total(timeouts), upstream.client.embed_inputs(meant))
         self.losses += embedded.losses
         usage = embedded.usage or estimated_usage(asked)
         self.summary = Summary(embedded.model, usage)
@@ -90,8 +90,8 @@ class Embedding(Work):
     async def _send(self, embedded: Embedded, headers: dict[str, str]) -> None:
         encoded = self._front.embeddings(embedded, self._asked)
         self.losses += encoded.losses
-        sent = {**encoded.headers, **headers, **self.reported()}
-        await self.sink.whole(200, sent, encoded.to_bytes())
+        sent = {**encoded.headers, **headers, **self.loss_headers()}
+        await self.sink.respond(200, sent, encoded.to_bytes())
 
 
 def estimated_usage(asked: ToEmbed) -> Usage:

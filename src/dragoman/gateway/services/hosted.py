@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from dragoman.errors import ConfigError, DragomanError, InvalidRequest
-from dragoman.gateway.backs import Back
 from dragoman.gateway.endpoints import ANTHROPIC
 from dragoman.gateway.http import Disconnected
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.hosted_paths import (
     UPLOAD_URL,
     Allowed,
@@ -25,7 +25,7 @@ from dragoman.gateway.services.hosted_paths import (
 )
 from dragoman.gateway.services.hosted_providers import PERMISSION, check_allowed, hosted_place
 from dragoman.gateway.services.hosted_urls import own_batches, own_upload_url
-from dragoman.gateway.visits import Visit
+from dragoman.gateway.upstreams import Upstream
 from dragoman.transport.protocol import HttpRequest, Reply, read_body
 
 if TYPE_CHECKING:
@@ -57,62 +57,66 @@ _UNSUPPORTED_MEDIA_TYPE = 415
 _BODIES = frozenset({"POST", "PUT"})
 
 
-async def hosted(visit: Visit) -> None:
+async def hosted(inbound: InboundRequest) -> None:
     """Proxies a request to the provider."""
-    allowed = _allowed(visit)
-    query = passed_query(visit.query)
-    back = hosted_place(visit)
-    visit.route = back.name
-    check_allowed(visit, back.name)
-    message = _message(visit, back, allowed, query)
-    keys, key = visit.gateway.keys, visit.key
+    allowed = _allowed(inbound)
+    query = passed_query(inbound.query)
+    upstream = hosted_place(inbound)
+    inbound.route = upstream.name
+    check_allowed(inbound, upstream.name)
+    message = _message(inbound, upstream, allowed, query)
+    keys, key = inbound.gateway.keys, inbound.key
     if keys is None or key is None or key.is_admin:
-        await _passed(visit, back, message)
+        await _passed(inbound, upstream, message)
         return
-    held = await keys.reserve(key, f"{PERMISSION}{back.name}", 0, Decimal(0))
+    held = await keys.reserve(key, f"{PERMISSION}{upstream.name}", 0, Decimal(0))
     try:
-        await _passed(visit, back, message)
+        await _passed(inbound, upstream, message)
     finally:
-        await _settle(visit, held, back.name)
+        await _settle(inbound, held, upstream.name)
 
 
-async def _settle(visit: Visit, held: Reservation, place: str) -> None:
+async def _settle(inbound: InboundRequest, held: Reservation, place: str) -> None:
     """Counts the request; the cost of a batch is charged to the operator only."""
     from dragoman.gateway.keys import Spent
 
-    keys = visit.gateway.keys
+    keys = inbound.gateway.keys
     assert keys is not None  # noqa: S101 - the reservation came from it
     spent = Spent(cost=Decimal(0), model=f"{PERMISSION}{place}", route=place)
     await keys.settle(held, spent)
 
 
-def _allowed(visit: Visit) -> Allowed:
-    found = allowed_path(visit.endpoint.front, visit.call.path)
+def _allowed(inbound: InboundRequest) -> Allowed:
+    found = allowed_path(inbound.endpoint.front, inbound.call.path)
     if found is None:
         msg = "there is no files or batches endpoint at this path"
         raise InvalidRequest(msg, status=404)
-    if visit.method not in found.methods:
-        visit.call.more_headers["allow"] = ", ".join(sorted(found.methods))
+    if inbound.method not in found.methods:
+        inbound.call.more_headers["allow"] = ", ".join(sorted(found.methods))
         msg = f"this path supports only {', '.join(sorted(found.methods))}"
         raise InvalidRequest(msg, status=405)
     return found
 
 
-def _message(visit: Visit, back: Back, allowed: Allowed, query: str) -> HttpRequest:
+def _message(
+    inbound: InboundRequest, upstream: Upstream, allowed: Allowed, query: str
+) -> HttpRequest:
     """Returns the request for the provider, without its body."""
     headers = {
         _REQUEST_HEADERS[name]: value.decode("latin-1")
-        for name, value in visit.call.headers
+        for name, value in inbound.call.headers
         if name in _REQUEST_HEADERS
     }
     try:
-        message = back.deployment(None).request("upload", headers=headers, method=visit.method)
+        message = upstream.deployment(None).request(
+            "upload", headers=headers, method=inbound.method
+        )
     except ConfigError:
         message = None
-    front = visit.endpoint.front
+    front = inbound.endpoint.front
     url = None if message is None else address(front, message.url, allowed.path, query)
     if message is None or url is None:
-        msg = f"the gateway can't proxy files or batches to {back.name}"
+        msg = f"the gateway can't proxy files or batches to {upstream.name}"
         raise InvalidRequest(msg, status=400, code="unsupported")
     return replace(message, url=url)
 
@@ -120,11 +124,11 @@ def _message(visit: Visit, back: Back, allowed: Allowed, query: str) -> HttpRequ
 # --- to the provider
 
 
-async def _passed(visit: Visit, back: Back, message: HttpRequest) -> None:
-    upload = _Upload(visit)
-    reply = await upload.sent(back, message)
+async def _passed(inbound: InboundRequest, upstream: Upstream, message: HttpRequest) -> None:
+    upload = _Upload(inbound)
+    reply = await upload.sent(upstream, message)
     try:
-        await _answer(visit, back, message, reply)
+        await _answer(inbound, upstream, message, reply)
     finally:
         await reply.close()
 
@@ -132,29 +136,29 @@ async def _passed(visit: Visit, back: Back, message: HttpRequest) -> None:
 class _Upload:
     """The body of a request: buffered if it is small, else streamed."""
 
-    def __init__(self, visit: Visit) -> None:
-        self._visit = visit
+    def __init__(self, inbound: InboundRequest) -> None:
+        self._inbound = inbound
         self._failure: Exception | None = None
 
-    async def sent(self, back: Back, message: HttpRequest) -> Reply:
+    async def sent(self, upstream: Upstream, message: HttpRequest) -> Reply:
         """Returns the provider's reply; errors in the client's body take precedence."""
-        limits = back.place.timeouts
+        limits = upstream.place.timeouts
         message = await self._with_body(message)
         try:
-            return await back.accept(message, limits, None)
+            return await upstream.accept(message, limits, None)
         except DragomanError as error:
             failure = self._failure or error
         raise failure
 
     async def _with_body(self, message: HttpRequest) -> HttpRequest:
-        visit = self._visit
-        length = visit.call.header(b"content-length")
-        is_chunked = visit.call.header(b"transfer-encoding") is not None
+        inbound = self._inbound
+        length = inbound.call.header(b"content-length")
+        is_chunked = inbound.call.header(b"transfer-encoding") is not None
         size = int(length[:20]) if length is not None and length.isdigit() else 0
         if not is_chunked and size <= _MAX_BUFFERED:
-            return replace(message, body=self._checked(await visit.body()))
+            return replace(message, body=self._checked(await inbound.body()))
         self._checked(b"...")
-        if visit.call.header(b"content-encoding") not in {None, "identity"}:
+        if inbound.call.header(b"content-encoding") not in {None, "identity"}:
             msg = "large files must be sent without a content-encoding"
             raise InvalidRequest(msg, status=_UNSUPPORTED_MEDIA_TYPE)
         headers = (
@@ -163,7 +167,7 @@ class _Upload:
         return replace(message, headers=headers, pieces=self._pieces())
 
     def _checked(self, body: bytes) -> bytes | None:
-        if self._visit.method in _BODIES:
+        if self._inbound.method in _BODIES:
             return body
         if body:
             msg = "this request must not have a body"
@@ -171,9 +175,9 @@ class _Upload:
         return None
 
     async def _pieces(self) -> AsyncIterator[bytes]:
-        most = max(MAX_UPLOAD, self._visit.gateway.config.server.max_body)
+        most = max(MAX_UPLOAD, self._inbound.gateway.config.server.max_body)
         try:
-            async for piece in self._visit.pieces(most):
+            async for piece in self._inbound.pieces(most):
                 yield piece
         except (DragomanError, Disconnected) as error:
             self._failure = error  # the transport would report a broken connection instead
@@ -183,26 +187,30 @@ class _Upload:
 # --- back to the client
 
 
-async def _answer(visit: Visit, back: Back, message: HttpRequest, reply: Reply) -> None:
+async def _answer(
+    inbound: InboundRequest, upstream: Upstream, message: HttpRequest, reply: Reply
+) -> None:
     headers = {name: reply.headers[name] for name in _RESPONSE_HEADERS if name in reply.headers}
     if UPLOAD_URL in reply.headers:
-        headers[UPLOAD_URL] = own_upload_url(visit, back, message.url, reply.headers[UPLOAD_URL])
-    if _has_result_urls(visit, reply.headers):
-        body = own_batches(visit, await read_body(reply, _MAX_REWRITTEN))
-        await visit.call.whole(reply.status, headers, body)
+        headers[UPLOAD_URL] = own_upload_url(
+            inbound, upstream, message.url, reply.headers[UPLOAD_URL]
+        )
+    if _has_result_urls(inbound, reply.headers):
+        body = own_batches(inbound, await read_body(reply, _MAX_REWRITTEN))
+        await inbound.call.respond(reply.status, headers, body)
         return
     if "content-length" in reply.headers and "content-encoding" not in reply.headers:
         headers["content-length"] = reply.headers["content-length"]
-    await visit.call.begin(headers, reply.status)
+    await inbound.call.begin(headers, reply.status)
     async for piece in reply.chunks():
-        await visit.call.write(piece)
-    await visit.call.end()
+        await inbound.call.write(piece)
+    await inbound.call.end()
 
 
-def _has_result_urls(visit: Visit, headers: Mapping[str, str]) -> bool:
+def _has_result_urls(inbound: InboundRequest, headers: Mapping[str, str]) -> bool:
     """Whether a response contains result URLs of batches (Anthropic)."""
-    path = visit.call.path
-    if visit.endpoint.front != ANTHROPIC or not path.startswith("/v1/messages/batches"):
+    path = inbound.call.path
+    if inbound.endpoint.front != ANTHROPIC or not path.startswith("/v1/messages/batches"):
         return False
     kind = headers.get("content-type", "")
     return not path.endswith("/results") and kind.partition(";")[0].strip() == "application/json"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dragoman.errors import InvalidRequest, PermissionDenied
-from dragoman.gateway.backs import Back
 from dragoman.gateway.endpoints import CHAT, RESPONSES
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.hosted_paths import query_value
 from dragoman.gateway.state import Gateway
-from dragoman.gateway.visits import Visit
+from dragoman.gateway.upstreams import Upstream
 
 PLACE_HEADER = b"x-dragoman-place"
 PERMISSION = "hosted:"
@@ -17,17 +17,17 @@ PERMISSION = "hosted:"
 _SAME_API = {CHAT: frozenset({CHAT, RESPONSES})}
 
 
-def hosted_place(visit: Visit) -> Back:
+def hosted_place(inbound: InboundRequest) -> Upstream:
     """Returns the provider whose files and batches the request uses."""
-    gateway, front = visit.gateway, visit.endpoint.front
-    named = query_value(visit.query, "place") or visit.call.header(PLACE_HEADER)
+    gateway, front = inbound.gateway, inbound.endpoint.front
+    named = query_value(inbound.query, "place") or inbound.call.header(PLACE_HEADER)
     if named is not None:
         return _named(gateway, front, named)
     found = _by_default(gateway, front) or list(_speaking(gateway, front))
     if len(found) == 1:
         return found[0]
     if found:
-        names = ", ".join(sorted(back.name for back in found))
+        names = ", ".join(sorted(upstream.name for upstream in found))
         msg = f"several providers have files and batches of this API: choose one of {names} with"
         msg += " the x-dragoman-place header or the ?place= parameter"
     else:
@@ -35,38 +35,38 @@ def hosted_place(visit: Visit) -> Back:
     raise InvalidRequest(msg, status=400, code="unsupported")
 
 
-def _named(gateway: Gateway, front: str, name: str) -> Back:
-    for back in _speaking(gateway, front):
-        if back.name == name:
-            return back
+def _named(gateway: Gateway, front: str, name: str) -> Upstream:
+    for upstream in _speaking(gateway, front):
+        if upstream.name == name:
+            return upstream
     msg = "there is no provider with this name and this API"
     raise InvalidRequest(msg, status=400, code="unsupported")
 
 
-def _by_default(gateway: Gateway, front: str) -> list[Back]:
+def _by_default(gateway: Gateway, front: str) -> list[Upstream]:
     """Returns the first provider of the default route with this API."""
     route = gateway.router.find(None)
     hops = () if route is None else route.hops
-    backs = (gateway.back(hop.place) for hop in hops)
-    return [back for back in backs if _speaks(back, front)][:1]
+    upstreams = (gateway.upstream(hop.place) for hop in hops)
+    return [upstream for upstream in upstreams if _speaks(upstream, front)][:1]
 
 
-def _speaking(gateway: Gateway, front: str) -> Iterator[Back]:
+def _speaking(gateway: Gateway, front: str) -> Iterator[Upstream]:
     for place in gateway.config.places.values():
-        back = gateway.back(place)
-        if _speaks(back, front):
-            yield back
+        upstream = gateway.upstream(place)
+        if _speaks(upstream, front):
+            yield upstream
 
 
-def _speaks(back: Back, front: str) -> bool:
-    if not back.is_wire:
+def _speaks(upstream: Upstream, front: str) -> bool:
+    if not upstream.is_wire:
         return False
-    return back.dialect(None).name in _SAME_API.get(front, {front})
+    return upstream.dialect(None).name in _SAME_API.get(front, {front})
 
 
-def check_allowed(visit: Visit, place: str) -> None:
+def check_allowed(inbound: InboundRequest, place: str) -> None:
     """Raises unless the key may use the operator's files and batches at a provider."""
-    key = visit.key
+    key = inbound.key
     if key is None or key.is_admin:
         return
     own = tuple(each for each in key.models if each.startswith(PERMISSION))

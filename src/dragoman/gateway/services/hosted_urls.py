@@ -11,10 +11,10 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from dragoman.errors import InvalidInputError, ServerError
-from dragoman.gateway.backs import Back
 from dragoman.gateway.guard import presented_key
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.hosted_providers import PLACE_HEADER
-from dragoman.gateway.visits import Visit
+from dragoman.gateway.upstreams import Upstream
 from dragoman.model.jsontext import dumps, loads
 
 _HOST = re.compile(r"[A-Za-z0-9.-]{1,253}(?::[0-9]{1,5})?|\[[0-9A-Fa-f:.]{2,45}\](?::[0-9]{1,5})?")
@@ -23,16 +23,16 @@ _RESULTS = "results_url"
 _BAD_GATEWAY = 502
 
 
-def own_url(visit: Visit, path: str) -> str:
+def own_url(inbound: InboundRequest, path: str) -> str:
     """Returns the gateway's URL for a path, with the host that the client used."""
-    host = visit.call.header(b"host") or ""
-    prefix = visit.gateway.config.server.path_prefix
+    host = inbound.call.header(b"host") or ""
+    prefix = inbound.gateway.config.server.path_prefix
     if not _HOST.fullmatch(host):
         return f"{prefix}{path}"
-    return f"{visit.call.scheme}://{host}{prefix}{path}"
+    return f"{inbound.call.scheme}://{host}{prefix}{path}"
 
 
-def own_upload_url(visit: Visit, back: Back, asked: str, told: str) -> str:
+def own_upload_url(inbound: InboundRequest, upstream: Upstream, asked: str, told: str) -> str:
     """Returns the gateway's URL to which a client uploads a file's content (Gemini).
 
     Only the upload id of the provider's URL is kept. Clients send no key header to this URL, so
@@ -44,13 +44,13 @@ def own_upload_url(visit: Visit, back: Back, asked: str, told: str) -> str:
         msg = "the provider returned an unexpected upload URL, which is not passed on"
         raise ServerError(msg, status=_BAD_GATEWAY, retryable=False)
     query = {name: upload[name] for name in _UPLOADING if name in upload}
-    query["place"] = back.name
-    if visit.gateway.keys is not None:
-        query["key"] = presented_key(visit.call, visit.query) or ""
-    return own_url(visit, f"{visit.call.path}?{urlencode(query)}")
+    query["place"] = upstream.name
+    if inbound.gateway.keys is not None:
+        query["key"] = presented_key(inbound.call, inbound.query) or ""
+    return own_url(inbound, f"{inbound.call.path}?{urlencode(query)}")
 
 
-def own_batches(visit: Visit, body: bytes) -> bytes:
+def own_batches(inbound: InboundRequest, body: bytes) -> bytes:
     """Rewrites the result URLs in a response about batches (Anthropic)."""
     try:
         told = loads(body)
@@ -60,7 +60,7 @@ def own_batches(visit: Visit, body: bytes) -> bytes:
         return body
     for batch in _batches(told):
         if isinstance(batch.get(_RESULTS), str):
-            batch[_RESULTS] = _results_url(visit, batch.get("id"))
+            batch[_RESULTS] = _results_url(inbound, batch.get("id"))
     return dumps(told)
 
 
@@ -71,11 +71,11 @@ def _batches(told: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield each
 
 
-def _results_url(visit: Visit, batch: object) -> str:
-    named = visit.call.header(PLACE_HEADER) or dict(_query(visit)).get("place")
+def _results_url(inbound: InboundRequest, batch: object) -> str:
+    named = inbound.call.header(PLACE_HEADER) or dict(_query(inbound)).get("place")
     place = "" if named is None else f"?{urlencode({'place': named})}"
-    return own_url(visit, f"/v1/messages/batches/{quote(str(batch), safe='')}/results{place}")
+    return own_url(inbound, f"/v1/messages/batches/{quote(str(batch), safe='')}/results{place}")
 
 
-def _query(visit: Visit) -> list[tuple[str, str]]:
-    return parse_qsl(visit.query.decode("latin-1"))
+def _query(inbound: InboundRequest) -> list[tuple[str, str]]:
+    return parse_qsl(inbound.query.decode("latin-1"))

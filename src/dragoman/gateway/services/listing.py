@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 
 from dragoman.errors import DragomanError, ModelNotFound
-from dragoman.gateway.backs import Back
 from dragoman.gateway.config.routing import Route
 from dragoman.gateway.endpoints import OLLAMA
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.reports import report_headers
 from dragoman.gateway.services.ollama_details import described
 from dragoman.gateway.services.ollama_servers import ask_ollama, is_ollama
 from dragoman.gateway.services.paths import service_front
 from dragoman.gateway.state import Gateway
-from dragoman.gateway.visits import Visit
+from dragoman.gateway.upstreams import Upstream
 from dragoman.model.catalogue import ModelInfo
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.services import services
@@ -23,60 +23,62 @@ OLLAMA_VERSION = "0.12.6"
 _MAX_NAME = 512
 
 
-async def models(visit: Visit) -> None:
+async def models(inbound: InboundRequest) -> None:
     """Lists the models that the client may use: all of them, or a page."""
-    found = await visit.gateway.router.catalogue.models()
-    shown = [info for info in found if is_allowed(visit, info.id)]
-    await _send(visit, service_front(visit).models(shown))
+    found = await inbound.gateway.router.catalogue.models()
+    shown = [info for info in found if is_allowed(inbound, info.id)]
+    await _send(inbound, service_front(inbound).models(shown))
 
 
-async def model(visit: Visit) -> None:
+async def model(inbound: InboundRequest) -> None:
     """Returns the model named in the path."""
-    await _send(visit, service_front(visit).model(await _found(visit, visit.endpoint.name)))
+    await _send(inbound, service_front(inbound).model(await _found(inbound, inbound.endpoint.name)))
 
 
-async def show(visit: Visit) -> None:
+async def show(inbound: InboundRequest) -> None:
     """Returns the model named in the body (Ollama)."""
-    front = service_front(visit)
-    name = front.decode_model_name(await visit.body())
-    await _send(visit, front.model(await described(visit, await _found(visit, name))))
+    front = service_front(inbound)
+    name = front.decode_model_name(await inbound.body())
+    await _send(inbound, front.model(await described(inbound, await _found(inbound, name))))
 
 
-async def running(visit: Visit) -> None:
+async def running(inbound: InboundRequest) -> None:
     """Lists the loaded models: in this process, and on Ollama servers."""
-    backs = [visit.gateway.back(place) for place in visit.gateway.config.places.values()]
-    lists = await asyncio.gather(*map(_loaded_at, backs))
+    upstreams = [
+        inbound.gateway.upstream(place) for place in inbound.gateway.config.places.values()
+    ]
+    lists = await asyncio.gather(*map(_loaded_at, upstreams))
     loaded = {info.id: info for infos in lists for info in infos}
-    shown = [info for info in loaded.values() if await _is_shown(visit, info.id)]
-    await _send(visit, service_front(visit).running(shown))
+    shown = [info for info in loaded.values() if await _is_shown(inbound, info.id)]
+    await _send(inbound, service_front(inbound).running(shown))
 
 
-async def version(visit: Visit) -> None:
+async def version(inbound: InboundRequest) -> None:
     """Returns the version of Ollama's API."""
-    await _send(visit, service_front(visit).version(OLLAMA_VERSION))
+    await _send(inbound, service_front(inbound).version(OLLAMA_VERSION))
 
 
-async def _send(visit: Visit, encoded: Encoded) -> None:
+async def _send(inbound: InboundRequest, encoded: Encoded) -> None:
     headers = {**encoded.headers, **report_headers(encoded.losses, encoded.repairs)}
-    await visit.call.whole(200, headers, encoded.to_bytes())
+    await inbound.call.respond(200, headers, encoded.to_bytes())
 
 
-def is_allowed(visit: Visit, name: str) -> bool:
+def is_allowed(inbound: InboundRequest, name: str) -> bool:
     """Whether the client's key may use a model; always true without keys."""
-    if visit.key is None or not visit.key.models:
+    if inbound.key is None or not inbound.key.models:
         return True
     from dragoman.gateway.keys.patterns import may_use
 
-    return may_use(visit.key.models, name)
+    return may_use(inbound.key.models, name)
 
 
 # --- one model
 
 
-async def _found(visit: Visit, name: str) -> ModelInfo:
+async def _found(inbound: InboundRequest, name: str) -> ModelInfo:
     """Returns an available model; hides those that the key may not use."""
-    if 0 < len(name) <= _MAX_NAME and is_allowed(visit, name):
-        gateway = visit.gateway
+    if 0 < len(name) <= _MAX_NAME and is_allowed(inbound, name):
+        gateway = inbound.gateway
         for info in await gateway.router.catalogue.models():
             if info.id == name:
                 return info
@@ -103,24 +105,24 @@ async def _routed(gateway: Gateway, route: Route, name: str) -> ModelInfo | None
 # --- loaded models
 
 
-async def _is_shown(visit: Visit, name: str) -> bool:
-    if not is_allowed(visit, name):
+async def _is_shown(inbound: InboundRequest, name: str) -> bool:
+    if not is_allowed(inbound, name):
         return False
     try:
-        await visit.gateway.route(name)
+        await inbound.gateway.route(name)
     except DragomanError:
         return False
     return True
 
 
-async def _loaded_at(back: Back) -> tuple[ModelInfo, ...]:
+async def _loaded_at(upstream: Upstream) -> tuple[ModelInfo, ...]:
     """Returns the loaded models of a provider; empty if it doesn't report them."""
-    if not back.is_wire:
-        return (ModelInfo(back.place.model_url or back.name),) if back.is_loaded else ()
+    if not upstream.is_wire:
+        return (ModelInfo(upstream.place.model_url or upstream.name),) if upstream.is_loaded else ()
     listing = services(OLLAMA).models
-    if listing is None or not is_ollama(back):
+    if listing is None or not is_ollama(upstream):
         return ()
     try:
-        return tuple(listing.decode(await ask_ollama(back, "/api/ps")).models)
+        return tuple(listing.decode(await ask_ollama(upstream, "/api/ps")).models)
     except DragomanError:
         return ()  # as in the catalogue: one failure doesn't hide the others

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.errors import ServerError
-from dragoman.gateway.backs import Back
 from dragoman.gateway.endpoints import OLLAMA
+from dragoman.gateway.upstreams import Upstream
 from dragoman.transport.protocol import HttpRequest, Timeouts, read_body, within
 from dragoman.wire.json_values import opened
 
@@ -16,14 +16,14 @@ _MAX_BYTES = 16 * 1024 * 1024
 _LIMITS = Timeouts(connect=_TIMEOUT, first_byte=_TIMEOUT)
 
 
-def is_ollama(back: Back) -> bool:
+def is_ollama(upstream: Upstream) -> bool:
     """Whether a provider speaks Ollama's dialect."""
-    return back.is_wire and back.dialect(None).name == OLLAMA
+    return upstream.is_wire and upstream.dialect(None).name == OLLAMA
 
 
-async def ask_ollama(back: Back, path: str, body: bytes | None = None) -> Any:
+async def ask_ollama(upstream: Upstream, path: str, body: bytes | None = None) -> Any:
     """Sends a request to an Ollama server and parses the response; raises on failure or timeout."""
-    known = back.deployment(None).request("models", method="GET")
+    known = upstream.deployment(None).request("models", method="GET")
     if not known.url.endswith(_TAGS):
         msg = "the provider's URL is not that of an Ollama server"
         raise ServerError(msg, status=502)
@@ -31,11 +31,11 @@ async def ask_ollama(back: Back, path: str, body: bytes | None = None) -> Any:
         url=f"{known.url.removesuffix(_TAGS)}{path}", method="GET" if body is None else "POST",
         headers=known.headers, body=body,
     )  # fmt: skip
-    return opened(await within(_TIMEOUT, _answer(back, message)), OLLAMA)
+    return opened(await within(_TIMEOUT, _answer(upstream, message)), OLLAMA)
 
 
-async def _answer(back: Back, message: HttpRequest) -> bytes:
-    reply = await back.accept(message, _LIMITS, None)
+async def _answer(upstream: Upstream, message: HttpRequest) -> bytes:
+    reply = await upstream.accept(message, _LIMITS, None)
     try:
         return await read_body(reply, _MAX_BYTES)
     finally:

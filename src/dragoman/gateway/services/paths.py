@@ -5,18 +5,18 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from dragoman.gateway.endpoints import GEMINI
-from dragoman.gateway.visits import Visit
+from dragoman.gateway.inbound import InboundRequest
 from dragoman.wire.service_front import ServiceFront
 
 
-def service_front(visit: Visit) -> ServiceFront:
+def service_front(inbound: InboundRequest) -> ServiceFront:
     """Returns the front that decodes requests and encodes responses in the client's dialect."""
-    return ServiceFront(visit.endpoint.front, path=front_path(visit))
+    return ServiceFront(inbound.endpoint.front, path=front_path(inbound))
 
 
-def front_path(visit: Visit) -> str:
+def front_path(inbound: InboundRequest) -> str:
     """Returns the path and query, with a model name percent-encoded as received."""
-    endpoint = visit.endpoint
+    endpoint = inbound.endpoint
     if endpoint.front != GEMINI or not endpoint.action:
-        return visit.path
+        return inbound.path
     return f"/v1beta/models/{quote(endpoint.name, safe='')}:{endpoint.action}"

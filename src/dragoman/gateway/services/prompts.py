@@ -12,15 +12,15 @@ from functools import reduce
 from operator import add
 
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
-from dragoman.gateway.asking import Asking
-from dragoman.gateway.backs import Back
 from dragoman.gateway.chat import answer
-from dragoman.gateway.exchange import MOST_OF_AN_ANSWER, Exchange
-from dragoman.gateway.passing import summarised
+from dragoman.gateway.client_request import ClientRequest
+from dragoman.gateway.exchange import MAX_RESPONSE_BYTES, Exchange
+from dragoman.gateway.inbound import InboundRequest
+from dragoman.gateway.response_summary import summarised
 from dragoman.gateway.services.concurrency import gathered, merged
 from dragoman.gateway.translation import Settings, Translations, encoded_for
-from dragoman.gateway.visits import Visit
-from dragoman.gateway.work import Sink
+from dragoman.gateway.upstream_task import Sink
+from dragoman.gateway.upstreams import Upstream
 from dragoman.model.events import Event, ResponseEnd
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
@@ -38,44 +38,50 @@ _MAX_PROMPTS = 128
 _CONCURRENT = 8
 
 
-async def prompt(visit: Visit) -> None:
+async def prompt(inbound: InboundRequest) -> None:
     """Handles a request with one prompt or several."""
-    body = await visit.body()
-    asking = Asking(visit.endpoint.front, body)
+    body = await inbound.body()
+    client_request = ClientRequest(inbound.endpoint.front, body)
     try:
-        front = prompt_front(visit.endpoint.front, body, path=visit.path)
+        front = prompt_front(inbound.endpoint.front, body, path=inbound.path)
     except DragomanError as error:
         problem = reported(error)
     else:
-        made = _exchange(visit, asking, front)
-        await answer(visit, made)
+        made = _exchange(inbound, client_request, front)
+        await answer(inbound, made)
         return
     raise problem
 
 
-def _exchange(visit: Visit, asking: Asking, front: PromptFront) -> PromptExchange:
-    count, sink, translations = len(front.requests), visit.call, visit.gateway.translations
+def _exchange(
+    inbound: InboundRequest, client_request: ClientRequest, front: PromptFront
+) -> PromptExchange:
+    count, sink, translations = len(front.requests), inbound.call, inbound.gateway.translations
     if count > _MAX_PROMPTS:
         msg = f"a request can have at most {_MAX_PROMPTS} prompts"
         raise InvalidRequest(msg, status=400, param="prompt")
     if getattr(front, "is_load", False):
-        return LoadExchange(asking, sink, translations, front)
+        return LoadExchange(client_request, sink, translations, front)
     kind = PromptExchange if count == 1 else PromptsExchange
-    return kind(asking, sink, translations, front)
+    return kind(client_request, sink, translations, front)
 
 
 class PromptExchange(Exchange):
     """The exchange of a single prompt."""
 
     def __init__(
-        self, asking: Asking, sink: Sink, translations: Translations, front: PromptFront
+        self,
+        client_request: ClientRequest,
+        sink: Sink,
+        translations: Translations,
+        front: PromptFront,
     ) -> None:
-        super().__init__(asking, sink, translations, request=front.request)
+        super().__init__(client_request, sink, translations, request=front.request)
         self._prompts = front
 
-    def expected(self) -> Usage:
+    def estimated_usage(self) -> Usage:
         """Estimates the usage as for a chat, with output for each prompt."""
-        usage, count = super().expected(), len(self._prompts.requests)
+        usage, count = super().estimated_usage(), len(self._prompts.requests)
         return Usage(input=usage.input, output=usage.output * count)
 
     def front(self) -> PromptFront:
@@ -91,25 +97,27 @@ class LoadExchange(PromptExchange):
 
     is_free = True
 
-    async def _ask(
-        self, back: Back, model: str | None, settings: Settings, timeouts: Timeouts | None
+    async def _attempt(
+        self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
-        del back, model, settings, timeouts
+        del upstream, model, settings, timeouts
         encoded = self._prompts.loaded()  # type: ignore[attr-defined] # only fronts with `is_load` get here
-        await self.sink.whole(200, encoded.headers, encoded.to_bytes())
+        await self.sink.respond(200, encoded.headers, encoded.to_bytes())
 
 
 class PromptsExchange(PromptExchange):
     """The exchange of several prompts, sent to one provider."""
 
-    takes_filters = False
+    supports_middleware = False
     _held = b""
 
-    async def _ask(
-        self, back: Back, model: str | None, settings: Settings, timeouts: Timeouts | None
+    async def _attempt(
+        self, upstream: Upstream, model: str | None, settings: Settings, timeouts: Timeouts | None
     ) -> None:
-        asked = [PromptCall(self, back, model, settings, timeouts, each) for each in self._requests]
-        if self.asking.stream:
+        asked = [
+            PromptCall(self, upstream, model, settings, timeouts, each) for each in self._requests
+        ]
+        if self.client_request.stream:
             await self._streamed(asked)
             return
         try:
@@ -119,7 +127,7 @@ class PromptsExchange(PromptExchange):
         encoded = self._prompts.responses(responses)
         self.losses += encoded.losses
         self.repairs += encoded.repairs
-        await self.sink.whole(200, {**encoded.headers, **self.reported()}, encoded.to_bytes())
+        await self.sink.respond(200, {**encoded.headers, **self.loss_headers()}, encoded.to_bytes())
 
     @property
     def _requests(self) -> Sequence[Request]:
@@ -146,7 +154,7 @@ class PromptsExchange(PromptExchange):
     ) -> None:
         if self.encoder is None:
             self.encoder = encoder
-            await self.sink.begin({**encoder.headers, **self.reported()})
+            await self.sink.begin({**encoder.headers, **self.loss_headers()})
         data = self._held + encoder.feed_all(events, number)
         # Clients disconnect at the first end they see, so it is sent with the last piece.
         self._held = data if type(events[-1]) is ResponseEnd else b""
@@ -170,11 +178,11 @@ class PromptCall:
     """One of several prompts sent to a provider."""
 
     def __init__(
-        self, owner: PromptsExchange, back: Back, model: str | None, settings: Settings,
+        self, owner: PromptsExchange, upstream: Upstream, model: str | None, settings: Settings,
         timeouts: Timeouts | None, request: Request,
     ) -> None:  # fmt: skip
         self._owner = owner
-        self._back, self._model = back, model
+        self._back, self._model = upstream, model
         self._settings, self._timeouts = settings, timeouts
         self._request = request
         self._reading: Incoming | ModelStream | None = None
@@ -199,31 +207,31 @@ class PromptCall:
         return self._whole
 
     async def _sent(self) -> Response:
-        back = self._back
-        if not back.is_wire:
-            return await back.send(self._local())
+        upstream = self._back
+        if not upstream.is_wire:
+            return await upstream.send(self._local())
         encoded = self._encoded()
-        reply = await back.open("generate", encoded, self._model, self._timeouts)
+        reply = await upstream.open("generate", encoded, self._model, self._timeouts)
         try:
-            body = await read_body(reply, MOST_OF_AN_ANSWER)
+            body = await read_body(reply, MAX_RESPONSE_BYTES)
         finally:
             await reply.close()
-        read = read_answer(back.dialect(self._model), body, encoded.context, reply.headers)
-        return made_at(back.provider_name, read)
+        read = read_answer(upstream.dialect(self._model), body, encoded.context, reply.headers)
+        return made_at(upstream.provider_name, read)
 
     async def events(self) -> AsyncIterator[Sequence[Event]]:
         """Streams the response."""
-        back = self._back
-        if not back.is_wire:
+        upstream = self._back
+        if not upstream.is_wire:
             async for events in self._local_events():
                 yield events
             return
         encoded = self._encoded()
-        reply = await back.open("stream", encoded, self._model, self._timeouts)
+        reply = await upstream.open("stream", encoded, self._model, self._timeouts)
         try:
             incoming = Incoming(
-                reply, back.dialect(self._model), encoded.context,
-                provider=back.provider_name, most=MOST_OF_AN_ANSWER,
+                reply, upstream.dialect(self._model), encoded.context,
+                provider=upstream.provider_name, most=MAX_RESPONSE_BYTES,
             )  # fmt: skip
             self._reading = incoming
             while not incoming.is_over:

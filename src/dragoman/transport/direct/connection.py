@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
             self.fail(failures.incomplete())
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came."""
+        """Parse received bytes."""
         response = self._response
         if response is None:  # unsolicited: it must not be taken for the next response
             self.abort()
@@ -128,7 +128,7 @@ class Connection(asyncio.Protocol):
             response.begin(status)
 
     def on_body(self, data: bytes) -> None:
-        """A piece of the body."""
+        """A chunk of the body."""
         response = self._response
         if response is None:
             raise Unreadable

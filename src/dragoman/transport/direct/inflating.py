@@ -15,7 +15,7 @@ _STEP = 256 * 1024
 
 
 class Inflater:
-    """Decompresses a body that a server compressed although it was not asked to."""
+    """Decompresses a body that the server compressed without being asked to."""
 
     def __init__(self, encoding: str) -> None:
         if encoding not in _WINDOW_BITS:

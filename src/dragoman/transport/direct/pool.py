@@ -40,7 +40,7 @@ class DirectTransport:
         self._cleaning: asyncio.TimerHandle | None = None
 
     async def open(self, request: HttpRequest, timeouts: Timeouts) -> Reply:
-        """Send a request; returns when the head of the reply is there."""
+        """Send a request; returns once the reply's headers have arrived."""
         key = (request.method, request.url, tuple(request.headers.items()))
         head = self._heads.get(key) or self._head(key, request)
         if head.server is None or request.pieces is not None:
@@ -79,7 +79,7 @@ class DirectTransport:
     # --- connections
 
     def _reused(self, server: Server) -> Connection | None:
-        """The connection that was used last: the others may be closed when they get old."""
+        """The most recently used idle connection, so that the others can time out."""
         if self._loop is not asyncio.get_running_loop():
             self._adopt_loop()
             return None
@@ -91,7 +91,7 @@ class DirectTransport:
         return None
 
     def _adopt_loop(self) -> None:
-        """Connections belong to the loop that they were made on."""
+        """Drop all connections: they belong to another event loop."""
         self._loop = asyncio.get_running_loop()
         self._idle.clear()
         self._active.clear()
@@ -136,7 +136,7 @@ class DirectTransport:
     async def _connect(self, server: Server) -> Connection:
         scheme, host, port = server
         loop = asyncio.get_running_loop()
-        tls = self._tls_context()  # first: its settings may be wrong
+        tls = self._tls_context()  # first, because it may raise
         infos = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         sock = await aiohappyeyeballs.start_connection(
             cast("Any", infos), happy_eyeballs_delay=_NEXT_ADDRESS, interleave=1

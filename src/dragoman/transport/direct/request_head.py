@@ -30,7 +30,7 @@ class RequestHead(NamedTuple):
 
 
 def request_head(request: HttpRequest) -> RequestHead:
-    """The head of a request; raises `ConfigError` for what would not be HTTP."""
+    """Build the head of a request; raises `ConfigError` if it is not valid HTTP."""
     try:
         url = URL(request.url)
         port = url.port
@@ -57,7 +57,7 @@ def request_head(request: HttpRequest) -> RequestHead:
 def _header_lines(headers: Mapping[str, str]) -> list[bytes]:
     given: dict[bytes, bytes] = {
         b"accept": b"*/*",
-        b"accept-encoding": b"identity",  # unpacking costs more than the bytes of an answer
+        b"accept-encoding": b"identity",  # decompression costs more than it saves
         b"user-agent": f"dragoman/{__version__}".encode(),
     }
     for name, value in headers.items():

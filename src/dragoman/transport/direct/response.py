@@ -93,7 +93,7 @@ class Response:
         self._wake()
 
     def add(self, data: bytes) -> int:
-        """A piece of the body; returns how many bytes wait for the reader."""
+        """Add a chunk of the body; returns the number of unread bytes."""
         self._pieces.append(data)
         self._size += len(data)
         self._wake()
@@ -132,7 +132,7 @@ class Response:
             raise self.failure
 
     async def read(self, between: float | None) -> bytes:
-        """The next bytes of the body, unpacked; empty at the end. Raises what broke it off."""
+        """The next decompressed bytes of the body; empty at the end. Raises if it failed."""
         inflater = self._inflater
         if inflater is None:
             return await self._received(between)
@@ -145,7 +145,7 @@ class Response:
         return data
 
     async def _received(self, between: float | None) -> bytes:
-        """What has come since; empty at the end."""
+        """The bytes received since the last call; empty at the end."""
         if not self._pieces and self.connection is not None:
             await self._wait(between)
         pieces = self._pieces
@@ -170,7 +170,7 @@ class Response:
             self._waiting = self._since = None
 
     def _look(self) -> None:
-        """Check for a stall. One timer, however many pieces come; only waiting counts."""
+        """Check for a stall. One timer for all chunks; only time spent waiting counts."""
         self._timer = None
         most = self._between or 0.0
         left = most if self._since is None else self._since + most - monotonic()
@@ -198,7 +198,7 @@ class DirectReply:
         self._loop = asyncio.get_running_loop()
 
     def chunks(self) -> Self:
-        """The body as it comes."""
+        """Iterate over the body as it arrives."""
         return self
 
     def __aiter__(self) -> Self:
@@ -211,13 +211,13 @@ class DirectReply:
         return piece
 
     async def close(self) -> None:
-        """Let go of it; if the body has not ended, its connection is closed."""
+        """Release the reply; closes the connection if the body is incomplete."""
         connection = self._response.connection
         if connection is not None:
             connection.abort()
 
     def __del__(self) -> None:
-        # A stream that was left half way, without `async with`.
+        # A stream that was abandoned without `async with`.
         connection = self._response.connection
         if connection is not None:
             with suppress(RuntimeError):  # the loop is closed

@@ -1,4 +1,4 @@
-"""What stops the parser of a response."""
+"""The exception that stops the parser of a response."""
 
 
 class Unreadable(Exception):  # noqa: N818 - control flow: the connection turns it into an error

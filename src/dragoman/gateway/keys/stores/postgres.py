@@ -32,70 +32,79 @@ from dragoman.gateway.keys.stores.postgres_link import Connection, PostgresLink
 
 
 class PostgresKeyStore:
-    """Keys in a schema of their own (`?schema=`, by default `dragoman_keys`)."""
+    """Keys in a separate schema (`?schema=`, by default `dragoman_keys`)."""
 
     def __init__(self, url: str) -> None:
         self._link = PostgresLink(url)
 
     @property
     def name(self) -> str:
-        """Where it is."""
+        """The store's location, without user and password."""
         return self._link.name
 
     async def open(self) -> None:
-        """Connect, and make the tables if need be."""
+        """Connect, and create the tables if needed."""
         await self._link.open()
 
     async def close(self) -> None:
-        """Let go of it."""
+        """Close the store."""
         await self._link.close()
 
     # --- keys
 
     async def add(self, found: Found) -> bool:
-        """Store a new key; False where its id is taken."""
+        """Store a new key; returns False if its id is taken."""
         record, digest = found
         values = (record.id, digest, encode_record(record), record.created_at, record.revoked_at)
         return bool(await self._link.fetch(sql.ADD, values))
 
     async def find(self, id: str) -> Found | None:
-        """The key of an id."""
+        """Find a key by its id."""
         return _found(await self._link.fetch(sql.FIND, (id,)))
 
     async def records(self) -> list[KeyRecord]:
-        """All keys, the oldest first."""
+        """All keys, oldest first."""
         return [decode_record(*row) for row in await self._link.fetch(sql.RECORDS)]
 
     async def revoke(self, id: str, now: float) -> KeyRecord | None:
-        """Revoke a key; the first time counts."""
+        """Revoke a key; keeps the time of the first call."""
         found = _found(await self._link.fetch(sql.REVOKE, (now, id)))
         return None if found is None else found.record
 
     # --- reservations
 
-    async def reserve(self, asked: Reservation, now: float) -> Refusal | None:
-        """Hold what is asked for, or say why not: two round trips, with the key's row locked."""
+    async def reserve(self, reservation: Reservation, now: float) -> Refusal | None:
+        """Make a reservation, or return why not: two round trips, with the key's row locked."""
 
         async def work(connection: Connection) -> Refusal | None:
-            return await self._reserve(connection, asked, now)
+            return await self._reserve(connection, reservation, now)
 
         return await self._link.run(work)
 
     async def _reserve(
-        self, connection: Connection, asked: Reservation, now: float
+        self, connection: Connection, reservation: Reservation, now: float
     ) -> Refusal | None:
-        execute, id = self._link.execute, asked.key.id
-        windows = list(windows_of(asked.day).values())
+        execute, id = self._link.execute, reservation.key.id
+        windows = list(windows_of(reservation.day).values())
         async with connection.pipeline():
             await execute(connection, sql.BEGIN)
             await execute(connection, sql.PATIENCE)
             locked = await execute(connection, sql.LOCK_KEY, (id,))
-            counted = await execute(connection, sql.METER, (id, windows, id, now, id, asked.id))
+            counted = await execute(
+                connection, sql.METER, (id, windows, id, now, id, reservation.id)
+            )
         state, rows = await locked.fetchone(), await counted.fetchall()
-        decided = _decided(asked, state, rows, now)
+        decided = _decided(reservation, state, rows, now)
         async with connection.pipeline():
             if isinstance(decided, Rates):
-                values = (asked.id, id, asked.tokens, asked.nanos, asked.day, now + LEASE)
+                values = (
+                    reservation.id,
+                    id,
+                    reservation.tokens,
+                    reservation.nanos,
+                    reservation.day,
+                    now + LEASE,
+                )
                 await execute(connection, sql.HOLD, values)
                 if decided != (state or ())[1:]:
                     await execute(connection, sql.RATES, (*decided, id))
@@ -131,19 +140,19 @@ class PostgresKeyStore:
         await self._link.change(sql.RENEW, (now + LEASE, keys, ids))
 
     async def sweep(self, now: float) -> None:
-        """Forget what lapsed long ago."""
+        """Delete reservations that expired long ago."""
         await self._link.change(sql.SWEEP, (now - KEPT,))
         await self._link.change(sql.SWEEP_BATCHES, (now - KEPT,))
 
     # --- usage
 
     async def add_usage(self, rows: Sequence[UsageRow], token: str, now: float) -> None:
-        """Add to the sums, once for a token."""
+        """Add usage, once per token."""
         columns = zip(*sorted(values_of(row) for row in rows), strict=True)
         await self._link.change(sql.ADD_USAGE, (token, now, *map(list, columns)))
 
     async def usage(self, key: str | None, since: str | None) -> list[UsageRow]:
-        """The sums."""
+        """The usage."""
         rows = await self._link.fetch(sql.USAGE, (key, key, since or ""))
         return [row_of(row) for row in rows]
 
@@ -160,15 +169,18 @@ def _found(rows: Sequence[tuple[Any, ...]]) -> Found | None:
 
 
 def _decided(
-    asked: Reservation, state: tuple[Any, ...] | None, rows: Sequence[tuple[Any, ...]], now: float
+    reservation: Reservation,
+    state: tuple[Any, ...] | None,
+    rows: Sequence[tuple[Any, ...]],
+    now: float,
 ) -> Rates | Refusal | None:
-    """What to do; None where the reservation was made before its answer was lost."""
+    """The decision; None: the reservation was already made, but its reply was lost."""
     if state is None or state[0] is not None:
         return Refusal("revoked")
     if any(row[0] == "again" for row in rows):
         return None
     spent, held = _standing(rows)
-    return decide(asked, Meter(spent, held, Rates(*state[1:])), now)
+    return decide(reservation, Meter(spent, held, Rates(*state[1:])), now)
 
 
 def _standing(rows: Iterable[tuple[Any, ...]]) -> Standing:

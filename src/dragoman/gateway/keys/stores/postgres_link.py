@@ -1,4 +1,4 @@
-"""A pool of connections to PostgreSQL, whose failures are in our words."""
+"""A pool of PostgreSQL connections that retries and translates errors."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _READ_COMMITTED = r"-c default_transaction_isolation=read\ committed"
 SCHEMA = "dragoman_keys"
 
 
-class Passing(Exception):  # noqa: N818 - says what the failure is, and never leaves this package
-    """The connection broke, or another transaction was in the way: the same may work again."""
+class Passing(Exception):  # noqa: N818 - never leaves this package
+    """A transient failure: the connection was lost, or transactions conflicted."""
 
     def __init__(self, *, is_lost: bool) -> None:
         super().__init__()
@@ -37,36 +37,36 @@ class Passing(Exception):  # noqa: N818 - says what the failure is, and never le
 
 
 class PostgresLink:
-    """All work may be done again, so that a broken connection is not noticed."""
+    """Runs statements that are safe to repeat, and retries them if the connection is lost."""
 
     def __init__(self, url: str) -> None:
         found = settings(url)
         if "schema" not in parse_qs(urlsplit(url).query):
-            found = replace(found, schema=SCHEMA)  # histories have one of their own
+            found = replace(found, schema=SCHEMA)  # separate from that of histories
         self._settings: Settings = found
         self._pool: Pool | None = None
 
     @property
     def name(self) -> str:
-        """Where it is."""
+        """The store's location, without user and password."""
         return self._settings.name
 
     async def open(self) -> None:
-        """Connect, and make the tables if need be; calling it again does nothing."""
+        """Connect, and create the tables if needed; calling it again does nothing."""
         if self._pool is not None:
             return
         options = _options(self._settings)
 
         async def connect() -> Connection:
             connection = await psycopg.AsyncConnection.connect(**options)
-            # One type for all integers: else every size is another statement to prepare.
+            # One type for all integers: otherwise each size needs its own prepared statement.
             connection.adapters.register_dumper(int, Int8Dumper)
             return connection
 
         self._pool = Pool(connect, self._settings.connections, self._settings.timeout)
         try:
             self._pool.keep(await self._first(connect))
-            # At other levels, writers that meet at a key don't wait for each other but fail.
+            # At other levels, concurrent writers of a key fail instead of waiting.
             [(level,)] = await self.fetch(sql.ISOLATION)
             if level != "read committed":
                 options["options"] = f"{options.get('options', '')} {_READ_COMMITTED}".strip()
@@ -77,13 +77,13 @@ class PostgresLink:
             raise
 
     async def close(self) -> None:
-        """Let go of it; calling it again does nothing."""
+        """Close all connections; calling it again does nothing."""
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.close()
 
     async def fetch(self, template: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """The rows that one statement gives."""
+        """Run one statement and return its rows."""
 
         async def work(connection: Connection) -> list[tuple[Any, ...]]:
             return await (await self.execute(connection, template, values)).fetchall()
@@ -91,7 +91,7 @@ class PostgresLink:
         return await self.run(work)
 
     async def change(self, template: str, values: Sequence[Any] = ()) -> None:
-        """Run one statement that gives no rows."""
+        """Run one statement that returns no rows."""
 
         async def work(connection: Connection) -> None:
             await self.execute(connection, template, values)
@@ -106,36 +106,36 @@ class PostgresLink:
         return await connection.execute(statement, values or None, binary=True)
 
     async def run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """What the work gives; it is done again where the connection broke."""
+        """Run `work` on a connection; repeat it if the connection is lost."""
         for _ in range(_ATTEMPTS):
             try:
                 return await self._once(work)
             except Passing as error:
                 if error.is_lost:
-                    await self._afresh()
-        msg = f"the connection to the store {self.name} was lost again and again; try later"
+                    await self._drop_idle()
+        msg = f"the connection to the store {self.name} was lost repeatedly; try again later"
         raise StoreError(msg)
 
-    async def _afresh(self) -> None:
-        """Use none of the connections that lie ready: what broke one broke them all."""
+    async def _drop_idle(self) -> None:
+        """Close all idle connections: they are probably lost too."""
         while self._pool is not None and self._pool.ready:
             await self._pool.ready.pop()[0].close()
 
     async def _once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        connection = await self._taken()
+        connection = await self._take()
         raised: Exception
         try:
             async with asyncio.timeout(self._settings.timeout):
                 return await work(connection)
         except TimeoutError:
             seconds = self._settings.timeout
-            raised = StoreError(f"the store {self.name} did not answer within {seconds:g} seconds")
+            raised = StoreError(f"the store {self.name} did not respond within {seconds:g} seconds")
         except psycopg.Error as error:
             raised = self._explained(connection, error)
         except UnicodeError:
             raised = Refused(self.name, "22021")
         finally:
-            await self._given_back(connection)
+            await self._give_back(connection)
         raise raised
 
     def _explained(self, connection: Connection, error: psycopg.Error) -> Exception:
@@ -146,7 +146,7 @@ class PostgresLink:
             return Passing(is_lost=False)
         return Refused(self.name, state or "22000")
 
-    async def _taken(self) -> Connection:
+    async def _take(self) -> Connection:
         reason = "it is closed"
         if self._pool is not None:
             try:
@@ -158,9 +158,9 @@ class PostgresLink:
         msg = f"the store {self.name} can't be reached: {reason}"
         raise StoreError(msg)
 
-    async def _given_back(self, connection: Connection) -> None:
+    async def _give_back(self, connection: Connection) -> None:
         if connection.pgconn.transaction_status != TransactionStatus.IDLE:
-            await connection.close()  # in the middle of something: the server undoes it
+            await connection.close()  # in the middle of a transaction: the server rolls it back
         if self._pool is not None:
             await self._pool.give(connection)
         else:
@@ -185,14 +185,14 @@ class PostgresLink:
             await self._make_tables(connection)
             await self.execute(connection, "COMMIT")
         if await self._answer(connection, sql.VERSION) != _VERSION:
-            msg = "a newer dragoman wrote this store of keys, and is needed to read it"
+            msg = "this key store was written by a newer version of dragoman; upgrade to use it"
             raise StoreError(msg)
 
     async def _make_tables(self, connection: Connection) -> None:
         schema = self._settings.schema
         if await self._answer(connection, sql.IS_THERE, schema):
-            return  # another worker was quicker
-        # IF NOT EXISTS would need the right to make schemas even where it exists.
+            return  # another worker was faster
+        # IF NOT EXISTS would need the privilege to create schemas even if it exists.
         if not await self._answer(connection, sql.HAS_SCHEMA, schema):
             name = psycopg.sql.Identifier(schema)
             await connection.execute(psycopg.sql.SQL("CREATE SCHEMA {}").format(name))
@@ -208,16 +208,16 @@ def _options(chosen: Settings) -> dict[str, Any]:
     try:
         given = conninfo_to_dict(chosen.url)
     except psycopg.Error:
-        given = None  # its text may quote the password
+        given = None  # the message may quote the password
     if given is None:
-        msg = "the URL of a PostgreSQL store can't be read: escape special characters with %xx"
+        msg = "the URL of the PostgreSQL store is invalid: escape special characters with %xx"
         raise InvalidInputError(msg)
     seconds = max(2, round(chosen.timeout))
     return {
         "fallback_application_name": "dragoman",
         "connect_timeout": min(seconds, 10),
         "keepalives_idle": seconds,
-        "tcp_user_timeout": seconds * 1000,  # a peer that vanished without a word is noticed
+        "tcp_user_timeout": seconds * 1000,  # detects peers that vanished silently
         **given,
         "autocommit": True,
         "prepare_threshold": 0 if chosen.prepared else None,

@@ -1,4 +1,4 @@
-"""The tables of a PostgreSQL store of keys, and the statements on them; `our` is the schema."""
+"""The tables and statements of the PostgreSQL key store; `our` stands for the schema."""
 
 # ruff: noqa: S608 - statements are put together from constants; values always go as parameters
 
@@ -29,9 +29,9 @@ CREATE TABLE our.batches (token text PRIMARY KEY, at double precision NOT NULL);
 CREATE TABLE our.key_store (version integer NOT NULL);
 INSERT INTO our.key_store VALUES (1)
 """
-LOCK = "SELECT pg_advisory_xact_lock(4946170)"  # workers that start at once make the tables once
+LOCK = "SELECT pg_advisory_xact_lock(4946170)"  # workers that start together create the tables once
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-# Of the tables themselves: to_regclass() may answer from a cache that is older than the lock.
+# Reads the catalogue itself: to_regclass() may use a cache that is older than the lock.
 IS_THERE = """
 SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'key_store')
 """
@@ -50,11 +50,11 @@ UPDATE our.keys SET revoked_at = coalesce(revoked_at, %s) WHERE id = %s
 RETURNING record, digest, revoked_at
 """
 
-# A worker that stops between the lock and the commit must not hold up the others for ever.
+# A worker that hangs between the lock and the commit must not block the others forever.
 PATIENCE = "SET LOCAL idle_in_transaction_session_timeout = '10s'"
 LOCK_KEY = "SELECT revoked_at, requests_at, tokens_at FROM our.keys WHERE id = %s FOR UPDATE"
-# One statement sees one moment. In two, a reservation that is settled between them would be
-# neither among what is held nor among what is spent.
+# A single statement, for one snapshot. With two, a reservation settled in between would count
+# neither as reserved nor as spent.
 METER = """
 SELECT 'spent', span, 0, tokens, nanos FROM our.spent WHERE key = %s AND span = ANY(%s)
 UNION ALL

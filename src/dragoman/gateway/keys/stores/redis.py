@@ -28,14 +28,14 @@ _HEX = 64  # digits of a digest
 
 
 class RedisKeyStore:
-    """Keys below a prefix. One server, or Sentinel: a cluster keeps related keys apart."""
+    """Keys below a prefix, on one server or with Sentinel; Redis Cluster is not supported."""
 
     def __init__(self, url: str, *, prefix: str = "dragoman") -> None:
         self._link = RedisLink(url, prefix)
 
     @property
     def name(self) -> str:
-        """Where it is."""
+        """The store's location, without user and password."""
         return self._link.name
 
     async def open(self) -> None:
@@ -49,20 +49,20 @@ class RedisKeyStore:
     # --- keys
 
     async def add(self, found: Found) -> bool:
-        """Store a new key; False where its id is taken."""
+        """Store a new key; returns False if its id is taken."""
         record, digest = found
         text = f"{digest.hex()} {encode_record(record)}"
         return bool(await self._link.command("HSETNX", self._at("keys"), record.id, text))
 
     async def find(self, id: str) -> Found | None:
-        """The key of an id."""
+        """Find a key by its id."""
         text, revoked_at = await self._link.pipeline(
             ("HGET", self._at("keys"), id), ("HGET", self._at("revoked"), id)
         )
         return None if text is None else _found(text, revoked_at)
 
     async def records(self) -> list[KeyRecord]:
-        """All keys, the oldest first."""
+        """All keys, oldest first."""
         texts, revoked = await self._link.pipeline(
             ("HGETALL", self._at("keys")), ("HGETALL", self._at("revoked"))
         )
@@ -70,20 +70,21 @@ class RedisKeyStore:
         return sorted(found, key=lambda record: (record.created_at, record.id))
 
     async def revoke(self, id: str, now: float) -> KeyRecord | None:
-        """Revoke a key; the first time counts."""
+        """Revoke a key; keeps the time of the first call."""
         keys = [self._at("keys"), self._at("revoked")]
         text, revoked_at = await self._link.run(scripts.REVOKE, keys, [id, repr(now)])
         return None if text is None else _found(text, revoked_at).record
 
     # --- reservations
 
-    async def reserve(self, asked: Reservation, now: float) -> Refusal | None:
-        """Hold what is asked for, or say why not."""
-        key, id = asked.key, asked.key.id
+    async def reserve(self, reservation: Reservation, now: float) -> Refusal | None:
+        """Make a reservation, or return why not."""
+        key, id = reservation.key, reservation.key.id
         keys = [self._at("revoked"), *self._held(id), self._at("holding"), self._at("keys")]
         limits = (key.requests_per_minute, key.tokens_per_minute, key.max_concurrent)
-        windows = windows_of(asked.day)
-        values = [asked.id, id, repr(now), asked.tokens, asked.nanos, asked.day, repr(now + LEASE),
+        windows = windows_of(reservation.day)
+        values = [reservation.id, id, repr(now), reservation.tokens, reservation.nanos,
+                  reservation.day, repr(now + LEASE),
                   *("" if limit is None else limit for limit in limits), MINUTE, SET_BACK,
                   SOON]  # fmt: skip
         for budget in key.budgets:
@@ -126,7 +127,7 @@ class RedisKeyStore:
                 await self._link.run(scripts.RENEW, [self._at(f"{{{id}}}:leases")], values)
 
     async def sweep(self, now: float) -> None:
-        """Forget what lapsed long ago."""
+        """Delete reservations that expired long ago."""
         for each in await self._link.command("SMEMBERS", self._at("holding")):
             id = each.decode()
             keys = [*self._held(id)[1:], self._at("holding")]
@@ -134,8 +135,8 @@ class RedisKeyStore:
 
     # --- usage
 
-    async def add_usage(self, rows: Sequence[UsageRow], token: str, now: float) -> None:  # noqa: ARG002 - the server's clock forgets tokens
-        """Add to the sums, once for a token."""
+    async def add_usage(self, rows: Sequence[UsageRow], token: str, now: float) -> None:  # noqa: ARG002 - tokens expire on the server
+        """Add usage, once per token."""
         keys = [self._at(f"done:{token}"), self._at("days")]
         values: list[str | int] = []
         for (id, day), pairs in _by_day(rows).items():
@@ -144,7 +145,7 @@ class RedisKeyStore:
         await self._link.run(scripts.ADD_USAGE, keys, values)
 
     async def usage(self, key: str | None, since: str | None) -> list[UsageRow]:
-        """The sums."""
+        """The usage."""
         members = [each.decode().split(" ")
                    for each in await self._link.command("SMEMBERS", self._at("days"))]  # fmt: skip
         wanted = [(id, day) for id, day in members
@@ -186,14 +187,14 @@ def _found(text: bytes, revoked_at: bytes | None) -> Found:
     except ValueError:
         digest = b""
     if len(digest) * 2 != _HEX:
-        msg = "a key in the store is damaged: revoke it, and create another"
+        msg = "a key in the store is corrupted: revoke it and create another"
         raise Corrupt(msg)
     when = None if revoked_at is None else float(revoked_at)
     return Found(decode_record(text[_HEX + 1 :], when), digest)
 
 
 def _pairs(row: UsageRow) -> list[str | int]:
-    """What a row adds to its hash."""
+    """The increments of a row in its hash."""
     pairs: list[str | int] = []
     for name in SUMS:
         count = getattr(row, name)

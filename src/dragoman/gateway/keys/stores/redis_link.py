@@ -1,4 +1,4 @@
-"""A connection to Redis: commands and scripts go out, answers or our own errors come back."""
+"""A connection to Redis that retries commands and scripts and translates errors."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from redis.commands.core import AsyncScript
 
 T = TypeVar("T")
-_PAUSES = (0.0, 0.1, 0.5)  # seconds before each further attempt, after a connection was lost
+_PAUSES = (0.0, 0.1, 0.5)  # seconds before each retry after a lost connection
 
 
 class RedisLink:
     """A pool of connections to one server.
 
-    All that is sent may be sent again, so that a lost connection is not noticed: scripts know what
-    they have done, and single commands set what they say.
+    Commands are retried if the connection is lost, so all of them are idempotent: scripts check
+    what was done already, and single commands set absolute values.
     """
 
     def __init__(self, url: str, prefix: str) -> None:
-        Names(prefix)  # raises where it is none
+        Names(prefix)  # raises if the prefix is invalid
         self.prefix = prefix
         self.name = place_of(url)
         self._url = url
@@ -54,11 +54,11 @@ class RedisLink:
             await client.connection_pool.disconnect()
 
     async def command(self, *words: str) -> Any:
-        """The answer to one command."""
-        return await self._asked(lambda client: client.execute_command(*words))  # type: ignore[no-untyped-call, unused-ignore]
+        """Run one command and return its reply."""
+        return await self._retried(lambda client: client.execute_command(*words))  # type: ignore[no-untyped-call, unused-ignore]
 
     async def pipeline(self, *commands: Sequence[str]) -> list[Any]:
-        """The answers to several commands, sent at once and done without others between."""
+        """Run several commands in one transaction and return their replies."""
         if not commands:
             return []
 
@@ -68,23 +68,23 @@ class RedisLink:
                     pipeline.execute_command(*words)
                 return list(await pipeline.execute())
 
-        return await self._asked(call)
+        return await self._retried(call)
 
     async def run(self, script: str, keys: Sequence[str], values: Sequence[Any]) -> Any:
-        """The answer of a script."""
-        return await self._asked(lambda client: self._prepared(client, script)(keys, values))
+        """Run a script and return its reply."""
+        return await self._retried(lambda client: self._prepared(client, script)(keys, values))
 
     def _prepared(self, client: Redis, text: str) -> AsyncScript:
         if text not in self._scripts:
             self._scripts[text] = client.register_script(text)
         return self._scripts[text]
 
-    async def _asked(self, call: Callable[[Redis], Awaitable[T]]) -> T:
+    async def _retried(self, call: Callable[[Redis], Awaitable[T]]) -> T:
         for pause in _PAUSES:
             try:
                 return await self._once(call)
             except _Lost:
-                await self._afresh(pause)
+                await self._drop_idle(pause)
         try:
             return await self._once(call)
         except _Lost:
@@ -103,20 +103,20 @@ class RedisLink:
         try:
             return await call(client)
         except (Broken, Late, OSError) as error:
-            # Its subclasses say why, such as a wrong password.
+            # Subclasses have a specific cause, such as a wrong password.
             is_lost = type(error) in {Broken, Late} or isinstance(error, OSError)
             raised = _Lost() if is_lost else explanation(error, self.name)
         except RedisError as error:
             raised = explanation(error, self.name)
         raise raised
 
-    async def _afresh(self, pause: float) -> None:
-        """Wait, and use none of the connections that lie ready: what broke one broke them all."""
+    async def _drop_idle(self, pause: float) -> None:
+        """Close all idle connections, which are probably lost too, and wait."""
         if self._client is not None:
-            with suppress(Exception):  # they are gone in any case
+            with suppress(Exception):  # they are unusable anyway
                 await self._client.connection_pool.disconnect(inuse_connections=False)
         await asyncio.sleep(pause)
 
 
-class _Lost(StoreError):  # noqa: N818 - named as StoreError's others are
-    """The connection broke: whether the command was run is not known."""
+class _Lost(StoreError):  # noqa: N818 - named like the other StoreErrors
+    """The connection was lost: it is unknown whether the command was run."""

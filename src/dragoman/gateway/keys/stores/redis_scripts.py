@@ -1,4 +1,4 @@
-"""The Lua that admits and charges requests in Redis: each call is done as a whole.
+"""The Lua scripts that admit and charge requests in Redis; each one runs atomically.
 
     <prefix>:keys                      hash    id → digest (hex), a space, the record
     <prefix>:revoked                   hash    id → when
@@ -11,10 +11,10 @@
     <prefix>:days                      set     "<id> <day>" for each hash of usage
     <prefix>:done:<token>              string  usage that was added, for ten minutes
 
-A reservation and usage that are sent again, because their answer was lost, are not done again.
+A reservation or usage that is sent again because its reply was lost is not applied twice.
 
-Sums are kept by HINCRBY, in 64 bits. Lua compares them as doubles, which hold every number of
-nano-dollars up to nine million dollars exactly, and larger ones to a millionth of a cent.
+HINCRBY keeps sums in 64 bits. Lua compares them as doubles, which are exact up to nine million
+dollars in nano-dollars, and precise to a millionth of a cent above.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ MEMORY = ":memory:"
 
 
 class SQLiteKeyStore:
-    """A file with write-ahead logging, readable by its owner alone; used on one worker thread."""
+    """A SQLite file in WAL mode, readable by its owner only; accessed on one worker thread."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -46,11 +46,11 @@ class SQLiteKeyStore:
 
     @property
     def name(self) -> str:
-        """Where it is."""
+        """The store's location, without user and password."""
         return "memory:" if self._path == MEMORY else f"sqlite:///{self._path}"
 
     async def open(self) -> None:
-        """Open the file, or make it. Calling it again does nothing."""
+        """Open or create the file. Calling it again does nothing."""
         self._worker.start()
         await self._worker.run(self._open)
 
@@ -61,22 +61,22 @@ class SQLiteKeyStore:
     # --- keys
 
     async def add(self, found: Found) -> bool:
-        """Store a new key; False where its id is taken."""
+        """Store a new key; returns False if its id is taken."""
         record, digest = found
         values = (record.id, digest, encode_record(record), record.created_at, record.revoked_at)
         return await self._run(lambda on: on.execute(sql.ADD, values).rowcount == 1)
 
     async def find(self, id: str) -> Found | None:
-        """The key of an id."""
+        """Find a key by its id."""
         return await self._run(lambda on: _found(on, id), writes=False)
 
     async def records(self) -> list[KeyRecord]:
-        """All keys, the oldest first."""
+        """All keys, oldest first."""
         rows = await self._run(lambda on: on.execute(sql.RECORDS).fetchall(), writes=False)
         return [decode_record(text, revoked_at) for text, revoked_at in rows]
 
     async def revoke(self, id: str, now: float) -> KeyRecord | None:
-        """Revoke a key; the first time counts."""
+        """Revoke a key; keeps the time of the first call."""
 
         def work(on: sqlite3.Connection) -> Found | None:
             on.execute(sql.REVOKE, (now, id))
@@ -87,9 +87,9 @@ class SQLiteKeyStore:
 
     # --- reservations
 
-    async def reserve(self, asked: Reservation, now: float) -> Refusal | None:
-        """Hold what is asked for, or say why not."""
-        return await self._run(_reserve, asked, now)
+    async def reserve(self, reservation: Reservation, now: float) -> Refusal | None:
+        """Make a reservation, or return why not."""
+        return await self._run(_reserve, reservation, now)
 
     async def settle(self, charge: Charge, now: float) -> bool:
         """Charge a reservation once."""
@@ -105,18 +105,18 @@ class SQLiteKeyStore:
         await self._run(lambda on: on.executemany(sql.RENEW, values))
 
     async def sweep(self, now: float) -> None:
-        """Forget what lapsed long ago."""
+        """Delete reservations that expired long ago."""
         await self._run(lambda on: on.execute(sql.SWEEP, (now - KEPT,)))
 
     # --- usage
 
-    async def add_usage(self, rows: Sequence[UsageRow], token: str, now: float) -> None:  # noqa: ARG002 - what came of it is always known here
-        """Add to the sums."""
+    async def add_usage(self, rows: Sequence[UsageRow], token: str, now: float) -> None:  # noqa: ARG002 - the outcome is always known here
+        """Add usage."""
         values = [values_of(row) for row in rows]
         await self._run(lambda on: on.executemany(sql.ADD_USAGE, values))
 
     async def usage(self, key: str | None, since: str | None) -> list[UsageRow]:
-        """The sums."""
+        """The usage."""
         values = (key, key, since or "")
         rows = await self._run(lambda on: on.execute(sql.USAGE, values).fetchall(), writes=False)
         return [row_of(row) for row in rows]
@@ -172,7 +172,7 @@ def _committed(
     writes: bool,
 ) -> T:  # fmt: skip
     if not writes:
-        return work(connection, *arguments)  # one statement, which sees one moment
+        return work(connection, *arguments)  # one statement, one snapshot
     connection.execute("BEGIN IMMEDIATE")
     try:
         answer = work(connection, *arguments)
@@ -207,18 +207,21 @@ def _found(on: sqlite3.Connection, id: str) -> Found | None:
     return None if row is None else Found(decode_record(row[0], row[2]), row[1])
 
 
-def _reserve(on: sqlite3.Connection, asked: Reservation, now: float) -> Refusal | None:
-    key = asked.key.id
+def _reserve(on: sqlite3.Connection, reservation: Reservation, now: float) -> Refusal | None:
+    key = reservation.key.id
     state = on.execute(sql.STATE, (key,)).fetchone()
     if state is None or state[0] is not None:
         return Refusal("revoked")
-    windows = tuple(windows_of(asked.day).values())
+    windows = tuple(windows_of(reservation.day).values())
     spent = {name: (tokens, nanos)
              for name, tokens, nanos in on.execute(sql.SPENT, (key, *windows))}  # fmt: skip
-    decided = decide(asked, Meter(spent, _held(on, key, now), Rates(*state[1:])), now)
+    decided = decide(reservation, Meter(spent, _held(on, key, now), Rates(*state[1:])), now)
     if isinstance(decided, Refusal):
         return decided
-    on.execute(sql.HOLD, (asked.id, key, asked.tokens, asked.nanos, asked.day, now + LEASE))
+    on.execute(
+        sql.HOLD,
+        (reservation.id, key, reservation.tokens, reservation.nanos, reservation.day, now + LEASE),
+    )
     if decided != state[1:]:
         on.execute(sql.RATES, (*decided, key))
     return None

@@ -1,4 +1,4 @@
-"""The tables of a SQLite store of keys, and the statements on them."""
+"""The tables and statements of the SQLite key store."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from time import monotonic, sleep
 
 from dragoman.errors import StoreError
 
-_APPLICATION = 0x4472674B  # "DrgK", in the file's header: nobody else's database gets our tables
+_APPLICATION = 0x4472674B  # "DrgK", in the file's header: protects the databases of other programs
 _VERSION = 1
 _WAIT = 30.0
 
@@ -73,15 +73,15 @@ USAGE = (
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables where the file is new; raise where it is another program's."""
-    connection.execute("BEGIN")  # all that is looked at must be of one moment
+    """Create the tables if the file is new; raise if it belongs to another program."""
+    connection.execute("BEGIN")  # one snapshot for all checks
     _expect_ours(connection)
     connection.execute("COMMIT")
     _switch_to_wal(connection)
     connection.execute("PRAGMA synchronous=NORMAL")  # survives kill -9
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if not _expect_ours(connection):  # another process may have been quicker
+        if not _expect_ours(connection):  # another process may have been faster
             for statement in _TABLES.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id={_APPLICATION}")
@@ -98,16 +98,16 @@ def _expect_ours(connection: sqlite3.Connection) -> bool:
     [(version,)] = connection.execute("PRAGMA user_version")
     [(tables,)] = connection.execute("SELECT count(*) FROM sqlite_master")
     if application != _APPLICATION and (tables or version):
-        msg = "the file is another program's database; name a file of its own for the keys"
+        msg = "the file is the database of another program; use a separate file for the keys"
         raise StoreError(msg)
     if version > _VERSION:
-        msg = "a newer dragoman wrote this store of keys, and is needed to read it"
+        msg = "this key store was written by a newer version of dragoman; upgrade to use it"
         raise StoreError(msg)
     return bool(version == _VERSION)
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    # Switching to write-ahead logging does not wait for others as other statements do.
+    # Unlike other statements, switching to WAL mode does not wait for locks.
     deadline = monotonic() + _WAIT
     while True:
         try:

@@ -1,7 +1,7 @@
-"""What a client asks: its body, and what of it has to be known before it is translated.
+"""A generation request in the client's dialect, parsed only as far as routing needs.
 
-Most requests go from bytes to bytes (`wire.lane`). The model and whether to stream are read out of
-the top level alone; so are the settings that an answer repeats, without the conversation.
+Most requests are translated from bytes to bytes (`wire.lane`), so only the top level is parsed: the
+model, `stream`, and the settings that a response repeats. The conversation stays unparsed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from dragoman.wire.lane.heads import sample_of
 _split = msgspec.json.Decoder(dict[str, Raw]).decode
 _value = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
-_MOST_KEPT, _MOST_BYTES = 512, 16 * 1024 * 1024
+_MAX_CACHED, _MAX_CACHED_BYTES = 512, 16 * 1024 * 1024
 _EMPTY = Raw(b"[]")
-_LONGEST_NAME = 512
+_MAX_NAME_LENGTH = 512
 _ANY_AGENT = AgentForm()
 
 
-class Asking:
-    """A request for an answer, in the dialect of its client."""
+class ClientRequest:
+    """The body of a generation request, in the client's dialect."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Asking:
         headers: Mapping[str, str] | None = None,
         agent: AgentForm = _ANY_AGENT,
     ) -> None:
-        """The model and whether to stream are given where the path says them."""
+        """Pass `model` and `stream` where the path determines them."""
         self.front: Dialect = dialect(front)
         self.body = body
         self.path = path
@@ -53,22 +53,22 @@ class Asking:
         self.model = model if model is not None else _model(self.fields.get("model"))
         self.stream = stream if stream is not None else self._streams()
         self.takes_pieces = agent.takes_pieces or not self.stream
-        """Whether calls may come in pieces."""
+        """Whether the client reads tool calls that are streamed in pieces."""
         if self.stream and agent.stream_fields:
             added = {name: Raw(value) for name, value in agent.stream_fields.items()}
             self.fields = {**added, **self.fields}
             self.body = _encode(self.fields)
 
     def __repr__(self) -> str:
-        return f"<asking in {self.front.name}, {len(self.body)} bytes>"
+        return f"<client request in {self.front.name}, {len(self.body)} bytes>"
 
     def _streams(self) -> bool:
-        given = self.fields.get("stream")
-        said = None if given is None else _read(given)
-        if said is not None and not isinstance(said, bool):
+        raw = self.fields.get("stream")
+        value = None if raw is None else _read(raw)
+        if value is not None and not isinstance(value, bool):
             msg = "`stream` must be true or false"
             raise InvalidRequest(msg, status=400, param="stream")
-        return front_form(self.front).streams_by_default if said is None else said
+        return front_form(self.front).streams_by_default if value is None else value
 
     @cached_property
     def settings(self) -> Request:
@@ -81,11 +81,11 @@ class Asking:
 
     @cached_property
     def request(self) -> Request:
-        """The whole request; raises what is wrong with it, in words for the client."""
+        """The complete request; raises an error meant for the client if it is invalid."""
         return self.read(self.body)
 
     def read(self, body: bytes) -> Request:
-        """The request in such a body."""
+        """Decode a body of this request's dialect."""
         try:
             return self.front.decode_request(body, path=self.path, headers=self.headers)
         except DragomanError as error:
@@ -94,26 +94,31 @@ class Asking:
 
 
 class _BareRequests:
-    """Requests without their conversations, known by their bytes: clients send the same ones."""
+    """Cache of requests without their conversation, by bytes: clients repeat their settings."""
 
     def __init__(self) -> None:
         self._kept: dict[Any, tuple[bytes, Request]] = {}
         self._size = 0
 
-    def find(self, asking: Asking, bare: bytes) -> Request:
-        key = (asking.front.name, asking.path, sample_of(bare), _named(asking.headers))
+    def find(self, client_request: ClientRequest, bare: bytes) -> Request:
+        key = (
+            client_request.front.name,
+            client_request.path,
+            sample_of(bare),
+            _named(client_request.headers),
+        )
         kept = self._kept.get(key)
         if kept is not None and kept[0] == bare:
             return kept[1]
         try:
-            found = asking.read(bare)
+            found = client_request.read(bare)
         except DragomanError:
-            return asking.request  # says it of the body itself, or knows better
+            return client_request.request  # raises for the real body, or decodes it after all
         self._keep(key, bare, found)
         return found
 
     def _keep(self, key: Any, bare: bytes, request: Request) -> None:
-        if len(self._kept) >= _MOST_KEPT or self._size + len(bare) > _MOST_BYTES:
+        if len(self._kept) >= _MAX_CACHED or self._size + len(bare) > _MAX_CACHED_BYTES:
             self._kept.clear()
             self._size = 0
         self._size += len(bare)
@@ -128,7 +133,7 @@ def _named(headers: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
 
 
 def _fields(front: Dialect, body: bytes) -> dict[str, Raw]:
-    """The fields of a body, unread; raises what the dialect says of one that has none."""
+    """Split a body into unparsed fields; raise the dialect's own error if it isn't an object."""
     try:
         return _split(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -138,16 +143,16 @@ def _fields(front: Dialect, body: bytes) -> dict[str, Raw]:
     except DragomanError as error:
         problem = reported(error)
     else:
-        problem = InvalidRequest("the body of the request must be a JSON object", status=400)
+        problem = InvalidRequest("the request body must be a JSON object", status=400)
     raise problem
 
 
-def _model(given: Raw | None) -> str | None:
-    found = None if given is None else _read(given)
+def _model(raw: Raw | None) -> str | None:
+    found = None if raw is None else _read(raw)
     if found is None:
         return None
-    if not isinstance(found, str) or not 0 < len(found) <= _LONGEST_NAME:
-        msg = f"`model` must be a text of at most {_LONGEST_NAME} characters"
+    if not isinstance(found, str) or not 0 < len(found) <= _MAX_NAME_LENGTH:
+        msg = f"`model` must be a string of 1 to {_MAX_NAME_LENGTH} characters"
         raise InvalidRequest(msg, status=400, param="model")
     return found
 
@@ -157,5 +162,5 @@ def _read(value: Raw) -> Any:
         return _value(value)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         pass
-    msg = "the body of the request is not valid JSON"
+    msg = "the request body is not valid JSON"
     raise InvalidRequest(msg, status=400)

@@ -1,4 +1,4 @@
-"""Answers out of the cache, and into it."""
+"""Serves responses from the cache, and stores new ones in it."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from dragoman.gateway.config.routing import Route
     from dragoman.gateway.config.settings import GatewayConfig
     from dragoman.gateway.exchange import Exchange
+    from dragoman.gateway.inbound import InboundRequest
     from dragoman.gateway.middleware import ExchangeFilters, Middleware
-    from dragoman.gateway.visits import Visit
 
 HEADER = "x-dragoman-cache"
-_LONGEST_WAIT = 60.0
-"""Seconds to wait for another's answer: its client may be slow."""
-_MOST_ROUTES = 1024
+_MAX_WAIT = 60.0
+"""Seconds to wait for the response of an identical request, whose client may be slow."""
+_MAX_ROUTES = 1024
 Ask = Callable[[], Awaitable[None]]
 
 
 class Cache:
-    """The answers of a gateway's routes that have a `cache`. Made once; `apply` sets it up."""
+    """The response cache of all routes with a `cache`. Created once; `apply` configures it."""
 
     def __init__(self) -> None:
         self._place: tuple[str | None, int] | None = None
@@ -41,10 +41,10 @@ class Cache:
         self._middleware = ""
 
     def apply(self, config: GatewayConfig, middleware: Middleware | None) -> None:
-        """Take on a configuration; answers are kept where the routes have not changed."""
+        """Apply a configuration; cached responses of unchanged routes stay valid."""
         place = (config.server.cache, config.server.cache_size)
         if place != self._place:
-            opened = _opened(*place)  # first: the URL may be refused
+            opened = _open_store(*place)  # first, because it may raise
             if isinstance(self._store, MemoryCache):
                 self._store.clear()
             else:
@@ -54,39 +54,39 @@ class Cache:
         self._digests = {}
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         for store in (*self._former, self._store):
             await store.close()
 
     async def answer(
-        self, visit: Visit, exchange: Exchange, route: Route, ask: Ask,
+        self, inbound: InboundRequest, exchange: Exchange, route: Route, ask: Ask,
         filters: ExchangeFilters | None = None,
     ) -> None:  # fmt: skip
-        """Give the answer that the same request got before, or `ask`."""
-        key = self._key(visit, exchange, route, filters)
+        """Send the cached response to an identical request, or call `ask`."""
+        key = self._key(inbound, exchange, route, filters)
         if key is None:
             await ask()
             return
         flight, leads = self._flights.board(key)
-        found = Turn.LEAD if leads else await flight.join(_LONGEST_WAIT)
+        found = Turn.LEAD if leads else await flight.join(_MAX_WAIT)
         if found is Turn.LEAD:
-            await self._lead(flight, visit, exchange, route, ask, filters)
+            await self._lead(flight, inbound, exchange, route, ask, filters)
         elif found is Turn.ALONE:
-            visit.call.more_headers[HEADER] = "miss"
+            inbound.call.more_headers[HEADER] = "miss"
             await ask()
         else:
-            await _replay(found, visit, exchange)
+            await _replay(found, inbound, exchange)
 
     async def _lead(
-        self, flight: Flight, visit: Visit, exchange: Exchange, route: Route, ask: Ask,
+        self, flight: Flight, inbound: InboundRequest, exchange: Exchange, route: Route, ask: Ask,
         filters: ExchangeFilters | None,
     ) -> None:  # fmt: skip
-        """Ask for all who wait, unless the answer is there already."""
+        """Call `ask` for all waiting requests, unless the response is already cached."""
         made = None
         try:
             found = await self._store.find(flight.key)
             if found is None:
-                visit.call.more_headers[HEADER] = "miss"
+                inbound.call.more_headers[HEADER] = "miss"
                 made = await _recorded(flight.key, exchange, ask, filters)
         except asyncio.CancelledError:
             flight.leave()
@@ -96,7 +96,7 @@ class Cache:
             raise
         if found is not None:
             flight.land(found)
-            await _replay(found, visit, exchange)
+            await _replay(found, inbound, exchange)
         elif made is None and exchange.error is not None:
             flight.fail()
         elif made is None:
@@ -111,17 +111,21 @@ class Cache:
             flight.land(entry)
 
     def _key(
-        self, visit: Visit, exchange: Exchange, route: Route, filters: ExchangeFilters | None
+        self,
+        inbound: InboundRequest,
+        exchange: Exchange,
+        route: Route,
+        filters: ExchangeFilters | None,
     ) -> bytes | None:
-        if not is_stateless(visit, exchange) or (filters and not filters.is_cacheable):
+        if not is_stateless(inbound, exchange) or (filters and not filters.is_cacheable):
             return None
         digest = self._digest(route)
-        return None if digest is None else key_of(visit, exchange, route, digest, filters)
+        return None if digest is None else key_of(inbound, exchange, route, digest, filters)
 
     def _digest(self, route: Route) -> bytes | None:
         known = self._digests.get(id(route))
-        if known is None:  # it holds the route, so that no other has its id
-            if len(self._digests) >= _MOST_ROUTES:
+        if known is None:  # the entry keeps the route alive, so its id stays unique
+            if len(self._digests) >= _MAX_ROUTES:
                 self._digests.clear()
             known = self._digests[id(route)] = (route, route_digest(route, self._middleware))
         return known[1]
@@ -130,26 +134,26 @@ class Cache:
 async def _recorded(
     key: bytes, exchange: Exchange, ask: Ask, filters: ExchangeFilters | None
 ) -> Entry | None:
-    """Ask, and return the answer as it is kept; None where it can't be."""
+    """Call `ask` and return the response as a cache entry; None: it can't be cached."""
     sink = exchange.sink
     exchange.sink = recording = Recording(sink)
     try:
         await ask()
     finally:
         exchange.sink = sink
-    if exchange.error is not None or (filters is not None and filters.has_looked_further):
+    if exchange.error is not None or (filters is not None and filters.has_read_more_headers):
         return None
     return recording.entry(key, exchange.model)
 
 
-async def _replay(entry: Entry, visit: Visit, exchange: Exchange) -> None:
-    """Give an answer again. It costs nothing."""
-    visit.call.more_headers[HEADER] = "hit"
+async def _replay(entry: Entry, inbound: InboundRequest, exchange: Exchange) -> None:
+    """Send a cached response, at no cost."""
+    inbound.call.more_headers[HEADER] = "hit"
     exchange.cached, exchange.model = True, entry.model
     exchange.summary, exchange.cost = Summary(entry.model, Usage()), Decimal(0)
     sink = exchange.sink
     if not entry.is_stream:
-        await sink.whole(200, entry.headers, entry.pieces[0])
+        await sink.respond(200, entry.headers, entry.pieces[0])
         return
     await sink.begin(entry.headers)
     for piece in entry.pieces:
@@ -157,7 +161,7 @@ async def _replay(entry: Entry, visit: Visit, exchange: Exchange) -> None:
     await sink.end()
 
 
-def _opened(url: str | None, size: int) -> CacheStore:
+def _open_store(url: str | None, size: int) -> CacheStore:
     if url is None:
         return MemoryCache(size)
     from dragoman.gateway.caching.redis import RedisCache

@@ -1,6 +1,6 @@
-"""A span for each request, by OpenTelemetry's conventions; nothing where nobody listens.
+"""An OpenTelemetry span for each request, if tracing is set up.
 
-The client's `traceparent` is the parent, and what is asked of models belongs to the span
+The client's `traceparent` is the parent, and upstream requests continue the trace
 (`tracing.switch.propagate`). Attributes hold names and numbers, never content.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from dragoman.gateway.access_log import clean
 from dragoman.gateway.http import Receive, Scope, Send
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.tracing.spans import PROVIDERS
 from dragoman.tracing.switch import tracer
 
@@ -29,13 +29,13 @@ _VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
 
 
 class Traced:
-    """An ASGI application whose requests are spans, as far as somebody listens."""
+    """ASGI middleware that creates a span for each request, if tracing is set up."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Handle one ASGI scope."""
         making = tracer() if scope["type"] == "http" else None
         if making is None:
             await self._app(scope, receive, send)
@@ -47,7 +47,7 @@ class Traced:
             with use_span(span, record_exception=False, set_status_on_exception=False):
                 await self._app(scope, receive, send)
         finally:
-            with suppress(Exception):  # a processor of the program's own may fail
+            with suppress(Exception):  # a custom span processor may fail
                 span.end()
 
 
@@ -72,8 +72,8 @@ def _started(making: Any, scope: Scope) -> Any:
     return INVALID_SPAN
 
 
-def note_span(record: Finished) -> None:
-    """Tell the span of a request what became of it: an observer of the gateway."""
+def note_span(record: RequestRecord) -> None:
+    """Add the outcome of a request to its span; an observer of the gateway."""
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None or tracer() is None:
         return
@@ -85,12 +85,12 @@ def note_span(record: Finished) -> None:
         operation = _OPERATIONS.get(record.kind)
         model = "" if record.model is None else f" {clean(record.model)}"
         span.update_name(f"{operation}{model}" if operation else record.kind)
-        # By the conventions a client's error (4xx) is no error of the server's span.
+        # By OpenTelemetry's conventions, a 4xx status is not an error of the server span.
         if record.status >= _FAILED or (record.error is not None and record.status < _REFUSED):
             span.set_status(trace.Status(trace.StatusCode.ERROR))
 
 
-def _attributes(record: Finished) -> dict[str, Any]:
+def _attributes(record: RequestRecord) -> dict[str, Any]:
     found: dict[str, Any] = {
         "http.response.status_code": record.status,
         "dragoman.front": record.front,
@@ -118,7 +118,10 @@ def _attributes(record: Finished) -> dict[str, Any]:
 
 
 def set_up_tracing() -> Any:
-    """Export spans where the standard variables say so and nobody has set it up; else None."""
+    """Set up span export if the standard variables ask for it and nothing else did.
+
+    Returns the tracer provider to shut down, or None.
+    """
     if tracer() is not None or not any(os.environ.get(name) for name in _VARIABLES):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The places that answer, as the gateway reaches them: over HTTP, or in this process."""
+"""The upstreams that the gateway calls: providers over HTTP, and models in this process."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ from dragoman.wire.dialect import Dialect
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.target import Target
 
-_MOST_KEPT = 256
+_MAX_CACHED = 256
 
 
-class Back:
-    """A place that speaks a dialect over HTTP, or a model in this process (`is_wire` says which).
+class Upstream:
+    """A provider reached over HTTP (`is_wire`), or a model in this process.
 
-    Addresses, keys and headers are put together once for each model: a gateway asks the same few
-    all the time. Keys are read from the environment when the configuration is loaded.
+    URLs, keys and headers are assembled once per model and cached.
     """
 
     def __init__(self, place: Place, transport: Transport) -> None:
@@ -44,10 +43,10 @@ class Back:
         self._client: Client | None = None
 
     def __repr__(self) -> str:
-        return f"<back {self.name}>"
+        return f"<upstream {self.name}>"
 
     async def close(self) -> None:
-        """Let go of a model in this process."""
+        """Close the local model and the client."""
         if self._model is not None:
             await self._model.close()
         if self._client is not None:
@@ -57,15 +56,15 @@ class Back:
 
     @property
     def provider_name(self) -> str:
-        """The provider, for prices, metrics and the origin of answers."""
+        """The provider's name, for prices, metrics and the origin of responses."""
         provider = self.place.provider
         return self.name if provider is None else provider.name
 
     def deployment(self, model: str | None) -> Deployment:
-        """Where a model is, and the dialect that it speaks there."""
+        """The deployment of a model: its URL, key and dialect."""
         found = self._deployments.get(model)
         if found is None:
-            if len(self._deployments) >= _MOST_KEPT:
+            if len(self._deployments) >= _MAX_CACHED:
                 self._deployments.clear()
             found = self._deployments[model] = self._deployed().reaching(model)
         return found
@@ -82,15 +81,15 @@ class Back:
         )
 
     def dialect(self, model: str | None) -> Dialect:
-        """The dialect that a model speaks there."""
+        """The dialect that this upstream uses for a model."""
         return self.deployment(model).dialect
 
     def target(self, model: str | None) -> Target:
-        """The facts about a model."""
+        """What is known about a model's capabilities at this upstream."""
         return self.deployment(model).target(model)
 
     def needs_name(self) -> bool:
-        """Whether nothing can be asked there without the name of a model: the address has it."""
+        """Whether requests need a model name because the URL contains it."""
         provider = self.place.provider
         if provider is None:
             return False
@@ -100,10 +99,10 @@ class Back:
 
     @property
     def client(self) -> Client:
-        """For what surrounds chats: embeddings, lists, counts."""
+        """A client for everything but chats: embeddings, model lists, token counts."""
         if self._client is None:
             place = self.place
-            assert place.provider is not None  # noqa: S101 - asked only of those that have one
+            assert place.provider is not None  # noqa: S101 - only called where `is_wire`
             self._client = Client(
                 place.provider, key=place.key(os.environ), base_url=place.base_url,
                 headers=place.headers, parameters=place.parameters, dialect=place.dialect,
@@ -116,7 +115,7 @@ class Back:
     async def open(
         self, endpoint: str, encoded: Encoded, model: str | None, timeouts: Timeouts | None = None
     ) -> Reply:
-        """A reply that says yes, by as many attempts as are allowed; raises the provider's no."""
+        """Send a request, with retries; return the reply, or raise the provider's error."""
         deployment = self.deployment(model)
         message = self._message(deployment, endpoint, encoded, model)
         limits = timeouts or self.place.timeouts
@@ -131,7 +130,7 @@ class Back:
             raise
 
     async def accept(self, message: HttpRequest, limits: Timeouts, model: str | None) -> Reply:
-        """A reply to another request that says yes, by one attempt; raises the provider's no."""
+        """Send a prepared request once, without retries; raise the provider's error."""
         deployment = self.deployment(model)
         try:
             return await accepted(self._transport, message, limits, deployment.dialect)
@@ -154,12 +153,12 @@ class Back:
     def _message(
         self, deployment: Deployment, endpoint: str, encoded: Encoded, model: str | None
     ) -> HttpRequest:
-        given = encoded.headers
-        key = (endpoint, model, _flat(given) if given else "")
+        extra_headers = encoded.headers
+        key = (endpoint, model, _flat(extra_headers) if extra_headers else "")
         head = self._heads.get(key)
         if head is None:
-            head = deployment.request(endpoint, model=model, headers=given)
-            if len(self._heads) >= _MOST_KEPT:
+            head = deployment.request(endpoint, model=model, headers=extra_headers)
+            if len(self._heads) >= _MAX_CACHED:
                 self._heads.clear()
             self._heads[key] = head
         headers = head.headers
@@ -172,7 +171,7 @@ class Back:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether a model in this process was asked before."""
+        """Whether the model in this process is already loaded."""
         return self._model is not None
 
     def _opened(self) -> Model:
@@ -181,11 +180,11 @@ class Back:
         return self._model
 
     async def send(self, request: Request) -> Response:
-        """The answer of a model in this process."""
+        """Generate a response with the model in this process."""
         return await self._opened().send(request)
 
     def stream(self, request: Request) -> ModelStream:
-        """The same, as it comes."""
+        """Stream a response of the model in this process."""
         return self._opened().stream(request)
 
 

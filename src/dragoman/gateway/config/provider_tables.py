@@ -1,4 +1,4 @@
-"""The tables `[providers.NAME]`: places of the user's own, and known ones with other settings."""
+"""Reads `[providers.NAME]` tables: custom servers, and known providers with other settings."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from dragoman.providers.registry import provider, provider_names
 from dragoman.transport.protocol import Timeouts
 
 OWN_KINDS = ("local", "echo", "scripted")
-"""What runs in this process; no place of the user's own has these names."""
+"""Models in this process; reserved, so that no `[providers.NAME]` table may use these names."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
-_MOST_RETRIES = 10
-_NO_KEYS = "keys don't belong in the file: name the variable that holds it in api_key_env"
+_MAX_RETRIES = 10
 _REFUSED: dict[str, str] = dict.fromkeys(
-    ("apikey", "key", "keys", "token", "secret", "password", "accesstoken", "bearer"), _NO_KEYS
+    ("apikey", "key", "keys", "token", "secret", "password", "accesstoken", "bearer"),
+    checks.NO_KEYS,
 )
 _TIMEOUTS: Mapping[str, Check] = {
     "connect": checks.limit,
@@ -38,16 +38,16 @@ _TIMEOUTS: Mapping[str, Check] = {
 
 
 def read_timeouts(document: Document, path: Path, value: Any) -> Any:
-    """A table of timeouts."""
+    """Read a table of timeouts."""
     return Timeouts(**document.fields(path, value, _TIMEOUTS))
 
 
 @lru_cache(maxsize=1024)
 def known_provider(name: str) -> Provider | None:
-    """The provider of that name or alias, if there is one.
+    """The provider of a name or alias, or None.
 
-    Remembered until a file is read anew: an unknown name makes the registry look for packages that
-    were installed in the meantime, which takes milliseconds.
+    Cached until the configuration is reloaded: for an unknown name, the registry searches for newly
+    installed packages, which takes milliseconds.
     """
     try:
         return provider(name) if normalised(name) else None
@@ -72,36 +72,36 @@ _FIELDS: Mapping[str, Check] = {
     "headers": checks.headers,
     "parameters": checks.mapping(checks.text, "parameters"),
     "timeouts": read_timeouts,
-    "retries": checks.whole(0, _MOST_RETRIES),
+    "retries": checks.whole(0, _MAX_RETRIES),
 }
 
 
 def read_places(document: Document, environ: Mapping[str, str]) -> dict[str, Place]:
-    """The places that the file names, by name."""
+    """The places that the file defines, by name."""
     tables = document.data.get("providers", {})
     if not isinstance(tables, dict):
-        document.problem(("providers",), "this must be tables, as in [providers.lab]")
+        document.problem(("providers",), "this must be a table of tables, as in [providers.lab]")
         return {}
     places: dict[str, Place] = {}
-    heard: set[str] = set()
+    seen: set[str] = set()
     for name, table in tables.items():
         path = ("providers", name)
-        if _is_good_name(document, path, name, heard):
+        if _is_good_name(document, path, name, seen):
             place = _read_place(document, path, table, environ)
             if place is not None:
                 places[name] = place
     return places
 
 
-def _is_good_name(document: Document, path: Path, name: str, heard: set[str]) -> bool:
+def _is_good_name(document: Document, path: Path, name: str, seen: set[str]) -> bool:
     problem = None
     if not _NAME.fullmatch(name):
-        problem = "the name of a place has letters, digits, dots, hyphens and underscores, up to 64"
+        problem = "a name here has up to 64 letters, digits, dots, hyphens and underscores"
     elif name.lower() in OWN_KINDS:
-        problem = f"{name} is what runs in this process; give the place another name"
-    elif normalised(name) in heard:
-        problem = "there is a place of that name already"
-    heard.add(normalised(name))
+        problem = f"{name} is reserved for models in this process; choose another name"
+    elif normalised(name) in seen:
+        problem = "another table has this name already"
+    seen.add(normalised(name))
     if problem is not None:
         document.problem(path, problem, at_key=True)
     return problem is None
@@ -110,52 +110,55 @@ def _is_good_name(document: Document, path: Path, name: str, heard: set[str]) ->
 def _read_place(
     document: Document, path: Path, table: Any, environ: Mapping[str, str]
 ) -> Place | None:
-    told = document.fields(path, table, _FIELDS, refused=_REFUSED)
+    values = document.fields(path, table, _FIELDS, refused=_REFUSED)
     name = str(path[-1])
-    kind = told.pop("kind", None)
+    kind = values.pop("kind", None)
     if kind is None and isinstance(table, dict) and "kind" in table:
-        return None  # its problem is noted
+        return None  # the problem is already noted
     kind = kind or known_provider(name)
     if kind is None:
-        said = f"kind is missing: it names the provider{did_you_mean(name, provider_names())}"
-        document.problem(path, said, at_key=True)
+        near = did_you_mean(name, provider_names())
+        text = f"kind is missing: set it to the name of a provider{near}"
+        document.problem(path, text, at_key=True)
         return None
-    told["key_env"] = told.pop("api_key_env", None)
-    _check_against(document, path, told, kind)
-    _warn_of_missing_keys(document, path, told, kind, environ)
-    if "base_url" in told and told["key_env"] is None and kind != known_provider(name):
-        kind = kind.replace(keys=())  # the provider's key is none of this server's business
+    values["key_env"] = values.pop("api_key_env", None)
+    _check_against(document, path, values, kind)
+    _warn_of_missing_keys(document, path, values, kind, environ)
+    if "base_url" in values and values["key_env"] is None and kind != known_provider(name):
+        kind = kind.replace(keys=())  # never send the provider's key to another server
     around = place_of(kind, environ)
-    told["key_env"] = told["key_env"] or around.key_env
-    told["base_url"] = told.get("base_url") or around.base_url
-    told["parameters"] = {**around.parameters, **told.get("parameters", {})}
-    return Place(name=name, provider=kind, **told)
+    values["key_env"] = values["key_env"] or around.key_env
+    values["base_url"] = values.get("base_url") or around.base_url
+    values["parameters"] = {**around.parameters, **values.get("parameters", {})}
+    return Place(name=name, provider=kind, **values)
 
 
-def _check_against(document: Document, path: Path, told: Mapping[str, Any], kind: Provider) -> None:
-    """Note what does not fit the provider that it is."""
-    if kind.base_url is None and "base_url" not in told:
-        said = f"base_url is missing: {kind.name} has no address of its own"
-        document.problem(path, said, at_key=True)
-    if told.get("dialect", kind.dialects[0]) not in kind.dialects:
+def _check_against(
+    document: Document, path: Path, values: Mapping[str, Any], kind: Provider
+) -> None:
+    """Note settings that the provider doesn't support."""
+    if kind.base_url is None and "base_url" not in values:
+        text = f"base_url is missing: {kind.name} has no default address"
+        document.problem(path, text, at_key=True)
+    if values.get("dialect", kind.dialects[0]) not in kind.dialects:
         spoken = ", ".join(kind.dialects)
-        near = did_you_mean(told["dialect"], kind.dialects)
-        said = f"{kind.name} does not speak that dialect; it speaks {spoken}{near}"
-        document.problem((*path, "dialect"), said)
-    for name in told.get("parameters", ()):
+        near = did_you_mean(values["dialect"], kind.dialects)
+        text = f"{kind.name} does not support this dialect; it supports {spoken}{near}"
+        document.problem((*path, "dialect"), text)
+    for name in values.get("parameters", ()):
         if name not in kind.parameters:
             there = ", ".join(kind.parameters) or "none"
-            said = f"{kind.name} has no such parameter; there are {there}"
-            document.problem((*path, "parameters", name), said, at_key=True)
+            text = f"{kind.name} has no such parameter; its parameters: {there}"
+            document.problem((*path, "parameters", name), text, at_key=True)
 
 
 def _warn_of_missing_keys(
-    document: Document, path: Path, told: Mapping[str, Any], kind: Provider,
+    document: Document, path: Path, values: Mapping[str, Any], kind: Provider,
     environ: Mapping[str, str],
 ) -> None:  # fmt: skip
-    variable = told["key_env"]
+    variable = values["key_env"]
     if variable is not None:
-        if not environ.get(variable, "").strip():  # it may be a key by mistake: not shown
+        if not environ.get(variable, "").strip():  # not quoted: it may be a key by mistake
             document.warn((*path, "api_key_env"), "this environment variable is not set")
-    elif "base_url" not in told and kind.auth is not None and key_variable(kind, environ) is None:
+    elif "base_url" not in values and kind.auth is not None and key_variable(kind, environ) is None:
         document.warn(path, f"{' or '.join(kind.keys)} is not set")

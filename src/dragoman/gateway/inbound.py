@@ -1,4 +1,4 @@
-"""A request under way in the gateway: what came, who asks, and what to note about it."""
+"""A request that the gateway is serving: its connection, key, route and final record."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from typing import TYPE_CHECKING
 from dragoman.errors import DragomanError
 from dragoman.gateway.endpoints import Endpoint
 from dragoman.gateway.http import Call
-from dragoman.gateway.records import Finished
+from dragoman.gateway.records import RequestRecord
 from dragoman.gateway.state import Gateway
 
 if TYPE_CHECKING:
     from dragoman.gateway.keys import KeyRecord
     from dragoman.gateway.responses.connections import Connection
-    from dragoman.gateway.work import Work
+    from dragoman.gateway.upstream_task import UpstreamTask
 
-UNKEPT = frozenset({"page", "page-api"})
-"""What the page itself asks: no client's request, and it may show keys."""
-_LEFT = 499  # nginx's number for a client that closed its connection
+NOT_CAPTURED = frozenset({"page", "page-api"})
+"""Endpoints whose bodies are never captured: the page's own requests may contain keys."""
+_CLIENT_CLOSED = 499  # nginx's status for a client that closed its connection
 
 
-class Visit:
-    """One request, from its headers to its record."""
+class InboundRequest:
+    """One request from its headers to its record, over HTTP or on a WebSocket."""
 
     __slots__ = (
         "_task", "call", "connection", "endpoint", "error", "exchange", "gateway", "interruption",
-        "is_left", "key", "method", "peer", "query", "received", "request_body", "route", "routed",
+        "is_disconnected", "key", "method", "peer", "query", "received", "request_body", "route",
+        "routed",
     )  # fmt: skip
 
     def __init__(self, gateway: Gateway, call: Call, endpoint: Endpoint, method: str) -> None:
@@ -41,80 +42,82 @@ class Visit:
         """The client's address."""
         self.key: KeyRecord | None = None
         self.route: str | None = None
-        self.exchange: Work | None = None
+        self.exchange: UpstreamTask | None = None
         self.error: DragomanError | None = None
         self.connection: Connection | None = None
-        """The WebSocket that it came over, with what it remembers."""
-        self.is_left = False
+        """The WebSocket connection it arrived on, with its state; None: plain HTTP."""
+        self.is_disconnected = False
         """Whether the client closed the connection."""
         self.interruption: DragomanError | None = None
-        """Why the gateway itself ended the request before its time."""
+        """Why the gateway ended the request early, such as a timeout."""
         self.received: float | None = None
-        """When the body was there, and when the route was known."""
+        """When the body was complete; `routed`: when the route was known."""
         self.routed: float | None = None
         self.request_body: bytes | None = None
         self._task = asyncio.current_task()
 
     async def body(self) -> bytes:
-        """The request's body, within the limits. From here on, a client that leaves is noticed."""
+        """Read the body, within the limits. From then on, a disconnect cancels the request."""
         server = self.gateway.config.server
         body = await self.call.body(server.max_body, server.body_timeout)
-        self.call.watch(self._leave)
+        self.call.watch(self._on_disconnect)
         self.received = perf_counter()
-        if server.keep_bodies and self.endpoint.kind not in UNKEPT:
+        if server.keep_bodies and self.endpoint.kind not in NOT_CAPTURED:
             self.request_body = body[: server.keep_bodies]
             self.call.keep(server.keep_bodies)
         return body
 
     async def pieces(self, most: int) -> AsyncIterator[bytes]:
-        """The body as it comes, of at most so many bytes; each piece within `body_timeout`."""
+        """Stream the body, up to `most` bytes; each chunk must arrive within `body_timeout`."""
         async for piece in self.call.pieces(most, self.gateway.config.server.body_timeout):
             yield piece
-        self.call.watch(self._leave)
+        self.call.watch(self._on_disconnect)
 
-    def _leave(self) -> None:
-        """The client has left: whatever is done for it stops, the request to the model first."""
-        self.is_left = True
+    def _on_disconnect(self) -> None:
+        """The client disconnected: cancel all work for it, including the upstream request."""
+        self.is_disconnected = True
         if self._task is not None:
             self._task.cancel()
 
     def interrupt(self, error: DragomanError) -> None:
-        """End the request; the client is told why, as far as it can be told anything."""
-        if self.interruption is None and not self.is_left and not self.call.is_over:
+        """Cancel the request; the client gets the error if the response isn't complete yet."""
+        if self.interruption is None and not self.is_disconnected and not self.call.is_over:
             self.interruption = error
             if self._task is not None:
                 self._task.cancel()
 
-    def stay(self) -> None:
-        """The task was cancelled only for its request; it has to tell about it."""
+    def uncancel(self) -> None:
+        """Clear the cancellation: the task still has to report it to the client and the log."""
         if self._task is not None:
             self._task.uncancel()
 
     @property
     def path(self) -> str:
-        """The path with its query, without the key that may stand in it."""
+        """The path with its query, without the `key` parameter."""
         if not self.query:
             return self.call.path
         kept = [each for each in self.query.split(b"&") if not each.startswith(b"key=")]
         query = b"&".join(kept).decode("latin-1")
         return f"{self.call.path}?{query}" if query else self.call.path
 
-    def record(self) -> Finished:
-        """What is known of it, now that it is over."""
+    def record(self) -> RequestRecord:
+        """Build the record of the completed request."""
         call, exchange = self.call, self.exchange
-        # Clients close their connection at the last word of a stream: they miss nothing.
-        is_left = self.is_left and not (exchange is not None and exchange.is_complete)
-        made = Finished(
+        # Clients that disconnect after the last event of a stream have the complete response.
+        is_disconnected = self.is_disconnected and not (
+            exchange is not None and exchange.is_complete
+        )
+        made = RequestRecord(
             self.endpoint.kind,
             self.endpoint.front,
-            _LEFT if is_left else call.status,
+            _CLIENT_CLOSED if is_disconnected else call.status,
             perf_counter() - call.began,
             None if call.first_byte is None else call.first_byte - call.began,
             self.route,
             key=None if self.key is None else self.key.id,
             sent=call.sent,
             error=None if self.error is None else type(self.error).__name__,
-            left=is_left,
+            left=is_disconnected,
             steps=self._steps(),
             request_body=self.request_body,
             answer_body=call.kept,
@@ -136,12 +139,12 @@ class Visit:
         return made
 
     def _steps(self) -> tuple[tuple[str, float], ...]:
-        """When each of the layers was done."""
+        """The time at which each stage was completed, in seconds from the start."""
         exchange, began = self.exchange, self.call.began
         times = [("received", self.received), ("routed", self.routed)]
         if exchange is not None:
-            times += [("translated", exchange.translated), ("heard", exchange.heard)]
+            times += [("translated", exchange.translated), ("heard", exchange.response_began)]
         return tuple([(name, at - began) for name, at in times if at is not None])
 
 
-Handler = Callable[[Visit], Awaitable[None]]
+Handler = Callable[[InboundRequest], Awaitable[None]]

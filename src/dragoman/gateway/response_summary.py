@@ -1,4 +1,4 @@
-"""Whole answers that go to the client as they came: what they say of themselves is read."""
+"""Reads model and usage from complete responses that are passed through unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _value = msgspec.json.Decoder().decode
 
 
 def summary_of(dialect: Dialect, body: bytes) -> Summary | None:
-    """Who gave a whole answer, and what it cost. None: it has to be read as a whole."""
+    """The model and usage of a complete response; None: it has to be decoded."""
     lane = lane_of(dialect.name)
     if lane is not None and lane.summary is not None:
         found = lane.summary(body)
@@ -44,5 +44,5 @@ def _summary_in_full(dialect: Dialect, body: bytes) -> Summary | None:
 
 
 def summarised(response: Response) -> Summary:
-    """The same of an answer that was read."""
+    """The model and usage of a decoded response."""
     return Summary(response.model, response.usage, response.id, response_tier(response))
