@@ -23,7 +23,7 @@ PLACES = {"postgres": damaging.postgres, "redis": damaging.redis}
 THREE = SessionIdentity(chat="cleared", user="Ana")
 PEOPLE = (ONE, TWO, THREE)
 # What no repair reaches: a session that is gone altogether, or in whose place another was made.
-_BEYOND = ("not there", "index has messages", "can't be found")
+_BEYOND = ("not exist", "don't exist", "index has messages", "can't be found")
 
 
 async def make(storage: Storage) -> None:
