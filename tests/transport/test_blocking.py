@@ -147,6 +147,7 @@ def test_a_stream_is_gone_through_once(aside: Aside) -> None:
             next(stream)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", ["with", "close", "dropped"])
 def test_whoever_leaves_early_closes_the_connection(way: str, aside: Aside) -> None:
     """In whichever way."""

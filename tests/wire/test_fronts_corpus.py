@@ -64,6 +64,7 @@ def _has_state(message: Message) -> bool:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("home", FRONTS)
 def test_recorded_state_comes_back(corpus: Corpus, home: str) -> None:
     """In the places that it had, plain and streamed, and what is sent passes the check."""

@@ -49,6 +49,7 @@ def _watchdog() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_mutations(part: int) -> None:
     """Whatever is wrong in a body, a stream, an error or a document, no error but ours escapes."""
@@ -110,6 +111,7 @@ def test_odd_values_share_nothing() -> None:
 # --- the classes that it has found
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "shape", [shape for shape in _SHAPES if isinstance(shape, (list, dict))], ids=repr
 )

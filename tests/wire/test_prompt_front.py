@@ -404,6 +404,7 @@ def test_recorded_prompts(corpus: Corpus) -> None:
     assert count > 10
 
 
+@pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.parametrize("home", FRONTS)
 def test_recorded_answers_complete_prompts(corpus: Corpus, home: str) -> None:

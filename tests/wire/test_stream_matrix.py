@@ -142,6 +142,7 @@ def _losses(losses: Any) -> set[tuple[str, str]]:
     return {(loss.path, loss.reason) for loss in losses if loss.path != "events"}
 
 
+@pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_streamed_and_plain_say_the_same(corpus: Corpus, source: str, target: str) -> None:

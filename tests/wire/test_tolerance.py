@@ -122,6 +122,7 @@ def test_several_odd_things_come_back_as_they_came(
     assert normal(came_back(Odd(dialect, kind, (), body))) == normal(body)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_odd_requests_come_back_out_of_a_document(dialect: str) -> None:
     """What was kept survives being stored as a canonical document."""
@@ -192,6 +193,7 @@ def _errors(target: str, encoded: Encoded) -> set[str]:
     return {violation.rule for violation in found if violation.severity == "error"}
 
 
+@pytest.mark.thorough
 @sampled
 @pytest.mark.parametrize("target", DIALECTS)
 @pytest.mark.parametrize("source", DIALECTS)
@@ -353,6 +355,7 @@ def test_extras_may_hold_any_json() -> None:
 # --- streams
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_odd_streams_are_read(dialect: str) -> None:
     """Each odd value at each place of a chunk: what can be read arrives, nothing raises."""

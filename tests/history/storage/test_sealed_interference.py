@@ -96,6 +96,7 @@ async def _new(inner: MemoryStorage) -> None:
     await sealed(inner, "2025").restore(SESSION[2], rows(2))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("before", [_old, _new])
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("operation", OPERATIONS)

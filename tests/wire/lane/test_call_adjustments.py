@@ -47,6 +47,7 @@ def _took_lane(raw: bytes, target: str, source: str = "openai-chat") -> bool:
     return found.took_lane
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", lanes.TARGETS)
 @pytest.mark.parametrize(
     "ids",

@@ -373,6 +373,7 @@ def test_deep_schemas_are_refused_by_us(key: str) -> None:
 # --- depth, and odd references
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", _NAMES)
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
 def test_long_chains_at_the_root(keyword: str, name: str) -> None:
