@@ -162,3 +162,11 @@ def test_the_store_is_named_in_the_environment_or_on_the_line(
     run("create", "--name", "two", "--store", "sqlite:///two.db")
     assert [key["name"] for key in listed()] == ["one"]
     assert [key["name"] for key in listed("--store", "sqlite:///two.db")] == ["two"]
+
+
+def test_keys_are_where_the_configuration_says(tmp_path: Path) -> None:
+    """A key that is made beside a `dragoman.toml` is one that its gateway knows."""
+    (tmp_path / "dragoman.toml").write_text('[server]\nkeys = "sqlite:///mine.db"\n')
+    assert run("create", "--name", "team").exit_code == 0
+    assert [key["name"] for key in listed("--store", "sqlite:///mine.db")] == ["team"]
+    assert listed() == listed("--store", "sqlite:///mine.db")

@@ -146,3 +146,14 @@ def test_recorded_bodies_are_told_apart(corpus: Corpus) -> None:
             if isinstance(body, dict) and type(read(body, name).value).__name__ != kind:
                 wrong.append(recording.row.file)
     assert wrong == []
+
+
+@pytest.mark.parametrize("before", [[], [{"role": "user", "content": "Hi"}]])
+def test_items_of_no_known_form_are_refused(before: list[Any]) -> None:
+    """LangChain's dictionaries would be read as blank messages, and their text lost."""
+    item = {"type": "human", "data": {"content": SECRET}}
+    with pytest.raises(DragomanError, match="from_langchain") as raised:
+        read([*before, item])
+    assert SECRET not in str(raised.value)
+    with pytest.raises(DragomanError, match="neither a message"):
+        read([*before, {"speaker": "Ana", "says": SECRET}])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from dragoman.gateway.config.settings import GatewayConfig
+from dragoman.gateway.config.settings import GatewayConfig, Hop, RouteSettings
 from dragoman.gateway.records import RequestRecord
 from dragoman.model.usage import Usage
 from tests.gateway.answers import KINDS, SAID, Provider, frames_of, said
@@ -231,6 +231,22 @@ def test_a_client_that_leaves_before_the_first_byte_pays_the_estimate() -> None:
             threading.Event().wait(0.02)
     [(_, _, tokens, _)] = keys.reserved
     assert (keys.released, [spent.tokens_in for spent in keys.settled]) == (0, [tokens])
+
+
+@pytest.mark.parametrize("given", ["defaults", "fixed"])
+def test_a_route_that_limits_the_answer_reserves_less(given: str) -> None:
+    """What a key reserves goes by the limit that the upstream is sent, not by a default of ours."""
+    with upstream(Provider("openai-chat")) as url:
+        lab = place("lab", KINDS["openai-chat"], url, dialect="openai-chat")
+        limits: dict[str, Any] = {given: {"max_tokens": 100}}
+        route = RouteSettings(model="*", to=(Hop(place=lab),), **limits)
+        with running(GatewayConfig(places={"lab": lab}, routes=(route,))) as serving:
+            keys: Any = ScriptedKeys()
+            serving.gateway.keys = keys
+            body = body_for("openai-chat", model="m1")
+            answer = ask(serving.url, path_for("openai-chat"), body, authorization="Bearer small")
+    assert answer.status == 200
+    assert 100 < keys.reserved[0][2] < 200
 
 
 @pytest.mark.parametrize("back", ["openai-chat", "anthropic"])

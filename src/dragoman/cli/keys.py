@@ -17,7 +17,7 @@ store_option = click.option(
     "--store",
     metavar="URL",
     help="URL of the key store (sqlite:///file, postgresql://…, redis://…). Default:"
-    " $DRAGOMAN_KEYS, or a file in your data directory.",
+    " the configuration's (dragoman.toml), $DRAGOMAN_KEYS, or a file in your data directory.",
 )
 
 
@@ -199,11 +199,22 @@ def _with_keys(
             raise Ending(code_of(error), str(error)) from None
 
 
+def _configured() -> str | None:
+    """The store that the gateway's configuration file names, if there is one."""
+    import os
+
+    from dragoman.gateway.config.reading import config_path, load_config
+
+    if config_path(None, os.environ) is None:
+        return None
+    return load_config(None, os.environ).server.keys
+
+
 def _place(url: str | None, *, makes: bool) -> str:
     """The URL of the store; exits if it doesn't exist yet."""
     from dragoman.gateway.keys.urls import file_at, store_url
 
-    place = store_url(url)
+    place = store_url(url or _configured())
     path = file_at(place)
     if path is not None and not makes and not path.exists():
         raise Ending(FILES, f"{path}: there are no keys yet; `dragoman keys create` creates one")

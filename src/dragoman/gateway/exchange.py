@@ -17,7 +17,7 @@ from msgspec import Struct
 from dragoman.errors import DragomanError, InvalidRequest, StreamInterrupted
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.response_summary import summarised, summary_of
-from dragoman.gateway.translation import Settings, Translations, encoded_for
+from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations, encoded_for
 from dragoman.gateway.upstream_task import MIN_BYTES_PER_TOKEN, Sink, UpstreamTask
 from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.whole_calls import Answering, WholeCalls
@@ -126,9 +126,9 @@ class Exchange(UpstreamTask):
         self._passing: PassingFilter | None = None
         """Filters the stream that is being passed through."""
 
-    def estimated_usage(self) -> Usage:
-        """Estimate from the body's size and its `max_tokens`."""
-        sampling = (self.override or self.client_request.settings).sampling
+    def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:
+        """Estimate from the body's size, and `max_tokens` of the request or its route."""
+        sampling = settings.applied(self.override or self.client_request.settings).sampling
         limit = DEFAULT_OUTPUT_TOKENS if sampling.max_tokens is None else sampling.max_tokens
         most = limit * max(sampling.choices or 1, 1)
         sent = len(self.client_request.body) // MIN_BYTES_PER_TOKEN + 1

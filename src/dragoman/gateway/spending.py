@@ -37,8 +37,9 @@ class Spending:
         """Upper estimate of tokens and cost, from the request's size and its limits."""
         if self._task.is_free:
             return 0, Decimal(0)
-        usage = self._task.estimated_usage()
-        prices = self._inbound.gateway.prices
+        gateway = self._inbound.gateway
+        usage = self._task.estimated_usage(gateway.settings_of(self._route))
+        prices = gateway.prices
         costs = [prices.estimate(usage, hop) for hop in self._route.hops]
         known = [cost for cost in costs if cost is not None]
         return usage.total_input + usage.total_output, max(known, default=None)

@@ -86,7 +86,7 @@ class UpstreamTask(ABC):
         return self.summary.usage
 
     @abstractmethod
-    def estimated_usage(self) -> Usage:
+    def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:
         """Upper estimate of the usage, to reserve against budgets."""
 
     def supports(self, upstream: Upstream, model: str | None) -> bool:  # noqa: ARG002 - for those that choose

@@ -96,7 +96,7 @@ async def test_a_charge_is_tried_again_and_made_once(caplog: pytest.LogCaptureFi
             await keys._write_pending()
             assert (keys._unsettled, keys._live) == ({}, {})
             assert (await keys.standing(key)).spent["total"] == (1, 500_000_000)
-    assert "not charged to its key yet" in caplog.text
+    assert "charging a request to its key failed" in caplog.text
 
 
 async def test_usage_that_was_sent_twice_counts_once(place: Place) -> None:

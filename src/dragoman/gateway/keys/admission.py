@@ -149,8 +149,8 @@ def error_of(refusal: Refusal, key: KeyRecord, now: float) -> DragomanError:
             if budget.period == "month":
                 when = "; the next month begins at midnight UTC of its first day"
             return QuotaExceeded(
-                f"the key's budget of {budget} is used up, or too little is left for this"
-                f" request{when}",
+                f"the key's budget of {budget} is used up, or too little is left for this request;"
+                f" a smaller max_tokens reserves less{when}",
                 status=429, code="insufficient_quota", retry_after=left,
             )  # fmt: skip
         case "reserved":

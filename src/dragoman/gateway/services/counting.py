@@ -8,7 +8,7 @@ from dragoman.gateway.http import Call
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.embeddings import ESTIMATED
 from dragoman.gateway.services.paths import service_front
-from dragoman.gateway.translation import Settings
+from dragoman.gateway.translation import NO_SETTINGS, Settings
 from dragoman.gateway.upstream_task import UpstreamTask, answer_total
 from dragoman.gateway.upstreams import Upstream
 from dragoman.history.tokens import count as count_messages
@@ -44,7 +44,7 @@ class Counting(UpstreamTask):
         self._front = front
         self._request = request
 
-    def estimated_usage(self) -> Usage:
+    def estimated_usage(self, _: Settings = NO_SETTINGS) -> Usage:
         """Returns zero usage: counting consumes no tokens."""
         return Usage()
 

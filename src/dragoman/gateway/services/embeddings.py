@@ -9,7 +9,7 @@ from dragoman.gateway.chat import answer
 from dragoman.gateway.http import Call
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.services.paths import service_front
-from dragoman.gateway.translation import Settings
+from dragoman.gateway.translation import NO_SETTINGS, Settings
 from dragoman.gateway.upstream_task import MIN_BYTES_PER_TOKEN, UpstreamTask, answer_total
 from dragoman.gateway.upstreams import Upstream
 from dragoman.model.parts import Text
@@ -46,7 +46,7 @@ class Embedding(UpstreamTask):
             msg = f"a request can have at most {_MAX_INPUTS:,} inputs"
             raise InvalidRequest(msg, status=400)
 
-    def estimated_usage(self) -> Usage:
+    def estimated_usage(self, _: Settings = NO_SETTINGS) -> Usage:
         """Estimates the usage from the body's size: there are no output tokens."""
         return Usage(input=self._size // MIN_BYTES_PER_TOKEN + 1)
 

@@ -18,7 +18,7 @@ from dragoman.gateway.exchange import MAX_RESPONSE_BYTES, Exchange
 from dragoman.gateway.inbound import InboundRequest
 from dragoman.gateway.response_summary import summarised
 from dragoman.gateway.services.concurrency import gathered, merged
-from dragoman.gateway.translation import Settings, Translations, encoded_for
+from dragoman.gateway.translation import NO_SETTINGS, Settings, Translations, encoded_for
 from dragoman.gateway.upstream_task import Sink
 from dragoman.gateway.upstreams import Upstream
 from dragoman.model.events import Event, ResponseEnd
@@ -79,9 +79,9 @@ class PromptExchange(Exchange):
         super().__init__(client_request, sink, translations, request=front.request)
         self._prompts = front
 
-    def estimated_usage(self) -> Usage:
+    def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:
         """Estimates the usage as for a chat, with output for each prompt."""
-        usage, count = super().estimated_usage(), len(self._prompts.requests)
+        usage, count = super().estimated_usage(settings), len(self._prompts.requests)
         return Usage(input=usage.input, output=usage.output * count)
 
     def front(self) -> PromptFront:
