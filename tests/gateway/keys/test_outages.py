@@ -44,10 +44,10 @@ class FailingStore(SQLiteKeyStore):
         self.expect_up()
         return await super().find(id)
 
-    async def reserve(self, asked: Reservation, now: float) -> Refusal | None:
+    async def reserve(self, reservation: Reservation, now: float) -> Refusal | None:
         """As before, if it is up."""
         self.expect_up()
-        return await super().reserve(asked, now)
+        return await super().reserve(reservation, now)
 
     async def settle(self, charge: Charge, now: float) -> bool:
         """Done; but while it is down the answer is lost."""

@@ -44,7 +44,7 @@ class Counting(UpstreamTask):
         self._front = front
         self._request = request
 
-    def estimated_usage(self, _: Settings = NO_SETTINGS) -> Usage:
+    def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:  # noqa: ARG002 - no limits
         """Returns zero usage: counting consumes no tokens."""
         return Usage()
 

@@ -46,7 +46,7 @@ class Embedding(UpstreamTask):
             msg = f"a request can have at most {_MAX_INPUTS:,} inputs"
             raise InvalidRequest(msg, status=400)
 
-    def estimated_usage(self, _: Settings = NO_SETTINGS) -> Usage:
+    def estimated_usage(self, settings: Settings = NO_SETTINGS) -> Usage:  # noqa: ARG002 - no limits
         """Estimates the usage from the body's size: there are no output tokens."""
         return Usage(input=self._size // MIN_BYTES_PER_TOKEN + 1)
 
