@@ -46,7 +46,8 @@ class Connection(asyncio.Protocol):
     def send(self, head: bytes, body: bytes, seconds: float | None) -> Response:
         """Send a request. Its response has so many seconds to begin."""
         transport = self._transport
-        assert transport is not None  # noqa: S101 - it was usable a moment ago
+        if transport is None:  # the server closed it as soon as it was open
+            raise failures.unreachable()
         self._parser = httptools.HttpResponseParser(self)
         response = self._response = Response(self, seconds)
         if len(body) < _HIGH_WATER:
@@ -112,6 +113,11 @@ class Connection(asyncio.Protocol):
                 self.fail(failures.not_http())
 
     # --- called by the parser
+
+    def on_message_begin(self) -> None:
+        """Bytes after a complete response must not become part of the next one."""
+        if self._response is None:
+            raise Unreadable
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """A header, or a trailer after the body."""

@@ -51,8 +51,8 @@ class DirectTransport:
         body, limit = request.body or b"", timeouts.first_byte
         if limit is not None:
             limit += len(body) / MIN_UPLOAD_RATE
-        self._active.add(connection)
         response = connection.send(b"%b%d\r\n\r\n" % (head.start, len(body)), body, limit)
+        self._active.add(connection)
         try:
             await response.head()
         except asyncio.CancelledError:

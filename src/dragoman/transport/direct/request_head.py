@@ -43,11 +43,14 @@ def request_head(request: HttpRequest) -> RequestHead:
         return RequestHead(None, b"")
     if proxy_for(request.url) is not None:
         return RequestHead(None, b"")
-    lines = [
-        f"{request.method} {query or '/'} HTTP/1.1".encode("ascii"),
-        f"host: {url.host_port_subcomponent}".encode("ascii"),
-        *_header_lines(request.headers),
-    ]
+    try:
+        lines = [
+            f"{request.method} {query or '/'} HTTP/1.1".encode("ascii"),
+            f"host: {url.host_port_subcomponent}".encode("ascii"),
+            *_header_lines(request.headers),
+        ]
+    except UnicodeEncodeError:
+        raise malformed_request() from None
     if any(_CONTROL.search(line) for line in lines):
         raise malformed_request()
     head = b"\r\n".join([*lines, b"content-length: "])
