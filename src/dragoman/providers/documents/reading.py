@@ -73,8 +73,6 @@ class Reader:
     def _read_history(self, items: list[Any]) -> Document:
         if items and not any(isinstance(item, dict) for item in items):
             raise InvalidInputError(NO_DOCUMENT)
-        if self._source == AUTO:
-            _refuse_unknown_items(items)
         if self._dialect is None and (self._source == CANONICAL or not _is_of_one_dialect(items)):
             return Document(CANONICAL, Messages.from_any(items))
         spoken = self._dialect or dialect(dialect_of_history(items))
@@ -83,21 +81,19 @@ class Reader:
 
 
 def _is_of_one_dialect(items: list[Any]) -> bool:
-    """Whether all items are of one dialect, whose decoder keeps unknown fields."""
-    found = {dialect_of(item) for item in items if isinstance(item, dict)} - {None}
+    """Whether all items are of one dialect, whose decoder keeps unknown fields.
+
+    Raises for items in no known form: a tolerant decoder would take them for blank messages.
+    """
+    dialects = [dialect_of(item) if isinstance(item, dict) else None for item in items]
+    found = set(dialects) - {None}
+    if not found - {"openai-chat"}:  # others have items without a role, and keep unknown ones
+        for index, (item, name) in enumerate(zip(items, dialects, strict=True)):
+            if name is None and isinstance(item, dict) and "role" not in item:
+                hint = _LANGCHAIN if {"type", "data"} <= item.keys() else "give its dialect"
+                msg = f"item {index} is not a message of a known dialect; {hint}"
+                raise InvalidInputError(msg)
     return OWN not in found and len(found) <= 1
-
-
-def _refuse_unknown_items(items: list[Any]) -> None:
-    """Raise for items in no known form: a tolerant decoder would take them for blank messages."""
-    known = {dialect_of(item) for item in items if isinstance(item, dict)} - {None}
-    if known - {"openai-chat"}:
-        return  # that dialect has items without a role, and keeps unknown ones
-    for index, item in enumerate(items):
-        if isinstance(item, dict) and "role" not in item and dialect_of(item) is None:
-            hint = _LANGCHAIN if {"type", "data"} <= item.keys() else "give its dialect"
-            msg = f"item {index} is not a message of a known dialect; {hint}"
-            raise InvalidInputError(msg)
 
 
 def refuse_others(wire: Mapping[str, Any]) -> None:
