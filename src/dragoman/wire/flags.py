@@ -184,6 +184,8 @@ class TurnFlags(Flags, frozen=True, kw_only=True):
     merges_neighbours: bool = False
     """Whether adjacent messages of one role form one turn: calls in both share one set of
     results."""
+    answers_any_call: bool = False
+    """Whether a result may answer whatever has its call id, also a call of a built-in tool."""
     answers_results: bool = demand(False, "C1")
     """Whether an assistant message is required between a tool's result and a user message."""
     refuses_empty_text: bool = demand(False, "W46")

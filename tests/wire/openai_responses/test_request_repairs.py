@@ -335,6 +335,22 @@ def test_calls_and_outputs_are_paired_by_id_whatever_their_types() -> None:
     assert lost == []
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"type": "tool_search_call", "execution": "client", "arguments": {"queries": ["rates"]}},
+        {"type": "call_of_the_future", "what": {"is": "asked"}},
+    ],
+    ids=["tool_search_call", "unknown"],
+)
+@pytest.mark.parametrize("answered", ["function_call_output", "tool_search_output"])
+def test_an_output_may_answer_any_item_with_its_call_id(asked: Any, answered: str) -> None:
+    """Recorded: a function's output answers a client-run tool search; it goes out as it came."""
+    asked = {**asked, "call_id": "call_1", "status": "completed"}
+    output_item = {"type": answered, "call_id": "call_1", "output": "ok"}
+    assert sent(USER, asked, output_item, USER) == ([USER, asked, output_item, USER], [])
+
+
 def test_a_failure_is_told_as_far_as_it_can_be() -> None:
     """W31: a function's output has a status; a custom tool's has none, so that is a loss."""
     calls = (ToolCall.create("a", "f"), ToolCall.create("b", "g", "x", kind="custom"))

@@ -8,12 +8,12 @@ A result without any call is sent as text.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from operator import is_
 
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import Message, make_message
-from dragoman.model.parts import Text
+from dragoman.model.parts import Opaque, ServerToolCall, Text
 from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall, ToolResult, make_result
 from dragoman.wire.call_ids import OpenCalls
@@ -39,7 +39,7 @@ def with_paired_results(messages: Messages, target: Target, notes: list[Note]) -
         target.turns.orders_results and _are_out_of_order(messages)
     ):
         return messages
-    return _Pairing(messages, notes).paired()
+    return _Pairing(messages, target, notes).paired()
 
 
 def with_paired_results_among_kept(
@@ -48,7 +48,7 @@ def with_paired_results_among_kept(
     """Like `with_paired_results`; calls and results of kept messages are not changed."""
     if not target.turns.pairs_results:
         return messages
-    done = _Pairing(messages, notes, keeps).paired()
+    done = _Pairing(messages, target, notes, keeps).paired()
     same = len(done) == len(messages) and all(map(_is_like, done, messages))
     return messages if same else done
 
@@ -149,7 +149,9 @@ def _matches(
 class _Pairing:
     """Pairs the calls and results of a conversation that is out of order, in one pass."""
 
-    def __init__(self, messages: Messages, notes: list[Note], keeps: Keeps = keep_nothing) -> None:
+    def __init__(
+        self, messages: Messages, target: Target, notes: list[Note], keeps: Keeps = keep_nothing
+    ) -> None:
         self._keeps = keeps
         self._messages = messages
         self._notes = notes
@@ -168,7 +170,7 @@ class _Pairing:
         self._called = frozenset(self._calls)
         self._kept_calls = frozenset(
             call.id for message in messages if keeps(message) for call in message.tool_calls
-        )
+        ).union(_other_call_ids(messages) if target.turns.answers_any_call else ())
         self._kept_results = frozenset(
             result.call_id for message in messages if keeps(message)
             for result in message.tool_results
@@ -296,7 +298,7 @@ class _Pairing:
             if not isinstance(part, ToolResult):
                 rest.append(part)
             elif part.call_id in self._kept_calls:
-                rest.append(part)  # its call is in a kept message
+                rest.append(part)  # its call is in a kept message, or of another kind
             elif (index, place) not in self._taken:
                 path = f"messages[{index}].parts[{place}]"
                 reason = "the result of a call that is not in the conversation is sent as text"
@@ -307,6 +309,18 @@ class _Pairing:
         has_results = any(isinstance(part, ToolResult) for part in rest)
         role = _USER if message.role is _TOOL and not has_results else message.role
         return message.replace_unchecked(role=role, parts=tuple(rest))
+
+
+def _other_call_ids(messages: Messages) -> Iterator[str]:
+    """The ids of calls that are no `ToolCall`: of built-in tools, and of types unknown here."""
+    for message in messages:
+        for part in message.parts:
+            if isinstance(part, ServerToolCall) and part.call_id is not None:
+                yield part.call_id
+            elif isinstance(part, Opaque) and isinstance(part.payload, Mapping):
+                call_id = part.payload.get("call_id")
+                if isinstance(call_id, str):
+                    yield call_id
 
 
 def _is_only_results(message: Message) -> bool:

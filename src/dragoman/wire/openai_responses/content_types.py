@@ -71,6 +71,12 @@ def pair_key(item: Mapping[str, Any]) -> tuple[bool, str | None]:
     return kind in (APPROVAL, _APPROVED), found if isinstance(found, str) else None
 
 
+def may_be_answered(item: Mapping[str, Any]) -> bool:
+    """Whether an output may belong to this item: a client-run `tool_search_call` was recorded."""
+    kind = kind_of(item)
+    return kind in PAIRS or (not kind.endswith(_OUTPUT) and isinstance(item.get("call_id"), str))
+
+
 def is_reference_or_summary(item: Mapping[str, Any]) -> bool:
     """Whether an item is a reference to stored items, or a compaction summary.
 

@@ -15,6 +15,7 @@ from dragoman.wire.flags import (
     SamplingFlags,
     StateFlags,
     ToolFlags,
+    TurnFlags,
 )
 from dragoman.wire.fronts import StateFields
 from dragoman.wire.openai_responses.settings_shared import OF_TOOLS, SETTINGS
@@ -85,6 +86,7 @@ TARGET = Target(
     unsupported_part_fields=_UNSUPPORTED,
     ids=IdFlags(max_length=64),  # W22
     tools=ToolFlags(limits_argument_names=True),  # W39
+    turns=TurnFlags(answers_any_call=True),  # W29
     sampling=SamplingFlags(min_output_tokens=16),
     media=MediaFlags(kinds=("image", "file")),
     state=StateFlags(

@@ -31,6 +31,7 @@ from dragoman.wire.openai_responses.content_types import (
     is_from_client,
     is_plain_id,
     kind_of,
+    may_be_answered,
     may_wait,
     pair_key,
 )
@@ -259,10 +260,19 @@ class _ItemRepairs:
             is_call = kind in PAIRS
             if (is_call or kind in _OUTPUTS) and index not in self._dropped:
                 (calls if is_call else outputs)[index] = pair_key(self._items[index])
-        called, answered = set(calls.values()), set(outputs.values())
+        called = set(calls.values()) | self._other_calls()
+        answered = set(outputs.values())
         unanswered = [index for index in calls if calls[index] not in answered]
         uncalled = [index for index in outputs if outputs[index] not in called]
         return [index for index in unanswered if self._wants_output(index)], uncalled
+
+    def _other_calls(self) -> set[tuple[bool, str | None]]:
+        """The keys of items that an output may belong to, and that don't require one."""
+        return {
+            pair_key(item)
+            for item, kind in zip(self._items, self._kinds, strict=True)
+            if kind and kind not in PAIRS and may_be_answered(item)
+        }
 
     def _wants_output(self, index: int) -> bool:
         """Whether a call requires an output; approval requests don't."""

@@ -18,6 +18,7 @@ from dragoman.wire.openai_responses.content_types import (
     is_plain_id,
     is_reference_or_summary,
     kind_of,
+    may_be_answered,
     may_wait,
     pair_key,
 )
@@ -264,5 +265,5 @@ def _unanswered(view: View, kinds: Iterable[str]) -> Found:
 
 def _uncalled(view: View, kinds: Iterable[str]) -> Found:
     if not view.has_hidden_context:
-        called = [key for _, key in _keys(view, PAIRS)]
+        called = [pair_key(item) for _, item in view.items if may_be_answered(item)]
         yield from without_partner(_keys(view, kinds), called, "no call has this call_id")
