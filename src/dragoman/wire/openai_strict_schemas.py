@@ -36,7 +36,7 @@ OPENAI_STRICT = Profile(
     | REFERENCES
     | BOUNDS
     | {"definitions", "$schema", "const", "additionalProperties", "maxItems", "pattern", "format"}
-    | {"multipleOf", "exclusiveMinimum", "exclusiveMaximum"},
+    | {"default", "multipleOf", "exclusiveMinimum", "exclusiveMaximum"},
     formats=FORMATS,
     literals=SCALARS,
     any_types=("string", "number", "boolean", "null"),
@@ -88,7 +88,8 @@ class HasStrictSchemas(Protocol):
         ...
 
 
-_FORBIDDEN = ("oneOf", "allOf", "patternProperties", "default")
+# `default` was refused when strict schemas were new; recordings of later years show it accepted.
+_FORBIDDEN = ("oneOf", "allOf", "patternProperties")
 
 
 def w14_strict_objects_are_closed(view: HasStrictSchemas) -> Found:

@@ -231,9 +231,14 @@ ROWS: dict[str, list[Row]] = {
         (_strict(type="string"), "tools[0].function.parameters", _strict()),
         (_strict(anyOf=[]), "tools[0].function.parameters", _strict()),
         (
-            _strict(properties={"a": {"default": 1}}),
+            _strict(properties={"a": {"oneOf": [{"type": "string"}, {"type": "null"}]}}),
             "tools[0].function.parameters",
             _strict(properties={"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}),
+        ),
+        (
+            _strict(properties={"a": {"allOf": [{"type": "string"}], "default": "b"}}),
+            "tools[0].function.parameters",
+            _strict(properties={"a": {"type": "string", "default": "b"}}),
         ),
     ],
     "w17_extensions_are_not_openais": [

@@ -20,6 +20,7 @@ _OPENAI_STRICT = {
     "description",
     "enum",
     "const",
+    "default",
     "anyOf",
     "properties",
     "required",

@@ -49,7 +49,7 @@ _ROWS: list[tuple[str, Any, Any, bool]] = [
     (
         STRICT,
         {"type": "string", "default": "x"},
-        {"type": "string", "description": 'Default: "x".'},
+        {"type": "string", "default": "x"},
         False,
     ),
     (

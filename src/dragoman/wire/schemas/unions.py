@@ -146,7 +146,7 @@ def _branches(draft: Draft, key: str) -> None:
     if any(not plan.is_idle for _, plan in made):
         draft.plan.branches = made
     if profile.union_siblings is not None:
-        if "default" in draft.node and not profile.takes("default"):
+        if "default" in draft.node.keys() - profile.union_siblings:
             draft.tell(note("default", draft.node.pop("default")))
         draft.node = described(draft.node, draft.notes)
         draft.notes.clear()
