@@ -245,3 +245,30 @@ def test_the_end_of_a_stream_is_as_the_provider_has_it() -> None:
         decoder.feed(stream)
         decoder.close()
         assert decoder.is_complete is is_complete
+
+
+@pytest.mark.parametrize(
+    ("host", "body"),
+    [
+        ("openrouter:anthropic/claude-haiku-4.5", {"messages": [
+            {"role": "developer", "content": "Be brief."}, {"role": "user", "content": "Hi"}]}),
+        ("openai:o3-mini", {"messages": [{"role": "user", "content": "Hi"}], "stop": ["Paris"]}),
+        ("groq:llama-3.3-70b-versatile", {"messages": [
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "tool_calls": [
+                {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+            ]},
+            {"role": "tool", "tool_call_id": "call_1", "name": "f", "content": "done"}]}),
+    ],
+    ids=["openrouter", "o3-mini", "groq"],
+)  # fmt: skip
+def test_what_recordings_show_accepted_goes_out_as_it_came(host: str, body: Any) -> None:
+    """Developer messages at OpenRouter, `stop` for o3-mini, a tool's name at Groq."""
+    name, _, model = host.partition(":")
+    body = {"model": model, **body}
+    target = dragoman.provider(name).target(model, dialect="openai-chat")
+    encoded = translate(body, source="openai-chat", target=target)
+    assert encoded.body == body
+    assert encoded.losses == ()
+    assert encoded.repairs == ()
+    assert [one for one in dragoman.check(body, target=target) if one.severity == "error"] == []

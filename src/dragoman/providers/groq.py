@@ -51,7 +51,10 @@ PROVIDER = Provider(
             ),
             schemas=SchemaFlags(outputs=("text", "json"), refuses_json_with_tools=True),
             fields=FieldFlags(
-                in_request=_REQUEST, in_message=_MESSAGE, content_types=("document",)
+                in_request=_REQUEST,
+                in_message=_MESSAGE,
+                in_tool_message=("name",),  # recorded; refused in others (W111)
+                content_types=("document",),
             ),
         ),
     ),

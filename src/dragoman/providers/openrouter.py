@@ -10,7 +10,6 @@ from dragoman.wire.flags import (
     SchemaFlags,
     ThinkingFlags,
     ToolFlags,
-    TurnFlags,
 )
 from dragoman.wire.openai_responses.dialect import TARGET as RESPONSES
 from dragoman.wire.target import Target
@@ -22,7 +21,6 @@ PROVIDER = Provider(
             dialect="openai-chat",
             tools=ToolFlags(takes_text=False),
             is_described=False,
-            turns=TurnFlags(takes_developer=False),
             thinking=ThinkingFlags(
                 fields=("reasoning", "reasoning_details", "reasoning_content"), form="reasoning"
             ),

@@ -353,6 +353,8 @@ class FieldFlags(Flags, frozen=True, kw_only=True):
     """The request fields that a Chat host accepts; None: any (W109)."""
     in_message: tuple[str, ...] | None = None
     """The message fields that a Chat host accepts; None: any (W109, W111)."""
+    in_tool_message: tuple[str, ...] = ()
+    """Fields besides these that a Chat host accepts in a tool's message."""
     refused: tuple[str, ...] = ()
     """Fields that a Chat host refuses anywhere: other hosts' extensions (W17)."""
     content_types: tuple[str, ...] = ()
@@ -367,6 +369,12 @@ class FieldFlags(Flags, frozen=True, kw_only=True):
     def accepts(self, name: str, known: tuple[str, ...] | None) -> bool:
         """Whether a Chat host accepts this field, where only `known` ones are accepted."""
         return name not in self.refused and (known is None or name in known)
+
+    def in_message_of(self, role: object) -> tuple[str, ...] | None:
+        """The fields that a Chat host accepts in a message of this role; None: any."""
+        if self.in_message is None or role != "tool":
+            return self.in_message
+        return self.in_message + self.in_tool_message
 
 
 class HostFlags(Flags, frozen=True, kw_only=True):

@@ -74,7 +74,7 @@ def w109_fields_are_known(view: View) -> Found:
         for name in _unknown_fields(view.body, view.target.fields.in_request)
     )
     for path, message in view.messages:
-        for name in _unknown_fields(message, view.target.fields.in_message):
+        for name in _unknown_fields(message, view.target.fields.in_message_of(message.get("role"))):
             yield f"{path}.{name}", _UNSUPPORTED_FIELD
 
 

@@ -285,8 +285,9 @@ def without_refused_fields(body: dict[str, Any], writing: Writing) -> dict[str, 
 def message_without_refused_fields(wire: dict[str, Any], writing: Writing) -> dict[str, Any]:
     """The message without fields that the target refuses, also in its parts and calls."""
     fields, path, kept = writing.target.fields, f"messages[{writing.message}]", dict(wire)
+    known = fields.in_message_of(wire.get("role"))
     for key in wire:
-        if not fields.accepts(key, fields.in_message) and kept.pop(key) is not None:
+        if not fields.accepts(key, known) and kept.pop(key) is not None:
             place = f"{path}.name" if key == "name" else f"{path}.extras"
             writing.lose(place, _UNSUPPORTED_FIELD)
     for key in ("content", "tool_calls") if fields.refused else ():
