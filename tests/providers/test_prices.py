@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from decimal import Decimal
 from typing import Any
@@ -324,3 +325,42 @@ def test_an_answer_costs_no_less_than_a_question() -> None:
         for pattern, price in rows:
             is_embedding = price.output == 0
             assert is_embedding or price.output >= price.input, (name, pattern)
+
+
+def _compacted(*iterations: dict[str, Any], stream: bool = False) -> Response:
+    """A response of Claude that took these iterations besides the one that answered."""
+    usage = {"input_tokens": 1000, "output_tokens": 100}
+    last = {"type": "message", "cache_read_input_tokens": 0, **usage}
+    whole = {
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-6",
+        "content": [], "stop_reason": "end_turn", "stop_sequence": None,
+        "usage": {**usage, "iterations": [*iterations, last]},
+    }  # fmt: skip
+    anthropic = dragoman.dialect("anthropic")
+    if not stream:
+        return anthropic.decode_response(whole)
+    events = [
+        {"type": "message_start", "message": {**whole, "stop_reason": None, "usage": usage}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": whole["usage"]},
+        {"type": "message_stop"},
+    ]
+    decoder = anthropic.stream_decoder()
+    for event in events:
+        decoder.feed(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+    decoder.close()
+    return decoder.response
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_compaction_is_billed_besides_the_counts_of_the_response(*, stream: bool) -> None:
+    """Anthropic leaves its tokens out of the totals, and bills them; an advisor's are unknown."""
+    summary = {"type": "compaction", "input_tokens": 100_000, "output_tokens": 200}
+    plain, more = _compacted(stream=stream), _compacted(summary, stream=stream)
+    prices = Prices({"anthropic:*": Price(input=3, output=15)})
+    for each in (prices, Prices()):
+        before = each.cost_of_response(plain, "anthropic:claude-sonnet-4-6")
+        after = each.cost_of_response(more, "anthropic:claude-sonnet-4-6")
+        assert before == Decimal("0.0045")
+        assert after == before + Decimal("0.303")
+    advised = _compacted({"type": "advisor_message", "model": "x", "input_tokens": 5}, stream=stream)
+    assert Prices().cost_of_response(advised, "anthropic:claude-sonnet-4-6") is None

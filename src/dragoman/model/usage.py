@@ -63,7 +63,8 @@ class Usage(Value, frozen=True):
     extras: Mapping[str, Any] = EMPTY
     details: Mapping[str, int] = EMPTY
     """A breakdown of the buckets, where the provider reports it: `input_audio`, `output_image`,
-    `cache_write_1h`, `accepted_prediction`, `tool_input`, …"""
+    `cache_write_1h`, `accepted_prediction`, `tool_input`, … Tokens billed besides the buckets are
+    here, too: `compaction_input`, `compaction_output`, `other_models` (Anthropic)."""
 
     def __post_init__(self) -> None:
         counts = (self.input, self.output, self.cache_read, self.cache_write, self.thinking)

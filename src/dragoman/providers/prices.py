@@ -25,6 +25,10 @@ _WITHOUT_MODELS = frozenset({"local", "echo", "scripted"})
 """Local backends, which are not providers and need no model name."""
 _UNLISTED = ("input_audio", "output_audio", "cached_audio", "output_image", "web_searches")
 """Counts whose prices are not in our list."""
+_COMPACTION_BUCKETS = ("input", "output", "cache_read", "cache_write")
+_OTHER_MODELS = "other_models"
+_SEPARATE = frozenset({_OTHER_MODELS, *(f"compaction_{name}" for name in _COMPACTION_BUCKETS)})
+"""Tokens that are billed besides the counts: Anthropic's compaction, and advisors' calls."""
 _CACHE_SIZE = 64
 """Maximum number of cached provider names."""
 
@@ -117,6 +121,27 @@ class Prices:
         return self._cost(message.usage, place, (name,), None, message.created_at)
 
     def _cost(
+        self,
+        usage: Usage | None,
+        place: str | None,
+        names: Sequence[str],
+        tier: str | None,
+        at: float | None,
+    ) -> Decimal | None:
+        cost = self._cost_of_counts(usage, place, names, tier, at)
+        if cost is None or usage is None or usage.details.keys().isdisjoint(_SEPARATE):
+            return cost
+        if reported_cost(usage, place) is not None:
+            return cost  # of everything
+        if usage.details.get(_OTHER_MODELS):
+            return None
+        compaction = Usage(
+            **{name: usage.details.get(f"compaction_{name}", 0) for name in _COMPACTION_BUCKETS}
+        )
+        extra = self._cost_of_counts(compaction, place, names, tier or usage_tier(usage), at)
+        return None if extra is None else cost + extra
+
+    def _cost_of_counts(
         self,
         usage: Usage | None,
         place: str | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from dragoman import errors
@@ -92,7 +93,11 @@ def decode_usage(wire: Any) -> Usage | None:
         thinking=thinking,
     )
     extras = overlay_of(wire, (), NAME, _usage(usage))
-    return DETAILS.taken(usage.replace(extras=extras)) if extras else usage
+    if not extras:
+        return usage
+    usage = DETAILS.taken(usage.replace(extras=extras))
+    separate = _separate_tokens(wire.get("iterations"))
+    return usage.replace(details={**usage.details, **separate}) if separate else usage
 
 
 def encode_usage(usage: Usage) -> Block:
@@ -109,6 +114,30 @@ def _usage(usage: Usage) -> Block:
     if usage.thinking:
         wire["output_tokens_details"] = {"thinking_tokens": usage.thinking}
     return wire
+
+
+# Iterations that the counts of the response include.
+_INCLUDED = frozenset({"message", "fallback_message"})
+_BUCKETS = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cache_read_input_tokens",
+    "cache_write": "cache_creation_input_tokens",
+}
+
+
+def _separate_tokens(iterations: Any) -> dict[str, int]:
+    """Tokens billed besides the counts of the response: compaction, and calls of other models."""
+    found: Counter[str] = Counter()
+    for each in iterations if isinstance(iterations, list) else ():
+        kind = each.get("type") if isinstance(each, dict) else "message"
+        if isinstance(kind, str) and kind in _INCLUDED:
+            continue
+        for name, field in _BUCKETS.items():
+            found[f"compaction_{name}" if kind == "compaction" else "other_models"] += max(
+                0, _count(each.get(field))
+            )
+    return {name: count for name, count in found.items() if count}
 
 
 def _count(value: Any) -> int:
