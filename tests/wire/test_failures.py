@@ -91,6 +91,11 @@ CASES: list[tuple[int | None, Any, str]] = [
     ),
     (400, _chat("This model's maximum context length is 8 tokens."), "ContextTooLong"),
     (400, _chat("", "context_length_exceeded"), "ContextTooLong"),
+    (
+        400,
+        {"error": {"message": "x", "type": "too_many_prompt_tokens", "code": 400}},
+        "ContextTooLong",
+    ),  # Perplexity
     (502, _chat("upstream: prompt is too long"), "ContextTooLong"),
     (413, _chat("Request too large for model `m`", "rate_limit_exceeded"), "ContextTooLong"),
     (413, _anthropic("request_too_large", "Request exceeds the maximum size"), "ContextTooLong"),

@@ -56,7 +56,7 @@ _SPECIFIC = _by_code({
     ),
     errors.ContextTooLong: (
         "context_length_exceeded exceed_context_size_error model_context_window_exceeded "
-        "request_too_large"
+        "request_too_large too_many_prompt_tokens"
     ),
     errors.Refused: (
         "content_filter bio_policy content_policy_violation image_content_policy_violation "

@@ -48,9 +48,9 @@ FAMILIES = (
     Family(r"gpt-6", _RESPONSES_THINKERS, _RESPONSES, *_LIKE_GPT_5),
     Family(r"o\d", {"thinking.efforts": _LOW_TO_HIGH}, None, *_ERRORS),
     Family(r"o(1|3)", {"tools.takes_parallel_choice": False}, None, *_ERRORS),
-    # Recorded with o3-mini; the documentation names o3 and o4-mini as the first that refuse it.
+    # Recorded: o3-mini accepts stop sequences, which o1-mini refuses, as o3 and o4-mini do.
     Family(
-        r"o1|o3-mini",
+        r"o3-mini",
         {"sampling.refused": (*_DRAWN, *(name for name in _PENALTIES if name != "stop"))}, _CHAT,
         "recorded traffic", "2026-11",
     ),
