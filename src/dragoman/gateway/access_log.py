@@ -104,7 +104,7 @@ class AccessLog:
 
 def json_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
     """Format a record as a line of JSON, without the fields that are unknown."""
-    seconds = f'"time":"{_moment(when)}","seconds":{record.seconds:.6f}'
+    seconds = f'"seconds":{record.seconds:.6f}'
     if record.first_byte is not None:
         seconds = f'{seconds},"first_byte":{record.first_byte:.6f}'
     numbers = _numbers(record)
@@ -119,7 +119,7 @@ def json_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
         record.model, record.key, record.error, record.request_id,
     )  # fmt: skip
     more = b"," + _encode(numbers)[1:] if numbers else b"}"
-    return b"{%b,%b%b\n" % (seconds.encode(), named, more)
+    return b'{"time":"%b",%b,%b%b\n' % (_moment(when).encode(), named, seconds.encode(), more)
 
 
 @lru_cache(512)

@@ -28,11 +28,9 @@ class Spending:
         keys, key = self._keys, self._inbound.key
         if keys is None or key is None:
             return self
+        tokens, cost = (0, None) if not key.is_limited else self._estimate()
         model = self._task.requested_model or ""
-        if key.is_limited:
-            self._reservation = await keys.reserve(key, model, *self._estimate())
-        else:
-            self._reservation = keys.admit(key, model)
+        self._reservation = await keys.reserve(key, model, tokens, cost)
         return self
 
     def _estimate(self) -> tuple[int, Decimal | None]:
@@ -69,8 +67,4 @@ class Spending:
         if usage is None:  # the actual usage is unknown: charge the estimate
             usage = Usage(input=reservation.tokens)
         model, route = task.model or "", self._route.name
-        spent = Spent.of(usage, task.cost, model=model, route=route)
-        if reservation.id:
-            await keys.settle(reservation, spent)
-        else:
-            keys.count(reservation, spent)
+        await keys.settle(reservation, Spent.of(usage, task.cost, model=model, route=route))

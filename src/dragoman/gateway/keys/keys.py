@@ -109,11 +109,13 @@ class Keys:
         self, key: KeyRecord, model: str, tokens: int, cost: Decimal | None
     ) -> Reservation:
         """Admit a request with its estimated tokens and cost (None: the price is unknown)."""
+        if key.models and not may_use(key.models, model):
+            msg = "the API key does not allow this model"
+            raise PermissionDenied(msg, status=403, code="model_not_allowed")
         expect_tokens(tokens)
-        if not key.is_limited:
-            return self.admit(key, model, tokens)
-        _expect_allowed(key, model)
         now = self._clock()
+        if not key.is_limited:
+            return Reservation(id="", key=key, tokens=tokens, nanos=0, day=self._day(now))
         if cost is None and key.has_cost_budget:
             msg = (
                 "the price of this model is unknown, so a key with a cost budget can't use it; set"
@@ -126,11 +128,6 @@ class Keys:
             id=token_hex(12), key=key, tokens=tokens, nanos=nanos, day=self._day(now)
         )
         return await self._hold(reservation, now)
-
-    def admit(self, key: KeyRecord, model: str, tokens: int = 0) -> Reservation:
-        """Like `reserve`, for a key without budgets and limits."""
-        _expect_allowed(key, model)
-        return Reservation(id="", key=key, tokens=tokens, nanos=0, day=self._day(self._clock()))
 
     async def _hold(self, reservation: Reservation, now: float) -> Reservation:
         task = self._start(self._store.reserve(reservation, now))
@@ -157,20 +154,16 @@ class Keys:
         If the cost is unknown, the estimate is charged to cost budgets. The charge is made even if
         the caller is cancelled, and retried if the store fails.
         """
-        if not reservation.id:
-            self.count(reservation, spent)
         if reservation.is_done:
+            return
+        if not reservation.id:
+            self._pending.add(reservation, spent)
+            reservation.is_done = True
             return
         nanos = reservation.nanos if spent.cost is None else nanos_of(spent.cost)
         row = row_for(reservation, spent, self._pending.labels_of(spent), nanos)
         reservation.is_done = True
         await asyncio.shield(self._start(self._charge(Charge(reservation, row))))
-
-    def count(self, reservation: Reservation, spent: Spent) -> None:
-        """Like `settle`, for a key without budgets and limits."""
-        if not reservation.is_done:
-            self._pending.add(reservation, spent)
-            reservation.is_done = True
 
     async def release(self, reservation: Reservation) -> None:
         """Release the reservation of a request that used nothing."""
@@ -306,9 +299,3 @@ class Keys:
     async def list(self) -> Sequence[KeyRecord]:
         """All keys, oldest first."""
         return await self._store.records()
-
-
-def _expect_allowed(key: KeyRecord, model: str) -> None:
-    if key.models and not may_use(key.models, model):
-        msg = "the API key does not allow this model"
-        raise PermissionDenied(msg, status=403, code="model_not_allowed")
