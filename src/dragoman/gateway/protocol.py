@@ -125,7 +125,7 @@ class GatewayProtocol(HttpToolsProtocol):
         parser = self.parser
         version = parser.get_http_version()
         path, query = _parsed(self.url)
-        self.scope = {  # type: ignore[typeddict-item]
+        scope: Any = {
             "type": "http",
             "asgi": _ASGI,
             "http_version": version,
@@ -139,12 +139,13 @@ class GatewayProtocol(HttpToolsProtocol):
             "root_path": "",
             "headers": self.headers,
         }
+        self.scope = scope
         self._is_upgrade = parser.should_upgrade() and self._should_upgrade()
         if self._is_upgrade:
             return
         before: Any = self.cycle
         keep_alive = version != "1.0" and parser.should_keep_alive()
-        self.cycle = cycle = Cycle(self, self.scope, keep_alive=keep_alive)
+        self.cycle = cycle = Cycle(self, scope, keep_alive=keep_alive)
         if before is None or before.response_complete:
             self._start_asgi_task(cycle, self.app)
             return
