@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dragoman.wire.openai_chat.response import decode_any_usage, decode_usage, encode_usage
 
-ODD = st.sampled_from([None, True, -1, 1.0, "3", 2**70, [], {}])
+ODD: st.SearchStrategy[Any] = st.sampled_from([None, True, -1, 1.0, "3", 2**70, [], {}])
 COUNTS = st.integers(0, 100) | st.integers(0, 100) | ODD
 FIELDS = ("prompt_tokens", "completion_tokens", "total_tokens")
 
