@@ -122,7 +122,8 @@ class GatewayProtocol(HttpToolsProtocol):
         self.head_since = None
         self.body_since = perf_counter()
         self._head_bytes = 0
-        parser = self.parser
+        parser: Any = self.parser
+        app: Any = self.app
         version = parser.get_http_version()
         path, query = _parsed(self.url)
         scope: Any = {
@@ -147,9 +148,9 @@ class GatewayProtocol(HttpToolsProtocol):
         keep_alive = version != "1.0" and parser.should_keep_alive()
         self.cycle = cycle = Cycle(self, scope, keep_alive=keep_alive)
         if before is None or before.response_complete:
-            self._start_asgi_task(cycle, self.app)
+            self._start_asgi_task(cycle, app)
             return
-        self.pipeline.appendleft((cycle, self.app))
+        self.pipeline.appendleft((cycle, app))
         self._earlier = [each for each in self._earlier if not each.response_complete]
         self._earlier.append(before)
         if len(self.pipeline) >= _MAX_PIPELINED:  # otherwise a disconnect would go unnoticed
