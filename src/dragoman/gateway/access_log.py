@@ -30,6 +30,7 @@ _NUMBER = re.compile(r"\[\d+\]")
 _encode = msgspec.json.Encoder().encode
 _JOIN = 5.0
 _PAUSE = 0.05
+_NAMES = ("route", "provider", "model", "key", "error", "request_id")
 Entry = tuple[float, RequestRecord]
 
 
@@ -74,7 +75,8 @@ class AccessLog:
             self._wanted.wait()
             if not self._is_over:
                 sleep(_PAUSE)  # write in batches: waking up costs more than a line
-            self._wanted.clear()
+            if not self._waiting:
+                self._wanted.clear()  # while there are lines, requests need not wake this thread
             is_over = self._is_over
             while self._waiting:
                 if not self._write(b"".join(self._batch())):
@@ -102,29 +104,34 @@ class AccessLog:
 
 def json_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
     """Format a record as a line of JSON, without the fields that are unknown."""
+    seconds = f'"seconds":{record.seconds:.6f}'
+    if record.first_byte is not None:
+        seconds = f'{seconds},"first_byte":{record.first_byte:.6f}'
+    numbers = _numbers(record)
+    if record.losses:
+        numbers["losses"] = _reports(record.losses)
+    if record.repairs:
+        numbers["repairs"] = _reports(record.repairs)
+    if worker:
+        numbers["worker"] = worker
+    named = _named(
+        _level(record), record.kind, record.front, record.status, record.route, record.provider,
+        record.model, record.key, record.error, record.request_id,
+    )  # fmt: skip
+    more = b"," + _encode(numbers)[1:] if numbers else b"}"
+    return b'{"time":"%b",%b,%b%b\n' % (_moment(when).encode(), named, seconds.encode(), more)
+
+
+@lru_cache(512)
+def _named(level: str, kind: str, front: str, status: int, *names: str | None) -> bytes:
+    """The fields that many lines share."""
     fields: dict[str, Any] = {
-        "time": _moment(when),
-        "level": _level(record),
-        "event": "request",
-        "kind": record.kind,
-        "front": record.front,
-        "status": record.status,
-        "seconds": round(record.seconds, 6),
-    }
-    for name in ("route", "provider", "model", "key", "error", "request_id"):
-        value = getattr(record, name)
+        "level": level, "event": "request", "kind": kind, "front": front, "status": status,
+    }  # fmt: skip
+    for name, value in zip(_NAMES, names, strict=True):
         if value is not None:
             fields[name] = clean(value)
-    if record.first_byte is not None:
-        fields["first_byte"] = round(record.first_byte, 6)
-    fields |= _numbers(record)
-    if record.losses:
-        fields["losses"] = _reports(record.losses)
-    if record.repairs:
-        fields["repairs"] = _reports(record.repairs)
-    if worker:
-        fields["worker"] = worker
-    return _encode(fields) + b"\n"
+    return _encode(fields)[1:-1]
 
 
 def text_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
@@ -173,7 +180,7 @@ def _numbers(record: RequestRecord) -> dict[str, Any]:
     found: dict[str, Any] = {}
     usage = record.usage
     if usage is not None:
-        found |= {"tokens_in": usage.total_input, "tokens_out": usage.total_output}
+        found["tokens_in"], found["tokens_out"] = usage.total_input, usage.total_output
         if usage.cache_read:
             found["tokens_cached"] = usage.cache_read
         if usage.thinking:
@@ -184,11 +191,11 @@ def _numbers(record: RequestRecord) -> dict[str, Any]:
         found["attempts"] = record.attempts
     if record.sent:
         found["sent"] = record.sent
-    return found | _flags(record)
+    _add_flags(record, found)
+    return found
 
 
-def _flags(record: RequestRecord) -> dict[str, bool]:
-    found: dict[str, bool] = {}
+def _add_flags(record: RequestRecord, found: dict[str, Any]) -> None:
     if record.stream:
         found["stream"] = True
     if record.passes:
@@ -197,7 +204,6 @@ def _flags(record: RequestRecord) -> dict[str, bool]:
         found["cached"] = True
     if record.left:
         found["left"] = True
-    return found
 
 
 def _reports(paths: tuple[str, ...]) -> list[str]:

@@ -89,7 +89,10 @@ class App:
     async def _serve(self, inbound: InboundRequest) -> None:
         """Always respond, whatever fails. A disconnect also cancels the upstream request."""
         try:
-            await self._admit(inbound)
+            gateway = self.gateway
+            if gateway.keys is None or inbound.endpoint.kind not in _PUBLIC:
+                inbound.key = await self.identify(inbound.call, inbound.query, inbound.peer)
+            self._check(inbound)
             await HANDLERS[inbound.endpoint.kind](inbound)
         except Disconnected:
             inbound.is_disconnected = True
@@ -105,10 +108,9 @@ class App:
             _log_failure(error)
             await self._refuse(inbound, ServerError("the gateway failed", status=500))
 
-    async def _admit(self, inbound: InboundRequest) -> None:
+    def _check(self, inbound: InboundRequest) -> None:
+        """Raise if the endpoint can't serve a request, or too many are in progress."""
         gateway, endpoint = self.gateway, inbound.endpoint
-        if gateway.keys is None or endpoint.kind not in _PUBLIC:
-            inbound.key = await self.identify(inbound.call, inbound.query, inbound.peer)
         if endpoint is _UNKNOWN or endpoint.kind not in HANDLERS:
             msg = "no endpoint at this path; the documentation lists all endpoints"
             raise InvalidRequest(msg, status=404)
@@ -122,13 +124,14 @@ class App:
 
     async def identify(self, call: Call, query: bytes, peer: str) -> KeyRecord | None:
         """Return the key of a request, None without a key store; raise if it isn't admitted."""
-        if self.gateway.keys is None:
+        keys = self.gateway.keys
+        if keys is None:
             self.gateway.origin_guard.check(call)
             return None
         shown = presented_key(call, query)
         if shown is None:
             raise AuthenticationError(_NO_KEY, status=401, code="missing_api_key")
-        return await self.gateway.keys.authenticate(shown, peer)
+        return keys.recall(shown) or await keys.authenticate(shown, peer)
 
     async def _abort(self, inbound: InboundRequest, error: DragomanError) -> None:
         """Report to the client why the gateway ended its request, in the stream if it has begun."""

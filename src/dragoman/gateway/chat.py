@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Coroutine
 from time import perf_counter
+from typing import Any
 from urllib.parse import quote
 
 from dragoman.errors import DragomanError, InvalidRequest
 from dragoman.gateway.client_request import ClientRequest
 from dragoman.gateway.config.routing import Route
+from dragoman.gateway.config.settings import Hop
 from dragoman.gateway.exchange import Exchange
 from dragoman.gateway.http import as_mapping
 from dragoman.gateway.inbound import InboundRequest
@@ -15,6 +18,7 @@ from dragoman.gateway.middleware import ExchangeFilters, Stopped
 from dragoman.gateway.sessions import join_session
 from dragoman.gateway.spending import Spending
 from dragoman.gateway.upstream_task import UpstreamTask
+from dragoman.gateway.upstreams import Upstream
 from dragoman.gateway.whole_calls import agent_form
 from dragoman.wire.dialect import dialect
 from dragoman.wire.front import front_form
@@ -51,12 +55,16 @@ async def answer(inbound: InboundRequest, task: UpstreamTask) -> None:
     filters = _filters(inbound, task)
     try:
         model = task.requested_model if filters is None else filters.model()
-        route = await inbound.gateway.route(model)
+        gateway = inbound.gateway
+        route = gateway.router.find(model) or await gateway.route(model)
         inbound.route, inbound.exchange, inbound.routed = route.name, task, perf_counter()
         if isinstance(task, Exchange):
             join_session(inbound, task, route.settings)
         async with Spending(inbound, task, route):
-            await _answer_with_middleware(inbound, task, route, filters)
+            if filters is None:
+                await _answer_from_cache(inbound, task, route)
+            else:
+                await _answer_with_middleware(inbound, task, route, filters)
     except Stopped as stopped:
         error = stopped.error
     else:
@@ -78,12 +86,9 @@ def _filters(inbound: InboundRequest, task: UpstreamTask) -> ExchangeFilters | N
 
 
 async def _answer_with_middleware(
-    inbound: InboundRequest, task: UpstreamTask, route: Route, filters: ExchangeFilters | None
+    inbound: InboundRequest, task: UpstreamTask, route: Route, filters: ExchangeFilters
 ) -> None:
-    """Respond, with middleware if there is any."""
-    if filters is None:
-        await _answer_from_cache(inbound, task, route)
-        return
+    """Respond, with middleware."""
     try:
         way = await filters.before(route)
         if way is not None:
@@ -95,33 +100,36 @@ async def _answer_with_middleware(
         await task.abort(stopped.error)
 
 
-async def _answer_from_cache(
+def _answer_from_cache(
     inbound: InboundRequest,
     task: UpstreamTask,
     route: Route,
     filters: ExchangeFilters | None = None,
-) -> None:
+) -> Coroutine[Any, Any, None]:
     """Respond from the cache if the route has one, else from the upstreams."""
     if route.settings.cache is None or not isinstance(task, Exchange):
-        await _answer_from_upstreams(inbound, task, route)
-        return
+        return _answer_from_upstreams(inbound, task, route)
 
     async def ask() -> None:
         await _answer_from_upstreams(inbound, task, route)
 
-    await inbound.gateway.cache.answer(inbound, task, route, ask, filters)
+    return inbound.gateway.cache.answer(inbound, task, route, ask, filters)
 
 
 async def _answer_from_upstreams(inbound: InboundRequest, task: UpstreamTask, route: Route) -> None:
     gateway = inbound.gateway
-    every = [(hop, gateway.upstream(hop.place)) for hop in route.order()]
-    suited = [(hop, upstream) for hop, upstream in every if task.supports(upstream, hop.model)]
-    if not suited:
+    hops: list[Hop] = []
+    upstreams: list[tuple[Upstream, str | None]] = []
+    for hop in route.order():
+        upstream = gateway.upstream(hop.place)
+        if task.supports(upstream, hop.model):
+            hops.append(hop)
+            upstreams.append((upstream, hop.model))
+    if not hops:
         raise task.unsupported()
-    hops = [hop for hop, _ in suited]
     try:
         used = await task.run(
-            [(upstream, hop.model) for hop, upstream in suited],
+            upstreams,
             gateway.settings_of(route),
             route.settings.timeouts,
         )

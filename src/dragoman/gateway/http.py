@@ -10,15 +10,21 @@ import builtins
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from dragoman.gateway.cycle import Cycle
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 _PLAIN = frozenset({"", "identity"})
 _INFLATED = {"gzip": 31, "x-gzip": 31, "deflate": 15}  # zlib's window bits, with the format
+_FRAMING = frozenset({"connection", "content-length", "transfer-encoding"})
+"""Headers that say where a response ends."""
+_UNBUFFERED = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _TOO_LARGE, _TOO_SLOW, _NOT_SPOKEN, _BAD = 413, 408, 415, 400
 
 
@@ -30,6 +36,8 @@ class Call:
     """An HTTP request and its response. Created for every request, so it is kept minimal."""
 
     __slots__ = (
+        "_cycle",
+        "_is_direct",
         "_most_kept",
         "_receive",
         "_send",
@@ -45,7 +53,6 @@ class Call:
         "scheme",
         "sent",
         "status",
-        "waiting_since",
     )
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,6 +61,10 @@ class Call:
         self.headers: list[tuple[bytes, bytes]] = scope["headers"]
         self._receive = receive
         self._send = send
+        cycle: Any = getattr(receive, "__self__", None)
+        self._cycle: Cycle | None = cycle if hasattr(cycle, "take_body") else None
+        """The connection's side of it, if our own protocol serves it."""
+        self._is_direct = False
         self._watch: asyncio.Task[None] | None = None
         self.began = perf_counter()
         self.more_headers: dict[str, str] = {}
@@ -66,8 +77,6 @@ class Call:
         self.kept: bytes | None = None
         """The beginning of the response, if bodies are captured."""
         self._most_kept = 0
-        self.waiting_since: float | None = None
-        """Since when the client has not read what was sent."""
 
     # --- the request
 
@@ -86,12 +95,12 @@ class Call:
         length = self.header(b"content-length")
         if length is not None and length.isdigit() and int(length[:20]) > most:
             raise _too_large(most)
-        cycle = getattr(self._receive, "__self__", None)
-        is_here = getattr(cycle, "more_body", True) is False  # uvicorn has the complete body
-        message = await (self._received() if is_here else self._receive_within(seconds))
-        raw: bytes = message.get("body", b"")
-        if message.get("more_body"):
-            raw = await self._rest(raw, most, seconds)
+        raw = None if self._cycle is None else self._cycle.take_body()
+        if raw is None:
+            message = await self._receive_within(seconds)
+            raw = message.get("body", b"")
+            if message.get("more_body"):
+                raw = await self._rest(raw, most, seconds)
         if len(raw) > most:
             raise _too_large(most)
         encoding = self.header(b"content-encoding")
@@ -145,9 +154,8 @@ class Call:
 
     def watch(self, left: Callable[[], object]) -> None:
         """Call a function when the client disconnects before its response is complete."""
-        cycle: Any = getattr(self._receive, "__self__", None)
-        if hasattr(cycle, "left"):  # our protocol calls it directly; a separate task costs 20 µs
-            cycle.left = left
+        if self._cycle is not None:  # our protocol calls it directly; a task would cost 20 µs
+            self._cycle.left = left
         else:
             self._watch = asyncio.get_running_loop().create_task(self._watched(left))
 
@@ -171,9 +179,15 @@ class Call:
 
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Send a complete response."""
+        self._begin(status)
+        cycle = self._cycle
+        if cycle is not None and _FRAMING.isdisjoint(headers):
+            self._count(body)
+            self.is_over = True
+            await cycle.respond(status, headers, self.more_headers, body)
+            return
         if headers.get("content-length") is None:
             headers = {**headers, "content-length": str(len(body))}
-        self._begin(status)
         await self._send(
             {"type": "http.response.start", "status": status, "headers": self._listed(headers)}
         )
@@ -182,31 +196,53 @@ class Call:
     async def begin(self, headers: Mapping[str, str], status: int = 200) -> None:
         """Start a streamed response by sending its headers."""
         self._begin(status)
-        head = self._listed({**headers, "cache-control": "no-cache", "x-accel-buffering": "no"})
+        headers = {**headers, **_UNBUFFERED}
+        cycle = self._cycle
+        if cycle is not None and _FRAMING.isdisjoint(headers):
+            self._is_direct = True
+            await cycle.begin(status, headers, self.more_headers)
+            return
+        head = self._listed(headers)
         await self._send({"type": "http.response.start", "status": status, "headers": head})
 
     async def write(self, data: bytes) -> None:
         """Send a chunk."""
-        await self._out(data, more=True)
+        cycle = self._cycle
+        if cycle is None or not self._is_direct:
+            await self._out(data, more=True)
+            return
+        self._count(data)
+        if cycle.flow.write_paused and not cycle.disconnected:
+            await cycle.flow.drain()
+        cycle.write(data)
 
     async def end(self, data: bytes = b"") -> None:
         """Send the last chunk."""
-        await self._out(data, more=False)
+        cycle = self._cycle
+        if cycle is None or not self._is_direct:
+            await self._out(data, more=False)
+            return
+        self._count(data)
+        self.is_over = True
+        if cycle.flow.write_paused and not cycle.disconnected:
+            await cycle.flow.drain()
+        cycle.end(data)
 
     def _begin(self, status: int) -> None:
         self.has_begun = True
         self.status = status
 
-    async def _out(self, data: bytes, *, more: bool) -> None:
+    def _count(self, data: bytes) -> None:
         if self.first_byte is None:
             self.first_byte = perf_counter()
-        self.is_over = not more
         self.sent += len(data)
         if self.kept is not None and len(self.kept) < self._most_kept:
             self.kept += data[: self._most_kept - len(self.kept)]
-        self.waiting_since = perf_counter()
+
+    async def _out(self, data: bytes, *, more: bool) -> None:
+        self._count(data)
+        self.is_over = not more
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
-        self.waiting_since = None
 
     def _listed(self, headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
         return [

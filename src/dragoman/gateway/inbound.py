@@ -125,8 +125,10 @@ class InboundRequest:
         if exchange is not None:
             made.provider, made.model = exchange.provider, exchange.model
             made.usage, made.cost = exchange.usage, exchange.cost
-            made.losses = tuple([loss.path for loss in exchange.losses])
-            made.repairs = tuple([repair.rule for repair in exchange.repairs])
+            if exchange.losses:
+                made.losses = tuple([loss.path for loss in exchange.losses])
+            if exchange.repairs:
+                made.repairs = tuple([repair.rule for repair in exchange.repairs])
             made.attempts, made.passes = exchange.attempts, exchange.passes
             made.cached = exchange.cached
             made.stream = exchange.stream
@@ -141,10 +143,16 @@ class InboundRequest:
     def _steps(self) -> tuple[tuple[str, float], ...]:
         """The time at which each stage was completed, in seconds from the start."""
         exchange, began = self.exchange, self.call.began
-        times = [("received", self.received), ("routed", self.routed)]
-        if exchange is not None:
-            times += [("translated", exchange.translated), ("heard", exchange.response_began)]
-        return tuple([(name, at - began) for name, at in times if at is not None])
+        steps: list[tuple[str, float]] = []
+        if self.received is not None:
+            steps.append(("received", self.received - began))
+        if self.routed is not None:
+            steps.append(("routed", self.routed - began))
+        if exchange is not None and exchange.translated is not None:
+            steps.append(("translated", exchange.translated - began))
+        if exchange is not None and exchange.response_began is not None:
+            steps.append(("heard", exchange.response_began - began))
+        return tuple(steps)
 
 
 Handler = Callable[[InboundRequest], Awaitable[None]]

@@ -10,11 +10,15 @@ import asyncio
 from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
+import httptools
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from dragoman.errors import InvalidRequest
 from dragoman.gateway.config.settings import ServerSettings
+from dragoman.gateway.cycle import Cycle
 from dragoman.gateway.endpoints import CHAT
 from dragoman.wire.front import Front
 
@@ -28,6 +32,7 @@ _MAX_PIPELINED = 8
 KEEP_ALIVE = 75.0
 """Seconds that a connection may be idle; longer than clients keep idle connections."""
 _HEADERS_TOO_LARGE, _URL_TOO_LONG, _TOO_SLOW, _BAD = 431, 414, 408, 400
+_ASGI = {"version": "3.0", "spec_version": "2.3"}
 _BAD_REQUEST = "the request is not valid HTTP/1.1"
 
 
@@ -44,20 +49,21 @@ class GatewayProtocol(HttpToolsProtocol):
         self._refusal: tuple[int, str] | None = None
         self._head_bytes = 0
         self.idle_since: float | None = perf_counter()
-        """Since when a new connection has sent nothing; uvicorn has a timer after a request."""
+        """Since when the client has sent nothing, at first or after a request."""
         self.head_since: float | None = None
         """Since when the request's headers are incomplete."""
         self.body_since: float | None = None
         """Since when the headers are complete and the body is not."""
         self.stalled: tuple[int, float] | None = None
         """Bytes that the client has not read, and since when it has read none."""
-        self._earlier: list[Any] = []  # pipelined requests in progress before the current one
+        self._is_upgrade = False
+        self._earlier: list[Cycle] = []  # pipelined requests in progress before the current one
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client disconnected: notify all of its requests."""
         super().connection_lost(exc)
-        cycles: list[Any] = [*self._earlier, self.cycle]
-        for cycle in cycles:
+        current: Any = self.cycle
+        for cycle in (*self._earlier, current):
             if cycle is not None and not cycle.response_complete:
                 cycle.disconnected = True
                 cycle.message_event.set()
@@ -85,7 +91,9 @@ class GatewayProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        super().on_message_begin()
+        self.url = b""
+        self.expect_100_continue = False
+        self.headers = []
         self._header_bytes = 0
         if self.head_since is None:
             self.head_since = perf_counter()
@@ -99,33 +107,83 @@ class GatewayProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header."""
+        headers = self.headers
         self._header_bytes += len(name) + len(value)
-        if self._header_bytes > MAX_HEADER_BYTES or len(self.headers) >= MAX_HEADERS:
+        if self._header_bytes > MAX_HEADER_BYTES or len(headers) >= MAX_HEADERS:
             self._refusal = _HEADERS_TOO_LARGE, _headers_too_large()
             raise _Refusal
-        super().on_header(name, value)
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """The headers are complete: the request can be served."""
         self.head_since = None
         self.body_since = perf_counter()
         self._head_bytes = 0
-        before: Any = self.cycle
-        super().on_headers_complete()
-        cycle: Any = self.cycle
-        if cycle is before:  # an upgrade to WebSocket
+        parser: Any = self.parser
+        app: Any = self.app
+        version = parser.get_http_version()
+        path, query = _parsed(self.url)
+        scope: Any = {
+            "type": "http",
+            "asgi": _ASGI,
+            "http_version": version,
+            "method": parser.get_method().decode("ascii"),
+            "path": unquote(path) if "%" in path else path,
+            "raw_path": path.encode("ascii"),
+            "query_string": query,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": "",
+            "headers": self.headers,
+        }
+        self.scope = scope
+        self._is_upgrade = parser.should_upgrade() and self._should_upgrade()
+        if self._is_upgrade:
             return
-        cycle.left = None  # called when the client disconnects (`Call.watch`)
-        if before is not None and not before.response_complete:
-            self._earlier = [each for each in self._earlier if not each.response_complete]
-            self._earlier.append(before)
-            if len(self.pipeline) < _MAX_PIPELINED:
-                self.flow.resume_reading()  # otherwise a disconnect would go unnoticed
+        before: Any = self.cycle
+        keep_alive = version != "1.0" and parser.should_keep_alive()
+        self.cycle = cycle = Cycle(self, scope, keep_alive=keep_alive)
+        if before is None or before.response_complete:
+            self._start_asgi_task(cycle, app)
+            return
+        self.pipeline.appendleft((cycle, app))
+        self._earlier = [each for each in self._earlier if not each.response_complete]
+        self._earlier.append(before)
+        if len(self.pipeline) >= _MAX_PIPELINED:  # otherwise a disconnect would go unnoticed
+            self.flow.pause_reading()
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        cycle = self.cycle
+        if self._is_upgrade or cycle.response_complete:
+            return
+        cycle.body += body
+        if len(cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        cycle.message_event.set()
 
     def on_message_complete(self) -> None:
         """The body is complete."""
-        super().on_message_complete()
         self.body_since = None
+        cycle = self.cycle
+        if not self._is_upgrade and not cycle.response_complete:
+            cycle.more_body = False
+            cycle.message_event.set()
+
+    def on_response_complete(self) -> None:
+        """The response is sent: serve the next request, or wait for one."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        else:
+            self.idle_since = perf_counter()
 
     # --- refusals
 
@@ -166,6 +224,16 @@ class GatewayProtocol(HttpToolsProtocol):
             self.stalled = size, now
         elif now - self.stalled[1] > seconds:
             self.transport.abort()
+
+
+def _parsed(url: bytes) -> tuple[str, bytes]:
+    """The path, which may be escaped, and the query; raises if the URL is malformed."""
+    if url[:1] == b"/" and b"#" not in url and url.isascii():
+        path, _, query = url.partition(b"?")
+    else:
+        parsed = httptools.parse_url(url)
+        path, query = parsed.path, parsed.query
+    return path.decode("ascii"), query or b""
 
 
 def _headers_too_large() -> str:

@@ -9,15 +9,19 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Coroutine
 from contextlib import suppress
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dragoman.gateway.access_log import clean
 from dragoman.gateway.http import Receive, Scope, Send
 from dragoman.gateway.records import RequestRecord
 from dragoman.tracing.spans import PROVIDERS
 from dragoman.tracing.switch import tracer
+
+if TYPE_CHECKING:
+    from dragoman.gateway.app import App
 
 LOG = logging.getLogger("dragoman.gateway")
 _EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
@@ -31,15 +35,19 @@ _VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
 class Traced:
     """ASGI middleware that creates a span for each request, if tracing is set up."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: App) -> None:
         self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle one ASGI scope."""
-        making = tracer() if scope["type"] == "http" else None
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Coroutine[Any, Any, None]:
+        """Handle one ASGI scope. Servers must be told that this is ASGI 3: it is not `async`."""
+        if scope["type"] != "http":
+            return self._app(scope, receive, send)
+        making = tracer()
         if making is None:
-            await self._app(scope, receive, send)
-            return
+            return self._app.http(scope, receive, send)
+        return self._traced(making, scope, receive, send)
+
+    async def _traced(self, making: Any, scope: Scope, receive: Receive, send: Send) -> None:
         from opentelemetry.trace import use_span
 
         span = _started(making, scope)

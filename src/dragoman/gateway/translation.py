@@ -65,7 +65,9 @@ class Translations:
             asked = self._kept[key]
         except KeyError:
             asked = self._keep(key, _asked(client_request, upstream, model, settings))
-        encoded = None if asked is None else translated(client_request.body, asked)
+        encoded = (
+            None if asked is None else translated(client_request.body, asked, client_request.fields)
+        )
         if encoded is None:
             encoded = encoded_for(client_request.request, upstream, model, settings).encoded
         return encoded

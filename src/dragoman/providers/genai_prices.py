@@ -210,6 +210,8 @@ def _calculated(
 def _time(at: float) -> datetime:
     """The time of a request; now if it is implausible (some servers send 0)."""
     now = datetime.now(UTC)
+    if not at:
+        return now
     if not _EARLIEST <= at <= now.timestamp():
         return now
     return datetime.fromtimestamp(at, UTC)

@@ -222,13 +222,16 @@ class Front:
         """
         if not self.form.says_failures and any(map(_has_failed, response.choices)):
             raise _failure(response.extras)
-        stamped = response.replace(
-            id=self.own_id or response.id or self.id,
-            model=response.model or self.request.model,
-            created_at=response.created_at or self.created_at,
-        )
-        if self.own_id is not None:
-            stamped = stamped.replace(choices=tuple(map(self._named, stamped.choices)))
+        stamp = {
+            "id": self.own_id or response.id or self.id,
+            "model": response.model or self.request.model,
+            "created_at": response.created_at or self.created_at,
+        }
+        if self.own_id is None:
+            stamped = response.replace_trusted(**stamp)  # the values of a response and a request
+        else:
+            choices = tuple(map(self._named, response.choices))
+            stamped = response.replace(**stamp, choices=choices)
         encoded = self.dialect.encode_response(stamped, Context(request=self.request))
         self.form.complete(encoded, stamped, self)
         encoded.headers = {"content-type": _JSON, **self.headers, **encoded.headers}

@@ -54,8 +54,10 @@ def _losses_of(response: Response, limits: ResponseLimits) -> Iterator[Loss]:
         yield from _usage_losses(response.usage, "usage", limits)
     for number, choice in enumerate(response.choices):
         path, message = f"choices[{number}]", choice.message
-        yield from foreign_losses(choice.extras, dialect, f"{path}.extras")
-        yield from foreign_losses(message.extras, dialect, f"{path}.message.extras")
+        if choice.extras is not EMPTY:
+            yield from foreign_losses(choice.extras, dialect, f"{path}.extras")
+        if message.extras is not EMPTY:
+            yield from foreign_losses(message.extras, dialect, f"{path}.message.extras")
         if message.usage is not None and response.usage is None:
             yield from _usage_losses(message.usage, f"{path}.message.usage", limits)
         origin = message.origin

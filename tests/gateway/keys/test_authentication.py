@@ -192,3 +192,26 @@ async def test_revoking_while_requests_come() -> None:
             is_revoked = True
 
         await asyncio.gather(*(ask() for _ in range(10)), revoke())
+
+
+async def test_a_key_is_recalled_while_it_is_remembered() -> None:
+    """Without the store, until its time is over or it is revoked; never one with an end."""
+    now = [0.0]
+    async with opened() as (keys, store):
+        clock = Clock()
+        known = Authenticator(store, clock, monotonic_clock=lambda: now[0])
+        record, secret = await keys.create()
+        _, ending = await keys.create(expires_at=clock() + 60)
+        assert known.recall(secret) is None
+        assert await known.authenticate(secret, "") == record
+        await known.authenticate(ending, "")
+        asked = store.asked
+        assert known.recall(secret) == record
+        assert known.recall(ending) is None
+        assert [known.recall(text) for text in ("", "é", secret[:-1], "x" * 10**6)] == [None] * 4
+        assert store.asked == asked
+        known.forget(record.id)
+        assert known.recall(secret) is None
+        await known.authenticate(secret, "")
+        now[0] = 3600.0
+        assert known.recall(secret) is None

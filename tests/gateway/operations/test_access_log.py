@@ -9,6 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 from hypothesis import given, settings
@@ -117,3 +118,16 @@ def test_a_reader_that_is_gone_breaks_nothing() -> None:
     log.close()
     log(RECORD)
     os.close(writing)
+
+
+def test_lines_at_any_moment_are_written_soon(tmp_path: Path) -> None:
+    """Whether the writer sleeps, writes or waits when one comes: no line waits for the next."""
+    path = tmp_path / "log"
+    with written("json", path) as log:
+        for number in range(30):
+            log(RECORD)
+            sleep(number % 7 * 0.012)
+        until = monotonic() + 10
+        while path.read_bytes().count(b"\n") < 30 and monotonic() < until:
+            sleep(0.02)
+        assert path.read_bytes().count(b"\n") == 30

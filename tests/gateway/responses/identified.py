@@ -19,6 +19,9 @@ class Holder:
 class NamedKeys:
     """Accepts any key that begins with `sk-`; the key itself is the owner's id."""
 
+    def recall(self, _presented: str) -> None:
+        """Nothing is remembered."""
+
     async def authenticate(self, presented: str, _peer: str) -> Any:
         """Returns the owner of the key."""
         if not presented.startswith("sk-"):

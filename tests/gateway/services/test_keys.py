@@ -41,6 +41,9 @@ class ScriptedKeys:
         self.settled: list[Spent] = []
         self.released = 0
 
+    def recall(self, _presented: str) -> None:
+        """Nothing is remembered."""
+
     async def authenticate(self, presented: str | None, *_: Any) -> KeyRecord:
         """The record of a secret."""
         if presented not in RECORDS:

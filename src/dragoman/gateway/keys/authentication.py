@@ -46,6 +46,15 @@ class Authenticator:
         # before is not throttled because another client presents invalid ones.
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
 
+    def recall(self, presented: str) -> KeyRecord | None:
+        """The key's record if it is cached and has no end; None: `authenticate` can tell."""
+        if len(presented) > SECRET_LENGTH or not presented.isascii():
+            return None
+        known = self._known.get(digest_of(presented))
+        if known is None or known.until <= self._monotonic_clock():
+            return None
+        return known.record if known.record.expires_at is None else None
+
     async def authenticate(self, presented: str, peer: str) -> KeyRecord:
         """The key's record; raises if the key is invalid, revoked or expired."""
         if len(presented) > SECRET_LENGTH or not presented.isascii():

@@ -94,6 +94,10 @@ class Keys:
 
     # --- a request
 
+    def recall(self, presented: str) -> KeyRecord | None:
+        """The key of a secret that was presented before; None: `authenticate` can tell."""
+        return self._authenticator.recall(presented)
+
     async def authenticate(self, presented: str, peer: str = "") -> KeyRecord:
         """Return the key of a secret; raises `AuthenticationError` or `RateLimited`.
 

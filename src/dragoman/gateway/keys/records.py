@@ -26,6 +26,8 @@ MAX_NAME_LENGTH = 200
 _MAX_PATTERNS = 100
 _MAX_PER_MINUTE = 10**9
 _MAX_CONCURRENT = 1_000_000
+_USUAL_TOKENS = 10**9  # no more than `expect_tokens` allows
+_WHOLE = {int}
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -120,10 +122,11 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     route: str = ""
 
     def __post_init__(self) -> None:
-        expect_tokens(self.tokens_in, "tokens_in")
-        expect_tokens(self.tokens_out, "tokens_out")
-        expect_tokens(self.tokens_cached, "tokens_cached")
-        expect_tokens(self.tokens_reasoning, "tokens_reasoning")
+        counts = (self.tokens_in, self.tokens_out, self.tokens_cached, self.tokens_reasoning)
+        if set(map(type, counts)) == _WHOLE and min(counts) >= 0 and max(counts) <= _USUAL_TOKENS:
+            return
+        for name in ("tokens_in", "tokens_out", "tokens_cached", "tokens_reasoning"):
+            expect_tokens(getattr(self, name), name)
 
     @classmethod
     def of(cls, usage: Usage, cost: Decimal | None, *, model: str, route: str) -> Spent:

@@ -29,6 +29,7 @@ class Pending:
     def __init__(self) -> None:
         self._sums: dict[_Labels, list[int]] = {}
         self._labels: set[tuple[str, str]] = set()
+        self._known: dict[tuple[str, str], tuple[str, str]] = {}  # by the names as they came
 
     def add(self, reservation: Reservation, spent: Spent) -> None:
         """Count a request."""
@@ -53,6 +54,9 @@ class Pending:
         counted together.
         """
         model, route = spent.model, spent.route
+        known = self._known.get((model, route))
+        if known is not None:
+            return known
         if len(model) + len(route) > MAX_NAME_LENGTH:  # long names are never kept
             model, route = model[:MAX_NAME_LENGTH], route[:MAX_NAME_LENGTH]
         labels = (label(model), label(route))
@@ -60,6 +64,10 @@ class Pending:
             if len(self._labels) >= _MAX_LABELS:
                 return (_OTHER, labels[1] if len(labels[1]) < MAX_NAME_LENGTH else _OTHER)
             self._labels.add(labels)
+        if len(spent.model) + len(spent.route) <= MAX_NAME_LENGTH:
+            if len(self._known) >= _MAX_LABELS:
+                self._known.clear()
+            self._known[model, route] = labels
         return labels
 
     def take(self) -> list[UsageRow]:

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
+from functools import lru_cache
 from pathlib import Path
 from time import time
 from typing import Any, TypeVar
@@ -42,7 +43,7 @@ _SKIPPED = frozenset({"page", "page-api", "health", "ready", "metrics", "root"})
 _MAX_QUEUED = 50_000
 _MAX_BODIES = 1000
 _BATCH = 5000
-_WRITE_INTERVAL = 0.2  # seconds
+_WRITE_INTERVAL = 0.5  # seconds
 _JOIN_TIMEOUT = 10.0
 _MAX_NAME = 256  # characters
 _MAX_NOTES = 200
@@ -172,9 +173,8 @@ class Traffic:
     def _new_names(self, entries: list[Entry]) -> list[tuple[str, str]]:
         """Returns the names that no earlier request had."""
         found: dict[tuple[str, str], None] = {}
-        for _, record in entries:
-            for kind in NAMED:
-                name = _clipped(getattr(record, kind))
+        for names in {_named(record) for _, record in entries}:
+            for kind, name in zip(NAMED, map(_clipped, names), strict=True):
                 if name is not None and (kind, name) not in self._names:
                     found[kind, name] = None
         if len(self._names) < _MAX_NAMES:
@@ -239,17 +239,21 @@ def seconds_of(number: int) -> float:
     return _SHORTEST if number <= 0 else float(_SHORTEST * WIDTH ** (number - 0.5))
 
 
+def _named(record: RequestRecord) -> tuple[str | None, ...]:
+    return (record.front, record.route, record.model, record.key)  # as in `NAMED`
+
+
 def _row(when: float, record: RequestRecord) -> tuple[Any, ...]:
     usage, cost = record.usage, record.cost
     return (
-        when, _clipped(record.front), _clipped(record.kind), _clipped(record.route),
-        _clipped(record.provider), _clipped(record.model), record.status, _clipped(record.key),
+        when, record.front, record.kind, _clipped(record.route),
+        _clipped(record.provider), _clipped(record.model), record.status, record.key,
         record.seconds, record.first_byte,
         None if usage is None else _whole(usage.total_input),
         None if usage is None else _whole(usage.total_output),
         None if cost is None else _whole(int(cost * _NANOS)),
         len(record.losses), len(record.repairs), record.attempts, record.passes, record.stream,
-        _clipped(record.error), record.left, record.sent, bin_of(record.seconds),
+        record.error, record.left, record.sent, bin_of(record.seconds),
     )  # fmt: skip
 
 
@@ -263,6 +267,7 @@ def _detail(record: RequestRecord) -> dict[str, Any]:
     return found
 
 
+@lru_cache(2048)
 def _clipped(text: str | None) -> str | None:
     """Truncates and cleans a name for the database: clients choose some of them."""
     if text is None or (text.isascii() and text.isprintable() and len(text) <= _MAX_NAME):

@@ -48,7 +48,8 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None:  # the server closed it as soon as it was open
             raise failures.unreachable()
-        self._parser = httptools.HttpResponseParser(self)
+        if self._parser is None:
+            self._parser = httptools.HttpResponseParser(self)
         response = self._response = Response(self, seconds)
         if len(body) < _HIGH_WATER:
             transport.write(head + body)

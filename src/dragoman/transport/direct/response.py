@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from time import monotonic
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from multidict import CIMultiDict
 
@@ -78,10 +78,10 @@ class Response:
     def begin(self, status: int) -> None:
         """The head is complete."""
         self.status = status
-        self.headers = headers = CIMultiDict(
+        self.headers = headers = CIMultiDict([
             (name.decode("utf-8", "surrogateescape"), value.decode("utf-8", "surrogateescape"))
             for name, value in self._raw
-        )
+        ])  # fmt: skip
         encoding = headers.get("content-encoding", "").strip().lower()
         if encoding not in {"", "identity"}:
             self._inflater = Inflater(encoding)
@@ -131,11 +131,13 @@ class Response:
         if self.failure is not None and not self.has_head:
             raise self.failure
 
-    async def read(self, between: float | None) -> bytes:
+    def read(self, between: float | None) -> Coroutine[Any, Any, bytes]:
         """The next decompressed bytes of the body; empty at the end. Raises if it failed."""
-        inflater = self._inflater
-        if inflater is None:
-            return await self._received(between)
+        if self._inflater is None:
+            return self._received(between)
+        return self._unpacked(self._inflater, between)
+
+    async def _unpacked(self, inflater: Inflater, between: float | None) -> bytes:
         while not (data := inflater.unpacked()):
             packed = await self._received(between)
             if not packed:
@@ -147,7 +149,15 @@ class Response:
     async def _received(self, between: float | None) -> bytes:
         """The bytes received since the last call; empty at the end."""
         if not self._pieces and self.connection is not None:
-            await self._wait(between)
+            if between is not None:
+                self._since, self._between = monotonic(), between
+                if self._timer is None:
+                    self._timer = self._loop.call_later(between, self._look)
+            self._waiting = self._loop.create_future()
+            try:
+                await self._waiting
+            finally:
+                self._waiting = self._since = None
         pieces = self._pieces
         if pieces:
             self._pieces, self._size = [], 0
@@ -157,17 +167,6 @@ class Response:
         if self.failure is not None:
             raise self.failure
         return b""
-
-    async def _wait(self, between: float | None) -> None:
-        if between is not None:
-            self._since, self._between = monotonic(), between
-            if self._timer is None:
-                self._timer = self._loop.call_later(between, self._look)
-        self._waiting = self._loop.create_future()
-        try:
-            await self._waiting
-        finally:
-            self._waiting = self._since = None
 
     def _look(self) -> None:
         """Check for a stall. One timer for all chunks; only time spent waiting counts."""

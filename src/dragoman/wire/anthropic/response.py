@@ -92,7 +92,10 @@ def decode_usage(wire: Any) -> Usage | None:
         cache_write=_count(wire.get("cache_creation_input_tokens")),
         thinking=thinking,
     )
-    extras = overlay_of(wire, (), NAME, _usage(usage))
+    ours = _usage(usage)
+    if wire == ours:  # all of it are integers: those that are not were not read
+        return usage
+    extras = overlay_of(wire, (), NAME, ours)
     if not extras:
         return usage
     usage = DETAILS.taken(usage.replace(extras=extras))

@@ -20,6 +20,7 @@ from dragoman.wire.dialect import Dialect, dialect
 from dragoman.wire.framing import MAX_FRAME
 from dragoman.wire.stream_decoding import Passing
 
+Literals = tuple[bytes, ...]
 Searches = tuple[Callable[[bytes, int], "re.Match[bytes] | None"], ...]
 _LONGEST_END = 3  # bytes
 
@@ -37,7 +38,7 @@ class PassingStream:
         speaker = dialect(name) if isinstance(name, str) else name
         self._decoder: Any = speaker.stream_decoder()
         self._passing: Passing | None = getattr(self._decoder, "PASSING", None)
-        self._searches, self._telling, self._repeated = _compiled(self._passing)
+        self._literals, self._searches, self._telling, self._repeated = _compiled(self._passing)
         self._rest = bytearray()  # of the incomplete frame
         self._last: bytes | None = None
         self._has_begun = self._is_over = False
@@ -112,6 +113,8 @@ class PassingStream:
             _, done = _frame(whole, 0, 0, passing)
             self._read(whole[:done])
         is_telling = False
+        for literal in self._literals:
+            is_telling = is_telling or literal in whole
         for search in self._searches:
             is_telling = is_telling or search(whole, done) is not None
         for found in self._telling.finditer(whole, done) if is_telling else ():
@@ -144,14 +147,16 @@ class PassingStream:
 
 
 @cache
-def _compiled(passing: Passing | None) -> tuple[Searches, re.Pattern[bytes], Any]:
+def _compiled(passing: Passing | None) -> tuple[Literals, Searches, re.Pattern[bytes], Any]:
     """The patterns: each on its own, all of them combined, and that of repeated frames.
 
-    Searching for each on its own takes a tenth of the time of the combined pattern.
+    Searching for each on its own takes a tenth of the time of the combined pattern, and less for
+    those that are plain bytes.
     """
     telling, repeated = ((), None) if passing is None else passing[:2]
-    searches = tuple([re.compile(each).search for each in telling])
-    return searches, re.compile(b"|".join(telling)), repeated and re.compile(repeated)
+    literals = tuple([each for each in telling if re.escape(each) == each])
+    searches = tuple([re.compile(each).search for each in telling if each not in literals])
+    return literals, searches, re.compile(b"|".join(telling)), repeated and re.compile(repeated)
 
 
 def _last_end(data: bytearray, start: int, passing: Passing) -> int:

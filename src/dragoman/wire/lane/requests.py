@@ -10,7 +10,7 @@ once and then found by its bytes (`heads`).
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import msgspec
@@ -74,12 +74,15 @@ _OPENING = 256
 _ODD = (NotPlain, msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
-def translated(body: Any, asked: Asked) -> Encoded | None:
-    """The request in another dialect; None if it must take the general path."""
+def translated(body: Any, asked: Asked, split: Mapping[str, Raw] | None = None) -> Encoded | None:
+    """The request in another dialect; None if it must take the general path.
+
+    `split` are the fields of the body, if they are known.
+    """
     if type(body) is not bytes or not is_on():
         return None
     try:
-        fields = _split(body)
+        fields = _split(body) if split is None else dict(split)
         raw = fields.pop(asked.source.field)
     except (*_ODD, KeyError):
         return None

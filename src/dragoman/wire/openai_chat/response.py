@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from msgspec.structs import replace
@@ -108,6 +109,7 @@ _FIELD_PLACES: Places = {
     "reasoning_tokens": "thinking",
 }
 _FIELDS = ("prompt_tokens", "completion_tokens", "total_tokens", _PROMPT, _COMPLETION)
+_PLAIN_COUNTS = frozenset(_FIELDS[:3])
 
 
 DETAILS = UsageDetails(
@@ -126,6 +128,21 @@ DETAILS = UsageDetails(
 
 def decode_usage(wire: dict[str, Any]) -> Usage:
     """Decode `usage`."""
+    if wire.keys() == _PLAIN_COUNTS:  # as many servers send it
+        prompt, completion, total = map(wire.__getitem__, _FIELDS[:3])
+        if type(prompt) is type(completion) is type(total) is int and min(prompt, completion) >= 0:
+            return Usage(prompt, completion, reported_total=total, extras=_plain_extras())
+    return decode_any_usage(wire)
+
+
+@cache
+def _plain_extras() -> Any:
+    """The extras of usage without details."""
+    return decode_any_usage(dict.fromkeys(_PLAIN_COUNTS, 0)).extras
+
+
+def decode_any_usage(wire: dict[str, Any]) -> Usage:
+    """Decode `usage` of any form."""
     prompt, completion = _count(wire, "prompt_tokens"), _count(wire, "completion_tokens")
     prompt_details, completion_details = _details(wire, _PROMPT), _details(wire, _COMPLETION)
     read = _count(prompt_details, "cached_tokens") or max([_count(wire, key) for key in _CACHED])
