@@ -115,11 +115,17 @@ def json_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
     if worker:
         numbers["worker"] = worker
     named = _named(
-        _level(record), record.kind, record.front, record.status, record.route, record.provider,
-        record.model, record.key, record.error, record.request_id,
+        _level(record), record.kind, record.front, record.status, _short(record.route),
+        _short(record.provider), _short(record.model), _short(record.key), _short(record.error),
+        _short(record.request_id),
     )  # fmt: skip
     more = b"," + _encode(numbers)[1:] if numbers else b"}"
     return b'{"time":"%b",%b,%b%b\n' % (_moment(when).encode(), named, seconds.encode(), more)
+
+
+def _short(name: str | None) -> str | None:
+    """A name that may be cached: clients choose some of them, of any length."""
+    return name if name is None or len(name) <= _MAX_NAME_LENGTH else name[:_MAX_NAME_LENGTH]
 
 
 @lru_cache(512)

@@ -267,12 +267,16 @@ def _detail(record: RequestRecord) -> dict[str, Any]:
     return found
 
 
-@lru_cache(2048)
 def _clipped(text: str | None) -> str | None:
     """Truncates and cleans a name for the database: clients choose some of them."""
-    if text is None or (text.isascii() and text.isprintable() and len(text) <= _MAX_NAME):
+    return None if text is None else _cleaned(text[:_MAX_NAME])
+
+
+@lru_cache(2048)
+def _cleaned(text: str) -> str:
+    if text.isascii() and text.isprintable():
         return text
-    return text[:_MAX_NAME].encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "?")
 
 
 def _whole(number: int) -> int:
