@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dragoman.history.storage.sqlite import SQLiteStorage
     from dragoman.history.storage_urls import open_storage, storage_at
     from dragoman.history.stored_session import Damaged
-    from dragoman.history.transfer import Imported, export, import_lines
+    from dragoman.history.transfer import Imported, export, import_lines, import_messages
 
 _HOMES = {
     "blocking": ("BlockingChatHistory",),
@@ -47,7 +47,7 @@ _HOMES = {
     "storage.redis": ("RedisStorage",),
     "storage.sealed": ("SealedStorage",),
     "storage.sqlite": ("SQLiteStorage",),
-    "transfer": ("Imported", "export", "import_lines"),
+    "transfer": ("Imported", "export", "import_lines", "import_messages"),
 }
 
 __all__ = [
@@ -76,6 +76,7 @@ __all__ = [
     "Window",
     "export",
     "import_lines",
+    "import_messages",
     "open_storage",
     "storage_at",
     "sweep",
