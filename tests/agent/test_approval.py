@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +14,16 @@ from dragoman import (
     Agent,
     ChatHistory,
     ConversationHistory,
+    Message,
     Policy,
     RunContext,
     SessionIdentity,
+    reveal,
     tool,
 )
-from dragoman.errors import InvalidInputError
+from dragoman.errors import InvalidInputError, ToolError
 from dragoman.model.tools import ToolCall, ToolDefinition
+from dragoman.testing import ScriptedModel
 from tests.agent.scripts import asks, call, model, weather
 
 ran: list[str] = []
@@ -231,3 +237,40 @@ async def test_calls_that_the_caller_runs_are_not_asked_about() -> None:
     assert [each.id for each in waiting.deferred] == ["a"]
     again = await agent.send(history=waiting.messages, approvals={"a": {"x": 1}})
     assert [each.id for each in again.deferred] == ["a"]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A typed output."""
+
+    number: int
+
+
+async def test_a_typed_run_that_waits_has_no_output() -> None:
+    """Reading it raises; copies, comparisons and reprs work; afterwards there is one."""
+    scripted = ScriptedModel(
+        [
+            Message.assistant("A moment.", ToolCall.create("c1", "pay", {"amount": 500})),
+            Message.assistant(ToolCall.create("c2", "return_result", {"number": 7})),
+        ]
+    )
+    agent = Agent(scripted, tools=[pay], output=Receipt)
+    paused = await agent.send("Pay.")
+    assert (paused.has_output, paused.text) == (False, "A moment.")
+    with pytest.raises(ToolError, match="a tool call waits in `deferred`"):
+        _ = paused.output
+    assert pickle.loads(pickle.dumps(paused)) == copy(paused) == paused  # noqa: S301 - our own
+    assert "no output" in repr(paused)
+    with reveal():
+        assert "output=UNSET" in repr(paused)
+    done = await agent.send(history=paused.messages, approvals={"c1": True})
+    assert done.has_output
+    assert done.output == Receipt(7)
+    assert done != paused
+
+
+async def test_an_untyped_run_that_waits_has_its_text() -> None:
+    """Text is what such a run returns, however much of it there is."""
+    paused = await Agent(ScriptedModel([Message.assistant("Wait.", ToolCall.create("c1", "pay"))]),
+                         tools=[ToolDefinition.create("pay", "Pay.")]).send("Pay.")  # fmt: skip
+    assert (paused.output, paused.has_output) == ("Wait.", True)

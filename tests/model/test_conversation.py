@@ -401,6 +401,7 @@ def test_pending_calls_are_those_without_a_result(policy: Policy) -> None:
     assert [call.id for call in history.pending_tool_calls] == ["a", "b", "c"]
     history.add(answering("b"))
     assert [call.id for call in history.pending_tool_calls] == ["a", "c"]
+    assert history.messages.pending_tool_calls == history.pending_tool_calls
     history.add(answering("c", "a"))
     assert history.pending_tool_calls == ()
 
@@ -717,6 +718,7 @@ class StrictConversation(RuleBasedStateMachine):
     def go_on(self) -> None:
         """Answer what waits, or let the next one speak: long conversations need luck otherwise."""
         waiting = [call.id for call in self.history.pending_tool_calls]
+        assert waiting == [call.id for call in self.history.messages.pending_tool_calls]
         last = self.said[-1].role if self.said else None
         self.add(
             answering(*waiting) if waiting else SYSTEM if last is None else

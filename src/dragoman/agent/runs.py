@@ -291,7 +291,8 @@ class Run:
         text, response = self.text, self.response
         return Result(
             id=self.id,
-            output=text if self.output is UNSET else self.output,
+            # Of a typed run, text is no output.
+            output=text if self.output is UNSET and self.setup.output is None else self.output,
             text=text,
             messages=Messages.wrapping(tuple(self.new)),
             usage=self.usage,
