@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Agent, ConversationHistory, Policy, ToolCall, tool
 from dragoman.agent import (
-    HandedOver,
+    HandedOff,
     Hooks,
     Result,
     RunContext,
@@ -185,10 +185,10 @@ async def test_the_stream_tells_when() -> None:
     async with door.stream("What do I owe?") as stream:
         events = [event async for event in stream.events()]
     names = [type(event).__name__ for event in events]
-    place = names.index("HandedOver")
-    assert names[place - 1 : place + 2] == ["MessageAdded", "HandedOver", "StepStarted"]
-    (over,) = (event for event in events if isinstance(event, HandedOver))
-    assert (over.name, repr(over)) == ("billing", "HandedOver(billing)")
+    place = names.index("HandedOff")
+    assert names[place - 1 : place + 2] == ["MessageAdded", "HandedOff", "StepStarted"]
+    (over,) = (event for event in events if isinstance(event, HandedOff))
+    assert (over.name, repr(over)) == ("billing", "HandedOff(billing)")
     assert stream.result.agent == "billing"
 
 

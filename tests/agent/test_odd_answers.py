@@ -10,7 +10,7 @@ import pytest
 import dragoman
 from dragoman import Agent, FinishReason, Message, Request, Role, ToolDefinition, tool
 from dragoman.agent import Hooks, TypedOrchestrator
-from dragoman.agent.events import Answered, ToolStarted
+from dragoman.agent.events import ResponseReceived, ToolStarted
 from dragoman.agent.results import Result
 from dragoman.errors import LimitExceeded, StreamInterrupted
 from dragoman.model.parts import Refusal
@@ -101,7 +101,7 @@ class TestIds:
         one = call("double", "a", x=1)
         stream = Agent(model(asks(one, one), "Done."), tools=[double]).stream("x")
         events = [event async for event in stream.events()]
-        first = next(each for each in events if isinstance(each, Answered))
+        first = next(each for each in events if isinstance(each, ResponseReceived))
         begun = [each.call.id for each in events if isinstance(each, ToolStarted)]
         assert [each.id for each in first.response.tool_calls] == begun == ids(stream.result)
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, tool
-from dragoman.agent import AskedAgain, Hooks, RunContext, RunLimits
+from dragoman.agent import Hooks, RetryRequested, RunContext, RunLimits
 from dragoman.errors import InvalidInputError, LimitExceeded, ToolRetry
 from tests.agent.scripts import asks, call, model, weather
 
@@ -122,7 +122,7 @@ async def test_a_stream_tells_that_it_begins_anew() -> None:
     agent = Agent(model("Much too long.", "Fine."), hooks=Hooks(before_output=_short))
     async with agent.stream("Hi") as stream:
         events = [event async for event in stream.events()]
-    assert [event.reason for event in events if isinstance(event, AskedAgain)] == [
+    assert [event.reason for event in events if isinstance(event, RetryRequested)] == [
         "the answer was rejected"
     ]
     assert stream.result.output == "Fine."

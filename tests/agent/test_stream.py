@@ -23,8 +23,8 @@ from dragoman import (
 )
 from dragoman.agent import Chunk
 from dragoman.agent.events import (
-    Answered,
     MessageAdded,
+    ResponseReceived,
     RunFinished,
     StepStarted,
     TextDelta,
@@ -127,7 +127,7 @@ async def test_events_tell_what_happens() -> None:
     kinds = [type(event) for event in events if not isinstance(event, TextDelta)]
     assert [e.step for e in events if isinstance(e, StepStarted)] == [1, 2]
     assert kinds.count(ToolStarted) == kinds.count(ToolFinished) == 2
-    assert kinds.count(Answered) == 2
+    assert kinds.count(ResponseReceived) == 2
     assert kinds[0] is MessageAdded
     assert kinds[-1] is RunFinished
     last = events[-1]

@@ -256,10 +256,10 @@ def test_a_reported_cost_counts(place: str, fields: dict[str, Any], dollars: str
 
 def test_whether_a_cost_will_be_known() -> None:
     """By a price, or because the provider always reports it."""
-    assert Prices().can_tell("openrouter:some/model")
-    assert Prices().can_tell("openai:gpt-5")
-    assert not Prices().can_tell("azure:ours")
-    assert Prices({"azure:ours": Price(1)}).can_tell("azure:ours")
+    assert Prices().has_price("openrouter:some/model")
+    assert Prices().has_price("openai:gpt-5")
+    assert not Prices().has_price("azure:ours")
+    assert Prices({"azure:ours": Price(1)}).has_price("azure:ours")
 
 
 # --- answers

@@ -67,5 +67,5 @@ class PricedModels:
                 own = prices.own_price(name, at) if at is not None else None
                 if own is not None:
                     return name, own
-        listed = (name for name in names if prices.can_tell(name, provider))
+        listed = (name for name in names if prices.has_price(name, provider))
         return next(((name, None) for name in listed), None)

@@ -27,7 +27,7 @@ _TRIES = 16
 _HEAD = 64  # bytes at the start of a line that contain its kind
 
 
-class Imported(msgspec.Struct):
+class ImportResult(msgspec.Struct):
     """The result of an import."""
 
     sessions: int = 0
@@ -115,7 +115,7 @@ def exported_messages(raw: bytes) -> tuple[Messages, int]:
 
 async def import_lines(
     storage: Storage, lines: Iterable[JsonText], *, on_conflict: OnConflict = "fail"
-) -> Imported:
+) -> ImportResult:
     """Imports exported sessions into a store.
 
     If a session already exists, the import raises (`fail`), skips it (`skip`) or replaces it
@@ -125,7 +125,7 @@ async def import_lines(
     if isinstance(lines, (str, bytes, bytearray, memoryview)) or not isinstance(lines, Iterable):
         msg = f"lines must be an iterable of lines, such as a file, not {type(lines).__name__}"
         raise InvalidInputError(msg)
-    report = Imported()
+    report = ImportResult()
     session: Session | None = None
     rows: list[Row] = []
     for number, line in enumerate(lines, 1):
@@ -213,7 +213,7 @@ async def _put(
     session: Session | None,
     rows: list[Row],
     on_conflict: OnConflict,
-    report: Imported,
+    report: ImportResult,
 ) -> None:
     if session is None:
         if rows:
@@ -229,7 +229,7 @@ async def _put(
     report.messages += len(sound)
 
 
-def _with_new_tally(session: Session, rows: int, report: Imported) -> Session:
+def _with_new_tally(session: Session, rows: int, report: ImportResult) -> Session:
     """Resets the session's counters, which the target recomputes; reports missing rows."""
     try:
         problem = missing_rows(session, rows)
@@ -259,7 +259,7 @@ async def _restored(
     raise Conflict(msg)
 
 
-def _with_sound_branches(session: Session, report: Imported) -> Session:
+def _with_sound_branches(session: Session, report: ImportResult) -> Session:
     """Drops branches without a valid parent."""
     session = msgspec.structs.replace(session, last_seq=max(session.last_seq, 0))
     sound: dict[int, Fork] = {}
@@ -274,7 +274,7 @@ def _with_sound_branches(session: Session, report: Imported) -> Session:
     return msgspec.structs.replace(session, forks=tuple(sound.values()), active=active)
 
 
-def _sound(session: Session, rows: list[Row], report: Imported) -> list[Row]:
+def _sound(session: Session, rows: list[Row], report: ImportResult) -> list[Row]:
     """The rows on a valid branch, each id and sequence number once; reports the others."""
     branches = {MAIN, *(fork.number for fork in session.forks)}
     seen: set[object] = set()

@@ -142,7 +142,7 @@ class Prices:
             return None  # our list only has the standard tier and text
         return listed.cost(usage)
 
-    def can_tell(self, model: str, provider: str | None = None) -> bool:
+    def has_price(self, model: str, provider: str | None = None) -> bool:
         """Whether the cost of requests will be known: by a price, or reported by the provider."""
         place, _ = self._place(model, provider)
         return place in REPORTING or self.price(model, provider) is not None

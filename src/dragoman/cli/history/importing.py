@@ -19,7 +19,7 @@ from dragoman.errors import Conflict, DragomanError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.session_summaries import TITLE
 from dragoman.history.storage.protocol import Storage
-from dragoman.history.transfer import Imported, OnConflict, import_lines, import_messages
+from dragoman.history.transfer import ImportResult, OnConflict, import_lines, import_messages
 from dragoman.providers.documents.batches import CHUNK, STDIN, batches, chunks_of
 from dragoman.providers.documents.conversations import messages_of
 from dragoman.providers.documents.reading import AUTO, CANONICAL, Document, Reader
@@ -66,7 +66,7 @@ def _stem(name: str) -> str:
     return "stdin" if name == STDIN else Path(name).stem
 
 
-async def imported(storage: Storage, source: Source, on_conflict: OnConflict) -> Imported:
+async def imported(storage: Storage, source: Source, on_conflict: OnConflict) -> ImportResult:
     """Import a file and print a summary."""
     name = source.name
     with progress(size_of_files([name])) as advance, opened(name) as stream:
@@ -110,8 +110,8 @@ async def _conversations(
     documents: Iterator[Piece],
     on_conflict: OnConflict,
     lost: Counter[str],
-) -> Imported:
-    report = Imported()
+) -> ImportResult:
+    report = ImportResult()
     for number, piece in enumerate(documents, 1):
         problem = piece.problem
         if problem is None:
@@ -155,7 +155,7 @@ def _identity(source: Source, document: Document, number: int) -> SessionIdentit
 # --- the report
 
 
-def _print(name: str, report: Imported, lost: Counter[str]) -> None:
+def _print(name: str, report: ImportResult, lost: Counter[str]) -> None:
     for problem in report.problems[:_MAX_REPORTED]:
         complain(f"{name}: {problem}")
     if len(report.problems) > _MAX_REPORTED:
