@@ -217,7 +217,7 @@ def _glob(key: str) -> str:
 def _names(place: str | None, model: str) -> Iterator[str]:
     """The names by which a key may refer to a model, most exact first."""
     if not model:
-        yield from (place,) if place in _WITHOUT_MODELS else ()
+        yield from (place, f"{place}:") if place in _WITHOUT_MODELS else ()
         return
     lower = model.lower()
     for name in (lower, undated(lower)):
