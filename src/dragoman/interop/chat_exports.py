@@ -63,7 +63,8 @@ def from_chat_export(conversation: Mapping[str, Any]) -> ChatExport:
 
     ChatGPT's and Claude's `conversations.json` is a list of such conversations.
     """
-    read = _reader_of(conversation) if isinstance(conversation, Mapping) else None
+    given: Any = conversation
+    read = _reader_of(given) if isinstance(given, Mapping) else None
     if read is None:
         msg = (
             "not a conversation exported from ChatGPT or Claude, or in ShareGPT's form; their"
