@@ -146,8 +146,8 @@ CLAUDE = {
 }
 
 
-def test_claude_is_read_in_turns() -> None:
-    """A tool's result stands in a message of its own, and belongs to the call before it."""
+def test_results_of_claudes_tools_become_messages() -> None:
+    """A tool's result becomes a tool message, linked to the call before it."""
     export = from_chat_export(CLAUDE)
     assert (export.format, export.id, export.title) == ("claude", "c-2", "Walls")
     question, call, result, answer = export.messages
@@ -187,7 +187,7 @@ def test_sharegpt_is_read() -> None:
 @pytest.mark.parametrize("name", dialects())
 @pytest.mark.parametrize("wire", [TALK, CLAUDE])
 def test_exports_can_be_sent_to_every_dialect(wire: dict[str, Any], name: str) -> None:
-    """What is sent is valid."""
+    """The encoded request is valid."""
     spoken = dragoman.dialect(name)
     request = Request(model="m", messages=tuple(from_chat_export(wire).messages))
     assert not [
@@ -199,7 +199,7 @@ def test_exports_can_be_sent_to_every_dialect(wire: dict[str, Any], name: str) -
 
 @pytest.mark.parametrize("other", [{}, {"messages": []}, {"mapping": {"a": 1}}, [], "text", None])
 def test_other_values_are_refused(other: Any) -> None:
-    """With an error that says what is expected."""
+    """The error describes what is expected."""
     with pytest.raises(InvalidInputError, match="not a conversation exported"):
         from_chat_export(other)
 

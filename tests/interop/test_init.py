@@ -35,7 +35,7 @@ def test_the_public_names_are_pinned() -> None:
 
 
 def test_no_library_is_imported_for_reading() -> None:
-    """Who only reads dicts and dumps pays for none of them."""
+    """Reading dicts and dumps imports none of the libraries."""
     code = f"""
 import sys
 from importlib import import_module
