@@ -104,6 +104,7 @@ _stored_output = _output_slot.__get__
 
 
 def _read_output(result: Result[Any]) -> Any:
+    """The answer: its text, or a value of the requested type."""
     output = _stored_output(result)
     if output is not UNSET:
         return output

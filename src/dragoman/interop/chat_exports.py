@@ -39,6 +39,7 @@ class ChatBranch(NamedTuple):
     after: str | None
     """The id of a message before the branch; None if the branch starts the conversation."""
     messages: Messages
+    """The messages of the branch."""
 
 
 class ChatExport(NamedTuple):
@@ -49,7 +50,9 @@ class ChatExport(NamedTuple):
     messages: Messages
     """The branch that the application shows."""
     id: str | None = None
+    """The application's id of the conversation."""
     title: str | None = None
+    """The title that the application shows."""
     branches: tuple[ChatBranch, ...] = ()
     """Earlier versions of edited questions and answers, each after the branch it leaves."""
 
