@@ -126,8 +126,8 @@ async def test_history_hooks_are_called_by_the_history() -> None:
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_every_event_is_told_to_a_hook(is_async: bool) -> None:
-    """As it happens, whether somebody follows the run or not; what it returns does not count."""
+async def test_a_hook_receives_every_event(is_async: bool) -> None:
+    """As it happens, whether or not the run is streamed; its return value is ignored."""
     seen: list[str] = []
 
     def note(event: AgentEvent, run: RunContext) -> str:

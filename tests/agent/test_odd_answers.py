@@ -113,7 +113,7 @@ class TestIds:
         assert len(set(ids(result))) == 2
 
     async def test_a_call_beside_the_output_is_run_though_they_share_an_id(self) -> None:
-        """What is said to the one is not said to the other."""
+        """Each call gets its own result."""
         answer = asks(call("return_result", "a", result=7), call("double", "a", x=1))
         agent = Agent(model(answer), tools=[double], output=int, output_mode="tool")
         result = await agent.send("x")
@@ -150,7 +150,7 @@ async def test_a_typed_run_never_ends_with_plain_text() -> None:
 
 
 async def test_calls_of_a_broken_answer_are_left_out() -> None:
-    """What was said beside a call that can't be read is kept, without calls that nobody runs."""
+    """Text beside an unreadable call is kept, without the calls, which are not run."""
     said = asks(call("double", "a"), text="Let me see.")
     choice = Choice(0, said, FinishReason.MALFORMED_CALL)
     broken = StreamInterrupted("broken", partial=Response(choices=(choice,)))

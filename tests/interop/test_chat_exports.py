@@ -36,7 +36,7 @@ def node(name: str, parent: str | None, role: str, content: Any, **fields: Any) 
 
 def chatgpt(*nodes: dict[str, Any], current: str | None = None) -> dict[str, Any]:
     """A ChatGPT conversation."""
-    root = {"id": "root", "message": None, "parent": None, "children": []}
+    root: dict[str, Any] = {"id": "root", "message": None, "parent": None, "children": []}
     return {
         "title": "Bridges",
         "conversation_id": "c-1",
