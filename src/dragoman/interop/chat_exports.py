@@ -233,6 +233,8 @@ def _chatgpt_parts(content: Any) -> Iterator[AnyPart]:
             yield from _texts(text)
         case dict():
             yield Opaque("chatgpt", content)
+        case _:
+            return
 
 
 def _texts(text: str) -> tuple[Text, ...]:

@@ -15,7 +15,7 @@ from dragoman.cli.documents import opened, read_session, size_of_files
 from dragoman.cli.exit_codes import BROKEN, Ending, complain
 from dragoman.cli.history.stores import counted
 from dragoman.cli.screen import progress
-from dragoman.errors import Conflict, DragomanError
+from dragoman.errors import Conflict, DragomanError, InvalidInputError
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.session_summaries import TITLE
 from dragoman.history.storage.protocol import Storage
@@ -113,15 +113,13 @@ async def _conversations(
 ) -> ImportResult:
     report = ImportResult()
     for number, piece in enumerate(documents, 1):
-        problem = piece.problem
-        if problem is None:
-            try:
-                document = source.reader.read(piece.raw)
-                messages, losses = messages_of(document)
-            except DragomanError as error:
-                problem = str(error)
-        if problem is not None:
-            report.problems.append(f"line {piece.line}: {problem}")
+        try:
+            if piece.problem is not None:
+                raise InvalidInputError(piece.problem)
+            document = source.reader.read(piece.raw)
+            messages, losses = messages_of(document)
+        except DragomanError as error:
+            report.problems.append(f"line {piece.line}: {error}")
             continue
         chat = document.chat
         if chat is not None and chat.title and TITLE not in messages[0].metadata:
