@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dragoman.agent.events import (
     AgentEvent,
-    Answered,
-    AskedAgain,
-    HandedOver,
+    HandedOff,
     MessageAdded,
     PartialOutput,
+    ResponseReceived,
+    RetryRequested,
     RunFinished,
     StepStarted,
     SubAgentEvent,
@@ -36,11 +36,9 @@ from dragoman.model.events import (
 
 __all__ = [
     "AgentEvent",
-    "Answered",
-    "AskedAgain",
     "ChoiceFinish",
     "Event",
-    "HandedOver",
+    "HandedOff",
     "MessageAdded",
     "OpaqueEvent",
     "PartDelta",
@@ -48,7 +46,9 @@ __all__ = [
     "PartStop",
     "PartialOutput",
     "ResponseEnd",
+    "ResponseReceived",
     "ResponseStart",
+    "RetryRequested",
     "RunFinished",
     "StepStarted",
     "StreamError",

@@ -81,7 +81,7 @@ def _without_thoughts(body: Body) -> Body:
 
 def client(model: str, url: str, dialect: str | None = None, **settings: Any) -> Client:
     """A client of a server on loopback that asks once."""
-    settings.setdefault("timeouts", Timeouts(first_byte=PATIENCE, between=PATIENCE))
+    settings.setdefault("timeouts", Timeouts(first_byte=PATIENCE, between_chunks=PATIENCE))
     settings.setdefault("retries", Retries(attempts=1))
     return Client(model, dialect=dialect, base_url=url, key="sk-test", **settings)
 

@@ -165,7 +165,7 @@ async def test_instructions_are_outside_of_the_conversation() -> None:
 
 
 async def test_settings_of_the_agent_and_of_a_call() -> None:
-    """A call's own come first; what there is not is an error that says what there is."""
+    """A call's settings take precedence; the error for an unknown setting lists the known ones."""
     agent = Agent(model("a", "b"), max_tokens=100, temperature=0, thinking="high")
     await agent.send("Hi", max_tokens=5, thinking=False)
     await agent.send("Hi")
@@ -272,8 +272,8 @@ async def test_calls_of_an_answer_that_was_cut_off_are_not_run() -> None:
     assert "cut off" in result.messages[2].tool_results[0].text
 
 
-async def test_an_answer_cut_off_again_and_again_ends() -> None:
-    """The model is told a few times, not for ever."""
+async def test_repeatedly_truncated_answers_end_the_run() -> None:
+    """The model gets a few attempts, not an endless number."""
     cut = asks(call("weather", city="Basel")).replace(finish=FinishReason.LENGTH)
     agent = Agent(ScriptedModel([cut], repeat=True), tools=[weather])
     result = await agent.send("Weather?")
@@ -422,10 +422,10 @@ async def test_calls_and_tokens_are_limited() -> None:
         ([Message.user("Hi"), Message.assistant("Hello.")], "ends with an answer"),
     ],
 )
-async def test_without_a_prompt_there_must_be_something_to_answer(
+async def test_a_call_without_a_prompt_needs_something_to_continue(
     history: object, problem: str
 ) -> None:
-    """The error says what to do."""
+    """The error explains what to do."""
     with pytest.raises(InvalidInputError, match=problem):
         await Agent(model("x")).send(history=history)
 

@@ -198,8 +198,8 @@ def _expect_sendable(messages: tuple[Message, ...]) -> None:
 
 
 @given(plays())
-def test_a_history_has_grown_by_what_is_new(play: Play) -> None:
-    """What the caller's history holds is what it held, and the new messages."""
+def test_a_history_grows_by_the_new_messages(play: Play) -> None:
+    """The caller's history has its earlier messages unchanged, and the new ones."""
     outcome = played(play, by_chunks)
     if outcome.result is None or outcome.kept is None or not outcome.kept:
         return

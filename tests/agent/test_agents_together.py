@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Agent, ConversationHistory, Policy, ToolCall, tool
 from dragoman.agent import (
-    HandedOver,
+    HandedOff,
     Hooks,
     Result,
     RunContext,
@@ -40,7 +40,7 @@ def expert(*script: Any, **options: Any) -> Agent[Any, str]:
 
 
 async def test_an_agent_is_a_tool_of_another() -> None:
-    """It is told a prompt, works with the same dependencies, and its answer is the result."""
+    """It gets a prompt and the same dependencies, and its answer is the result."""
     seen: list[Any] = []
 
     def told(run: RunContext[str]) -> str:
@@ -119,8 +119,8 @@ async def test_a_tool_of_ones_own_asks_within_the_run() -> None:
         await helper.send("Hi", within="run")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
 
-async def test_who_approves_for_the_one_approves_for_the_other() -> None:
-    """Where nobody can be asked, the model is told so."""
+async def test_the_approval_function_applies_to_sub_agents() -> None:
+    """Without one, the model is told that the call needs approval."""
 
     @tool(requires_approval=True)
     def delete() -> str:
@@ -135,8 +135,8 @@ async def test_who_approves_for_the_one_approves_for_the_other() -> None:
         assert expected in result.messages[2].tool_results[0].text
 
 
-def test_an_agent_is_no_tool_by_itself() -> None:
-    """What it is for, and when, only who makes it one can say."""
+def test_an_agent_is_not_accepted_as_a_tool() -> None:
+    """`as_tool` must be used, because a tool needs a name and a description."""
     with pytest.raises(InvalidInputError, match="as_tool"):
         Agent("echo:", tools=[Agent("echo:")])  # type: ignore[list-item]
 
@@ -155,7 +155,10 @@ def _office(*script: Any, **options: Any) -> tuple[Agent[Any, str], Agent[Any, s
 
 
 async def test_a_conversation_is_handed_over() -> None:
-    """The other agent goes on with all that was said, and with all that is its own."""
+    """The other agent continues with the whole conversation.
+
+    And with its own tools and settings.
+    """
     door, billing = _office(asks(call("weather", "w", city="Basel")), "Rain, and 5 euros.")
     history = ConversationHistory(policy=Policy.LENIENT)
     result = await door.send("What do I owe?", history=history)
@@ -185,10 +188,10 @@ async def test_the_stream_tells_when() -> None:
     async with door.stream("What do I owe?") as stream:
         events = [event async for event in stream.events()]
     names = [type(event).__name__ for event in events]
-    place = names.index("HandedOver")
-    assert names[place - 1 : place + 2] == ["MessageAdded", "HandedOver", "StepStarted"]
-    (over,) = (event for event in events if isinstance(event, HandedOver))
-    assert (over.name, repr(over)) == ("billing", "HandedOver(billing)")
+    place = names.index("HandedOff")
+    assert names[place - 1 : place + 2] == ["MessageAdded", "HandedOff", "StepStarted"]
+    (over,) = (event for event in events if isinstance(event, HandedOff))
+    assert (over.name, repr(over)) == ("billing", "HandedOff(billing)")
     assert stream.result.agent == "billing"
 
 
@@ -208,7 +211,7 @@ async def test_the_output_and_the_limits_are_those_of_the_call() -> None:
 
 
 async def test_one_answer_hands_over_once() -> None:
-    """A further call is told so; calls of other tools are run."""
+    """A second handoff gets an error result; calls of other tools are run."""
     billing, sales = expert("From billing."), expert("From sales.")
     calls = asks(call("weather", "w", city="Basel"), call("billing", "b"), call("sales", "s"))
     over = [billing.as_handoff("billing", "Bills."), sales.as_handoff("sales", "Sales.")]
@@ -245,8 +248,8 @@ async def test_it_may_go_back_and_forth() -> None:
     assert raised.value.partial.steps == 5
 
 
-async def test_an_orchestrator_of_ones_own_stays() -> None:
-    """Who drives the run drives it to its end."""
+async def test_a_custom_orchestrator_is_kept_after_a_handoff() -> None:
+    """The orchestrator of the first agent drives the run to its end."""
     steps: list[str] = []
 
     class Noting(ToolOrchestrator):

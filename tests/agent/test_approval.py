@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +14,16 @@ from dragoman import (
     Agent,
     ChatHistory,
     ConversationHistory,
+    Message,
     Policy,
     RunContext,
     SessionIdentity,
+    reveal,
     tool,
 )
-from dragoman.errors import InvalidInputError
+from dragoman.errors import InvalidInputError, ToolError
 from dragoman.model.tools import ToolCall, ToolDefinition
+from dragoman.testing import ScriptedModel
 from tests.agent.scripts import asks, call, model, weather
 
 ran: list[str] = []
@@ -42,7 +48,7 @@ def _nothing_ran() -> None:
     ran.clear()
 
 
-async def test_it_is_not_run_before_somebody_agreed() -> None:
+async def test_a_call_is_not_run_before_it_is_approved() -> None:
     """The run ends, the call is handed to the caller; what needs no approval is run."""
     agent = Agent(
         model(asks(call("delete", "a", path="x"), call("weather", "b", city="Basel")), "Done."),
@@ -58,7 +64,7 @@ async def test_it_is_not_run_before_somebody_agreed() -> None:
 
 
 @pytest.mark.parametrize(("decision", "told"), [(False, "not allowed"), ("Ask Bob.", "Ask Bob.")])
-async def test_a_refusal_is_told_to_the_model(decision: bool | str, told: str) -> None:
+async def test_a_rejection_is_sent_to_the_model(decision: bool | str, told: str) -> None:
     """With the reason, where one is given."""
     agent = Agent(model(asks(call("delete", path="x")), "As you like."), tools=[delete])
     asked = await agent.send("Delete x")
@@ -107,8 +113,8 @@ async def test_resuming_without_a_decision_runs_nothing() -> None:
     assert not again.messages
 
 
-async def test_a_decision_about_nothing_is_an_error() -> None:
-    """An id that nobody waits for."""
+async def test_a_decision_for_an_unknown_call_raises() -> None:
+    """No pending call has that id."""
     with pytest.raises(InvalidInputError, match="don't match a pending call"):
         await Agent(model("x"), tools=[delete]).send("Hi", approvals={"a": True})
 
@@ -156,14 +162,14 @@ async def _decided(decision: Any, **options: Any) -> Any:
 
 
 async def test_a_function_may_decide_at_once() -> None:
-    """The run does not end there; the function is told of the call and the run."""
+    """The run continues; the function gets the call and the run."""
     result = await _decided(decision=True)
     assert (ran, result.output, result.deferred) == (["x"], "Done.", ())
 
 
 @pytest.mark.parametrize(("decision", "told"), [(False, "not allowed"), ("Ask Bob.", "Ask Bob.")])
 async def test_a_function_may_refuse(decision: Any, told: str) -> None:
-    """The model is told, with the reason."""
+    """The model gets the rejection with its reason."""
     result = await _decided(decision)
     assert ran == []
     refusal = result.messages[2].tool_results[0]
@@ -172,7 +178,7 @@ async def test_a_function_may_refuse(decision: Any, told: str) -> None:
 
 
 async def test_a_function_may_change_the_arguments() -> None:
-    """The tool is run with those; the call stays what the model has said."""
+    """The tool is run with the changed arguments; the conversation keeps the model's."""
     result = await _decided({"path": "y"})
     assert ran == ["y"]
     assert result.messages[1].tool_calls[0].arguments == {"path": "x"}
@@ -186,8 +192,8 @@ async def test_a_function_may_leave_it_to_the_caller() -> None:
 
 
 @pytest.mark.parametrize("decision", [{"town": "y"}, {"path": 5}, 1, ["path"]])
-async def test_a_decision_that_is_none_is_an_error(decision: Any) -> None:
-    """Arguments that don't fit were made by somebody who can be told; nothing is run."""
+async def test_an_invalid_decision_raises(decision: Any) -> None:
+    """Arguments that don't match the tool's schema raise in the caller, and nothing is run."""
     with pytest.raises(InvalidInputError, match=r"approv"):
         await _decided(decision)
     assert ran == []
@@ -212,7 +218,7 @@ async def test_the_agents_own_function_and_a_calls() -> None:
 
 
 async def test_waiting_calls_of_an_earlier_run_are_decided_too() -> None:
-    """What was not decided by its id, the function is asked about."""
+    """The function is called for pending calls without a decision."""
     calls = asks(call("delete", "a", path="x"), call("delete", "b", path="y"))
     agent = Agent(model(calls, "Done."), tools=[delete])
     waiting = await agent.send("Delete")
@@ -224,10 +230,47 @@ async def test_waiting_calls_of_an_earlier_run_are_decided_too() -> None:
 
 
 async def test_calls_that_the_caller_runs_are_not_asked_about() -> None:
-    """To agree is not enough: somebody has to have the result."""
+    """They need a result, not only an approval."""
     mine = ToolDefinition("open_page", "Open a page.", {"type": "object", "properties": {}})
     agent = Agent(model(asks(call("open_page", "a")), "Done."), tools=[mine], approve=print)
     waiting = await agent.send("Open")
     assert [each.id for each in waiting.deferred] == ["a"]
     again = await agent.send(history=waiting.messages, approvals={"a": {"x": 1}})
     assert [each.id for each in again.deferred] == ["a"]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A typed output."""
+
+    number: int
+
+
+async def test_a_typed_run_that_waits_has_no_output() -> None:
+    """Reading it raises; copies, comparisons and reprs work; afterwards there is one."""
+    scripted = ScriptedModel(
+        [
+            Message.assistant("A moment.", ToolCall.create("c1", "pay", {"amount": 500})),
+            Message.assistant(ToolCall.create("c2", "return_result", {"number": 7})),
+        ]
+    )
+    agent = Agent(scripted, tools=[pay], output=Receipt)
+    paused = await agent.send("Pay.")
+    assert (paused.has_output, paused.text) == (False, "A moment.")
+    with pytest.raises(ToolError, match="a tool call waits in `deferred`"):
+        _ = paused.output
+    assert pickle.loads(pickle.dumps(paused)) == copy(paused) == paused  # noqa: S301 - our own
+    assert "no output" in repr(paused)
+    with reveal():
+        assert "output=UNSET" in repr(paused)
+    done = await agent.send(history=paused.messages, approvals={"c1": True})
+    assert done.has_output
+    assert done.output == Receipt(7)
+    assert done != paused
+
+
+async def test_an_untyped_run_that_waits_has_its_text() -> None:
+    """Text is what such a run returns, however much of it there is."""
+    paused = await Agent(ScriptedModel([Message.assistant("Wait.", ToolCall.create("c1", "pay"))]),
+                         tools=[ToolDefinition.create("pay", "Pay.")]).send("Pay.")  # fmt: skip
+    assert (paused.output, paused.has_output) == ("Wait.", True)

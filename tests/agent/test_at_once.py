@@ -80,12 +80,12 @@ async def test_two_prompts_at_once_on_one_history(
 
 @_SHARED
 @_HISTORIES
-async def test_of_two_that_resume_at_once_one_runs_the_tools(
+async def test_only_one_of_two_concurrent_resumptions_runs_the_tools(
     kind: str,
     is_shared: bool,
     tmp_path: Path,
 ) -> None:
-    """The other is told that somebody else is at it, or comes late and goes on from there."""
+    """The other one raises, or continues after the first."""
     async with kept(kind, tmp_path) as make:
         for number in range(5):
             scene = Scene()
@@ -208,8 +208,8 @@ def test_agents_within_tools(depth: int) -> None:
     assert asyncio.run(agent(depth).send("Go")).text == "the bottom"
 
 
-def test_a_blocking_call_where_it_would_wait_for_itself() -> None:
-    """An async tool on the loop behind blocking calls: an error that says so, and no standstill."""
+def test_a_blocking_call_in_the_background_loop_raises() -> None:
+    """It would wait for itself, so it raises instead of blocking for ever."""
 
     @tool
     async def ask() -> str:

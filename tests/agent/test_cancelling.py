@@ -69,7 +69,7 @@ async def _cut_everywhere(
 async def test_a_run_is_cancelled_anywhere(
     kind: str, way: str, limit: int | None, tmp_path: Path
 ) -> None:
-    """What was begun is written down, and the conversation goes on to its end."""
+    """Started calls are recorded, and the conversation can be continued to its end."""
     await _cut_everywhere(at_wait, kind, tmp_path, way, limit)
 
 
@@ -179,7 +179,7 @@ def quick_collector() -> Generator[None]:
 async def test_a_stream_is_dropped_anywhere(
     kind: str, parts: str, limit: int | None, tmp_path: Path
 ) -> None:
-    """Without closing it: what it was doing ends when nobody has it any more."""
+    """A stream that is not closed ends when it is garbage-collected."""
     async with kept(kind, tmp_path) as make:
 
         async def attempt(nth: int) -> bool:
@@ -234,7 +234,7 @@ async def _others(loop: asyncio.AbstractEventLoop) -> set[Any]:
 
 
 async def test_closing_from_another_task_ends_the_run() -> None:
-    """Whoever waits for its next piece is told that there is none; the tools are cancelled."""
+    """The reader's iteration ends, and the tools are cancelled."""
     begun, cancelled = asyncio.Event(), asyncio.Event()
 
     @tool
@@ -261,7 +261,7 @@ async def test_closing_from_another_task_ends_the_run() -> None:
 
 
 async def test_a_stream_has_one_reader() -> None:
-    """Another one is told so, and disturbs nobody."""
+    """A second reader raises, and the first is not disturbed."""
     begun, go_on = asyncio.Event(), asyncio.Event()
 
     @tool

@@ -121,7 +121,7 @@ class TestMessages:
             assert await read(one) == Messages(Message.user("Hi"))
 
     async def test_a_role_and_a_text_are_a_message(self) -> None:
-        """As LangChain takes them; other pairs of texts are what a user says."""
+        """A pair as in LangChain is a message; other pairs of texts are user messages."""
         pairs = await read([("human", "Hi"), ("ai", "Hello."), ("one", "two")])
         assert [message.role.value for message in pairs] == ["user", "assistant", "user"]
         assert texts(pairs)[:2] == ["Hi", "Hello."]
@@ -226,7 +226,7 @@ class TestConversationHistory:
         assert not conversation.keeps_rounds
 
     async def test_its_policy_holds(self) -> None:
-        """What it does not allow is refused, and changes nothing."""
+        """A message that the policy forbids is rejected, and changes nothing."""
         history = ConversationHistory([Message.system("Be brief."), *ROUND[:3]])
         conversation = conversation_of(history)
         before = history.messages
@@ -279,7 +279,7 @@ class TestChatHistory:
             assert any(len(text) > 1000 for text in texts(window)) is is_whole
 
     async def test_a_limit_that_was_set_holds_for_larger_models(self) -> None:
-        """Who allows 400 tokens means it."""
+        """A configured context window is a maximum, whatever the model's own."""
         config = ChatHistoryConfig(context_window=400, reserved_for_completion=100)
         async with await ChatHistory.open(ONE, "memory:", config) as history:
             await history.extend([f"{number} {'word ' * 50}" for number in range(20)])

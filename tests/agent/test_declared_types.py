@@ -121,7 +121,7 @@ def _agents(wanted: Callable[..., Any]) -> dict[str, Agent[Any, Any]]:
     [RunContext[Database], RunContext[Database] | None, Annotated[RunContext[Database], "it"]],
 )
 def test_a_run_without_deps_does_not_begin(place: str, kind: Any) -> None:
-    """Where something can't work without: it says what, and what to do, before a model is asked."""
+    """If a tool needs `deps`, the error names it and what to do, before any request."""
     agent = _agents(wants(kind))[place]
     for call in (agent.send_sync, agent.stream_sync, agent.chat().send_sync):
         with pytest.raises(InvalidInputError, match=r"`deps` \(Database\).*pass deps=…") as caught:
@@ -137,8 +137,8 @@ def test_a_run_without_deps_does_not_begin(place: str, kind: Any) -> None:
      RunContext[Database | None], RunContext[Optional[Database]],  # noqa: UP045 - people write it
      RunContext[Annotated[Database | None, "it"]]],
 )  # fmt: skip
-def test_what_does_without_deps_needs_none(kind: Any) -> None:
-    """Where the type says that there may be none, there may be none."""
+def test_optional_deps_may_be_missing(kind: Any) -> None:
+    """If the declared type includes None, `deps` may be left out."""
     for agent in _agents(wants(kind)).values():
         agent.stream_sync("Hi")
 

@@ -59,8 +59,10 @@ async def talked(places: World, order: Order, agent: Agent, *, streams: bool) ->
 @STREAMS
 @pytest.mark.parametrize("links", [False, True], ids=["whole", "linked"])
 @pytest.mark.parametrize("order", ROTATIONS + PERMUTATIONS, ids="-".join)
-async def test_around_all_dialects(order: Order, streams: bool, links: bool) -> None:
-    """Each is told everything, in its own terms; own seals come back, others never arrive."""
+async def test_a_conversation_through_all_dialects(
+    order: Order, streams: bool, links: bool
+) -> None:
+    """Each model gets the whole conversation; sealed state goes only to the model it is from."""
     names = tuple(dict.fromkeys(order))
     async with world(*names) as places:
         agent = Agent(

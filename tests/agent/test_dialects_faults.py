@@ -74,7 +74,7 @@ def _rain(dialect: str = "openai-chat") -> Body:
     [("refused", False), ("refused", True), ("begins", True), ("breaks off", True)],
 )
 async def test_a_call_that_groq_could_not_read(kind: str, streams: bool) -> None:
-    """The model is shown what it wrote and asked again; what it says then is the answer."""
+    """The request is repeated with what the model wrote, and the second answer counts."""
     vendor = InTurn("openai-chat", _broken(kind), _rain())
     async with speaking(vendor, "groq:openai/gpt-oss-120b") as client:
         result = await asked(Agent(client, tools=[weather]), "Weather?", streams=streams)
@@ -119,8 +119,8 @@ PAUSED: list[Body] = [
 
 
 @STREAMS
-async def test_a_paused_turn_goes_on(streams: bool) -> None:
-    """What it said goes back byte for byte, nobody says anything in between, and it goes on."""
+async def test_a_paused_turn_is_continued(streams: bool) -> None:
+    """The paused message is sent back byte for byte, without a message in between."""
     rest: list[Body] = [{"type": "text", "text": " It rains."}]
     vendor = InTurn("anthropic", _claude(PAUSED, "pause_turn", 1), _claude(rest, "end_turn", 2))
     async with speaking(vendor, "anthropic:claude-sonnet-4-5") as client:
@@ -148,7 +148,7 @@ MALFORMED: Body = {
 
 @STREAMS
 async def test_a_call_that_gemini_could_not_make(streams: bool) -> None:
-    """The model is asked again, and told why; nothing empty stays in the conversation."""
+    """The request is repeated with the reason; no empty message stays in the conversation."""
     head = streamed(b"data: " + json.dumps(MALFORMED).encode() + b"\n\n")
     vendor = InTurn("gemini", head if streams else MALFORMED, _rain("gemini"))
     async with speaking(vendor, "google:gemini-2.5-flash") as client:
@@ -174,7 +174,7 @@ CALLS = Message.assistant("One moment.", tool_calls=[
 @STREAMS
 @pytest.mark.parametrize("dialect", [name for name in DIALECTS if name != "anthropic"])
 async def test_another_model_answers_in_the_second_step(dialect: str, streams: bool) -> None:
-    """It is told what the first one called and got; nothing is said or run twice."""
+    """It gets the first model's calls and results; nothing is sent or run twice."""
     runs: list[str] = []
 
     @tool(name="weather")
@@ -202,7 +202,7 @@ async def test_another_model_answers_in_the_second_step(dialect: str, streams: b
 @STREAMS
 @pytest.mark.parametrize("error", [ServerError("busy"), ConnectionError("cut"), ValueError("no")])
 async def test_a_tool_that_fails_is_no_reason_to_fall_back(error: Exception, streams: bool) -> None:
-    """Not even with an error that looks like a provider's: the model is told, the same one."""
+    """Even an error that looks like a provider's goes to the same model."""
 
     @tool(name="weather")
     def failing(city: str) -> str:  # noqa: ARG001 - the model gives one

@@ -108,7 +108,7 @@ def _grown(history: Messages) -> Messages:
 @STREAMS
 @pytest.mark.parametrize("change", [_edited, _result_edited, _truncated, _grown])
 async def test_a_changed_history_is_sent_whole(change: Any, streams: bool) -> None:
-    """What the provider has kept is then no longer what was said."""
+    """The provider's stored state no longer matches it."""
     async with world(HERE) as places:
         agent = agent_at(places)
         history = change(await turned(places, agent, 0, streams=streams))

@@ -45,8 +45,8 @@ async def test_a_function_says_which_tools_there_are(is_async: bool) -> None:
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_a_tool_says_whether_it_is_enabled(is_async: bool) -> None:
-    """To the one the model is told of it, to the other it does not exist."""
+async def test_a_tool_is_offered_only_if_enabled(is_async: bool) -> None:
+    """A disabled tool is neither offered nor run."""
 
     def is_admin(run: RunContext[str]) -> bool:
         return run.deps == "admin"
@@ -102,8 +102,8 @@ async def test_they_come_beside_the_others() -> None:
         await again.send("Hi")
 
 
-async def test_a_function_that_gives_no_tools_is_told() -> None:
-    """What it returns is read as `tools` is; and what is no function is refused at once."""
+async def test_an_invalid_result_of_dynamic_tools_raises() -> None:
+    """Its result is read like `tools`; a value that is no function is rejected immediately."""
 
     def wrong(_run: RunContext) -> Any:
         return "weather"

@@ -58,7 +58,7 @@ async def test_each_event_waits_for_the_one_who_takes_it() -> None:
 
 
 async def test_leaving_early_cancels_the_coroutine_where_it_stands() -> None:
-    """And waits until it has cleared up; what it emits meanwhile, nobody hears."""
+    """Closing waits for its cleanup; events emitted meanwhile are dropped."""
     log: list[str] = []
 
     async def play() -> None:

@@ -126,8 +126,8 @@ def test_a_function_that_returns_an_awaitable_is_awaited() -> None:
     assert (result.text, result.is_error) == ("hi", False)
 
 
-def test_context_variables_go_along() -> None:
-    """A tool sees the context of whoever runs it, on a thread as well."""
+def test_context_variables_are_passed_to_tools() -> None:
+    """A tool sees the caller's context, on a thread as well."""
     variable: ContextVar[str] = ContextVar("variable", default="unset")
 
     def reads() -> str:
@@ -328,7 +328,7 @@ def test_a_tool_begins_after_its_event_was_taken(count: int, limit: int | None) 
 
 
 def test_a_single_call_makes_no_task() -> None:
-    """One tool runs in the task of whoever waits for it."""
+    """A single tool runs in the caller's task."""
 
     async def main() -> bool:
         async def here() -> bool:
@@ -373,8 +373,8 @@ def test_options_are_checked(options: dict[str, Any]) -> None:
         (3, {}, None),
     ],
 )
-def test_what_is_no_call_or_tool_is_refused(calls: Any, tools: Any, context: Any) -> None:
-    """Mistakes of the program are not told to the model; nothing is run."""
+def test_invalid_calls_and_tools_raise(calls: Any, tools: Any, context: Any) -> None:
+    """Mistakes of the program are not sent to the model; nothing is run."""
     with pytest.raises(InvalidInputError):
         ToolExecutor().execute(calls, tools, context)
     with pytest.raises(InvalidInputError):
@@ -383,7 +383,7 @@ def test_what_is_no_call_or_tool_is_refused(calls: Any, tools: Any, context: Any
 
 @pytest.mark.parametrize("limit", [None, 3])
 async def test_a_tool_may_run_fewer_times_at_once_than_others(limit: int | None) -> None:
-    """Its further calls wait, and hold nobody else up."""
+    """Its further calls wait without delaying other tools."""
     running: list[str] = []
     most: dict[str, int] = {}
 

@@ -100,7 +100,7 @@ def test_cancelling_at_any_point_leaves_no_task(
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_cancelling_does_not_wait_for_threads(count: int) -> None:
-    """A blocking tool goes on alone; whoever is cancelled is free."""
+    """A blocking tool continues in its thread; the cancelled caller returns."""
     gate, begun = threading.Event(), threading.Event()
 
     def hangs() -> None:

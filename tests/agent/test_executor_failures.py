@@ -75,14 +75,14 @@ def test_exceptions_are_told_to_the_model(
 
 
 def test_long_errors_are_cut() -> None:
-    """What an exception says is bounded, and the model is told that there was more."""
+    """A long exception text is truncated, and marked as such for the model."""
     text = result_of_one(raising(ValueError("x" * 100_000))).text
     assert len(text) < failures.MAX_CHARS + 100
     assert "cut: the first 8,000 of 100,0" in text
 
 
 def test_unknown_tools_are_answered_with_the_known() -> None:
-    """The model is told what there is."""
+    """The result for the model lists the known tools."""
     (result,) = results_of([call_of("weather")], tools_of(echo, shout))
     assert result.is_error
     assert result.text == "There is no tool named `weather`. The tools are: `echo`, `shout`."
@@ -102,7 +102,7 @@ def test_unknown_tools_are_answered_with_the_known() -> None:
     ],
 )
 def test_arguments_that_do_not_fit_are_not_run(raw: str, told: str) -> None:
-    """The model is told what to correct."""
+    """The result for the model lists what to correct."""
     (result,) = results_of([make_call("c", "echo", raw=raw)], tools_of(echo))
     assert told in result.text
     assert result.is_error
@@ -167,8 +167,8 @@ def test_arguments_are_the_tools_to_change() -> None:
 # --- time
 
 
-def test_what_takes_too_long_is_not_waited_for() -> None:
-    """The result says how long it was, and that nobody knows what came of it."""
+def test_a_tool_that_exceeds_its_timeout_is_abandoned() -> None:
+    """The result has the timeout, and that the outcome is unknown."""
     ended = []
 
     async def slow() -> None:

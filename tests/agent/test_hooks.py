@@ -126,8 +126,8 @@ async def test_history_hooks_are_called_by_the_history() -> None:
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-async def test_every_event_is_told_to_a_hook(is_async: bool) -> None:
-    """As it happens, whether somebody follows the run or not; what it returns does not count."""
+async def test_a_hook_receives_every_event(is_async: bool) -> None:
+    """As it happens, whether or not the run is streamed; its return value is ignored."""
     seen: list[str] = []
 
     def note(event: AgentEvent, run: RunContext) -> str:
@@ -141,8 +141,8 @@ async def test_every_event_is_told_to_a_hook(is_async: bool) -> None:
     agent = Agent(model(asks(call("weather", city="Basel")), "Rain."), tools=[weather], hooks=hooks)
     await agent.send("Weather?")
     expected = [
-        "0 MessageAdded", "1 StepStarted", "1 Answered", "1 MessageAdded", "1 ToolStarted",
-        "1 ToolFinished", "1 MessageAdded", "2 StepStarted", "2 TextDelta", "2 Answered",
+        "0 MessageAdded", "1 StepStarted", "1 ResponseReceived", "1 MessageAdded", "1 ToolStarted",
+        "1 ToolFinished", "1 MessageAdded", "2 StepStarted", "2 TextDelta", "2 ResponseReceived",
         "2 MessageAdded", "2 RunFinished",
     ]  # fmt: skip
     assert seen == expected

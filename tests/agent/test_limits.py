@@ -97,10 +97,10 @@ def test_cost() -> None:
         (RunLimits(tokens=5), None, Decimal(1), r"RunLimits\.tokens can't be enforced.*steps"),
     ],
 )
-def test_what_is_not_known_can_not_be_limited(
+def test_a_limit_without_the_needed_figures_raises(
     limits: RunLimits, usage: Usage | None, cost: Decimal | None, says: str
 ) -> None:
-    """A limit that can't be kept is an error, never ignored, and says what to do."""
+    """A limit that can't be enforced is an error that explains what to do, and never ignored."""
     tally = Tally(limits)
     tally.used(usage, cost)
     with pytest.raises(ConfigError, match=says):

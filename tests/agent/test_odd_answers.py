@@ -10,7 +10,7 @@ import pytest
 import dragoman
 from dragoman import Agent, FinishReason, Message, Request, Role, ToolDefinition, tool
 from dragoman.agent import Hooks, TypedOrchestrator
-from dragoman.agent.events import Answered, ToolStarted
+from dragoman.agent.events import ResponseReceived, ToolStarted
 from dragoman.agent.results import Result
 from dragoman.errors import LimitExceeded, StreamInterrupted
 from dragoman.model.parts import Refusal
@@ -101,7 +101,7 @@ class TestIds:
         one = call("double", "a", x=1)
         stream = Agent(model(asks(one, one), "Done."), tools=[double]).stream("x")
         events = [event async for event in stream.events()]
-        first = next(each for each in events if isinstance(each, Answered))
+        first = next(each for each in events if isinstance(each, ResponseReceived))
         begun = [each.call.id for each in events if isinstance(each, ToolStarted)]
         assert [each.id for each in first.response.tool_calls] == begun == ids(stream.result)
 
@@ -113,7 +113,7 @@ class TestIds:
         assert len(set(ids(result))) == 2
 
     async def test_a_call_beside_the_output_is_run_though_they_share_an_id(self) -> None:
-        """What is said to the one is not said to the other."""
+        """Each call gets its own result."""
         answer = asks(call("return_result", "a", result=7), call("double", "a", x=1))
         agent = Agent(model(answer), tools=[double], output=int, output_mode="tool")
         result = await agent.send("x")
@@ -150,7 +150,7 @@ async def test_a_typed_run_never_ends_with_plain_text() -> None:
 
 
 async def test_calls_of_a_broken_answer_are_left_out() -> None:
-    """What was said beside a call that can't be read is kept, without calls that nobody runs."""
+    """Text beside an unreadable call is kept, without the calls, which are not run."""
     said = asks(call("double", "a"), text="Let me see.")
     choice = Choice(0, said, FinishReason.MALFORMED_CALL)
     broken = StreamInterrupted("broken", partial=Response(choices=(choice,)))

@@ -71,8 +71,8 @@ def test_a_setting_by_another_name_is_guessed(name: str, advice: str) -> None:
     assert advice in str(caught.value)
 
 
-async def test_tools_are_told_to_the_agent() -> None:
-    """A call that is given some says where they belong."""
+async def test_tools_belong_to_the_agent() -> None:
+    """The error for tools given to a call explains where they belong."""
     with pytest.raises(InvalidInputError, match="an option of the agent"):
         await Agent(model()).send("Hi", tools=[weather])  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
 
@@ -111,8 +111,8 @@ def test_a_model_is_a_name_or_a_model(value: Any) -> None:
         ("tools", [weather]),
     ],
 )
-async def test_a_call_takes_not_anything(argument: str, value: Any) -> None:
-    """And says so before the model is asked."""
+async def test_invalid_arguments_of_a_call_raise(argument: str, value: Any) -> None:
+    """Before any request is made."""
     scripted = model("Hi.")
     with pytest.raises(InvalidInputError):
         await Agent(scripted).send("x", **{argument: value})
@@ -168,13 +168,13 @@ async def test_instructions_are_not_functions_for_ever() -> None:
 
 
 async def test_an_orchestrator_for_types_needs_a_type() -> None:
-    """It says so."""
+    """The error explains that."""
     with pytest.raises(InvalidInputError, match="needs an output type"):
         await Agent(model("Hi."), orchestrator=TypedOrchestrator()).send("x")
 
 
-def test_approval_is_decided_at_once() -> None:
-    """A coroutine function would always have said yes, and never been awaited."""
+def test_requires_approval_must_not_be_a_coroutine_function() -> None:
+    """Its coroutine would always be true, and never be awaited."""
 
     async def asks_somebody(_arguments: Any) -> bool:
         return False
@@ -206,7 +206,7 @@ class Own:
 
 
 async def test_a_model_answers_with_a_response() -> None:
-    """A model of one's own that does not is told so."""
+    """A custom model that returns something else raises."""
     odd: Any = Own()
     with pytest.raises(InvalidInputError, match="Response"):
         await Agent(odd).send("x")

@@ -58,7 +58,7 @@ MATCH = Match(Team("Basel"), Team("Mostar"))
 
 
 async def test_a_function_is_called_with_what_the_model_gives() -> None:
-    """What it returns is the output; its parameters are what the model is told."""
+    """Its return value is the output, and its parameters are the schema for the model."""
     scripted = model(returned(**ARGUMENTS))
     result = await Agent(scripted, output=match).send("Who plays?")
     assert result.output == MATCH
@@ -207,8 +207,8 @@ async def test_tools_run_first() -> None:
     ],
     ids=["builtin", "approval", "collector", "value", "empty list", "values", "functions"],
 )
-def test_what_can_not_be_an_output(wrong: Any) -> None:
-    """It is said when the agent is made."""
+def test_invalid_outputs_raise(wrong: Any) -> None:
+    """When the agent is created."""
     with pytest.raises(InvalidInputError):
         Agent(model(), output=wrong)
 

@@ -56,10 +56,10 @@ async def result(name: str, executor: ToolExecutor | None = None, **arguments: i
         ("picture", {"size": 3003}, "3,003 bytes of media"),
     ],
 )
-async def test_what_is_too_large_is_refused_with_its_size_and_the_limit(
+async def test_results_that_are_too_large_are_rejected(
     name: str, arguments: dict[str, int], size: str
 ) -> None:
-    """Of text, of data as JSON, of a tool with a limit of its own, and of media."""
+    """The error has the size and the limit: of text, JSON, media, and of a tool's own limit."""
     found = await result(name, ToolExecutor(max_chars=100, max_media_bytes=3000), **arguments)
     assert found.is_error
     assert f"it has {size}, and" in found.text

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, tool
-from dragoman.agent import AskedAgain, Hooks, RunContext, RunLimits
+from dragoman.agent import Hooks, RetryRequested, RunContext, RunLimits
 from dragoman.errors import InvalidInputError, LimitExceeded, ToolRetry
 from tests.agent.scripts import asks, call, model, weather
 
@@ -25,8 +25,8 @@ def _tries(*words: Any) -> list[Any]:
     return [asks(call("picky", f"c{n}", word=word)) for n, word in enumerate(words)]
 
 
-async def test_a_tool_may_be_called_again_with_what_it_said() -> None:
-    """Arguments that don't fit count as well; the model is told each time."""
+async def test_a_tool_may_ask_to_be_called_again() -> None:
+    """Arguments that don't match count as well; the model gets the reason each time."""
     agent = Agent(model(*_tries("bad", 5, "good"), "Done."), tools=[picky])
     result = await agent.send("Go")
     told = [m.tool_results[0].text for m in result.messages if m.tool_results]
@@ -36,7 +36,7 @@ async def test_a_tool_may_be_called_again_with_what_it_said() -> None:
 
 
 async def test_after_its_retries_the_run_ends() -> None:
-    """All that was said is in the partial result."""
+    """The partial result has all messages."""
     agent = Agent(model(*_tries("a", "b", "c", "good")), tools=[picky])
     with pytest.raises(
         LimitExceeded, match=r"`picky` failed 3 times in a row \(retries=2"
@@ -69,8 +69,8 @@ async def test_the_limit_of_a_run_is_for_tools_without_their_own() -> None:
         await agent.send("Go", limits=RunLimits(retries=0))
 
 
-async def test_what_was_not_run_does_not_count() -> None:
-    """A hook or somebody who does not agree says nothing about the model's calls."""
+async def test_calls_that_were_not_run_are_no_retries() -> None:
+    """A hook's or a person's rejection is not the model's mistake."""
 
     @tool(requires_approval=True, retries=0)
     def delete() -> str:
@@ -101,8 +101,8 @@ def _short(text: str, _run: RunContext) -> str | None:
     return text.upper() if text.islower() else None
 
 
-async def test_an_answer_in_words_may_be_sent_back() -> None:
-    """With advice; the output is the answer that stands, the text all that was said."""
+async def test_a_text_answer_may_be_sent_back() -> None:
+    """With advice; the output is the accepted answer, and `text` has all of them."""
     agent = Agent(model("Much too long.", "Fine."), hooks=Hooks(before_output=_short))
     result = await agent.send("Hi")
     assert (result.output, result.text) == ("Fine.", "Much too long.\nFine.")
@@ -111,18 +111,18 @@ async def test_an_answer_in_words_may_be_sent_back() -> None:
     ]  # fmt: skip
 
 
-async def test_what_the_hook_returns_is_the_output() -> None:
-    """The text stays what the model has said."""
+async def test_the_hooks_return_value_is_the_output() -> None:
+    """`text` stays the model's."""
     result = await Agent(model("fine"), hooks=Hooks(before_output=_short)).send("Hi")
     assert (result.output, result.text) == ("FINE", "fine")
 
 
-async def test_a_stream_tells_that_it_begins_anew() -> None:
-    """An event says so, and the answer that stands is the output."""
+async def test_a_stream_reports_a_repeated_request() -> None:
+    """An event reports it, and the accepted answer is the output."""
     agent = Agent(model("Much too long.", "Fine."), hooks=Hooks(before_output=_short))
     async with agent.stream("Hi") as stream:
         events = [event async for event in stream.events()]
-    assert [event.reason for event in events if isinstance(event, AskedAgain)] == [
+    assert [event.reason for event in events if isinstance(event, RetryRequested)] == [
         "the answer was rejected"
     ]
     assert stream.result.output == "Fine."

@@ -45,8 +45,8 @@ def results(message: Message) -> dict[str, str]:
     return {result.call_id: result.text for result in message.tool_results}
 
 
-async def test_a_result_is_written_as_soon_as_it_is_there(tmp_path: Path) -> None:
-    """While other tools still run; of those it says that nobody knows."""
+async def test_a_result_is_stored_immediately(tmp_path: Path) -> None:
+    """While other tools still run; their results say that the outcome is not known."""
     seen: dict[str, Any] = {}
     quick_is_done = asyncio.Event()
 
@@ -217,8 +217,8 @@ async def test_a_long_round_writes_each_result_once(limit: int | None, most: int
 
 
 @pytest.mark.parametrize("count", [8, 40])
-async def test_what_is_told_has_been_written(count: int) -> None:
-    """A tool begins when it is written down, a result is told when it is."""
+async def test_events_follow_the_writes(count: int) -> None:
+    """A tool starts after its start is stored, and a result is reported after it is stored."""
     slow = Slow()
     agent = Agent(model(many(count), "Done."), tools=[step])
     async for event in agent.stream("Go", history=slow).events():
@@ -291,8 +291,8 @@ async def test_a_long_round_that_was_killed_is_resumed() -> None:
     assert sum(len(results(message)) for message in kept) == 12
 
 
-async def test_calls_that_another_run_has_begun_are_not_begun() -> None:
-    """Somebody else has resumed the round meanwhile: the first one stops, and says why."""
+async def test_calls_that_another_run_has_started_are_not_started() -> None:
+    """If another run resumed the round meanwhile, the first one stops and explains why."""
     resumed = 0
 
     @tool

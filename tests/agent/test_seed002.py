@@ -29,7 +29,7 @@ from dragoman import (
     tool,
 )
 from dragoman.agent import Run, ToolOrchestrator, TypedOrchestrator
-from dragoman.agent.events import AskedAgain, MessageAdded
+from dragoman.agent.events import MessageAdded, RetryRequested
 from dragoman.errors import AllFailed, InvalidInputError, Overloaded
 from dragoman.history import MemoryStorage
 from dragoman.model import Choice, Origin
@@ -440,7 +440,7 @@ class TestOrchestrator:
                 run.retries.clear()
 
             async def iterate(self, run: Run) -> None:
-                await run.says("Canned.")
+                await run.emit_text("Canned.")
                 await run.add(Message.assistant("Canned."))
                 run.finish()
 
@@ -467,12 +467,12 @@ class TestOrchestrator:
 
         class Announcing(ToolOrchestrator):
             async def iterate(self, run: Run) -> None:
-                await run.emit(AskedAgain("just so"))
+                await run.emit(RetryRequested("just so"))
                 await super().iterate(run)
 
         agent = Agent(model("Hi."), orchestrator=Announcing())
         events = [type(event).__name__ async for event in agent.stream("Hi").events()]
-        assert events[:3] == ["MessageAdded", "AskedAgain", "StepStarted"]
+        assert events[:3] == ["MessageAdded", "RetryRequested", "StepStarted"]
 
     async def test_it_is_chosen_by_what_is_asked_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A type has its own; words have the one for tools."""

@@ -23,8 +23,8 @@ from dragoman import (
 )
 from dragoman.agent import Chunk
 from dragoman.agent.events import (
-    Answered,
     MessageAdded,
+    ResponseReceived,
     RunFinished,
     StepStarted,
     TextDelta,
@@ -77,8 +77,8 @@ async def test_the_prompt_comes_first_and_thinking_makes_no_message() -> None:
     assert not any(chunk.messages or chunk.output for chunk in thinking)
 
 
-async def test_the_first_words_are_not_held_back() -> None:
-    """Each piece is there as soon as the model has said it."""
+async def test_text_is_streamed_without_delay() -> None:
+    """Each piece is available as soon as the model has sent it."""
 
     async def answer(_request: object) -> list[object]:
         return [ResponseStart(), PartStart(0, Text("")), PartDelta(0, "Now"), ResponseEnd()]
@@ -92,8 +92,8 @@ async def test_the_first_words_are_not_held_back() -> None:
     st.lists(st.text(st.characters(codec="utf-8"), max_size=8), min_size=1, max_size=6),
     st.booleans(),
 )
-def test_the_last_word_on_a_part_adds_only_what_is_new(pieces: Sequence[str], tells: bool) -> None:
-    """W26: some wires say all of it once more; nothing is told twice, and nothing is missing."""
+def test_a_repeated_part_adds_only_what_is_new(pieces: Sequence[str], tells: bool) -> None:
+    """W26: some wires repeat the whole part; nothing is streamed twice, and nothing is missing."""
     whole = "".join(pieces)
     events: list[object] = [ResponseStart()]
     if tells:
@@ -127,7 +127,7 @@ async def test_events_tell_what_happens() -> None:
     kinds = [type(event) for event in events if not isinstance(event, TextDelta)]
     assert [e.step for e in events if isinstance(e, StepStarted)] == [1, 2]
     assert kinds.count(ToolStarted) == kinds.count(ToolFinished) == 2
-    assert kinds.count(Answered) == 2
+    assert kinds.count(ResponseReceived) == 2
     assert kinds[0] is MessageAdded
     assert kinds[-1] is RunFinished
     last = events[-1]
@@ -136,7 +136,7 @@ async def test_events_tell_what_happens() -> None:
 
 
 async def test_leaving_early_stops_everything() -> None:
-    """The tools that run are cancelled, no task stays behind, and what was begun is told."""
+    """Running tools are cancelled, no task is left, and started calls are recorded."""
     cancelled = asyncio.Event()
 
     @tool
@@ -162,7 +162,7 @@ async def test_leaving_early_stops_everything() -> None:
 
 
 async def test_an_interrupted_answer_is_an_error_with_its_partial() -> None:
-    """The history keeps what was complete; what was said is in the result."""
+    """The history has what was complete, and the partial result the text."""
     history = ConversationHistory(policy=Policy.LENIENT)
     broken = [ResponseStart(), PartStart(0, Text("")), PartDelta(0, "Half"),
               StreamInterrupted("gone")]  # fmt: skip

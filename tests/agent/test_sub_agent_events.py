@@ -49,8 +49,9 @@ def texts(events: list[AgentEvent]) -> list[str]:
 
 
 WITHIN = [
-    "StepStarted", "Answered", "MessageAdded", "ToolStarted", "ToolFinished", "MessageAdded",
-    "StepStarted", "TextDelta", "TextDelta", "Answered", "MessageAdded", "RunFinished",
+    "StepStarted", "ResponseReceived", "MessageAdded", "ToolStarted", "ToolFinished",
+    "MessageAdded", "StepStarted", "TextDelta", "TextDelta", "ResponseReceived", "MessageAdded",
+    "RunFinished",
 ]  # fmt: skip
 
 

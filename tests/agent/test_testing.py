@@ -109,8 +109,8 @@ async def test_a_type_gets_a_value_of_it(kind: Any, mode: Any) -> None:
         assert isinstance(result.output, kind)
 
 
-async def test_what_it_says_can_be_chosen() -> None:
-    """Which tools, with which arguments; the text, or the output."""
+async def test_its_answers_can_be_chosen() -> None:
+    """Which tools it calls, with which arguments, and the text or output it returns."""
     made = TestModel(tools=["weather"], arguments={"weather": {"city": "Bern"}}, text="Done.")
     result = await Agent(made, tools=[weather, everything]).send("Hi")
     assert (result.output, len(result.messages[1].tool_calls)) == ("Done.", 1)
@@ -154,8 +154,8 @@ def test_values_are_made_up_for_schemas(schema: Any) -> None:
     assert problems(schema, made_up(schema, "it")) == []
 
 
-def test_what_can_not_be_made_up_is_an_error() -> None:
-    """Which says for what; never a value that does not fit."""
+def test_values_that_cannot_be_generated_raise() -> None:
+    """The error names the field; no value of the wrong type is generated."""
     with pytest.raises(InvalidInputError, match="arguments of `f`"):
         made_up({"type": "string", "pattern": "^(foo|bar){3}$"}, "the arguments of `f`")
 
@@ -169,8 +169,8 @@ def whose(run: RunContext[str]) -> str:
     return f"{run.deps} {run.model}"
 
 
-async def test_parts_of_an_agent_are_put_in_place() -> None:
-    """For as long as it lasts, whatever a call says; then all is as before."""
+async def test_override_replaces_parts_of_an_agent() -> None:
+    """Inside the block, whatever a call sets; afterwards everything is as before."""
     agent = Agent(model("Real."), tools=[weather], system="Real.")
     made = TestModel()
     with agent.override(model=made, deps="fake", tools=[whose], system="Fake."):

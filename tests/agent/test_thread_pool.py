@@ -44,7 +44,7 @@ def test_threads_are_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_threads_without_work_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread that nobody needs goes away, and the next call gets a new one."""
+    """An idle thread ends, and the next call gets a new one."""
     monkeypatch.setattr(thread_pool, "_IDLE_SECONDS", 0.001)
     monkeypatch.setattr(thread_pool, "_crew", thread_pool._Crew())
 
@@ -61,7 +61,7 @@ def test_threads_without_work_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_many_threads_at_once() -> None:
-    """Every call gets its own answer, whoever works on it."""
+    """Every call gets its own result."""
 
     async def main() -> None:
         for _ in range(20):

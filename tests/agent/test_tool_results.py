@@ -126,7 +126,7 @@ def test_a_text_is_the_text() -> None:
 
 
 def test_nothing_is_no_text() -> None:
-    """A tool that returns None has worked, and says nothing."""
+    """A tool that returns None succeeded, with an empty result."""
     result = result_of(CALL, None)
     assert (result.content, result.data, result.is_error) == ("", UNSET, False)
 
@@ -314,8 +314,8 @@ BAD: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_cannot_be_shown_is_an_error_result(name: str) -> None:
-    """No value makes it raise: the model is told that the tool ran, and what is the matter."""
+def test_values_without_a_json_form_are_an_error_result(name: str) -> None:
+    """No value raises: the model is told that the tool ran, and why there is no result."""
     result = result_of(CALL, BAD[name]())
     assert (result.call_id, result.tool_name, result.is_error) == ("call_1", "show", True)
     assert "ran to its end" in result.text

@@ -61,8 +61,8 @@ async def test_a_toolset_is_asked_before_each_request() -> None:
     assert result.messages[4].tool_results[0].text == "rain in Basel"
 
 
-async def test_who_has_a_name_first_keeps_it(caplog: Any) -> None:
-    """Tools of the agent's own before those of toolsets, and these in their order."""
+async def test_the_first_tool_of_a_name_is_used(caplog: Any) -> None:
+    """The agent's tools come before those of toolsets, in their order."""
 
     @tool(name="clock")
     def other() -> str:

@@ -63,7 +63,7 @@ class TestWindows:
     """An agent's request changes nothing for the next one's."""
 
     async def test_a_larger_model_gets_everything_again(self) -> None:
-        """After a smaller one was asked; and the result says what it was not sent."""
+        """After a smaller model got less; the result has the number of omitted messages."""
         history = await ChatHistory.open(ONE, "memory:", ChatHistoryConfig(context_window=200_000))
         await history.extend(turns(60))
         small, large = Sized("openai:gpt-4"), Sized("anthropic:claude-sonnet-4-5")

@@ -86,7 +86,7 @@ def test_the_prompt_is_the_arguments_and_what_is_piped_in(
 
 
 def test_a_device_is_not_waited_for() -> None:
-    """A pipe and a file are read, the terminal of whoever started us is not."""
+    """Pipes and files are read as standard input; a terminal is not."""
     done = subprocess.run(
         [*DRAGOMAN, "ask", "echo:", "Hi"], stdin=subprocess.DEVNULL, capture_output=True, check=True
     )
@@ -124,15 +124,17 @@ def test_a_real_pipe_is_read() -> None:
         (("echo:", "x", "--timeout", "0"), b"", 2, "--timeout"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told(arguments: tuple[str, ...], stdin: bytes, code: int, words: str) -> None:
-    """In a line on standard error."""
+def test_usage_errors_are_reported(
+    arguments: tuple[str, ...], stdin: bytes, code: int, words: str
+) -> None:
+    """Each as one line on standard error."""
     done = run(*arguments, stdin=stdin)
     assert (done.exit_code, done.stdout) == (code, "")
     assert words in done.stderr
 
 
 def test_a_provider_without_a_model_asks_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And says who lists them."""
+    """The error names the command that lists the models."""
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     done = run("openai", "Hi")
     assert done.exit_code == 2
@@ -167,15 +169,15 @@ def test_options_reach_the_provider(monkeypatch: pytest.MonkeyPatch) -> None:
         ("nobody:gpt-5", "local: and echo: run on this machine"),
     ],
 )
-def test_who_names_no_provider_is_told_how(model: str, words: str) -> None:
-    """With all that there are."""
+def test_a_model_without_a_provider_is_an_error(model: str, words: str) -> None:
+    """The error lists the providers."""
     done = run(model, "Hi")
     assert done.exit_code == 2
     assert words in done.stderr
 
 
-def test_where_nobody_answers_is_told() -> None:
-    """Without what an address may hold that is secret."""
+def test_an_unreachable_address_is_reported() -> None:
+    """Without the parts of the address that may be secret."""
     url = f"http://me:{SECRET}@127.0.0.1:1/v1?key={SECRET}"
     done = run("openai-compatible:m", "Hi", "--base-url", url)
     assert done.exit_code == 5
@@ -190,8 +192,8 @@ def test_another_dialect_can_be_spoken() -> None:
     assert vendor.came[0].path == "/responses"
 
 
-def test_what_the_model_can_t_be_told_is_said() -> None:
-    """Nothing is lost silently."""
+def test_losses_are_reported() -> None:
+    """Settings that the model doesn't support are listed on standard error."""
     with serving(Goes({}, 500)) as vendor:
         schema = _schema({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}})
         done = run("anthropic:m", "Hi", "--base-url", vendor.url, "--schema", schema)
@@ -281,8 +283,8 @@ def test_a_stream_that_breaks_off_is_no_answer() -> None:
     assert done.stderr.startswith("dragoman: openai:m: ")
 
 
-def test_usage_is_told_on_request() -> None:
-    """On standard error; a stream is asked to tell it."""
+def test_usage_is_printed_on_request() -> None:
+    """On standard error; for a stream, usage is requested from the provider."""
     with serving(said()) as vendor:
         done = run("openai:m", "Where?", "--usage", "--base-url", vendor.url)
     assert (done.stdout, done.stderr) == ("In Mostar.\n", "tokens: 9 in, 3 out · cost: unknown\n")
@@ -310,10 +312,10 @@ def test_usage_is_told_on_request() -> None:
         (said("Half an", "length"), 0, "the answer was cut off; raise --max-tokens"),
     ],
 )
-def test_what_is_no_answer_is_told(
+def test_a_refusal_is_reported(
     goes: Goes, code: int, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A refusal has an exit code of its own, and no line quotes anything."""
+    """It has its own exit code, and the message quotes nothing."""
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     with serving(goes) as vendor:
         done = run("openai:m", "Hi", "--base-url", vendor.url)
@@ -322,8 +324,8 @@ def test_what_is_no_answer_is_told(
     assert SECRET not in done.output
 
 
-def test_nobody_there_is_told() -> None:
-    """With the exit code of refusals."""
+def test_an_unreachable_provider_is_reported() -> None:
+    """With the exit code of provider errors."""
     with serving(said()) as vendor:
         gone = vendor.url
     done = run("openai:m", "Hi", "--base-url", gone, "--timeout", "0.2")
@@ -369,15 +371,15 @@ def test_a_schema_makes_the_answer_json() -> None:
 
 @pytest.mark.parametrize("how", ["--stream", "--no-stream"])
 def test_an_answer_that_is_no_json_is_broken(how: str) -> None:
-    """Nobody would want to parse it."""
+    """With a schema, an answer that is no JSON gives the exit code for invalid documents."""
     done = run("echo:", "Hello", "--schema", _schema(CITY), how)
     assert done.exit_code == 3
     assert "the answer is not JSON" in done.stderr
 
 
 @pytest.mark.parametrize("how", ["--stream", "--no-stream", "--json"])
-def test_an_answer_that_does_not_fit_the_schema_is_told(how: str) -> None:
-    """It is printed, but the exit code says that it is not what was asked for, and where."""
+def test_an_answer_that_violates_the_schema_is_reported(how: str) -> None:
+    """It is printed, and the exit code and message report the mismatch and its path."""
     done = run("echo:", f'{{"city": 5, "{SECRET}": "{SECRET}"}}', "--schema", _schema(CITY), how)
     assert done.exit_code == 3
     assert SECRET in done.stdout
@@ -444,8 +446,8 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.usefixtures("fake_llama")
-def test_a_local_model_is_fetched_only_if_that_is_wanted(tiny: Any) -> None:
-    """In a pipe there is nobody to ask: its name, its size and what to say are told."""
+def test_a_local_model_is_downloaded_only_with_consent(tiny: Any) -> None:
+    """In a pipe, its name, its size and the option to use are printed instead."""
     done = run("local:tiny", "Hi")
     assert done.exit_code == 2
     assert "tiny (1 MB, Apache-2.0) is not downloaded yet: add --yes" in done.stderr
@@ -471,8 +473,8 @@ def test_without_llama_nothing_is_fetched(tiny: Any) -> None:
 
 @pytest.mark.usefixtures("fake_llama")
 @pytest.mark.parametrize(("typed", "code"), [(b"n\n", 2), (b"\x04", 130)])
-def test_on_a_terminal_one_is_asked(typed: bytes, code: int) -> None:
-    """Whoever says no, or nothing, has fetched nothing."""
+def test_a_terminal_asks_before_downloading(typed: bytes, code: int) -> None:
+    """Without a yes, nothing is downloaded."""
     environment = {"PIP_INDEX_URL": "http://127.0.0.1:1"}
     ended, seen = on_terminal("ask", "local:smollm2", "Hi", typed=typed, environment=environment)
     assert "smollm2 (93 MB, Apache-2.0) is not downloaded yet. Download it" in seen

@@ -36,8 +36,8 @@ def test_tools_are_run_and_the_last_answer_is_printed() -> None:
     assert "tokens: " in done.stderr
 
 
-def test_what_needs_approval_is_asked_for_or_not_run() -> None:
-    """In a pipe nobody is there, and the model is told so; on a terminal it is a question."""
+def test_calls_that_need_approval_are_asked_about_or_rejected() -> None:
+    """On a terminal the user is asked; in a pipe the call is rejected."""
     Path("mine.py").write_text(TOOLS)
     play = script(call("wipe", path="x"), "Then not.")
     done = ask("-T", "mine.py", play, "Wipe x.", "--session", "s")
@@ -73,7 +73,7 @@ def test_a_question_can_be_part_of_a_chat() -> None:
 
 
 def test_there_must_be_a_chat_to_continue() -> None:
-    """Otherwise it says so."""
+    """Without one, the error explains that."""
     done = ask("-c", "echo:", "Hi")
     assert done.exit_code == 2
     assert "there is no stored chat" in done.stderr
@@ -137,7 +137,7 @@ def test_every_setting_can_be_given(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_setting_that_can_t_be_read(pair: str, problem: str) -> None:
-    """Is told with what it takes."""
+    """The error lists the accepted values."""
     done = ask("echo:", "-o", pair, "Hi")
     assert done.exit_code == 2
     assert problem in done.stderr
@@ -166,8 +166,8 @@ def test_a_schema_in_a_few_words(schema: str) -> None:
 
 
 @pytest.mark.parametrize("schema", ["city foo", "nowhere.json", "", ",", "{", "a b c"])
-def test_a_schema_that_is_none(schema: str) -> None:
-    """Is told so."""
+def test_an_invalid_schema_is_reported(schema: str) -> None:
+    """The error explains what is wrong."""
     assert ask("echo:", "{}", "--schema", schema).exit_code in {2, 3}
 
 

@@ -56,8 +56,8 @@ def test_calls_are_kept_too() -> None:
 
 @pytest.mark.parametrize("tools", [(), ("-T", "builtin")])
 @pytest.mark.parametrize("store", ["sqlite:////proc/none/x.db", "nonsense://x", "sqlite:///folder"])
-def test_an_answer_counts_without_being_kept(store: str, tools: tuple[str, ...]) -> None:
-    """A store that can't be used is told; the answer is there, and so is the exit code."""
+def test_a_failing_store_does_not_lose_the_answer(store: str, tools: tuple[str, ...]) -> None:
+    """The problem is reported; the answer is printed, and the exit code is that of the answer."""
     Path("folder").mkdir()
     done = run("ask", "echo:", "One", *tools, DRAGOMAN_HISTORY=store)
     assert (done.exit_code, done.stdout) == (0, "One\n"), done.stderr
@@ -71,8 +71,8 @@ def test_nothing_is_kept_where_the_store_is_memory() -> None:
 
 
 @pytest.mark.parametrize("option", [("-c",), ("--session", "s")])
-def test_what_is_continued_is_kept(option: tuple[str, ...]) -> None:
-    """--no-history does not go with it."""
+def test_a_continued_chat_is_stored(option: tuple[str, ...]) -> None:
+    """`--no-history` can't be combined with it."""
     done = run("ask", "echo:", "One", *option, "--no-history")
     assert (done.exit_code, "--no-history" in done.stderr) == (2, True)
 
@@ -100,8 +100,8 @@ def test_a_template_s_prompt_is_not_put_around_what_follows() -> None:
     assert run("ask", "-c", "Shorter").stdout == "Shorter\n"
 
 
-def test_cost_is_told_with_the_tokens() -> None:
-    """Where the price is known; echo: is free."""
+def test_the_cost_is_printed_with_the_tokens() -> None:
+    """If the price is known; echo: is free."""
     answer = said()
     answer.body["model"] = "gpt-5-mini"
     answer.body["usage"] = {"prompt_tokens": 100_000, "completion_tokens": 10_000}
@@ -126,8 +126,8 @@ def test_the_latest_is_shown_where_none_is_named() -> None:
     assert "What?" in run("history", "show", "--table").stdout
 
 
-def test_no_session_is_told() -> None:
-    """With what to do."""
+def test_a_missing_session_is_reported() -> None:
+    """The error explains what to do."""
     run("ask", "echo:", "One", "--session", "s")
     run("history", "delete", "s", "--yes")
     done = run("history", "show")
@@ -146,7 +146,7 @@ def test_a_list_of_a_schema_can_be_asked_for() -> None:
 
 
 def test_a_tool_can_be_written_on_the_command_line() -> None:
-    """A function, with its types; what is wrong with it is told by its line."""
+    """A function with type hints is accepted; errors in it have their line."""
     text = "def weather(city: str) -> str:\n    'Of a city.'\n    return f'rain in {city}'\n"
     play = script(call("weather", city="Basel"), "An umbrella.")
     assert run("ask", "-T", text, play, "Weather?", "--session", "s").stdout == "An umbrella.\n"

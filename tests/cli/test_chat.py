@@ -174,16 +174,16 @@ def test_tools_of_a_module_by_name() -> None:
         assert "f     F." in done.stderr
 
 
-def test_what_runs_here_has_tools_of_its_own() -> None:
-    """So that there is a tool to see; a provider is told of none."""
+def test_local_models_have_built_in_tools() -> None:
+    """To try tools out; providers are offered none."""
     done = run("echo:", stdin='/tool calculate {"expression": "6 * (3 + 4)"}\n')
     assert done.stdout == "42\n"
     done = run("--no-tools", "echo:", stdin="/tools\n")
     assert "there are no tools" in done.stderr
 
 
-def test_what_needs_approval_is_not_run_without_anybody_to_ask() -> None:
-    """The model is told why, and the chat goes on."""
+def test_calls_that_need_approval_are_rejected_in_a_pipe() -> None:
+    """The model gets the reason, and the chat continues."""
     Path("mine.py").write_text(TOOLS)
     done = run("--tools", "mine.py", script(call("wipe", path="x"), "Then not."),
                "--session", "s", stdin="Wipe x.\n")  # fmt: skip
@@ -230,7 +230,7 @@ def test_chats_are_kept_and_gone_on_with() -> None:
 
 
 def test_each_chat_is_a_session_of_its_own() -> None:
-    """Unless somebody says otherwise."""
+    """Unless an option names the session."""
     for _ in range(2):
         run("echo:", stdin="Hi\n")
     listed = CliRunner().invoke(command, ["history", "list", "--agent", "chat", "--json"])
@@ -271,8 +271,8 @@ def test_undo_takes_back_a_whole_round_of_tools() -> None:
     assert [m.text for m in stored()] == ["Hi", "Hi", "Bye", "Bye"]
 
 
-def test_fork_goes_on_from_an_earlier_message() -> None:
-    """Alone it lists what was said, with numbers."""
+def test_fork_continues_from_an_earlier_message() -> None:
+    """Without a number it lists the messages."""
     done = run("--session", "s", "echo:", stdin="One\nTwo\nThree\n/fork\n/fork 2\nNew\n")
     assert done.exit_code == 0, done.stderr
     assert "2  Two" in done.stderr
@@ -280,8 +280,8 @@ def test_fork_goes_on_from_an_earlier_message() -> None:
 
 
 @pytest.mark.parametrize("number", ["0", "3", "-1", "x", "²"])
-def test_fork_takes_numbers_that_there_are(number: str) -> None:
-    """Anything else is told so."""
+def test_fork_accepts_only_numbers_of_messages(number: str) -> None:
+    """Anything else is reported."""
     done = run("echo:", stdin=f"One\nTwo\n/fork {number}\n")
     assert done.exit_code == 2
     assert "a number from 1 to 2" in done.stderr
@@ -295,7 +295,7 @@ def test_retry_asks_again_for_what_was_said_last() -> None:
 
 
 def test_the_model_is_switched_in_mid_conversation(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The new one is told everything, tools and all, in its own dialect."""
+    """The new model gets the whole conversation, including tools, in its own dialect."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(streamed("Indeed.")) as vendor:
         there = f"{vendor.url}/v1"
@@ -341,8 +341,8 @@ def test_files_go_along_with_the_next_message() -> None:
 
 
 @pytest.mark.parametrize(("rest", "code"), [("", 2), (" none.txt", 4)])
-def test_what_can_t_be_attached(rest: str, code: int) -> None:
-    """Is told by its name."""
+def test_an_unreadable_attachment_is_reported(rest: str, code: int) -> None:
+    """With its name."""
     done = run("echo:", stdin=f"/attach{rest}\n")
     assert done.exit_code == code
     assert rest.strip() in done.stderr
@@ -385,8 +385,8 @@ def test_an_unknown_price_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "cost: $0, plus an unknown amount for 1 of 2 answers" in done.stderr
 
 
-def test_an_unknown_command_says_what_there_is() -> None:
-    """Nobody has to look it up."""
+def test_an_unknown_command_lists_the_known_ones() -> None:
+    """With a suggestion if one is similar."""
     done = run("echo:", stdin="/xyzzy\n")
     assert done.exit_code == 2
     assert "there is no command /xyzzy; the commands are /model, /system" in done.stderr
@@ -395,7 +395,7 @@ def test_an_unknown_command_says_what_there_is() -> None:
 
 
 def test_quit_leaves() -> None:
-    """What comes after it is not said."""
+    """Lines after it are not sent."""
     done = run("echo:", stdin="Hi\n/quit\nNo\n")
     assert (done.exit_code, done.stdout) == (0, "Hi\n")
 

@@ -44,7 +44,7 @@ def test_settings_are_changed_on_the_way(monkeypatch: pytest.MonkeyPatch) -> Non
     assert ("temperature" in third, third["top_p"]) == (False, 0.5)
 
 
-def test_a_setting_that_the_model_does_not_take_is_told() -> None:
+def test_an_unsupported_setting_is_reported() -> None:
     """When it is set, at the start, and when the model is switched."""
     there = ("openai-compatible:m", "--base-url", "http://127.0.0.1:9/v1")
     done = run(*there, "-o", "top_k=5", stdin="/set seed 7\n")
@@ -89,8 +89,8 @@ def test_settings_are_shown() -> None:
         ("/tools nowhere.py", "there is no such file"),
     ],
 )
-def test_what_can_t_be_done_is_told(line: str, problem: str) -> None:
-    """In a pipe it ends the command, as every error does."""
+def test_invalid_commands_are_reported(line: str, problem: str) -> None:
+    """In a pipe they end the command, as every error does."""
     done = run("echo:", stdin=f"{line}\n")
     assert (done.exit_code, problem in done.stderr) == (2, True), done.stderr
 
@@ -131,7 +131,7 @@ def test_every_command_is_in_the_list_and_in_the_documentation() -> None:
 
 
 def test_an_answer_is_copied_by_a_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The one that the desktop has; what fails is not said to have worked."""
+    """The desktop's clipboard program is used; a failure is reported."""
     program = tmp_path / "bin" / "wl-copy"
     program.parent.mkdir()
     program.write_text("#!/bin/sh\ncat > copied\n")
@@ -147,7 +147,7 @@ def test_an_answer_is_copied_by_a_program(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_code_is_copied_where_there_is_some() -> None:
-    """Otherwise it says so."""
+    """Without code, that is reported."""
     done = run(script("No code."), stdin="Code?\n/copy code\n")
     assert "there is no code block in the last answer" in done.stderr
 

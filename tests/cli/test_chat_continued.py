@@ -129,8 +129,8 @@ def test_the_chat_s_model_comes_before_the_environment_s(monkeypatch: pytest.Mon
     assert run("chat", "--continue", stdin="Two\n").stdout == "Two\n"
 
 
-def test_what_was_undone_is_not_gone_on_with() -> None:
-    """The state is that of the messages that are still there."""
+def test_undone_messages_are_not_continued() -> None:
+    """The state is that of the remaining messages."""
     stdin = "One\n/system Be odd.\nTwo\n/undo\n"
     run("chat", "echo:", "-s", "Be brief.", "--session", "s", stdin=stdin)
     with terminal(dragoman("chat", "--session", "s")) as screen:

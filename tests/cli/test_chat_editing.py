@@ -205,7 +205,7 @@ def test_a_dumb_terminal_gets_no_control_sequences(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(("columns", "rows"), [(20, 4), (8, 3), (3, 2)])
 def test_a_tiny_window_is_enough(columns: int, rows: int) -> None:
-    """What is said is said, and what is answered is kept."""
+    """Messages are sent and answers stored in a very small terminal."""
     with terminal(slow("A **rather** long answer, with several words."), columns=columns,
                   rows=rows) as screen:  # fmt: skip
         screen.until_shown(">")

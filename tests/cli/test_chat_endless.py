@@ -212,7 +212,7 @@ def test_what_can_t_be_attached_is_a_line(name: str, problem: str) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read every file")
 def test_a_file_that_may_not_be_read_is_a_line() -> None:
-    """It says so."""
+    """The line explains the missing permission."""
     Path("note.txt").chmod(0)
     assert "Permission denied" in outlives("/attach note.txt")
 
@@ -270,7 +270,7 @@ def test_a_tool_can_t_end_it() -> None:
 
 
 def test_a_model_that_can_t_be_reached_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody listens there."""
+    """No server listens at the address."""
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
     seen = outlives("/model ollama:x", "Hello?", "/model echo:", "Hello!")
     assert "127.0.0.1:9" in seen

@@ -31,7 +31,7 @@ __all__ = ["own_folder"]
 
 
 def test_a_provider_s_error_ends_a_pipe_as_it_ends_ask(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line with what the provider says, the exit code 5, and nothing as an answer."""
+    """One line with the provider's error, the exit code 5, and no output."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(refused(400, "bad", SECRET)) as vendor:
         done = run("openai:gpt-4.1", "--base-url", f"{vendor.url}/v1", "--session", "s",
@@ -44,10 +44,10 @@ def test_a_provider_s_error_ends_a_pipe_as_it_ends_ask(monkeypatch: pytest.Monke
     assert [m.text for m in stored()] == ["One"]
 
 
-def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came(
+def test_the_received_part_of_an_interrupted_answer_is_stored(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What was seen is in the history, and says that it is not whole."""
+    """It is marked as incomplete."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     with serving(streamed("Half", " an", is_whole=False)) as vendor:
         done = run("openai:gpt-4.1", "--base-url", f"{vendor.url}/v1", "--session", "s",
@@ -69,8 +69,10 @@ def test_an_answer_that_breaks_off_is_kept_as_far_as_it_came(
         (("--dialect", "anthropic", "echo:"), "doesn't accept --dialect"),
     ],
 )
-def test_what_is_wrong_with_the_command_line(arguments: tuple[str, ...], problem: str) -> None:
-    """Is said before anything else is done."""
+def test_mistakes_in_the_command_line_are_reported(
+    arguments: tuple[str, ...], problem: str
+) -> None:
+    """Before anything else is done."""
     done = run(*arguments, stdin="Hi\n")
     assert (done.exit_code, done.stdout) == (2, "")
     assert problem in done.stderr
@@ -82,8 +84,8 @@ def test_the_environment_names_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(stdin="Hi\n").stdout == "Hi\n"
 
 
-def test_what_is_no_text_ends_it() -> None:
-    """And is not quoted."""
+def test_input_that_is_no_text_ends_the_chat() -> None:
+    """It is not quoted."""
     done = subprocess.run(
         [*DRAGOMAN, "chat", "echo:"], input=b"Hi\n\xff\xfe\n", capture_output=True, check=False,
         env={**os.environ, "PYTHONUTF8": "1"},

@@ -138,8 +138,8 @@ def test_arithmetic(expression: str, value: str) -> None:
     ["", "1 +", "x", "f(1)", "'a' * 9", "9 ** 9 ** 9", "2 ** 100000", "(-8) ** 0.5", "1 / 0",
      "True + 1", "1 if 1 else 2", "1.0e308 * 10 ** 400", "(" * 150, "1 < 2", "~1", "9" * 201],
 )  # fmt: skip
-def test_what_is_no_arithmetic_is_told(expression: str) -> None:
-    """Nothing is run, nothing takes long, and the model hears what to do."""
+def test_invalid_arithmetic_is_rejected(expression: str) -> None:
+    """Nothing is run, nothing takes long, and the model gets an explanation."""
     with pytest.raises(ToolRetry):
         calculate(expression)
 

@@ -105,8 +105,8 @@ def test_thinking_is_folded_and_can_be_shown() -> None:
     assert stored()[-1].text == "Yes."
 
 
-def test_what_a_model_says_does_nothing_to_the_terminal() -> None:
-    """Its controls are shown, not obeyed."""
+def test_control_characters_of_a_model_are_made_visible() -> None:
+    """They are shown, and have no effect on the terminal."""
     with terminal(slow("a\x1b]0;title\x07b\x1b[2Jc")) as screen:
         screen.until_ready()
         screen.say("Well?")

@@ -33,8 +33,8 @@ def check(*arguments: str, stdin: bytes | None = None) -> Result:
 
 
 @pytest.mark.parametrize("name", sorted(REQUESTS))
-def test_what_is_right_ends_well(name: str) -> None:
-    """Nothing on standard output, the sums on standard error."""
+def test_valid_documents_pass(name: str) -> None:
+    """Nothing on standard output, the totals on standard error."""
     done = check("-", "--as", name, stdin=jsonl(REQUESTS[name]))
     assert (done.exit_code, done.stdout) == (0, "")
     assert done.stderr == "dragoman: 0 errors and 0 warnings in 1 document\n"

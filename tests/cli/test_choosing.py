@@ -108,8 +108,10 @@ def test_a_provider_that_does_not_list_its_models_can_be_chosen(
         ("", None),
     ],
 )
-def test_where_ollama_is(host: str, address: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As its own variable says it."""
+def test_ollamas_address_is_read_from_its_variable(
+    host: str, address: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`OLLAMA_HOST` is understood in all its forms."""
     monkeypatch.setenv("OLLAMA_HOST", host)
     assert reachable_models.address_here("ollama") == address
     assert reachable_models.address_here("openai") is None
@@ -124,7 +126,7 @@ def test_places_are_servers_and_providers_with_a_key(monkeypatch: pytest.MonkeyP
 
 
 def test_make_chat_opens_a_chat() -> None:
-    """The target is there, and says what it does."""
+    """The target exists and has a description."""
     makefile = (Path(__file__).parents[2] / "Makefile").read_text()
     assert "\nchat: $(VENV)/.local ## chat in the terminal" in makefile
     assert "-m dragoman.cli chat\n" in makefile

@@ -23,7 +23,7 @@ def test_help_lists_the_commands(flag: str) -> None:
 
 
 def test_the_version_is_the_package_s() -> None:
-    """`dragoman --version` says the version of the package."""
+    """`dragoman --version` prints the version of the package."""
     result = CliRunner().invoke(command, ["--version"])
     assert result.output == f"dragoman {dragoman.__version__}\n"
 

@@ -58,8 +58,8 @@ def test_installing_says_where(shell: str, place: str, home: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
-def test_the_user_s_shell_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that nobody knows must be named."""
+def test_the_shell_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unknown shell must be named."""
     assert run().stdout == run("bash").stdout
     monkeypatch.setenv("SHELL", "/bin/tcsh")
     assert run().exit_code == 2

@@ -67,7 +67,7 @@ class TestDocuments:
     @pytest.mark.parametrize("source", sorted(ANSWERS))
     @pytest.mark.parametrize("target", sorted(ANSWERS))
     def test_responses_become_responses(self, source: str, target: str) -> None:
-        """With the text that was said."""
+        """The text is kept."""
         done = convert("-", "--to", target, stdin=jsonl(ANSWERS[source]))
         assert done.exit_code == 0
         (body,) = rows(done.stdout)
@@ -116,7 +116,7 @@ class TestDocuments:
         assert rows(done.stdout)[0]["model"] == "m"
 
     def test_a_response_goes_to_a_provider_s_dialect(self) -> None:
-        """Its own model stays: it says who answered."""
+        """Its own model name is kept, because it names the model that answered."""
         done = convert("-", "--to", "groq:m", stdin=jsonl(ANSWERS["anthropic"]))
         assert rows(done.stdout)[0]["choices"][0]["message"]["content"] == "In Mostar."
         assert rows(done.stdout)[0]["model"] == "claude-sonnet-4-5"
@@ -255,8 +255,8 @@ class TestBroken:
     """Documents that can't be read."""
 
     @pytest.mark.parametrize("line", BROKEN)
-    def test_the_first_ends_it(self, line: bytes, place: Path) -> None:
-        """With its file and line and what is wrong, and nothing of what it says."""
+    def test_the_first_invalid_document_ends_the_command(self, line: bytes, place: Path) -> None:
+        """The message has its file, line and problem, and none of its content."""
         (place / "in.jsonl").write_bytes(jsonl(chat()) + b"\n" + line + b"\n" + jsonl(chat()))
         done = convert("in.jsonl", "--to", "anthropic", "--out", "out")
         assert done.exit_code == 3
@@ -276,8 +276,8 @@ class TestBroken:
         assert (place / "left").read_bytes() == b"".join(line + b"\n" for line in BROKEN)
         assert f"{len(BROKEN)} of {2 * len(BROKEN)} documents converted" in done.stderr
 
-    def test_many_are_not_all_told(self) -> None:
-        """After a few, their number will do."""
+    def test_many_invalid_documents_are_counted(self) -> None:
+        """After a few lines, only their number is printed."""
         done = convert("-", "--to", "gemini", "--keep-going", stdin=b"rubbish\n" * 500)
         assert done.exit_code == 3
         assert len(done.stderr.splitlines()) < 30
@@ -344,8 +344,8 @@ class TestFiles:
         convert("-", "--to", "openai-chat", "--out", "out", stdin=jsonl(chat()))
         assert (place / "out").stat().st_mode == (place / "other").stat().st_mode
 
-    def test_what_was_there_outlives_a_failure(self, place: Path) -> None:
-        """Whole."""
+    def test_an_existing_output_survives_a_failure(self, place: Path) -> None:
+        """It is unchanged."""
         (place / "out").write_text("old")
         done = convert("-", "--to", "openai-chat", "--out", "out", stdin=many(5000) + b"rubbish")
         assert done.exit_code == 3

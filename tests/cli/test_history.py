@@ -378,3 +378,160 @@ def test_verify_names_what_a_history_calls_damaged(shop: Shop) -> None:
     at = lines.index(f"{ANA.digest[:12]}  guide/7/Ana")
     assert lines[at + 1].startswith("  message 1: the stored message was altered")
     assert "in 2 sessions" in table.stderr
+
+
+# --- conversations from other sources
+
+
+def imported(shop: Shop, folder: Path, name: str, text: str, *options: str) -> Result:
+    """Import a file into a store of its own."""
+    (folder / name).write_text(text)
+    return shop.run("import", str(folder / name), *options, url=f"sqlite:///{folder}/other.db")
+
+
+def listed(shop: Shop, folder: Path) -> list[Any]:
+    """The sessions in the other store, oldest name first."""
+    result = shop.run("list", "--json", url=f"sqlite:///{folder}/other.db")
+    return sorted(json.loads(result.stdout), key=lambda each: str(each["identity"]))
+
+
+CHATGPT = {
+    "title": "Bridges",
+    "conversation_id": "c-1",
+    "current_node": "b",
+    "mapping": {
+        name: {
+            "parent": parent,
+            "message": {
+                "author": {"role": "user"},
+                "content": {"content_type": "text", "parts": [name]},
+                "create_time": 1_700_000_000,
+            },
+        }
+        for name, parent in (("a", None), ("b", "a"), ("typo", "a"))
+    },
+}
+
+
+def test_what_convert_reads_can_be_imported(shop: Shop, tmp_path: Path) -> None:
+    """Each document becomes a session named after its file, with its system prompt as a message."""
+    lines = [
+        {
+            "messages": [
+                {"role": "system", "content": "Be brief."},
+                {"role": "user", "content": "Hi"},
+            ]
+        },
+        {"contents": [{"role": "user", "parts": [{"text": "Hallo"}]}]},
+    ]
+    text = "\n".join(map(json.dumps, lines))
+    result = imported(shop, tmp_path, "talks.jsonl", text, "--user", "Ana")
+    assert result.exit_code == 0, result.stderr
+    assert "2 sessions, 3 messages" in result.stderr
+    first, second = listed(shop, tmp_path)
+    assert first["identity"] == {"agent": "import", "chat": "talks-1", "user": "Ana"}
+    assert (first["first_line"], first["messages"]) == ("Hi", 2)
+    assert second["first_line"] == "Hallo"
+
+
+def test_an_export_of_chatgpt_keeps_title_time_and_branches(shop: Shop, tmp_path: Path) -> None:
+    """It is named by its id, so that a second import finds it."""
+    result = imported(shop, tmp_path, "conversations.json", json.dumps([CHATGPT]))
+    assert result.exit_code == 0, result.stderr
+    (found,) = listed(shop, tmp_path)
+    assert found["identity"] == {"agent": "chatgpt", "chat": "c-1"}
+    assert (found["title"], found["messages"], found["branches"]) == ("Bridges", 3, 2)
+    assert found["updated_at"] == 1_700_000_000
+    again = imported(shop, tmp_path, "conversations.json", json.dumps([CHATGPT]))
+    assert again.exit_code == 3
+    skipped = imported(
+        shop, tmp_path, "conversations.json", json.dumps([CHATGPT]), "--on-conflict", "skip"
+    )
+    assert "1 skipped" in skipped.stderr
+
+
+def test_unreadable_conversations_are_reported_and_the_rest_is_imported(
+    shop: Shop, tmp_path: Path
+) -> None:
+    """By line, without their content; so are settings, which a history does not store."""
+    lines = [
+        '{"secret": 1}',
+        '{"messages": [{"role": "user", "content": "Hi"}], "temperature": 0.5}',
+        '{"messages": []}',
+    ]
+    result = imported(shop, tmp_path, "talks.jsonl", "\n".join(lines))
+    assert result.exit_code == 3
+    assert "line 1: " in result.stderr
+    assert "line 3: it contains no messages" in result.stderr
+    assert "sampling: " in result.stderr
+    assert "secret" not in result.stderr
+    assert "1 session, 1 message" in result.stderr
+
+
+def test_a_named_format_is_expected(shop: Shop, tmp_path: Path) -> None:
+    """Another one is a problem, and an unknown name wrong usage."""
+    wrong = imported(shop, tmp_path, "talks.json", '{"messages": []}', "--from", "chatgpt")
+    assert wrong.exit_code == 3
+    assert "not a conversation in the form of chatgpt" in wrong.stderr
+    assert imported(shop, tmp_path, "talks.json", "{}", "--from", "gpt").exit_code == 2
+
+
+def test_files_of_one_name_stay_apart(shop: Shop, tmp_path: Path) -> None:
+    """Their folders are part of the sessions' names then."""
+    files = [tmp_path / "a" / "talk.json", tmp_path / "b" / "talk.json"]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text('[{"role": "user", "content": "Hi"}]')
+    result = shop.run("import", *map(str, files), url=f"sqlite:///{tmp_path}/other.db")
+    assert result.exit_code == 0, result.stderr
+    assert len(listed(shop, tmp_path)) == 2
+
+
+def test_an_export_can_be_converted_and_shown(shop: Shop, tmp_path: Path) -> None:
+    """Each session is one document, however small the pieces that arrive."""
+    shop.json("list")
+    file = tmp_path / "all.jsonl"
+    assert shop.run("export", "--out", str(file)).exit_code == 0
+    run = CliRunner().invoke
+    made = run(command, ["convert", str(file), "--to", "openai-chat"])
+    assert made.exit_code == 0, made.stderr
+    texts = {
+        tuple(message["content"] for message in json.loads(line)["messages"])
+        for line in made.stdout.splitlines()
+    }
+    assert texts == {
+        ("Where is the Old Bridge?", "In Mostar."),
+        ("Is there a bridge in Brčko?",),
+    }
+    shown = run(command, ["show", "-"], input=file.read_bytes())
+    assert shown.exit_code == 0, shown.stderr
+    assert "In Mostar." in shown.stdout
+    assert run(command, ["check", str(file), "--to", "anthropic"]).exit_code == 0
+
+
+def test_other_branches_of_an_export_are_a_loss(shop: Shop, tmp_path: Path) -> None:
+    """The active branch is converted, and the messages of others are counted."""
+    assert shop.run("fork", ANA.digest[:8], shop.first.id).exit_code == 0
+    text = shop.run("export", ANA.digest[:8]).stdout
+    losses = tmp_path / "losses.jsonl"
+    options = ["convert", "-", "--to", "anthropic", "--losses", str(losses)]
+    made = CliRunner().invoke(command, options, input=text)
+    assert made.exit_code == 0, made.stderr
+    found = [json.loads(line) for line in losses.read_text().splitlines()]
+    loss = next(each for each in found if each["kind"] == "loss")
+    assert (loss["path"], loss["rule"]) == ("messages", None)
+    assert "1 message is on other branches" in loss["reason"]
+    repair = next(each for each in found if each["kind"] == "repair")
+    assert repair["path"] == "sampling.max_tokens"
+    assert repair["rule"].startswith("W")
+
+
+@pytest.mark.parametrize("cut", ["first", "middle"])
+def test_an_incomplete_export_is_refused(shop: Shop, cut: str) -> None:
+    """Rather than converted as if it were whole."""
+    lines = shop.run("export", ANA.digest[:8]).stdout.splitlines()
+    del lines[0 if cut == "first" else 1]
+    options = ["convert", "-", "--to", "openai-chat"]
+    made = CliRunner().invoke(command, options, input="\n".join(lines))
+    assert made.exit_code == 3
+    assert made.stdout == ""

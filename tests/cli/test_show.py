@@ -135,7 +135,7 @@ def test_a_request_shows_its_settings_and_tools() -> None:
     )
     request = request.replace(sampling=request.sampling.replace(temperature=0.5, max_tokens=9))
     assert show(stdin=request.to_json()).stdout.splitlines() == [
-        "request · canonical · m · 1 messages",
+        "request · canonical · m · 1 message",
         "  max_tokens 9, temperature 0.5",
         "  tool find: Finds",
         "  tool search, run by the provider",

@@ -17,7 +17,7 @@ from dragoman.errors import Conflict, DragomanError, InvalidInputError, StoreErr
 from dragoman.history import MemoryStorage, Retention, import_lines, sweep
 from dragoman.history.branches import Branch
 from dragoman.history.storage.protocol import Entry
-from dragoman.history.stored_session import Damaged
+from dragoman.history.stored_session import DamagedMessage
 from dragoman.model import portal
 from tests.history.conftest import Backend
 
@@ -221,5 +221,5 @@ async def test_ids_are_in_no_repr() -> None:
     await history.switch(0)
     await history.messages()
     shown: list[Any] = [*await history.branches(), *history.damaged, config, history]
-    assert any(isinstance(each, Damaged) for each in shown)
+    assert any(isinstance(each, DamagedMessage) for each in shown)
     unseen(*shown, *map(pretty_repr, shown))

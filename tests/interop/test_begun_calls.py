@@ -13,7 +13,7 @@ from dragoman.model.messages import make_message
 
 @pytest.mark.parametrize("to", [to_openai, to_anthropic, to_langchain, to_pydantic_ai])
 def test_a_tool_message_without_results_is_left_out(to: Any) -> None:
-    """And told of as a loss; the results go where they would without it."""
+    """It is reported as a loss, and the results are placed as if it were absent."""
     calls = Message.assistant(tool_calls=[ToolCall.create("a", "f", {})])
     result = Message.tool(ToolResult("a", "done", tool_name="f"))
     note = make_message(Role.TOOL).with_metadata("begun", ["a"])

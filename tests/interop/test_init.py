@@ -14,8 +14,9 @@ from dragoman import Message
 from dragoman.errors import ConfigError
 
 NAMES = """
-    Exported from_anthropic from_google from_langchain from_litellm from_openai from_pydantic_ai
-    to_anthropic to_google to_langchain to_litellm to_openai to_pydantic_ai
+    ChatBranch ChatExport Exported from_anthropic from_chat_export from_google from_langchain
+    from_litellm from_openai from_pydantic_ai to_anthropic to_google to_langchain to_litellm
+    to_openai to_pydantic_ai
 """.split()  # noqa: SIM905 - a list of one word each would be harder to read
 HEAVY = ["anthropic", "google.genai", "langchain_core", "litellm", "openai", "pydantic_ai"]
 NEEDED = {
@@ -34,7 +35,7 @@ def test_the_public_names_are_pinned() -> None:
 
 
 def test_no_library_is_imported_for_reading() -> None:
-    """Who only reads dicts and dumps pays for none of them."""
+    """Reading dicts and dumps imports none of the libraries."""
     code = f"""
 import sys
 from importlib import import_module

@@ -268,13 +268,13 @@ class TestObjects:
 
     @pytest.mark.parametrize("message", OBJECTS.values(), ids=OBJECTS)
     def test_come_back_from_a_document(self, message: BaseMessage) -> None:
-        """What is kept is stored with the message."""
+        """What is needed to restore them is stored with the message."""
         stored = Messages.from_json(from_langchain(message).to_json())
         (again,) = to_langchain(stored).messages
         assert again.model_copy(update={"id": message.id}) == message  # storing assigns an id
 
-    def test_data_is_not_kept_twice(self) -> None:
-        """Of an image in a provider's own block, either."""
+    def test_data_is_not_stored_twice(self) -> None:
+        """Not even the data of an image in a provider's own block."""
         for name in ("openai media", "anthropic media", "media of version 0"):
             assert from_langchain(OBJECTS[name]).to_json().count(PNG.encode()) == 1
 
@@ -314,8 +314,8 @@ class TestObjects:
         with pytest.raises(LossError):
             to_langchain(from_langchain(message), strict=True)
 
-    def test_what_is_not_a_message_is_refused(self) -> None:
-        """By its type."""
+    def test_other_objects_are_rejected(self) -> None:
+        """The error names their type."""
         with pytest.raises(InvalidInputError, match="RemoveMessage"):
             from_langchain([RemoveMessage(id="x")])
         with pytest.raises(InvalidInputError, match="a int is not"):
@@ -358,14 +358,17 @@ class TestMeaning:
             assert (second.text, second.data, second.item_id) == ("b", None, "rs_1")
 
     def test_arguments_are_kept_to_the_byte(self) -> None:
-        """Where LangChain has the provider's own text, and where a text is all it has."""
+        """The arguments of calls are unchanged.
+
+        Whether LangChain has the provider's text or only text.
+        """
         (raw,), (invalid,) = (from_langchain(OBJECTS[n]) for n in ("raw call", "invalid call"))
         assert raw.tool_calls[0].raw == '{"a":  1}'
         assert invalid.tool_calls[0].raw == "{bad"
         assert not invalid.tool_calls[0].has_valid_arguments
 
     def test_results_of_functions_answer_their_calls(self) -> None:
-        """They name no call; the name of the function tells."""
+        """They have no call id, and are matched by the name of the function."""
         messages = from_langchain([OBJECTS["legacy call"], OBJECTS["function"]])
         assert messages[1].tool_results[0].call_id == messages[0].tool_calls[0].id
 
@@ -460,7 +463,7 @@ class TestOurs:
         assert kinds == ["text", "image", "image", "audio", "file", "file"]
 
     def test_facts_without_a_field_are_listed(self) -> None:
-        """They are not said by anybody, so `strict` does not mind."""
+        """They are no content, so `strict` accepts their loss."""
         exported = to_langchain(Message.user("Hi", created_at=1.0), strict=True)
         assert [fact.path for fact in exported.omitted] == ["messages[0].created_at"]
 
@@ -626,10 +629,8 @@ _BLOCKS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("dialect", "block"), _BLOCKS, ids=lambda each: str(each)[:40])
-def test_a_provider_s_own_block_is_what_it_is_over_that_wire(
-    dialect: str, block: dict[str, Any]
-) -> None:
-    """Whichever provider's, and whichever kind: the parts are those of its dialect."""
+def test_a_providers_block_is_read_like_its_dialect(dialect: str, block: dict[str, Any]) -> None:
+    """Blocks of every provider and kind become the same parts as in the provider's dialect."""
     field = "input" if dialect == "openai-responses" else "messages"
     body = {"model": "m", "max_tokens": 9, field: [{"role": "user", "content": [block]}]}
     expected = dragoman.dialect(dialect).decode_request(body).messages[0].parts

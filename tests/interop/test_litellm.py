@@ -84,7 +84,7 @@ def test_a_whole_response(litellm: Any) -> None:
 
 
 def test_a_conversation_comes_back_equal(litellm: Any) -> None:
-    """Dicts as dicts, the model's messages as objects."""
+    """Dicts come back as dicts, and the model's messages as objects."""
     talk: list[Any] = [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": [{"type": "text", "text": "Hi"}, {"type": "image_url",
@@ -99,7 +99,7 @@ def test_a_conversation_comes_back_equal(litellm: Any) -> None:
 @pytest.mark.usefixtures("litellm")
 @pytest.mark.parametrize("messages", ALL.values(), ids=ALL)
 def test_ours_come_back(messages: Messages) -> None:
-    """But for what is reported, texts, calls and thinking do."""
+    """Texts, calls and thinking are unchanged, except for reported losses."""
     exported = to_litellm(messages)
     again = from_litellm(exported.messages)
     is_shown = any("media" in loss.reason or "citations" in loss.path for loss in exported.losses)

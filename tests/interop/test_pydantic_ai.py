@@ -250,7 +250,7 @@ class TestObjects:
 
     @pytest.mark.parametrize("message", OBJECTS.values(), ids=OBJECTS)
     def test_come_back_from_a_document(self, message: Any) -> None:
-        """What is kept is stored with the message."""
+        """What is needed to restore them is stored with the message."""
         stored = Messages.from_json(from_pydantic_ai(message).to_json())
         assert to_pydantic_ai(stored).messages == reloaded([message])
 
@@ -261,7 +261,7 @@ class TestObjects:
         assert to_pydantic_ai(from_pydantic_ai(dumped)).messages == reloaded(objects)
 
     def test_deprecated_parts_are_read(self) -> None:
-        """A retry of old is a failed result, or what the user says."""
+        """An old retry part is read as a failed result or as a user message."""
         retry: Any = vars(theirs)["RetryPromptPart"]
         with pytest.warns(Warning, match="RetryPromptPart"):
             message = request(
@@ -280,8 +280,8 @@ class TestObjects:
         with pytest.raises(LossError):
             exported.or_raise()
 
-    def test_what_is_not_a_message_is_refused(self) -> None:
-        """By its type."""
+    def test_other_objects_are_rejected(self) -> None:
+        """The error names their type."""
         with pytest.raises(InvalidInputError, match="a TextPart is not a message of pydantic-ai"):
             from_pydantic_ai([theirs.TextPart("secret")])
         with pytest.raises(InvalidInputError, match="must be request or response"):
@@ -326,7 +326,10 @@ class TestMeaning:
         assert [type(part) for part in seen] == [Text, Image, Image, Text]
 
     def test_media(self) -> None:
-        """By address, inline and uploaded, with cache points on what stands before them."""
+        """Media by URL, inline and uploaded are read.
+
+        Cache points apply to the part before them.
+        """
         (message,) = from_pydantic_ai(OBJECTS["media"])
         text, image, audio, video, _document, inline, uploaded, *_ = message.parts
         assert text == Text("See:")
@@ -341,7 +344,7 @@ class TestMeaning:
         assert uploaded.file_id == "file_1"
 
     def test_answers(self) -> None:
-        """Usage without overlap, why it ended, and who answered."""
+        """Usage without double counting, the finish reason and the model are read."""
         (message,) = from_pydantic_ai(OBJECTS["answer"])
         assert message.usage is not None
         usage = message.usage
@@ -421,7 +424,7 @@ class TestEdits:
         assert found == ["Be kind.", "Be kind."]
 
     def test_of_results(self) -> None:
-        """What a tool returned, and files in it."""
+        """The value that a tool returned is written, with the files in it."""
         (message,) = from_pydantic_ai(request(returned(["seen", PICTURE])))
         (result,) = message.tool_results
         image = Image.from_url("https://example.com/b.png", "image/png")
@@ -430,7 +433,7 @@ class TestEdits:
         assert again.parts[0].content == ["other", theirs.ImageUrl("https://example.com/b.png")]
 
     def test_appended_messages_are_requests_of_their_own(self) -> None:
-        """What was there is not changed by what comes after it."""
+        """Messages appended to a conversation don't change those before them."""
         talk = from_pydantic_ai([OBJECTS["prompt"]]).append(Message.user("And?"))
         first, second = to_pydantic_ai(talk).messages
         assert [first] == reloaded([OBJECTS["prompt"]])
@@ -453,7 +456,7 @@ class TestOurs:
             ]
 
     def test_turns_alternate(self) -> None:
-        """What stands between two answers is one request."""
+        """All messages between two responses become one request."""
         kinds = [m.kind for m in to_pydantic_ai(ALL["plain"]).messages]
         assert kinds == ["request", "response", "request"]
 
@@ -625,8 +628,11 @@ class TestGenerated:
 
 
 @pytest.mark.parametrize("finish", FinishReason)
-def test_every_way_to_end_is_one_that_the_library_knows(finish: FinishReason) -> None:
-    """What it has no word for goes as the nearest, or is left out, and that is told."""
+def test_every_finish_reason_is_one_that_the_library_knows(finish: FinishReason) -> None:
+    """A finish reason without an equivalent becomes the nearest one or is left out.
+
+    And that is reported.
+    """
     call = ToolCall("c1", "f", raw="{}")
     messages = Messages(
         Message.assistant("Hi", call, finish=finish),

@@ -182,8 +182,8 @@ class TestOpenAI:
         assert message.origin is not None
         assert (message.origin.model, message.origin.response_id) == ("gpt-5", "chatcmpl-1")
 
-    def test_what_a_program_holds_is_read(self) -> None:
-        """Dicts and objects in one list, as in every tutorial."""
+    def test_dicts_and_objects_in_one_list_are_read(self) -> None:
+        """A list may mix both, as in the vendors' tutorials."""
         talk = from_openai(
             [
                 {"role": "system", "content": "Be brief."},
@@ -202,7 +202,7 @@ class TestOpenAI:
         assert message.tool_calls[0].raw == '{"a":  1}'
 
     def test_messages_come_back_as_they_were(self) -> None:
-        """Every field that the library has set, and no other."""
+        """Every field that the library set comes back, and no other."""
         message = ChatCompletionMessage.model_validate(
             {
                 "role": "assistant",
@@ -220,7 +220,7 @@ class TestOpenAI:
         assert from_openai(COMPLETION.choices[0])[0].finish is FinishReason.TOOL_CALLS
 
     def test_several_choices_are_refused(self) -> None:
-        """A conversation goes on from one of them; nobody else can say from which."""
+        """A conversation continues from one choice, and only the caller knows which."""
         two = COMPLETION.model_copy(update={"choices": [*COMPLETION.choices] * 2})
         with pytest.raises(InvalidInputError, match="ChatCompletion has 2 choices"):
             from_openai(two)
@@ -328,7 +328,7 @@ class TestAnthropic:
         assert Refusal("No.") in from_anthropic(refused)[0].parts
 
     def test_blocks_in_a_dict_come_back_as_they_were(self) -> None:
-        """As everybody appends an answer: its content under the role."""
+        """A response's content under the assistant role, as programs append it, is unchanged."""
         talk = from_anthropic(
             [
                 {"role": "user", "content": "Hi"},
@@ -409,7 +409,7 @@ class TestGoogle:
         assert message.usage.thinking == 3
 
     def test_results_find_the_calls_of_a_response(self) -> None:
-        """Neither has an id: the order tells, in a response and in contents."""
+        """Neither has an id: they are matched by order."""
         answers = types.Content(
             role="user",
             parts=[
@@ -426,7 +426,7 @@ class TestGoogle:
             assert [result.call_id for result in talk[2].tool_results] == ids
 
     def test_loose_parts_are_one_message(self) -> None:
-        """As the library takes them: texts, parts and files in a row are what the user says."""
+        """Adjacent texts, parts and files are one user message, as in the library."""
         talk = from_google(
             [
                 "Compare",
@@ -490,14 +490,14 @@ class TestAll:
         assert len(export(open_ended).messages) == 2
         assert len(export(open_ended.append(Message.tool("call_1", "dry"))).messages) == 3
 
-    def test_a_message_alone_will_do(self, export: Any) -> None:
-        """And its repr says nothing about it."""
+    def test_a_single_message_is_accepted(self, export: Any) -> None:
+        """Its repr contains none of its content."""
         exported: Exported = export(Message.user("secret"))
         assert len(exported.messages) == 1
         assert repr(exported) == "Exported(1 messages, 0 losses)"
 
-    def test_what_is_not_ours_is_refused(self, export: Any) -> None:
-        """By its type."""
+    def test_other_values_are_rejected(self, export: Any) -> None:
+        """The error names their type."""
         with pytest.raises(InvalidInputError, match="Messages must be Message, not dict"):
             export([{"role": "user", "content": "secret"}])
         with pytest.raises(InvalidInputError, match="not int"):

@@ -57,21 +57,21 @@ EXPECTED = [
 ]
 
 
-def test_claude_goes_on_with_langchains_history() -> None:
-    """Signed thinking, calls and failed results; what LangChain keeps to itself is not a loss."""
+def test_claude_continues_a_langchain_history() -> None:
+    """Signed thinking, calls and failed results are sent; LangChain's own data is not a loss."""
     body = sent(from_langchain(CHAIN), "anthropic")
     assert body["messages"][:2] == EXPECTED
     assert body["messages"][2]["content"][0]["is_error"] is True
 
 
-def test_claude_goes_on_with_pydantic_ais_history() -> None:
-    """The same conversation, the same body."""
+def test_claude_continues_a_pydantic_ai_history() -> None:
+    """The same conversation gives the same body."""
     body = sent(from_pydantic_ai(HISTORY), "anthropic")
     assert body == sent(from_langchain(CHAIN), "anthropic")
 
 
 def test_openai_gets_its_sealed_reasoning_back() -> None:
-    """The item as it was, with its id."""
+    """The reasoning item is sent unchanged, with its id."""
     about = {"model_provider": "openai", "id": "resp_1"}
     text = {"type": "text", "text": "Hi", "id": "msg_1", "annotations": []}
     chain = from_langchain([HumanMessage("Hi"), AIMessage([ITEM, text], response_metadata=about)])

@@ -115,7 +115,7 @@ TWINS = [("f", '{"a":1}'), ("f", '{"a":1}')]
     pytest.param([D(arguments_delta='{"a":1}')], [("", '{"a":1}')], id="arguments without a call"),
     pytest.param([D(0, "c", "f", '{"a":')], [("f", '{"a":')], id="an unfinished call"),
 ])  # fmt: skip
-def test_deltas_make_the_calls_that_were_meant(
+def test_deltas_of_real_servers_become_calls(
     deltas: list[ToolCallDelta], calls: list[tuple[str, str]]
 ) -> None:
     """The behaviour of real servers, one by one."""
@@ -253,12 +253,12 @@ def test_parts_start_grow_and_stop() -> None:
     )
 
 
-def test_a_part_nobody_announced_is_text() -> None:
-    """Some servers forget to."""
+def test_a_delta_without_a_start_is_text() -> None:
+    """Some servers send no start event."""
     assert fold(PartDelta(0, "Hel"), PartDelta(0, "lo")).message.parts == (Text("Hello"),)
 
 
-def test_the_final_part_is_the_last_word() -> None:
+def test_the_final_part_replaces_the_deltas() -> None:
     """If the wire repeats a part at its end, that value counts, and nothing is duplicated."""
     accumulator = fold(PartStart(0, Text("")), PartDelta(0, "Helo"), PartStop(0, Text("Hello")))
     assert accumulator.message.parts == (Text("Hello"),)
@@ -311,7 +311,7 @@ def test_a_response_is_readable_at_any_time() -> None:
     assert accumulator.response.message.id == seen[0]
 
 
-def test_a_response_says_where_it_came_from_and_why_it_ended() -> None:
+def test_a_response_has_its_origin_and_finish_reason() -> None:
     """It includes everything from the events."""
     origin = Origin(dialect="x")
     accumulator = fold(
@@ -367,7 +367,7 @@ def test_choices_grow_side_by_side() -> None:
 
 
 def test_errors_and_unknown_events_are_kept() -> None:
-    """They are no part of the answer, and not lost."""
+    """They are no part of the answer, and are not lost."""
     error, opaque = StreamError("overloaded"), OpaqueEvent("x", {"ping": 1})
     accumulator = fold(error, opaque)
     assert (accumulator.errors, accumulator.opaque) == ([error], [opaque])
@@ -430,7 +430,7 @@ def test_late_fields_of_the_wire_are_laid_over_the_first() -> None:
     assert part.extras == {"x": {"one": 1, "two": 2}, "y": {"one": 1}}
 
 
-def test_the_finish_brings_what_the_wire_said_of_the_message() -> None:
+def test_the_finish_event_carries_the_messages_extras() -> None:
     """Fields beside the parts end up in the message's extras; a second finish wins."""
     finishes = [ChoiceFinish(FinishReason.STOP, message_extras={"x": {"n": n}}) for n in (1, 2)]
     assert fold(*finishes).message.extras == {"x": {"n": 2}}

@@ -54,8 +54,8 @@ def test_from_any_takes_what_people_have(value: Any, messages: tuple[Message, ..
     assert tuple(Messages.from_any(value)) == messages
 
 
-def test_from_any_keeps_messages_as_they_are() -> None:
-    """With their ids."""
+def test_from_any_keeps_messages_unchanged() -> None:
+    """Their ids are kept as well."""
     given_messages = Messages(HI, HO)
     assert Messages.from_any(given_messages) is given_messages
     assert Messages.from_any([HI])[0] is HI
@@ -63,8 +63,8 @@ def test_from_any_keeps_messages_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("value", [None, [None], b"hi", [{"role": "robot"}], 42])
-def test_what_is_no_conversation_is_refused(value: Any) -> None:
-    """It raises our own error."""
+def test_other_values_are_rejected(value: Any) -> None:
+    """The error is our own."""
     with pytest.raises(InvalidInputError):
         Messages.from_any(value)
 
@@ -106,8 +106,8 @@ def test_a_document_gives_the_conversation_back(messages: Messages) -> None:
         assert all(map(Message.identical, back, messages))
 
 
-def test_equality_is_about_what_was_said() -> None:
-    """Order counts, ids don't."""
+def test_equality_compares_content() -> None:
+    """The order counts, ids don't."""
     assert Messages(HI, HO) == Messages(Message.user("hi"), Message.assistant("ho"))
     assert Messages(HI, HO) != Messages(HO, HI)
     assert Messages(HI) != Messages(HI, HI)

@@ -70,7 +70,7 @@ def test_empty_has_no_messages() -> None:
 
 
 def test_from_text_is_one_message() -> None:
-    """Of the user, or of whom it says."""
+    """The message is the user's, or of the given role."""
     assert Messages.from_text("hi") == Messages(HI)
     assert Messages.from_text("ho", "assistant") == Messages(HO)
     with pytest.raises(InvalidInputError, match="must be str, not int"):
@@ -108,8 +108,8 @@ def test_providers_must_provide_messages() -> None:
         Messages.from_any(Liar())
 
 
-def test_a_subclass_stays_one() -> None:
-    """What is made from a subclass's value is of the subclass, its pickle too."""
+def test_operations_keep_the_subclass() -> None:
+    """Values made from a subclass's value are of the subclass, and so is its pickle."""
 
     class Transcript(Messages):
         pass
@@ -195,7 +195,7 @@ def test_head_and_tail_are_conversations_of_one() -> None:
     assert Messages().head == Messages().tail == Messages()
 
 
-def test_empty_means_that_nothing_is_said() -> None:
+def test_empty_means_without_content() -> None:
     """A message with metadata is not empty."""
     assert Messages(EMPTY, Message.empty()).is_empty
     assert Messages().is_empty
@@ -328,14 +328,14 @@ CHANGES: list[tuple[str, Callable[[Messages], Messages], list[Message]]] = [
     ("change", "after"), [row[1:] for row in CHANGES], ids=[r[0] for r in CHANGES]
 )
 def test_a_change_is_a_copy(change: Callable[[Messages], Messages], after: list[Message]) -> None:
-    """The old conversation stays as it was."""
+    """The original conversation is unchanged."""
     before = Messages(HI, HO)
     assert list(change(before)) == after
     assert list(before) == [HI, HO]
 
 
-def test_changes_of_nothing() -> None:
-    """The first message may come from any of them; what is not there can't be removed."""
+def test_changes_of_an_empty_conversation() -> None:
+    """Every change can add the first message; removing a missing message raises."""
     nothing = Messages()
     assert nothing.append(HI) == nothing.extend([HI]) == nothing.prepend([HI]) == Messages(HI)
     assert nothing.replace_last(HI) == Messages(HI)
@@ -441,8 +441,8 @@ def test_to_list_leaves_empty_messages_out_unless_asked() -> None:
     assert Messages.from_any(messages.to_list(shape="canonical", skip_empty=False)) == messages
 
 
-def test_to_text_joins_what_is_said() -> None:
-    """Empty messages leave no gap; the separator is the caller's."""
+def test_to_text_joins_the_texts() -> None:
+    """Empty messages leave no gap; the caller chooses the separator."""
     assert TALK.append("").append("!").to_text() == "Be brief.\nhi\nho\nbye\n!"
     assert TALK.to_text(" | ") == "Be brief. | hi | ho | bye"
     assert Messages().to_text() == ""
@@ -653,8 +653,8 @@ def test_metadata_is_a_mapping_with_changed_copies() -> None:
     assert message.replace(metadata={"other": [1]}).metadata == {"other": [1]}
 
 
-def test_frozen_mappings_have_changed_copies_of_their_own() -> None:
-    """What is stored in one is frozen too, and the old one stays."""
+def test_changed_copies_of_frozen_mappings_are_frozen() -> None:
+    """Values stored in a copy are frozen too, and the original is unchanged."""
     inner = {"pages": [1]}
     old = freeze_mapping({"a": 1})
     new = old.with_item("b", inner).with_item("a", 2)

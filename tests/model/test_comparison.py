@@ -65,8 +65,8 @@ def test_equal_conversations_are_equal_without_ids(left: Messages, right: Messag
     Messages(TWO),
     Messages(TWO.replace(parts=(TWO.parts[0], TWO.parts[0])), Message.tool("a", "x")),
 ])  # fmt: skip
-def test_who_answers_whom_still_counts(other: Messages) -> None:
-    """A result of another call, or of none, two calls of one id: each is a difference."""
+def test_links_between_calls_and_results_count(other: Messages) -> None:
+    """A result of another call, a result of none, and two calls of one id are differences."""
     assert not Messages(TWO, Message.tool("a", "x")).equal_ignoring_call_ids(other)
 
 

@@ -69,18 +69,18 @@ def test_a_message_takes_content_in_any_form(content: Any) -> None:
     (lambda: Message.assistant(CALL).with_role("user"), "a user message can't have tool calls"),
     (lambda: Message.user("hi").add_part(CALL), "a user message can't have tool calls"),
 ])  # fmt: skip
-def test_a_message_that_nobody_can_mean_is_refused(make: Callable[[], Any], problem: str) -> None:
+def test_an_invalid_message_is_rejected(make: Callable[[], Any], problem: str) -> None:
     """No content, or content not allowed for the role: rejected on construction and on change."""
     with pytest.raises(InvalidInputError, match=problem):
         make()
 
 
-def test_a_user_may_answer_calls_beside_a_text() -> None:
-    """As Anthropic has it: results in a user message, with what the user says."""
+def test_a_user_message_may_hold_results_and_text() -> None:
+    """As in Anthropic's format, results may be in a user message with text."""
     assert Message.user(RESULT, "And tomorrow?").tool_results == (RESULT,)
 
 
-def test_a_message_of_a_reader_holds_what_came() -> None:
+def test_a_decoded_message_is_not_validated() -> None:
     """No parts, a call in a user message, text in a tool message: kept, and still editable."""
     odd = make_message(Role.USER, (make_call("", "mcp.read-file"), Text("hi")))
     assert odd.with_name("Ann").parts == odd.parts
@@ -131,8 +131,8 @@ def test_changed_arguments_replace_the_other_form() -> None:
     assert ToolCall("c", "f", '{"a":1}').replace(input={"a": 2}).raw_arguments == '{"a":2}'
 
 
-def test_a_result_made_by_hand_says_that_it_is_no_error() -> None:
-    """`None` is for wires that don't tell (FR-64)."""
+def test_a_result_made_by_hand_is_no_error_by_default() -> None:
+    """`None` is for wire formats without this field (FR-64)."""
     assert ToolResult("c", "x").is_error is False
     assert make_result("c", "x").is_error is None
 
@@ -167,7 +167,7 @@ def test_a_decoded_call_can_be_edited() -> None:
 def test_a_schema_is_checked(
     make: Callable[[Any], Any], schema: dict[str, Any], problem: str
 ) -> None:
-    """What is not a JSON Schema of an object is refused, whichever way the tool is made (FR-80)."""
+    """A value that is no JSON Schema of an object is rejected, however the tool is made (FR-80)."""
     with pytest.raises(InvalidInputError, match=problem):
         make({**SCHEMA, **schema})
 
@@ -258,8 +258,8 @@ _strange = st.one_of(
 )  # fmt: skip
 
 
-def test_half_a_character_in_a_schema_is_refused_by_us() -> None:
-    """A lone surrogate in place of a keyword raises our own error, never the codec's."""
+def test_a_lone_surrogate_in_a_schema_raises_our_error() -> None:
+    """The codec's own error is never raised."""
     odd = {"type": "object", "properties": {"a": {"type": "\ud800"}}}
     with pytest.raises(InvalidInputError, match="not a JSON Schema"):
         ToolDefinition("f", "Does it.", odd)

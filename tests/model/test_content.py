@@ -107,7 +107,7 @@ def test_a_keyed_dict_is_one_part_and_a_list_is_many() -> None:
     {"type": "thinking", "text": 5}, {"type": "tool_call", "id": "c"},
     {"type": "text", "citations": 5},
 ])  # fmt: skip
-def test_what_is_no_content_is_refused(item: Any) -> None:
+def test_other_values_are_rejected(item: Any) -> None:
     """Unknown types, missing payloads and wrong types raise our own error."""
     with pytest.raises(InvalidInputError):
         part_from(item)
@@ -123,7 +123,7 @@ def test_what_is_no_content_is_refused(item: Any) -> None:
     {"type": "refusal", "refusal": "no", "why": "because"},
 ])  # fmt: skip
 def test_unknown_fields_of_a_part_survive(shape: dict[str, Any]) -> None:
-    """They are kept as extras of no dialect, and come back where they stood."""
+    """They are kept as extras of no dialect, and are written in the same position."""
     part = part_from(shape)
     assert set(part.extras) == {"canonical"}
     assert part_to_dict(part) == shape

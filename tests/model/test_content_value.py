@@ -49,8 +49,8 @@ def test_content_is_made_from_whatever_people_write(value: Any, parts: tuple[Any
 
 @pytest.mark.parametrize("value", [5, b"x", [5], [None], {"type": "hologram"}, {"a": 1},
                                    [Text(5)]])  # type: ignore[arg-type]  # fmt: skip
-def test_what_is_no_content_is_refused(value: Any) -> None:
-    """By its type; parts are checked."""
+def test_other_values_are_rejected(value: Any) -> None:
+    """The error names the type; parts are validated."""
     with pytest.raises(InvalidInputError):
         Content.from_any(value)
 
@@ -63,16 +63,16 @@ def test_what_is_no_content_is_refused(value: Any) -> None:
     (Content(IMAGE), False, False, False, True),
     (Content("a").with_field("mood", "good"), False, False, False, True),
 ])  # fmt: skip
-def test_how_much_content_says(
+def test_kinds_of_content(
     content: Content, is_null: bool, is_empty: bool, is_simple: bool, is_composite: bool
 ) -> None:
-    """Seed 003's rules of complexity."""
+    """Seed 003 defines which content is simple and which is composite."""
     state = (content.is_null, content.is_empty, content.is_simple, content.is_composite)
     assert state == (is_null, is_empty, is_simple, is_composite)
 
 
 def test_changes_are_copies() -> None:
-    """Of the same kind; the original stays as it is."""
+    """Copies have the same type, and the original is unchanged."""
     content = Content("a", "")
     assert content.add("b", IMAGE) == Content("a", "", "b", IMAGE)
     assert content.replace_last("z") == Content("a", "z")
@@ -103,8 +103,8 @@ def test_content_is_written_as_text_or_dicts() -> None:
     assert repr(Content("hunter2", IMAGE)) == "Content(Text(7 chars), Image(url))"
 
 
-def test_content_stands_where_content_is_taken() -> None:
-    """It is one message, of any role, and never several."""
+def test_content_is_accepted_as_one_message() -> None:
+    """Of any role, and never as several."""
     content = Content("a", IMAGE)
     assert isinstance(content, ProvidesMessage)
     assert Message.user(content) == Message.from_any(content) == Message.user("a", IMAGE)

@@ -108,7 +108,7 @@ class TestSeed004:
         assert history.last.role is Role.TOOL
 
     def test_should_reject_tool_without_preceding_tool_calls(self) -> None:
-        """Nobody asked for it."""
+        """A tool result needs a call before it."""
         with pytest.raises(OrderError, match=r"tool.*tool_calls"):
             strict(SYSTEM, USER, ASSISTANT).add(Message.tool("call_123", "Result"))
 
@@ -179,7 +179,7 @@ class TestSeed004:
         assert seen == [(3, 3, ASSISTANT)] * 100
 
     def test_should_be_thread_safe_concurrent_adds(self) -> None:
-        """Whoever comes at the wrong time is refused; what is accepted is in valid order."""
+        """Messages out of order are rejected; the accepted ones are in valid order."""
         history = strict(SYSTEM)
         accepted = _race(
             history, lambda n: Message.user(str(n)) if n % 2 else Message.assistant("a")
@@ -298,8 +298,8 @@ def test_the_system_message_can_be_waived_before_it_begins() -> None:
         history.add(USER)
 
 
-def test_a_conversation_that_has_begun_stays_as_it_is() -> None:
-    """Waiving comes too late then."""
+def test_the_system_rule_cannot_be_waived_after_the_start() -> None:
+    """`waive_system` raises once there are messages."""
     history = strict(SYSTEM)
     history.waive_system()
     with pytest.raises(OrderError, match=r"already a system"):
@@ -307,8 +307,8 @@ def test_a_conversation_that_has_begun_stays_as_it_is() -> None:
     assert "system_first" not in json.loads(history.to_json())["value"]
 
 
-def test_nobody_speaks_while_calls_wait() -> None:
-    """The model would not understand it; the error tells how many are pending."""
+def test_other_messages_are_rejected_while_calls_are_pending() -> None:
+    """The error has the number of pending calls."""
     history = strict(SYSTEM, USER, calling("a", "b"), answering("a"))
     for early in (USER, ASSISTANT, calling("c")):
         with pytest.raises(OrderError, match="message 4: 1 tool_calls have no result yet"):
@@ -331,7 +331,7 @@ def test_nobody_speaks_while_calls_wait() -> None:
     ((USER, calling("a")), Message.user(*answering("a").parts), "belong in a tool message"),
     ((USER,), make_message(Role.ASSISTANT, answering("a").parts), "belong in a tool message"),
 ])  # fmt: skip
-def test_what_is_out_of_order_is_refused(
+def test_messages_out_of_order_are_rejected(
     before: tuple[Message, ...], message: Message, says: str
 ) -> None:
     """The error names the position and the rule, and nothing changes."""
@@ -345,7 +345,7 @@ def test_what_is_out_of_order_is_refused(
 
 
 def test_an_assistant_may_greet_first() -> None:
-    """Neither has spoken yet."""
+    """An assistant message may come first."""
     assert len(strict(SYSTEM, ASSISTANT, USER, ASSISTANT)) == 4
 
 
@@ -375,14 +375,14 @@ def test_strict_is_the_default_and_stays() -> None:
 
 @pytest.mark.parametrize("policy", ["loose", "", None, 5])
 def test_unknown_policies_are_refused(policy: Any) -> None:
-    """Without quoting what was given."""
+    """The error doesn't quote the value."""
     with pytest.raises(InvalidInputError, match="expected strict or lenient"):
         ConversationHistory(policy=policy)
 
 
 @pytest.mark.parametrize("message", [None, {"role": "robot", "content": "x"}, b"x"])
-def test_what_is_no_message_is_not_added(message: Any) -> None:
-    """Dicts and texts that are one are."""
+def test_other_values_are_not_added(message: Any) -> None:
+    """Dicts and texts that represent a message are added."""
     history = strict(SYSTEM)
     with pytest.raises(InvalidInputError):
         history.add(message)
@@ -401,12 +401,13 @@ def test_pending_calls_are_those_without_a_result(policy: Policy) -> None:
     assert [call.id for call in history.pending_tool_calls] == ["a", "b", "c"]
     history.add(answering("b"))
     assert [call.id for call in history.pending_tool_calls] == ["a", "c"]
+    assert history.messages.pending_tool_calls == history.pending_tool_calls
     history.add(answering("c", "a"))
     assert history.pending_tool_calls == ()
 
 
-def test_lenient_knows_what_waits_too() -> None:
-    """Over several turns, and in the form in which a user's message carries the results."""
+def test_lenient_histories_have_pending_calls() -> None:
+    """Over several turns, and also if a user's message has the results."""
     history = ConversationHistory([calling("a"), USER, calling("b")], policy=Policy.LENIENT)
     assert [call.id for call in history.pending_tool_calls] == ["a", "b"]
     history.add(Message.user(*answering("a").parts, "and?"))
@@ -465,7 +466,7 @@ def test_a_bad_beginning_makes_no_conversation() -> None:
         strict(USER)
 
 
-def test_a_result_at_the_beginning_is_told_what_it_lacks() -> None:
+def test_a_result_at_the_beginning_is_rejected() -> None:
     """The missing call is reported, whether or not there is a system message."""
     result = Message.tool("a", "It is warm.")
     for history in ([result], [SYSTEM, result]):
@@ -478,7 +479,7 @@ def test_a_result_at_the_beginning_is_told_what_it_lacks() -> None:
 
 @pytest.mark.parametrize("policy", Policy)
 def test_a_history_comes_back(policy: Policy) -> None:
-    """From its document, a pickle and a copy, with ids, policy and the calls that wait."""
+    """A document, a pickle and a copy keep ids, policy and pending calls."""
     history = ConversationHistory([SYSTEM, USER, calling("a")], policy=policy)
     for back in (
         ConversationHistory.from_json(history.to_json()),
@@ -525,7 +526,7 @@ def test_refusals_do_not_quote() -> None:
 
 
 def test_a_strict_document_is_checked_when_read() -> None:
-    """Somebody may have changed it."""
+    """The document may have been changed by hand."""
     raw = ConversationHistory([USER, USER], policy=Policy.LENIENT).to_json()
     assert len(ConversationHistory.from_json(raw)) == 2
     document = json.loads(raw)
@@ -538,7 +539,7 @@ def test_a_strict_document_is_checked_when_read() -> None:
 
 
 def test_it_provides_its_messages() -> None:
-    """So it may stand where a conversation is asked for; its repr shows none of them."""
+    """It is accepted as a conversation; its repr shows no content."""
     history = strict(SYSTEM, USER)
     assert Messages.from_any(history) == history.to_messages() == history.messages
     assert repr(history) == "ConversationHistory(strict, 2 messages)"
@@ -607,7 +608,7 @@ def test_eight_threads_lose_nothing() -> None:
 
 
 def test_eight_threads_keep_the_order_valid() -> None:
-    """Users, assistants, calls and results at once: what is refused leaves no trace."""
+    """With concurrent writers of all roles, rejected messages leave no trace."""
     history = strict(SYSTEM)
     kinds = (
         USER,
@@ -624,7 +625,7 @@ def test_eight_threads_keep_the_order_valid() -> None:
 
 
 def test_batches_of_threads_stay_together() -> None:
-    """`add_all` lets nobody in between."""
+    """No message of another thread gets between those of `add_all`."""
     history = ConversationHistory(policy=Policy.LENIENT)
     with impatient(), ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: history.add_all([str(n)] * 10), range(40)))
@@ -717,6 +718,7 @@ class StrictConversation(RuleBasedStateMachine):
     def go_on(self) -> None:
         """Answer what waits, or let the next one speak: long conversations need luck otherwise."""
         waiting = [call.id for call in self.history.pending_tool_calls]
+        assert waiting == [call.id for call in self.history.messages.pending_tool_calls]
         last = self.said[-1].role if self.said else None
         self.add(
             answering(*waiting) if waiting else SYSTEM if last is None else

@@ -303,7 +303,7 @@ def test_documents_of_version_1_are_read(kind: type[Value], data: st.DataObject)
     assert kind.from_json(old).identical(kind.from_json(raw))
 
 
-def test_a_document_is_told_by_its_beginning() -> None:
+def test_a_documents_kind_is_read_from_its_beginning() -> None:
     """In both versions; a newer version or another kind does not match."""
     for version, is_one in ((1, True), (2, True), (3, False), (0, False)):
         raw = b'{"dragoman":%d,"kind":"Message","value":{}}' % version
@@ -311,8 +311,8 @@ def test_a_document_is_told_by_its_beginning() -> None:
         assert not document.is_of_kind(raw, "Messages")
 
 
-def test_the_head_tells() -> None:
-    """`document.read` reads whatever kind the document says it is."""
+def test_read_returns_the_kind_in_the_document() -> None:
+    """`document.read` reads a document of any kind."""
     assert document.read(a_document({"role": "user"})) == Message.empty()
 
 
@@ -355,7 +355,7 @@ def test_the_head_tells() -> None:
     ],
 )  # fmt: skip
 def test_documents_that_are_not_ours_are_refused(raw: bytes, says: str) -> None:
-    """The error says what is wrong and where, and quotes nothing."""
+    """The error describes the problem and its path, and quotes nothing."""
     with pytest.raises(InvalidInputError) as caught:
         Message.from_json(raw)
     assert says in str(caught.value)
@@ -364,7 +364,7 @@ def test_documents_that_are_not_ours_are_refused(raw: bytes, says: str) -> None:
 
 
 @pytest.mark.parametrize("raw", [None, 5, {}, [], Message.user("hi"), object()])
-def test_what_is_no_text_is_refused(raw: Any) -> None:
+def test_values_other_than_text_are_rejected(raw: Any) -> None:
     """A document is text or bytes."""
     for read in (Message.from_json, Messages.from_json, document.read):
         with pytest.raises(InvalidInputError, match="must be bytes or str"):
@@ -569,8 +569,8 @@ def test_junk_is_taken_or_refused(door: str) -> None:
 
 
 @given(st.sampled_from(sorted(_DOORS)), json_values() | texts() | any_values())
-def test_random_junk_is_taken_or_refused(door: str, junk: Any) -> None:
-    """As above, with values nobody thought of."""
+def test_random_values_are_accepted_or_rejected(door: str, junk: Any) -> None:
+    """As above, with random values."""
     try:
         _DOORS[door](junk)
     except DragomanError as error:

@@ -61,7 +61,7 @@ def test_frozen_objects_work_as_ordinary_ones(value: dict[str, Any]) -> None:
 
 
 def test_a_copy_is_deep() -> None:
-    """Whoever keeps the original can't change the frozen one."""
+    """Changing the original doesn't change the frozen value."""
     original: dict[str, Any] = {"a": [{"b": 1}]}
     frozen = freeze(original)
     original["a"][0]["b"] = 2
@@ -74,8 +74,8 @@ def test_a_copy_is_deep() -> None:
     lambda d: d.pop("a"), lambda d: d.popitem(), lambda d: d.setdefault("b", 1),
     lambda d: d.update(b=1), lambda d: d.__ior__({"b": 1}),
 ])  # fmt: skip
-def test_no_way_to_change_a_dict(change: Callable[[Any], Any]) -> None:
-    """Every method that would change it refuses, and leaves it as it is."""
+def test_a_frozen_dict_cannot_be_changed(change: Callable[[Any], Any]) -> None:
+    """Every method that would change it raises, and leaves it unchanged."""
     frozen = freeze({"a": 1})
     with pytest.raises(TypeError, match="FrozenDict is immutable"):
         change(frozen)
@@ -122,8 +122,8 @@ def test_thawed_values_can_be_changed() -> None:
     ({Colour.RED: Colour.RED}, {"red": "red"}),
     ([Level.HIGH], [3]),
 ])  # fmt: skip
-def test_what_is_nearly_json_becomes_json(value: Any, frozen: Any) -> None:
-    """Tuples, other mappings, and enums whose value is JSON: plain types, in the end."""
+def test_values_similar_to_json_are_converted(value: Any, frozen: Any) -> None:
+    """Tuples, other mappings, and enums whose value is JSON become plain types."""
     made = freeze(value)
     assert made == frozen
     assert json.dumps(made) == json.dumps(frozen)
@@ -162,8 +162,8 @@ def test_depth_has_a_limit() -> None:
             freeze(nested(depth))
 
 
-def test_a_value_within_itself_is_refused() -> None:
-    """It would never end."""
+def test_a_recursive_value_is_rejected() -> None:
+    """It has no end."""
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(InvalidInputError, match="is nested deeper than"):

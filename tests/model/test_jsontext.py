@@ -50,8 +50,8 @@ def test_text_bytes_and_their_likes_read_the_same(value: Any) -> None:
 
 
 @given(texts())
-def test_what_is_written_is_json_to_others(text: str) -> None:
-    """The standard library reads the same out of what we write."""
+def test_the_output_is_standard_json(text: str) -> None:
+    """The standard library reads the same values from it."""
     assert json.loads(dumps({text: [text]})) == {text: [text]}
 
 
@@ -60,8 +60,8 @@ HALVES = [chr(0xD800), chr(0xDBFF), chr(0xDC00), chr(0xDFFF), "a\ud800b", "\udc0
 
 @pytest.mark.parametrize("half", HALVES, ids=ascii)
 @pytest.mark.parametrize("place", ["value", "key", "inner"])
-def test_half_characters_survive(half: str, place: str) -> None:
-    """A lone surrogate is written as an escape and read back, wherever it stands."""
+def test_lone_surrogates_survive(half: str, place: str) -> None:
+    """A lone surrogate is written as an escape and read back, in any position."""
     value = {"value": half, "key": {half: 1}, "inner": [{"a": [half]}]}[place]
     raw = dumps(value)
     assert raw.isascii()
@@ -128,8 +128,8 @@ def test_malformed_text_is_refused(raw: bytes | str) -> None:
 
 
 @pytest.mark.parametrize("raw", [None, 5, 1.5, {}, [], object(), ["{}"], {"a": 1}])
-def test_what_is_no_text_is_refused(raw: Any) -> None:
-    """The error names the type that came instead of text."""
+def test_values_other_than_text_are_rejected(raw: Any) -> None:
+    """The error names the type."""
     with pytest.raises(InvalidInputError, match=f"bytes or str, not {type(raw).__name__}"):
         loads(raw)
 
@@ -162,8 +162,8 @@ def test_random_input_reads_or_is_refused(raw: bytes | str) -> None:
 
 
 @pytest.mark.parametrize("value", [object(), {1, object()}, [object], {(1, 2): 3}, 1j])
-def test_what_is_no_json_is_not_written(value: Any) -> None:
-    """Values that JSON has no form for are refused, beside half characters as well."""
+def test_values_without_a_json_form_are_rejected(value: Any) -> None:
+    """Also beside lone surrogates."""
     for given_as in (value, ["\ud800", value]):
         with pytest.raises(InvalidInputError) as caught:
             dumps(given_as)
@@ -265,8 +265,8 @@ class Line:
 
 
 @pytest.mark.parametrize("value", [{"length": "hush"}, {}, [], None, "hush", {"length": 1.5}])
-def test_conversion_never_quotes(value: Any) -> None:
-    """A value that does not fit a type is refused without being shown."""
+def test_conversion_errors_contain_no_values(value: Any) -> None:
+    """A value that does not match a type is rejected without being shown."""
     with pytest.raises(InvalidInputError) as caught:
         convert(value, Line)
     assert "hush" not in str(caught.value)
@@ -274,8 +274,8 @@ def test_conversion_never_quotes(value: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [5, "int", object(), [int], ...])
-def test_conversion_to_what_is_no_type_is_refused(kind: Any) -> None:
-    """It is the caller's mistake, and our own error says so."""
+def test_conversion_to_an_invalid_type_raises(kind: Any) -> None:
+    """It is the caller's mistake, and the error is our own."""
     with pytest.raises(InvalidInputError):
         convert(1, kind)
 
@@ -390,8 +390,8 @@ def test_a_mapping_is_demanded_where_one_belongs() -> None:
             freeze_mapping(value)
 
 
-def test_frozen_types_stand_alone() -> None:
-    """They are a dict and a list to everybody else."""
+def test_frozen_types_are_ordinary_types_to_others() -> None:
+    """They are a dict and a list."""
     assert isinstance(freeze({}), dict)
     assert type(freeze({"a": []})) is FrozenDict
     assert type(freeze([[]])) is FrozenList

@@ -10,7 +10,7 @@ from dragoman.model.markdown import markdown
 
 
 def test_a_conversation_is_readable() -> None:
-    """Who said what, what was called, and what came of it."""
+    """The output has roles, texts, calls and results."""
     call = ToolCall("c1", "weather", raw='{"city": "Basel"}')
     shown = Messages(
         Message.user("Will it rain?", Image.from_bytes(b"\x89PNG\r\n\x1a\n")),

@@ -89,7 +89,7 @@ def test_data_urls_are_taken_apart(url: str, mime: str | None, content: bytes) -
         assert (made.mime, made.content, made.url) == (mime, content, None)
 
 
-def test_what_the_caller_says_wins_over_the_data_url() -> None:
+def test_a_given_mime_type_wins_over_the_data_url() -> None:
     """A mime type given beside a data URL is the one that counts."""
     assert Image.from_url("data:image/png;base64,aGk=", "image/webp").mime == "image/webp"
 
@@ -160,7 +160,7 @@ def test_types_are_the_same_on_every_machine(
 
 
 def test_from_path_takes_another_name_and_type(tmp_path: Path) -> None:
-    """What the caller says wins."""
+    """Given values win over those derived from the file."""
     path = tmp_path / "a.txt"
     path.write_bytes(b"hi")
     file = File.from_path(path, "text/x", name="b.txt")
@@ -179,8 +179,8 @@ def test_from_path_refuses_what_is_too_large(
 
 
 @pytest.mark.parametrize("path", ["/nowhere/secret-name", "secret\x00name", "/"])
-def test_from_path_says_why_without_the_path(path: str) -> None:
-    """A file that can't be read is a clear error which does not quote its name."""
+def test_from_path_errors_do_not_contain_the_path(path: str) -> None:
+    """A file that can't be read raises an error without its name."""
     with pytest.raises(InvalidInputError, match="can't read the file") as caught:
         File.from_path(path)
     assert "secret" not in str(caught.value)
@@ -210,8 +210,8 @@ def test_from_path_says_why_without_the_path(path: str) -> None:
     (lambda: Audio.from_format("aGk=", 5), "the format of audio must be str"),  # type: ignore[arg-type]
     (lambda: Audio(url="x:y").replace(transcript=5), "Audio.transcript must be str"),
 ])  # fmt: skip
-def test_what_is_no_medium_is_refused(make: Callable[[], Media], problem: str) -> None:
-    """Each constructor says what it expects."""
+def test_other_values_are_rejected(make: Callable[[], Media], problem: str) -> None:
+    """Each constructor's error describes what it expects."""
     with pytest.raises(InvalidInputError, match=problem):
         make()
 

@@ -58,8 +58,8 @@ def test_nothing_is_no_content(make: Callable[..., Message]) -> None:
             make(*nothing)
 
 
-def test_an_assistant_may_call_tools_without_a_word() -> None:
-    """Content or calls: one of the two, or both, and None beside calls is fine."""
+def test_an_assistant_message_needs_content_or_calls() -> None:
+    """One of the two, or both; None beside calls is accepted."""
     assert Message.assistant(tool_calls=[CALL]).parts == (CALL,)
     assert Message.assistant(None, tool_calls=[CALL]).parts == (CALL,)
     assert Message.assistant("so", tool_calls=iter([CALL])).parts == (Text("so"), CALL)
@@ -111,7 +111,7 @@ def test_a_tool_message_holds_results() -> None:
     (lambda: Message.from_any([1, 2]), "can't be made from int"),
     (lambda: Message.from_any({"foo": 1}), "unknown content part type"),
 ])  # fmt: skip
-def test_what_is_no_message_is_refused(make: Callable[[], Any], problem: str) -> None:
+def test_invalid_messages_are_rejected(make: Callable[[], Any], problem: str) -> None:
     """Each mistake is found on construction, and named."""
     with pytest.raises(InvalidInputError, match=problem):
         make()
@@ -206,8 +206,8 @@ def test_from_any_keeps_a_message_as_it_is() -> None:
     assert Message.from_any(message, "assistant").id == message.id
 
 
-def test_a_provider_of_messages_must_provide_one() -> None:
-    """What it returns is looked at."""
+def test_to_message_must_return_a_message() -> None:
+    """The returned value is validated."""
     assert isinstance(Speaker("hi"), ProvidesMessage)
     with pytest.raises(InvalidInputError, match=r"the result of to_message\(\) must be Message"):
         Message.from_any(Liar())
@@ -261,8 +261,8 @@ def test_the_kind_survives_a_reload(message: Message, kind: str) -> None:
     (Message.tool(RESULT, ToolResult.error("c2", "bad")), "sunny\nbad"),
     (Message.empty(), ""),
 ])  # fmt: skip
-def test_text_is_all_that_can_be_read(message: Message, text: str) -> None:
-    """Pieces of an utterance are joined as they are, separate items by newlines."""
+def test_text_joins_all_readable_parts(message: Message, text: str) -> None:
+    """Pieces of one text are joined directly, separate items by newlines."""
     assert message.text == str(message) == text
 
 
@@ -330,10 +330,10 @@ CITED = Text("a", (Citation(kind="url"),))
     (Message.tool(RESULT), False, False, False, False),
     (Message.tool(ToolResult("c", (IMAGE,))), False, False, False, True),
 ])  # fmt: skip
-def test_how_much_a_message_says(
+def test_kinds_of_messages(
     message: Message, is_null: bool, is_empty: bool, is_simple: bool, is_composite: bool
 ) -> None:
-    """No parts, nothing said, one plain text, or more than that (seed 003)."""
+    """No parts, empty text, one plain text, or more than that (seed 003)."""
     state = (message.is_null, message.is_empty, message.is_simple, message.is_composite)
     assert state == (is_null, is_empty, is_simple, is_composite)
 
@@ -419,7 +419,7 @@ def test_extras_are_kept_by_dialect() -> None:
     assert message.without_extra("x").extras == message.extras
 
 
-def test_new_content_or_another_role_drops_what_the_wire_said() -> None:
+def test_new_content_or_another_role_drops_dialect_extras() -> None:
     """A dialect's extras describe the old message; canonical extras stay."""
     message = Message.user("hi", extras={"gemini": {"a": 1}, "canonical": {"b": 2}})
     for changed in (message.with_content("ho"), message.with_role("system")):
@@ -431,7 +431,7 @@ def test_new_content_or_another_role_drops_what_the_wire_said() -> None:
 # --- comparing
 
 
-def test_equality_is_about_what_was_said() -> None:
+def test_equality_compares_content() -> None:
     """Role, name, parts and metadata count; id, time, cost, origin, finish and extras don't."""
     message = Message.assistant("hi")
     assert message == Message.assistant(
@@ -451,8 +451,8 @@ def test_messages_work_as_keys() -> None:
     assert len({first, second}) == 1
 
 
-def test_an_opaque_part_is_kept_off_a_wire() -> None:
-    """What nobody knows is carried whole and comes back from a document."""
+def test_an_opaque_part_is_stored() -> None:
+    """Unknown content is stored whole and comes back from a document."""
     message = Message(Role.USER, (Opaque("gemini", {"executableCode": {"code": "1"}}),))
     assert Message.from_json(message.to_json()).parts == message.parts
 

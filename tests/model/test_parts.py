@@ -44,8 +44,8 @@ def test_is_empty_means_nothing_to_say_or_replay(part: Part, is_empty: bool) -> 
     assert part.is_empty is is_empty
 
 
-def test_with_text_drops_what_was_true_of_the_old_words() -> None:
-    """Citations, signature, extras and the wire's id go; origin and cache hint stay."""
+def test_with_text_drops_fields_about_the_old_text() -> None:
+    """Citations, signature, extras and the wire's id are dropped; origin and cache hint stay."""
     origin, cache = Origin(dialect="x"), CacheHint("5m")
     old = Text(
         "old", (Citation(kind="url"),), item_id="1", origin=origin, cache=cache,

@@ -377,7 +377,7 @@ quietly = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.mark.parametrize(("where", "call"), doors(), ids=[name for name, _ in doors()])
-def test_no_way_in_tells(
+def test_no_constructor_reveals_content(
     where: str, call: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A secret as the first and second argument of every constructor is never revealed."""
@@ -391,7 +391,7 @@ def test_no_way_in_tells(
 
 @quietly
 @given(Secrets, st.data())
-def test_no_combination_tells(
+def test_no_combination_of_arguments_reveals_content(
     caplog: pytest.LogCaptureFixture, secret: str, data: st.DataObject
 ) -> None:
     """Random arguments to random constructors don't reveal it either."""
@@ -406,8 +406,8 @@ def test_no_combination_tells(
 
 
 @pytest.mark.parametrize("name", sorted({type(value).__name__ for value in samples("zqzq")}))
-def test_no_value_tells(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A value full of secrets reveals none, whatever is called on it."""
+def test_no_value_reveals_content(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A value full of secrets reveals none, whichever method is called."""
     secret = "zqzq0123456789abcdef"
     for value in samples(secret):
         if type(value).__name__ != name:
@@ -438,8 +438,8 @@ def test_samples_are_of_every_type() -> None:
 
 
 @given(Secrets)
-def test_wrong_arguments_do_not_tell(secret: str) -> None:
-    """Arguments that don't fit a type are refused without a word about them, by pydantic too."""
+def test_invalid_arguments_are_not_revealed(secret: str) -> None:
+    """Arguments of the wrong type are rejected without being shown, also by pydantic."""
     for raw in (f'{{"x":"{secret}"}}', f'{{"{secret}":1}}', f'{{"x":"{secret}\\ud800"}}', secret):
         call = make_call("1", "f", raw=raw)
         for kind in (Point, Model, dict[str, int], int, list[int]):

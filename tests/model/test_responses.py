@@ -23,7 +23,7 @@ def test_the_first_choice_is_the_answer() -> None:
     assert response.finish is FinishReason.TOOL_CALLS
 
 
-def test_a_response_without_choices_says_nothing() -> None:
+def test_a_response_without_choices_has_no_message() -> None:
     """Its `message` raises; its text is empty."""
     response = Response()
     assert (response.text, response.tool_calls, response.finish) == ("", (), None)
@@ -31,7 +31,7 @@ def test_a_response_without_choices_says_nothing() -> None:
         _ = response.message
 
 
-def test_responses_are_equal_by_what_was_said() -> None:
+def test_equality_compares_the_answers() -> None:
     """Id, model, time and cost don't count; the answers do."""
     said = (Choice(0, Message.assistant("a")),)
     response = Response(choices=said)

@@ -95,7 +95,7 @@ def test_both_versions_are_described(version: int) -> None:
     assert VALIDATOR.is_valid(document)
 
 
-def test_types_say_themselves_what_is_left_out() -> None:
+def test_types_declare_their_excluded_fields() -> None:
     """Seeds 000 and 001's `#[ExcludeFromSchema]`: ids, extras, and other internal fields."""
     definitions = schema_of(Message)["$defs"]
     assert set(definitions["Message"]["properties"]) == {"role", "parts", "name"}

@@ -49,8 +49,11 @@ def test_the_limit_has_the_name_that_is_taken(target: str, field: str) -> None:
     assert len({"max_tokens", "max_completion_tokens"} & body.keys()) == 1
 
 
-def test_a_limit_keeps_its_name_where_it_may() -> None:
-    """As it was spelled, unless the target refuses that; saying it otherwise loses nothing."""
+def test_the_token_limit_keeps_its_field_unless_refused() -> None:
+    """The token limit is sent in the field it came in, unless the target refuses that field.
+
+    Renaming it is no loss.
+    """
     for spelled in ("max_tokens", "max_completion_tokens"):
         body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], spelled: 9}
         for target in ("groq", "openai-compatible", "openai:gpt-4o", "openai-chat"):
@@ -77,21 +80,27 @@ def test_a_limit_keeps_its_name_where_it_may() -> None:
         ("anthropic:claude-3-5-haiku-latest", {}),
     ],
 )  # fmt: skip
-def test_thinking_is_asked_for_in_everyone_s_own_way(target: str, written: dict[str, Any]) -> None:
-    """One wish, told in the form that each takes."""
+def test_thinking_is_requested_in_each_providers_form(target: str, written: dict[str, Any]) -> None:
+    """The same thinking setting is written in the form that each target accepts."""
     body = sent(asked(thinking=ThinkingConfig(enabled=True, effort="high")), target).body
     fields = ("reasoning_effort", "reasoning", "thinking", "chat_template_kwargs", "output_config")
     assert {name: body[name] for name in fields if name in body} == written
 
 
 def test_a_budget_leaves_room_for_the_answer() -> None:
-    """Where nobody named a limit, the one that is sent has room for both (W50, W59)."""
+    """Without a token limit in the request.
+
+    The limit that is sent covers the thinking budget and the answer (W50, W59).
+    """
     body = sent(asked(thinking=ThinkingConfig(effort="high")), "anthropic:claude-haiku-4-5").body
     assert body["max_tokens"] > body["thinking"]["budget_tokens"] + 1024
 
 
-def test_a_wish_in_one_host_s_form_is_told_in_another_s() -> None:
-    """A switch for a template means the same to OpenRouter; what else a template takes is lost."""
+def test_a_template_switch_becomes_another_hosts_setting() -> None:
+    """A chat template's thinking switch becomes OpenRouter's setting.
+
+    Other template arguments are a loss.
+    """
     body = {
         "model": "m",
         "messages": [{"role": "user", "content": "Hi"}],
@@ -120,10 +129,13 @@ def test_a_wish_in_one_host_s_form_is_told_in_another_s() -> None:
         ("xai:grok-4-fast", {"reasoning_content": "hm"}),
     ],
 )
-def test_thinking_goes_back_in_the_field_that_is_taken(
+def test_thinking_is_sent_in_the_field_that_the_target_accepts(
     target: str, written: dict[str, Any]
 ) -> None:
-    """`reasoning_content` as it came, in another field, or not at all, with a loss (W109, W110)."""
+    """`reasoning_content` is sent unchanged.
+
+    In another field, or left out with a loss (W109, W110).
+    """
     thought = Message(Role.ASSISTANT, (Thinking("hm", origin=OWN), Text("So.")))
     encoded = sent(asked(Message.user("Hi"), thought, Message.user("And?")), target)
     message = encoded.body["messages"][1]
@@ -132,7 +144,10 @@ def test_thinking_goes_back_in_the_field_that_is_taken(
 
 
 def test_mistral_s_thinking_is_content() -> None:
-    """Other hosts' fields become a part of it there, and nothing else goes along."""
+    """Other hosts' thinking fields become a content part for Mistral.
+
+    And nothing else is sent with it.
+    """
     thought = Message(Role.ASSISTANT, (Thinking("hm", origin=OWN), Text("So.")), "Ann")
     encoded = sent(asked(Message.user("Hi"), thought, Message.user("And?")), "mistral:x")
     assert encoded.body["messages"][1] == {
@@ -145,8 +160,8 @@ def test_mistral_s_thinking_is_content() -> None:
     }
 
 
-def test_sealed_thinking_stays_with_those_who_have_a_place_for_it() -> None:
-    """OpenRouter's details keep seals; where there are none, that is a loss."""
+def test_sealed_thinking_is_sent_only_where_a_field_holds_it() -> None:
+    """OpenRouter's details carry sealed thinking; for targets without such a field it is a loss."""
     sealed = Message(Role.ASSISTANT, (Thinking("hm", signature="s", origin=OWN), Text("So.")))
     request = asked(Message.user("Hi"), sealed, Message.user("And?"))
     routed = sent(request, "openrouter:x")
@@ -213,8 +228,11 @@ def test_mistral_has_its_own_words() -> None:
     assert body["messages"][2]["tool_call_id"] == made
 
 
-def test_groq_is_told_nothing_that_it_would_refuse() -> None:
-    """Fields, settings and names go, each with a loss; nulls go without (W109, W111)."""
+def test_groq_is_sent_nothing_that_it_would_reject() -> None:
+    """Unsupported fields, settings and names are dropped with a loss each.
+
+    Nulls are dropped without (W109, W111).
+    """
     body = {
         "model": "m", "store": True, "metadata": {"a": "b"}, "n": 2, "logprobs": True,
         "logit_bias": None, "temperature": 0, "made_up": 1,
@@ -233,8 +251,8 @@ def test_groq_is_told_nothing_that_it_would_refuse() -> None:
     assert not any("made_up" in loss.reason for loss in encoded.losses)
 
 
-def test_the_end_of_a_stream_is_as_the_provider_has_it() -> None:
-    """Perplexity never says that it is done; the request's context knows (W9)."""
+def test_the_end_of_a_stream_is_recognised_for_each_provider() -> None:
+    """Perplexity sends no final marker; the request's context knows that (W9)."""
     stream = (
         b'data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":'
         b'[{"index":0,"delta":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}]}\n\n'

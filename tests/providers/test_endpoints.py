@@ -52,8 +52,8 @@ from dragoman.providers.endpoints import USUAL
         ("ollama", {"generate": "/api/chat", "embed": "/api/embed", "models": "/api/tags"}),
     ],
 )
-def test_each_dialect_has_its_makers_paths(dialect: str, paths: dict[str, str]) -> None:
-    """Those and no others: what a dialect has no path for is not asked."""
+def test_each_dialect_has_its_vendors_paths(dialect: str, paths: dict[str, str]) -> None:
+    """A provider has exactly the vendor's paths; operations without a path are not requested."""
     found = USUAL[dialect]
     kinds = ("generate", "stream", "embed", "count", "models", "upload")
     assert {kind: getattr(found, kind) for kind in kinds if getattr(found, kind)} == paths

@@ -56,8 +56,11 @@ def install(folder: Path, code: str, **points: str) -> None:
     (info / "entry_points.txt").write_text(text, encoding="utf-8")
 
 
-def test_a_package_brings_its_provider_along(installed: Path) -> None:
-    """Found by name, however it is said, and by alias; listed; imported when it is used."""
+def test_an_installed_package_adds_its_provider(installed: Path) -> None:
+    """The provider is found by name in any spelling and by alias.
+
+    Is listed, and is imported on first use.
+    """
     install(installed, PACKAGE, acme="acme_dragoman:PROVIDER")
     assert "acme" in dragoman.providers.provider_names()
     assert "acme_dragoman" not in sys.modules
@@ -69,8 +72,8 @@ def test_a_package_brings_its_provider_along(installed: Path) -> None:
     assert encoded.body["model"] == "large"
 
 
-def test_our_own_names_stay_ours(installed: Path) -> None:
-    """A package can't take the place of a provider that everybody knows."""
+def test_a_package_cannot_replace_a_built_in_provider(installed: Path) -> None:
+    """A package's provider with the name of a built-in one is ignored."""
     install(installed, PACKAGE, openai="acme_dragoman:PROVIDER")
     assert dragoman.provider("openai").base_url == "https://api.openai.com/v1"
     assert dragoman.providers.provider_names().count("openai") == 1
@@ -85,7 +88,10 @@ def test_our_own_names_stay_ours(installed: Path) -> None:
     ],
 )
 def test_a_broken_package_breaks_nothing_else(installed: Path, code: str, problem: str) -> None:
-    """Who asks for it is told, unquoted; everybody else does not notice."""
+    """A package that can't be imported raises.
+
+    Without its text, only if its provider is requested.
+    """
     install(installed, code, acme="acme_dragoman:PROVIDER")
     with pytest.raises(ConfigError, match=problem) as caught:
         dragoman.provider("acme")

@@ -46,7 +46,7 @@ def _nothing_overridden(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 # --- the rows
 
 
-def test_every_row_says_where_it_is_from_and_when() -> None:
+def test_every_fact_has_a_source_and_a_date() -> None:
     """No fact is without a source and a date."""
     rows: list[Any] = [*SIZES]
     rows += [row for provider in providers() for row in provider.families]
@@ -104,7 +104,7 @@ def _literals(alias: Any) -> Iterator[str]:
     ],
 )  # fmt: skip
 def test_the_newest_models_have_their_flags(name: str, flags: dict[str, Any]) -> None:
-    """Those that the installed SDKs name, as they were seen to behave."""
+    """The models named by the installed SDKs have the flags that were observed."""
     provider, _, rest = name.partition(":")
     model, _, dialect = rest.rpartition("@")
     target = dragoman.provider(provider).target(model, dialect)
@@ -148,8 +148,8 @@ def test_a_model_that_always_thinks_is_asked_for_little() -> None:
     assert [loss.path for loss in sent.losses] == ["thinking"]
 
 
-def test_thinking_is_turned_off_in_the_models_own_word() -> None:
-    """Claude Sonnet 5.5 says `between_tools` for it."""
+def test_thinking_is_disabled_with_the_models_own_value() -> None:
+    """Claude Sonnet 5.5 uses `between_tools` for disabled thinking."""
     body = {"model": "m", "messages": HI, "reasoning_effort": "none"}
     sent = translate(body, source="openai-chat", target="anthropic:claude-sonnet-5-5")
     assert sent.body["thinking"] == {"type": "between_tools"}
@@ -157,8 +157,11 @@ def test_thinking_is_turned_off_in_the_models_own_word() -> None:
 
 
 @pytest.mark.parametrize("choice", ["required", {"type": "function", "function": {"name": "f"}}])
-def test_a_model_that_can_not_be_forced_is_left_its_choice(choice: Any) -> None:
-    """The newest Claudes refuse `any` and `tool`: a loss says so, and the tool may be called."""
+def test_a_forced_tool_choice_is_a_loss_where_it_is_rejected(choice: Any) -> None:
+    """The newest Claude models reject `any` and `tool`.
+
+    It is a loss, and the tool can still be called.
+    """
     tools = [{"type": "function", "function": {"name": name}} for name in ("f", "g")]
     body = {"model": "m", "messages": HI, "tools": tools, "tool_choice": choice}
     sent = translate(body, source="openai-chat", target="anthropic:claude-opus-5-5")
@@ -183,10 +186,10 @@ def test_a_model_that_can_not_be_forced_is_left_its_choice(choice: Any) -> None:
         ("openai", "zzz", "no listed name is similar"),
     ],
 )
-def test_an_unknown_name_is_a_warning_with_the_closest(
+def test_an_unknown_model_is_a_warning_with_a_suggestion(
     provider: str, model: str, closest: str
 ) -> None:
-    """`check` tells it, for every dialect that the provider speaks."""
+    """`check` warns about it in every dialect of the provider."""
     place = dragoman.provider(provider)
     for dialect in place.dialects:
         target = place.target(model, dialect)
@@ -210,8 +213,11 @@ def test_an_unknown_name_is_a_warning_with_the_closest(
         "openai-compatible:anything", "groq:new-model", "mistral:mistral-next",
     ],
 )  # fmt: skip
-def test_names_that_are_known_or_the_users_own_are_not_told(name: str) -> None:
-    """Releases, fine-tuned models and deployments with names of their own are no slips."""
+def test_known_names_and_the_users_own_names_are_no_warning(name: str) -> None:
+    """Releases.
+
+    Fine-tuned models and deployments with custom names are not reported as misspelled.
+    """
     provider, _, model = name.partition(":")
     assert dragoman.provider(provider).target(model).host.other_models == ()
 
@@ -251,7 +257,7 @@ def test_any_name_has_a_target(name: str) -> None:
 
 
 def test_a_provider_that_was_changed_has_other_targets() -> None:
-    """Targets are kept, but only for what they were made of."""
+    """Cached targets are used only for the provider value that they were made from."""
     place = dragoman.provider("openai")
     assert place.target("gpt-7-foo") is place.target("gpt-7-foo")
     assert place.replace(names=()).target("gpt-7-foo").host.other_models == ()
@@ -377,8 +383,8 @@ def test_a_malformed_file_is_a_clear_error(
 
 
 @pytest.mark.parametrize("path", ["nowhere.toml", "\x00", "."])
-def test_a_file_that_is_not_there_is_told(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody goes on with other facts than those that were meant."""
+def test_a_missing_facts_file_raises(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing override file is an error, rather than ignored."""
     try:
         monkeypatch.setenv(VARIABLE, path)
     except ValueError:
@@ -392,8 +398,8 @@ def test_a_file_that_is_not_there_is_told(path: str, monkeypatch: pytest.MonkeyP
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(
         st.sampled_from(["context_window", "thinking", "efforts", "thinking.form", "source"]),
         inner, max_size=2)), max_size=2))  # fmt: skip
-def test_whatever_is_said_is_taken_or_refused(given_facts: dict[str, Any]) -> None:
-    """Bad input is our own error, and nothing of it stays."""
+def test_overrides_are_accepted_or_rejected_as_a_whole(given_facts: dict[str, Any]) -> None:
+    """Invalid overrides raise our own error and change nothing."""
     try:
         override_facts(given_facts)
     except DragomanError:
@@ -412,8 +418,8 @@ def test_rows_are_checked_when_they_are_made() -> None:
 
 
 @pytest.mark.parametrize("about", ["openai:gpt-5", "anthropic:claude-sonnet-4-5", "gemini-2.5-pro"])
-def test_a_fact_says_whose_it_is_and_where_from(about: str) -> None:
-    """A size is the model's own, in any dialect; a flag is that of a dialect."""
+def test_a_fact_names_its_model_dialect_and_source(about: str) -> None:
+    """A context size belongs to the model in every dialect; a flag belongs to one dialect."""
     found = facts(about)
     sizes = [fact for fact in found if "." not in fact.name]
     assert sizes[0].name == "context_window"

@@ -153,7 +153,7 @@ def test_recorded_answers_cost_what_the_package_says(corpus: Corpus) -> None:
 
 
 def test_recorded_costs_are_what_was_reported(corpus: Corpus) -> None:
-    """Where the provider says in its answer what it charges, that is the cost."""
+    """If the provider reports the cost in its response, that is the cost."""
     compared: set[str] = set()
     for _, place, wire, answer, file in _recorded(corpus):
         usage = wire.get("usage")
@@ -238,8 +238,11 @@ def test_a_tier_without_a_price_is_unknown(
     assert cost_of(usage.counts, model) == cost_of(Usage(input=1000), model) is not None
 
 
-def test_an_answer_of_another_tier_costs_as_that() -> None:
-    """OpenAI says the tier beside the usage, Anthropic in it; `tier` says it of a batch."""
+def test_a_response_is_priced_by_its_service_tier() -> None:
+    """OpenAI reports the tier beside the usage, Anthropic inside it.
+
+    For a batch, `tier` names it.
+    """
     usage = Usage(input=10**6)
     flex = Response(
         usage=usage, model="gpt-5", extras={"openai-responses": {"service_tier": "flex"}}
@@ -260,7 +263,7 @@ def test_audio_without_the_package_is_unknown(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_counts_that_contradict_each_other_are_unknown() -> None:
-    """More audio than there are tokens: nobody knows what is right."""
+    """With more audio tokens than tokens in total, the cost is unknown."""
     wrong = Usage(input=10, details={"input_audio": 900, "input_text": 900})
     assert cost_of(wrong, "google:gemini-2.5-flash") is None
 
@@ -289,7 +292,10 @@ def test_any_name_is_a_model_or_unknown(model: str, place: str) -> None:
 
 
 def test_a_stored_answer_has_its_cost() -> None:
-    """By the provider and the model that gave it; without them nobody knows."""
+    """A stored message is priced by its origin's provider and model.
+
+    Without them the cost is unknown.
+    """
     origin = Origin(dialect="anthropic", provider="anthropic", model="claude-haiku-4-5")
     answer = Message.assistant("Yes.").replace(origin=origin, usage=Usage(input=10**6))
     assert Prices().cost_of_message(answer) == 1
@@ -299,7 +305,7 @@ def test_a_stored_answer_has_its_cost() -> None:
 
 
 def test_a_reported_cost_is_kept_with_the_message() -> None:
-    """What OpenRouter charged is among the counts that a message keeps, so histories know it."""
+    """The cost that OpenRouter reports is stored in the message's usage, so histories know it."""
     usage = Usage(input=5, extras={"openai-chat": {"cost": 0.00125, "is_byok": False, "x": "y"}})
     origin = Origin(dialect="openai-chat", provider="openrouter", model="any/model")
     answer = Message.assistant("Yes.").replace(origin=origin, usage=usage.counts)
@@ -309,7 +315,7 @@ def test_a_reported_cost_is_kept_with_the_message() -> None:
 
 
 def test_an_agents_answers_keep_their_tier() -> None:
-    """What was answered at half the price is at half the price in the history, too."""
+    """A response of a cheaper tier has the cheaper price in the history as well."""
     origin = Origin(dialect="openai-responses", provider="openai", model="gpt-5")
     said = Message.assistant("Yes.").replace(origin=origin)
     answer = Response(choices=(Choice(0, said),), usage=Usage(input=10**6), model="gpt-5",

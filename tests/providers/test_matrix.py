@@ -109,8 +109,8 @@ def test_every_family_has_its_model() -> None:
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("source", dragoman.dialects())
-def test_recorded_histories_are_taken_by_every_model(corpus: Corpus, source: str) -> None:
-    """Whoever was asked, anyone else can be asked instead."""
+def test_recorded_histories_can_be_sent_to_every_model(corpus: Corpus, source: str) -> None:
+    """A history recorded with one model can be encoded for every other one."""
     found = []
     step = 1 if current_tier() == "extended" else _SPARSE
     for index, body in enumerate(bodies(corpus, source)):

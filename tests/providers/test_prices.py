@@ -52,8 +52,8 @@ def test_every_bucket_has_its_price(usage: Usage, price: Price) -> None:
     )
 
 
-def test_a_cache_costs_as_the_input_unless_something_else_is_said() -> None:
-    """Nothing is free because nobody mentioned it."""
+def test_cached_tokens_cost_as_much_as_input_by_default() -> None:
+    """Cached tokens are not free because no price for them is set."""
     used = Usage(cache_read=1_000_000, cache_write=1_000_000)
     assert Price(3, 15).cost(used) == 6
     assert Price(3, 15, cache_read="0.3", cache_write="3.75").cost(used) == Decimal("4.05")
@@ -66,8 +66,8 @@ def test_long_prompts_are_billed_as_such() -> None:
     assert price.cost(Usage(input=401, cache_read=600, output=1_000)) == Decimal("0.03001")
 
 
-def test_a_cache_for_an_hour_is_dearer() -> None:
-    """Anthropic says how much of what was written stays for an hour: twice the input."""
+def test_an_hour_of_cache_costs_twice_the_input() -> None:
+    """Anthropic reports how many of the written tokens are cached for an hour."""
     wire: dict[str, Any] = {
         "id": "m", "type": "message", "role": "assistant", "model": "claude-haiku-4-5",
         "content": [], "stop_reason": "end_turn", "stop_sequence": None,
@@ -121,8 +121,8 @@ def test_what_makers_list(
         "ollama:gpt-oss:120b-cloud", "acme:gpt-5", "openai:gpt-5|anthropic:claude-haiku-4-5", "",
     ],
 )  # fmt: skip
-def test_what_is_not_known_is_none(model: str) -> None:
-    """Other models, and providers that bill by no list of a maker's: None, and never zero."""
+def test_an_unknown_price_is_none(model: str) -> None:
+    """Unknown models, and providers without a price list, have no price, rather than zero."""
     assert Prices().price(model) is None
     assert cost_of(MILLION, model) is None
 
@@ -249,7 +249,7 @@ def _chat_usage(**fields: Any) -> Usage:
     ],
 )  # fmt: skip
 def test_a_reported_cost_counts(place: str, fields: dict[str, Any], dollars: str | None) -> None:
-    """Where the provider itself says what it charges, that is it; a price of one's own wins."""
+    """The cost that a provider reports is used, unless the user set a price."""
     usage = _chat_usage(**fields)
     assert cost_of(usage, "some/model", place) == (None if dollars is None else Decimal(dollars))
     assert Prices({"some/model": Price(100_000)}).cost_of(usage, "some/model", place) == 1
@@ -257,10 +257,10 @@ def test_a_reported_cost_counts(place: str, fields: dict[str, Any], dollars: str
 
 def test_whether_a_cost_will_be_known() -> None:
     """By a price, or because the provider always reports it."""
-    assert Prices().can_tell("openrouter:some/model")
-    assert Prices().can_tell("openai:gpt-5")
-    assert not Prices().can_tell("azure:ours")
-    assert Prices({"azure:ours": Price(1)}).can_tell("azure:ours")
+    assert Prices().has_price("openrouter:some/model")
+    assert Prices().has_price("openai:gpt-5")
+    assert not Prices().has_price("azure:ours")
+    assert Prices({"azure:ours": Price(1)}).has_price("azure:ours")
 
 
 # --- answers
@@ -285,10 +285,10 @@ def _answer(model: str | None, place: str | None) -> Response:
         ("scripted", "whatever", None, "0"),
     ],
 )
-def test_an_answer_says_who_gave_it(
+def test_a_response_is_priced_by_its_own_model(
     asked: str, answered: str | None, place: str | None, dollars: str | None
 ) -> None:
-    """Its own names come first, then the one that was asked, if it is of the same place."""
+    """The response's names come first, then the requested name if the provider is the same."""
     cost = Prices().cost_of_response(_answer(answered, place), asked)
     assert cost == (None if dollars is None else Decimal(dollars))
 
@@ -319,8 +319,8 @@ def test_packages_are_looked_through_once_for_a_name(monkeypatch: pytest.MonkeyP
     assert len(own._places) < 100
 
 
-def test_an_answer_costs_no_less_than_a_question() -> None:
-    """So it is with all makers: a row that says otherwise has its figures swapped."""
+def test_output_costs_no_less_than_input() -> None:
+    """This holds for all vendors: a row that breaks it has its figures swapped."""
     for name, rows in price_list._LISTS.items():
         for pattern, price in rows:
             is_embedding = price.output == 0

@@ -66,14 +66,14 @@ def test_a_provider_is_whole(name: str) -> None:
      ("claude", "anthropic"), ("grok", "xai"), ("gemini", "google"), ("Azure-OpenAI", "azure"),
      ("openai_compatible", "openai-compatible"), ("vertex-ai", "vertex")],
 )  # fmt: skip
-def test_names_are_heard_as_people_say_them(said: str, meant: str) -> None:
+def test_names_are_matched_leniently(said: str, meant: str) -> None:
     """Case and punctuation don't count, and there are aliases."""
     assert dragoman.provider(said).name == meant
 
 
 @pytest.mark.parametrize("name", ["", "nobody", "translation", "registry", "..", "os"])
-def test_what_is_no_provider_is_a_config_error(name: str) -> None:
-    """Modules of the folder that hold none are none."""
+def test_an_unknown_provider_is_a_config_error(name: str) -> None:
+    """Modules in the folder that define no provider are not providers."""
     with pytest.raises(ConfigError, match="unknown provider; available are anthropic"):
         dragoman.provider(name)
 
@@ -129,8 +129,8 @@ def test_what_makes_no_sense_is_refused(make: Any) -> None:
         make()
 
 
-def test_a_dialect_that_is_not_spoken_is_a_config_error() -> None:
-    """The error says what is spoken."""
+def test_an_unsupported_dialect_is_a_config_error() -> None:
+    """The error lists the supported dialects."""
     with pytest.raises(
         ConfigError, match="groq does not support this dialect; it supports openai-chat"
     ):
@@ -162,15 +162,15 @@ def test_addresses_are_filled_in() -> None:
     [("openai", {"Authorization": "Bearer k"}), ("anthropic", {"x-api-key": "k"}),
      ("azure", {"api-key": "k"}), ("google", {"x-goog-api-key": "k"})],
 )  # fmt: skip
-def test_a_key_is_shown_as_the_provider_wants_it(name: str, headers: dict[str, str]) -> None:
-    """In the header, and behind the word, that it looks for."""
+def test_a_key_is_sent_in_the_providers_header(name: str, headers: dict[str, str]) -> None:
+    """The header's name and the prefix of its value are those that the provider expects."""
     auth = dragoman.provider(name).auth
     assert auth is not None
     assert auth.headers("k") == headers
 
 
-def test_local_servers_want_no_key() -> None:
-    """Whoever runs one knows who is asking."""
+def test_local_servers_need_no_key() -> None:
+    """A server on this machine is used without a key."""
     local = ("ollama", "vllm", "llama.cpp", "lmstudio")
     assert all(dragoman.provider(name).auth is None for name in local)
 
@@ -227,7 +227,7 @@ def test_every_dialect_has_its_usual_endpoints() -> None:
         ("xai", "grok-3-mini", {"thinking.efforts": ("none", "low", "high")}),
     ],
 )  # fmt: skip
-def test_models_have_their_ways(name: str, model: str, flags: dict[str, Any]) -> None:
-    """A model's family decides; what nobody knows is as its provider's others."""
+def test_a_models_family_decides_its_target(name: str, model: str, flags: dict[str, Any]) -> None:
+    """A model of an unknown family is treated like the provider's others."""
     target = dragoman.provider(name).target(model)
     assert {flag: target.flag(flag) for flag in flags} == flags

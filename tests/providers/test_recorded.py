@@ -18,8 +18,8 @@ DIALECTS = dragoman.dialects()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_what_a_provider_accepted_is_left_alone(corpus: Corpus, dialect: str) -> None:
-    """Fitted to the provider and model it was sent to, a request is the same, without losses."""
+def test_requests_that_a_provider_accepted_are_unchanged(corpus: Corpus, dialect: str) -> None:
+    """Encoded for the provider and model it was sent to, a request is the same, without losses."""
     changed = Counter[str]()
     total = 0
     for body, request, target in accepted(corpus, dialect):
@@ -32,8 +32,8 @@ def test_what_a_provider_accepted_is_left_alone(corpus: Corpus, dialect: str) ->
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_what_a_provider_accepted_breaks_none_of_its_rules(corpus: Corpus, dialect: str) -> None:
-    """Nor does `check`, given the same target, call anything in it an error."""
+def test_requests_that_a_provider_accepted_pass_the_check(corpus: Corpus, dialect: str) -> None:
+    """`check` with the same target reports no error."""
     found = []
     for body, _, target in accepted(corpus, dialect):
         speaker: Any = body.dialect

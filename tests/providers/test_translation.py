@@ -16,8 +16,8 @@ HELLO = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
 
 
 @pytest.mark.parametrize("target", dragoman.dialects())
-def test_a_greeting_goes_into_every_dialect(target: str) -> None:
-    """A plain request can be said in any dialect, from a dict or from bytes, without loss."""
+def test_a_plain_request_is_translated_into_every_dialect(target: str) -> None:
+    """From a dict or from bytes, without a loss."""
     encoded = translate(HELLO, source="openai-chat", target=target, strict=True)
     assert encoded.losses == ()
     again = translate(b'{"model":"m","messages":[{"role":"user","content":"Hi"}]}',
@@ -26,8 +26,8 @@ def test_a_greeting_goes_into_every_dialect(target: str) -> None:
     assert detect(encoded.body, path=encoded.path) == target
 
 
-def test_a_target_says_what_it_takes() -> None:
-    """A `Target` in place of a dialect's name fits the request to that deployment."""
+def test_a_target_value_can_be_given() -> None:
+    """A `Target` in place of a dialect's name adapts the request to that deployment."""
     call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     body = {
         "model": "m",
@@ -44,8 +44,8 @@ def test_a_target_says_what_it_takes() -> None:
     assert messages[2]["tool_call_id"] == found
 
 
-def test_strict_raises_where_something_is_lost() -> None:
-    """What can't be said is an error, if that is asked for, with the losses on it."""
+def test_strict_raises_if_something_is_lost() -> None:
+    """The error carries the losses."""
     body = {**HELLO, "top_k": 1, "messages": [{"role": "user", "name": "Ann", "content": "Hi"}]}
     assert translate(body, source="openai-chat", target="anthropic").losses
     with pytest.raises(LossError) as caught:
@@ -54,7 +54,7 @@ def test_strict_raises_where_something_is_lost() -> None:
 
 
 def test_a_broken_body_is_a_wire_error() -> None:
-    """The source's own error says which dialect it was read as."""
+    """The error names the dialect that the body was read as."""
     with pytest.raises(WireError) as caught:
         translate({"messages": 3}, source="openai-chat", target="gemini")
     assert caught.value.dialect == "openai-chat"
@@ -76,8 +76,8 @@ def test_names_that_were_aliased_come_back() -> None:
 
 
 @pytest.mark.parametrize("name", dragoman.providers.provider_names())
-def test_a_greeting_goes_to_every_provider(name: str) -> None:
-    """Each provider's name is a target, and so are its value and its own target."""
+def test_a_plain_request_is_translated_for_every_provider(name: str) -> None:
+    """A provider's name, its value and its target are all accepted as a target."""
     encoded = translate(HELLO, source="openai-chat", target=f"{name}:some-model", strict=True)
     found = dragoman.provider(name)
     assert encoded.body == translate(
@@ -96,8 +96,8 @@ def test_the_model_that_is_named_takes_the_place_of_the_request_s() -> None:
         assert translate(HELLO, source="openai-chat", target=target).body["model"] == model
 
 
-def test_the_request_s_own_model_decides_where_none_is_named() -> None:
-    """What is known of a model counts, whether the target names it or the request."""
+def test_the_requests_model_is_used_if_the_target_names_none() -> None:
+    """Facts about a model apply, whether the target or the request names it."""
     body = {**HELLO, "model": "o3", "max_tokens": 9, "temperature": 0.5}
     encoded = translate(body, source="openai-chat", target="openai")
     assert encoded.body == {
@@ -107,8 +107,8 @@ def test_the_request_s_own_model_decides_where_none_is_named() -> None:
 
 
 @pytest.mark.parametrize("target", ["nobody", "nobody:m", "groq:", ":m", "", "gemini:"])
-def test_unknown_targets_are_named_as_such(target: str) -> None:
-    """The error lists what there is, and does not repeat what was asked for."""
+def test_an_unknown_target_raises(target: str) -> None:
+    """The error lists the known targets and doesn't repeat the unknown one."""
     with pytest.raises(ConfigError) as caught:
         translate(HELLO, source="openai-chat", target=target)
     assert "nobody" not in str(caught.value)
@@ -121,7 +121,10 @@ def test_a_vertex_request_names_its_model_in_the_path() -> None:
     assert "model" not in found.body
 
 
-def test_only_dialects_of_our_own_have_a_fast_lane() -> None:
-    """What an installed package adds goes the general way, whatever it is made out of."""
+def test_only_built_in_dialects_have_a_fast_lane() -> None:
+    """A dialect of an installed package uses the general path.
+
+    Even if it is derived from a built-in one.
+    """
     assert all(lane_of(name) is not None for name in ("openai-chat", "anthropic", "gemini"))
     assert lane_of("somebody-elses") is None

@@ -272,7 +272,7 @@ async def test_a_refusal_has_its_status(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
     answers = iter([Goes({"error": {"message": SECRET}}, 500), Goes({"error": {}}, 401)])
     with serving(lambda _came: next(answers)) as vendor:
-        retries = Retries(attempts=2, first=0.01)
+        retries = Retries(attempts=2, initial_delay=0.01)
         async with Client("openai:gpt-5", base_url=f"{vendor.url}/v1", dialect="openai-chat",
                           retries=retries) as it:  # fmt: skip
             with pytest.raises(DragomanError):

@@ -33,7 +33,7 @@ class Naps(list[float]):
 
 def client(dialect: str, url: str, **settings: Any) -> Client:
     """A client of a server on loopback that never waits between attempts."""
-    settings.setdefault("timeouts", Timeouts(first_byte=PATIENCE, between=PATIENCE))
+    settings.setdefault("timeouts", Timeouts(first_byte=PATIENCE, between_chunks=PATIENCE))
     place = PROVIDERS[dialect]
     made = Client(place, dialect=dialect, base_url=url, key="sk-test", **settings)
     made._sleep = Naps()

@@ -230,7 +230,7 @@ async def test_failures_are_tried_again_and_then_told() -> None:
     def answer(came: Came) -> Goes:
         return next(moods, openai(came))
 
-    at_once = Retries(first=0, most=0)
+    at_once = Retries(initial_delay=0, max_delay=0)
     async with serving(answer) as vendor, client(vendor, "openai:e", retries=at_once) as made:
         assert (await made.embed("abc")).vector[0] == 3
         assert len(vendor.came) == 3

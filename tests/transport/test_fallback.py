@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman.agent.agent import Agent
-from dragoman.agent.events import AskedAgain, TextDelta
+from dragoman.agent.events import RetryRequested, TextDelta
 from dragoman.errors import (
     AllFailed,
     AuthenticationError,
@@ -340,8 +340,8 @@ async def test_an_agent_keeps_the_whole_answer_alone() -> None:
         seen = [event async for event in stream.events()]
     assert stream.result.text == "Bye"
     assert stream.result.messages[-1].text == "Bye"
-    told = [event for event in seen if isinstance(event, (TextDelta, AskedAgain))]
-    assert [type(event) for event in told] == [TextDelta, AskedAgain, TextDelta]
+    told = [event for event in seen if isinstance(event, (TextDelta, RetryRequested))]
+    assert [type(event) for event in told] == [TextDelta, RetryRequested, TextDelta]
 
 
 async def test_a_stream_that_nobody_begins_has_all_causes() -> None:

@@ -177,7 +177,7 @@ async def test_a_head_that_comes_byte_by_byte_is_waited_for() -> None:
 async def test_a_body_that_stalls() -> None:
     """Plain answers, too."""
     half: list[Step] = [head(200, {"Content-Length": "1000"}) + b"{", Fault.HANG]
-    timeouts = Timeouts(between=0.05)
+    timeouts = Timeouts(between_chunks=0.05)
     async with (
         serving(half) as server,
         client(_DIALECT, server.url, retries=_ONCE, timeouts=timeouts) as made,

@@ -353,7 +353,7 @@ async def test_a_server_that_died_is_started_again(tmp_path: Path) -> None:
         assert _ends(int(pid))
         again = (await model.send("Hello")).text
         assert again != pid
-    async with LocalModel(_file(tmp_path), retries=Retries(first=0.001)) as model:
+    async with LocalModel(_file(tmp_path), retries=Retries(initial_delay=0.001)) as model:
         pid = (await model.send("Hello")).text
         os.kill(int(pid), signal.SIGKILL)
         assert (await model.send("Hello")).text != pid

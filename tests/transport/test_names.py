@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman import open_model
 from dragoman.errors import ConfigError, InvalidInputError
 from dragoman.transport.model_names import ModelName, parse_model
 
@@ -67,3 +68,20 @@ def test_any_text_is_a_name_or_a_config_error(text: str) -> None:
 def test_a_name_is_written_as_it_is_read(text: str) -> None:
     """`str` gives the canonical form back."""
     assert str(parse_model(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("echoo:", "echo:"), ("echoo:fast", "echo:"), ("loca:x", "local:"), ("opnai:", "openai")],
+)
+def test_a_misspelled_provider_is_recognised(name: str, meant: str) -> None:
+    """With and without a model after the colon, and for models without a provider."""
+    with pytest.raises(ConfigError) as caught:
+        open_model(name)
+    assert f"unknown provider (did you mean {meant}?)" in str(caught.value)
+
+
+def test_a_provider_without_a_model_after_the_colon_is_told_the_form() -> None:
+    """The provider is known, so the name is not misspelled."""
+    with pytest.raises(ConfigError, match="name a model as provider:model"):
+        open_model("openai:")

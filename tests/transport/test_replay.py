@@ -115,7 +115,7 @@ async def test_a_recorded_conversation_plays_without_a_network(tmp_path: Path) -
             key="sk-secret",
             base_url=f"{url}/v1",
             transport=transport,
-            retries=Retries(first=0, most=0),
+            retries=Retries(initial_delay=0, max_delay=0),
         ) as client:
             plain = await client.send("Hi")
             stream = client.stream("Hi")

@@ -31,8 +31,8 @@ from dragoman.transport.retries import Retries, is_passing, repeated
 
 @given(st.integers(1, 5000), st.floats(0, 10), st.floats(0, 100))
 def test_waits_grow_and_stay_within_bounds(attempt: int, first: float, more: float) -> None:
-    """The wait before an attempt is between half of its longest and that, never above `most`."""
-    retries = Retries(attempts=6000, first=first, most=first + more)
+    """The wait is between half of the backoff and all of it, and never above `max_delay`."""
+    retries = Retries(attempts=6000, initial_delay=first, max_delay=first + more)
     wait = retries.wait(attempt, ConnectError("gone"))
     assert wait is not None
     longest = min(first * 2.0 ** min(attempt - 1, 30), first + more)
@@ -120,8 +120,9 @@ async def test_the_errors_raised_have_no_other_error_behind_them() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    [{"attempts": 0}, {"attempts": 1.5}, {"first": -1}, {"first": 9}, {"most": math.inf},
-     {"most_asked": -1}, {"first": "1"}, {"first": math.nan}, {"most_asked": math.nan}],
+    [{"attempts": 0}, {"attempts": 1.5}, {"initial_delay": -1}, {"initial_delay": 9},
+     {"max_delay": math.inf}, {"max_retry_after": -1}, {"initial_delay": "1"},
+     {"initial_delay": math.nan}, {"max_retry_after": math.nan}],
 )  # fmt: skip
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, object]) -> None:
     """At once, not at the first failure."""

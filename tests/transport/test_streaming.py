@@ -453,7 +453,7 @@ async def test_the_total_covers_the_whole_stream() -> None:
 async def test_readers_may_take_their_time() -> None:
     """A pause of the reader is none of the server's."""
     pieces = frames(_DIALECT)
-    timeouts = Timeouts(between=0.5)
+    timeouts = Timeouts(between_chunks=0.5)
     go = asyncio.Event()
     reply = streamed(*pieces[:3], go, *pieces[3:])
     async with (
@@ -471,7 +471,7 @@ async def test_readers_may_take_their_time() -> None:
 async def test_a_stream_that_stalls_is_an_interruption() -> None:
     """With what it had; and the connection is closed."""
     reply = streamed(*frames(_DIALECT)[:4], Fault.HANG)
-    timeouts = Timeouts(between=0.5)
+    timeouts = Timeouts(between_chunks=0.5)
     async with serving(reply) as server, client(_DIALECT, server.url, timeouts=timeouts) as made:
         with pytest.raises(StreamInterrupted, match="stopped sending") as raised:
             await made.stream("hi").collect()

@@ -307,7 +307,7 @@ async def test_a_head_that_comes_byte_by_byte_is_not_waited_for() -> None:
             yield piece
             yield pause
 
-    timeouts = Timeouts(connect=0.1, first_byte=0.2, between=PATIENCE)
+    timeouts = Timeouts(connect=0.1, first_byte=0.2, between_chunks=PATIENCE)
     async with (
         serving(drip) as server,
         client("openai-chat", server.url, retries=_ONCE, timeouts=timeouts) as made,

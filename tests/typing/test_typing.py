@@ -79,7 +79,7 @@ def test_the_settings_are_those_of_a_request() -> None:
 
 
 def test_the_options_of_an_agent_are_its_parameters() -> None:
-    """What is written for checkers is what `__init__` takes."""
+    """The options declared for type checkers are the parameters of `__init__`."""
     shown = set(inspect.signature(Agent).parameters)
     assert shown == {"model", "output", *AgentOptions.__annotations__}
 
@@ -87,7 +87,7 @@ def test_the_options_of_an_agent_are_its_parameters() -> None:
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("bound", [True, False])
 def test_signatures_show_every_option(name: str, bound: bool) -> None:
-    """`agent.send?` in IPython says what can be given, by name and type; a chat has its history."""
+    """`agent.send?` in IPython lists every option with its type."""
     agent = Agent("echo:")
     owners: list[tuple[Any, type]] = [
         (agent if bound else Agent, CallOptions),
@@ -103,8 +103,8 @@ def test_signatures_show_every_option(name: str, bound: bool) -> None:
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_what_a_signature_shows_can_be_given(name: str) -> None:
-    """Every option as it stands there, unset, changes nothing."""
+def test_every_option_of_a_signature_can_be_passed(name: str) -> None:
+    """Passing each option with its default, unset, changes nothing."""
     for owner in (Agent("echo:"), Agent("echo:").chat()):
         method: Callable[..., Any] = getattr(owner, name)
         shown = inspect.signature(method).parameters.values()
@@ -151,7 +151,7 @@ def test_values_are_made_with_type_arguments(kind: Any, fields: dict[str, Any]) 
 
 @pytest.mark.parametrize("kind", [Agent, AgentChat, Hooks, RunContext, Tool, tool])
 def test_annotations_can_be_read(kind: Any) -> None:
-    """By whoever asks for them when the program runs: every name in them exists then."""
+    """All names in annotations exist at run time."""
     get_type_hints(kind)
     for name in ("__init__", *METHODS, "__call__"):
         member = vars(kind).get(name)
@@ -159,7 +159,7 @@ def test_annotations_can_be_read(kind: Any) -> None:
             get_type_hints(member)
 
 
-def test_nothing_of_the_checkers_is_imported() -> None:
+def test_type_checker_packages_are_not_imported() -> None:
     """`typing_extensions` need not be installed."""
     code = (
         "import sys; sys.modules['typing_extensions'] = None\n"
@@ -178,7 +178,7 @@ def test_what_checkers_accept_works() -> None:
     accepted.of_hooks(ScriptedModel([]))
 
 
-def test_what_checkers_reject_is_refused() -> None:
-    """A misspelled setting, by who does not use a checker."""
+def test_a_misspelled_setting_raises() -> None:
+    """Programs that use no type checker get an error as well."""
     with pytest.raises(InvalidInputError, match=r"temprature .*temperature"):
         rejected.of_settings(ScriptedModel([]), Agent("echo:"), Agent("echo:").chat())

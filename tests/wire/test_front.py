@@ -101,7 +101,12 @@ def test_a_server_gives_an_answer_an_id_of_its_own(home: str) -> None:
         model="m", usage=Usage(),
     ).replace(extras={home: {}})  # fmt: skip
     said = {"store": True, "previous_response_id": "resp_before"}
-    front = Front("openai-responses", request_to("openai-responses"), own_id="resp_1f", says=said)
+    front = Front(
+        "openai-responses",
+        request_to("openai-responses"),
+        response_id="resp_1f",
+        response_fields=said,
+    )
     whole = front.response(told).body
     frames = _streamed(front, list(told_events(told)))
     streamed = json.loads(frames.rpartition(b"data: ")[2])["response"]

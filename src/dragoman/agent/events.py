@@ -57,7 +57,7 @@ class PartialOutput(Shown, Emittable):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answered(Shown, Emittable):
+class ResponseReceived(Shown, Emittable):
     """The model's complete response to one request."""
 
     response: Response
@@ -101,7 +101,7 @@ class MessageAdded(Shown, Emittable):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AskedAgain(Shown, Emittable):
+class RetryRequested(Shown, Emittable):
     """The answer was unusable: discard what was streamed of it; the request is repeated."""
 
     reason: str
@@ -111,7 +111,7 @@ class AskedAgain(Shown, Emittable):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class HandedOver(Shown, Emittable):
+class HandedOff(Shown, Emittable):
     """Another agent continues the conversation."""
 
     name: str
@@ -149,12 +149,12 @@ AgentEvent = (
     | TextDelta
     | ThinkingDelta
     | PartialOutput
-    | Answered
+    | ResponseReceived
     | ToolStarted
     | ToolFinished
     | MessageAdded
-    | AskedAgain
-    | HandedOver
+    | RetryRequested
+    | HandedOff
     | RunFinished
     | SubAgentEvent
 )

@@ -60,7 +60,7 @@ def superfluous(call: ToolCall) -> ToolResult:
     return ToolResult.error(call.id, _SUPERFLUOUS, tool_name=call.name)
 
 
-def handed_over(first: Setup, other: Setup) -> Setup:
+def handed_off(first: Setup, other: Setup) -> Setup:
     """The setup with which a run continues after a handoff.
 
     The limits, the requested output and the hooks stay those of the original call.

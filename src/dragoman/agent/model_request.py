@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from dragoman.agent.events import AskedAgain, PartialOutput, TextDelta, ThinkingDelta
+from dragoman.agent.events import PartialOutput, RetryRequested, TextDelta, ThinkingDelta
 from dragoman.agent.runs import Run
 from dragoman.errors import ProviderError
 from dragoman.model.content import AnyPart
@@ -19,7 +19,7 @@ from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.value import expect
 from dragoman.transport.model import expect_awaitable, expect_stream
 
-Piece = TextDelta | ThinkingDelta | PartialOutput | AskedAgain
+Piece = TextDelta | ThinkingDelta | PartialOutput | RetryRequested
 
 
 async def answered(run: Run, request: Request) -> Response:
@@ -67,9 +67,9 @@ async def _sent(run: Run, request: Request) -> Response:
     if response.choices:
         message = response.message
         if thinking := message.thinking:
-            await run.thinks(thinking)
+            await run.emit_thinking(thinking)
         if text := message.text:
-            await run.says(text)
+            await run.emit_text(text)
     return response
 
 
@@ -103,7 +103,7 @@ class _Listening:
     def _restarted(self) -> Sequence[Piece]:
         self._parts, self._names, self._name = {}, {}, ""
         self._run.restart_answer()
-        return (AskedAgain("the stream broke off, and another model takes over"),)
+        return (RetryRequested("the stream broke off, and another model takes over"),)
 
     def _delta(self, event: PartDelta) -> Sequence[Piece]:
         told = self._parts.get(event.index)

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from msgspec import UNSET
 
 from dragoman.agent.approvals import decide
-from dragoman.agent.events import Answered, AskedAgain, StepStarted
+from dragoman.agent.events import ResponseReceived, RetryRequested, StepStarted
 from dragoman.agent.handoffs import accepted, superfluous
 from dragoman.agent.model_request import answered
 from dragoman.agent.runs import Run
@@ -80,7 +80,7 @@ class ToolOrchestrator:
                 raise
             bad_call = error
         else:
-            await run.emit(Answered(await _noted(run, request, response)))
+            await run.emit(ResponseReceived(await _noted(run, request, response)))
             await self.settle(run)
             return
         await self.recover(run, bad_call)
@@ -124,12 +124,12 @@ class ToolOrchestrator:
             results[call.id] = superfluous(call) if results else accepted(call)
         return results
 
-    async def hand_over(self, run: Run, calls: Sequence[ToolCall]) -> None:
+    async def hand_off(self, run: Run, calls: Sequence[ToolCall]) -> None:
         """Continue with another agent, if one of the calls is a handoff."""
         handoffs = run.tools.handoffs
         over = next((call for call in calls if call.name in handoffs), None) if handoffs else None
         if over is not None:
-            await run.hand_over(handoffs[over.name])
+            await run.hand_off(handoffs[over.name])
 
     async def settle(self, run: Run) -> None:
         """Act on the response: run its calls, send another request, or end."""
@@ -150,7 +150,7 @@ class ToolOrchestrator:
             await self.refuse(run, calls)
         else:
             await self.play(run, calls, await self.known(run, calls))
-            await self.hand_over(run, calls)
+            await self.hand_off(run, calls)
 
     async def play(
         self, run: Run, calls: Sequence[ToolCall], known: Mapping[str, ToolResult] = EMPTY
@@ -189,7 +189,7 @@ class ToolOrchestrator:
             msg = f"the model's answer was rejected {most + 1} times; raise output_retries"
             raise LimitExceeded(msg)
         await run.add(Message.user(advice))
-        await run.emit(AskedAgain("the answer was rejected"))
+        await run.emit(RetryRequested("the answer was rejected"))
 
     async def ask_again(self, run: Run, message: Message) -> None:
         """Handle an unfinished answer: paused, malformed, or empty after tools."""
@@ -199,9 +199,9 @@ class ToolOrchestrator:
             if not _says_nothing(message):
                 await run.add(message)
             await run.add(Message.user(_TRY_AGAIN))
-            await run.emit(AskedAgain("a tool call could not be read"))
+            await run.emit(RetryRequested("a tool call could not be read"))
         else:
-            await run.emit(AskedAgain("the answer was empty"))
+            await run.emit(RetryRequested("the answer was empty"))
 
     async def recover(self, run: Run, error: ProviderError | StreamInterrupted) -> None:
         """Recover from an unparsable call: show the model what it wrote (W112)."""
@@ -209,7 +209,7 @@ class ToolOrchestrator:
         if partial is not None and partial.choices and partial.text:
             await run.add(_without_calls(partial.message))
         await run.add(Message.user(_TRY_AGAIN))
-        await run.emit(AskedAgain("a tool call could not be read"))
+        await run.emit(RetryRequested("a tool call could not be read"))
 
 
 def _is_bad_call(error: ProviderError | StreamInterrupted) -> bool:

@@ -39,8 +39,11 @@ class Shown:
         if is_revealed():
             kind: Any = type(self)
             names = [each.name for each in fields(kind)] if is_dataclass(kind) else []
-            return (f"{name}={clipped(getattr(self, name))}" for name in names)
+            return (f"{name}={clipped(self._value(name))}" for name in names)
         return self._sizes()
+
+    def _value(self, name: str) -> Any:
+        return getattr(self, name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self._shown())})"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from typing import Any, Generic
 
 from msgspec import UNSET
 
 from dragoman.agent.reprs import Shown, made_by_alias
+from dragoman.errors import ToolError
 from dragoman.model.collection import Messages
 from dragoman.model.frozen import EMPTY
 from dragoman.model.tools import ToolCall
@@ -28,7 +29,8 @@ class Result(Shown, Generic[OutT_co]):
     id: str
     """The unique id of the run."""
     output: OutT_co
-    """The answer: its text, or a value of the requested type."""
+    """The answer: its text, or a value of the requested type. Raises `ToolError` if there is no
+    value of that type, because the run waits for the calls in `deferred`, or was stopped."""
     text: str = ""
     """All text of the model in this call, with a newline between messages."""
     messages: Messages = field(default_factory=Messages)
@@ -50,6 +52,11 @@ class Result(Shown, Generic[OutT_co]):
     """After a handoff, the name of the agent that answered; otherwise empty."""
 
     @property
+    def has_output(self) -> bool:
+        """Whether there is an output; a typed run that waits for a tool call has none."""
+        return self._value("output") is not UNSET
+
+    @property
     def finish_reason(self) -> FinishReason | None:
         """Same as `finish`."""
         return self.finish
@@ -68,11 +75,49 @@ class Result(Shown, Generic[OutT_co]):
     def _sizes(self) -> Iterator[str]:
         yield from name_shown(self.metadata.get("model"))
         yield f"{len(self.messages)} messages"
-        yield type(self.output).__name__
+        yield type(self.output).__name__ if self.has_output else "no output"
         if self.finish:
             yield self.finish.value
         if self.deferred:
             yield f"{len(self.deferred)} deferred"
+
+    def _value(self, name: str) -> Any:
+        return _stored_output(self) if name == "output" else getattr(self, name)
+
+    # Copies and comparisons must not raise for a result without an output.
+
+    def __getstate__(self) -> list[Any]:
+        return [self._value(each.name) for each in fields(self)]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Result) or type(other) is not type(self):
+            return NotImplemented
+        return self.__getstate__() == other.__getstate__()
+
+    __hash__ = None  # type: ignore[assignment]  # it contains dicts
+
+
+# Replace the field's descriptor with one that raises if there is no output: an output of another
+# type than the requested one would be found much later, or never.
+_output_slot: Any = Result.__dict__["output"]
+_stored_output = _output_slot.__get__
+
+
+def _read_output(result: Result[Any]) -> Any:
+    """The answer: its text, or a value of the requested type."""
+    output = _stored_output(result)
+    if output is not UNSET:
+        return output
+    if result.deferred:
+        number = len(result.deferred)
+        calls = "a tool call waits" if number == 1 else f"{number} tool calls wait"
+        msg = f"there is no output yet: {calls} in `deferred` for your decision or result"
+    else:
+        msg = "the run was stopped before there was an output of the requested type"
+    raise ToolError(msg)
+
+
+type.__setattr__(Result, "output", property(_read_output, _output_slot.__set__))
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)

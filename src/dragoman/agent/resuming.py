@@ -64,7 +64,7 @@ async def begin(run: Run, beginning: Beginning, orchestrator: Orchestrator) -> N
         await _answer(run, beginning, unsettled, known)
         if isinstance(orchestrator, ToolOrchestrator):
             good = [call for call in rest if call.id in foreseen and not foreseen[call.id].is_error]
-            await orchestrator.hand_over(run, good)
+            await orchestrator.hand_off(run, good)
     elif prompt is None:
         _expect_something_to_answer(earlier)
     if prompt is not None and not run.is_over:

@@ -16,13 +16,13 @@ from dragoman.agent.context import RunContext
 from dragoman.agent.conversations import Conversation
 from dragoman.agent.events import (
     AgentEvent,
-    HandedOver,
+    HandedOff,
     MessageAdded,
     SubAgentEvent,
     TextDelta,
     ThinkingDelta,
 )
-from dragoman.agent.handoffs import Handoff, handed_over
+from dragoman.agent.handoffs import Handoff, handed_off
 from dragoman.agent.hooks import Hook, hooked
 from dragoman.agent.limits import Tally
 from dragoman.agent.results import Result
@@ -206,11 +206,11 @@ class Run:
         await self.emit(MessageAdded(added))
         return added
 
-    async def says(self, text: str) -> None:
+    async def emit_text(self, text: str) -> None:
         """Emit more text of the answer."""
         await self.emit(self.said(text))
 
-    async def thinks(self, text: str) -> None:
+    async def emit_thinking(self, text: str) -> None:
         """Emit more thinking of the model."""
         await self.emit(self.thought(text))
 
@@ -266,12 +266,12 @@ class Run:
         self.retries[reason] = self.retries.get(reason, 0) + 1
         return self.retries[reason] <= most
 
-    async def hand_over(self, handoff: Handoff[Any]) -> None:
+    async def hand_off(self, handoff: Handoff[Any]) -> None:
         """Continue with another agent."""
-        self.setup = handed_over(self.setup, handoff.setup())
+        self.setup = handed_off(self.setup, handoff.setup())
         self.agent, self.rounds = handoff.name, 0
         await self.find_tools()
-        await self.emit(HandedOver(handoff.name))
+        await self.emit(HandedOff(handoff.name))
 
     def finish(self, *, deferred: tuple[ToolCall, ...] = ()) -> None:
         """End the run."""
@@ -291,7 +291,8 @@ class Run:
         text, response = self.text, self.response
         return Result(
             id=self.id,
-            output=text if self.output is UNSET else self.output,
+            # Of a typed run, text is no output.
+            output=text if self.output is UNSET and self.setup.output is None else self.output,
             text=text,
             messages=Messages.wrapping(tuple(self.new)),
             usage=self.usage,

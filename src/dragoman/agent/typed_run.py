@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import UNSET
 
-from dragoman.agent.events import AskedAgain
+from dragoman.agent.events import RetryRequested
 from dragoman.agent.orchestrator import ToolOrchestrator
 from dragoman.agent.output.modes import Mode
 from dragoman.agent.output.typed import Misfit, Missing, SentBack, TypedOutput
@@ -47,10 +47,10 @@ class TypedOrchestrator(ToolOrchestrator):
         """Choose the mode by the model's capabilities."""
         self._choose(run)
 
-    async def hand_over(self, run: Run, calls: Sequence[ToolCall]) -> None:
+    async def hand_off(self, run: Run, calls: Sequence[ToolCall]) -> None:
         """Hand over, and choose the mode again: the other model may need another one."""
         before = run.setup
-        await super().hand_over(run, calls)
+        await super().hand_off(run, calls)
         if run.setup is not before:
             self._choose(run)
 
@@ -116,7 +116,7 @@ class TypedOrchestrator(ToolOrchestrator):
         if run.output is not UNSET:
             run.finish(deferred=run.deferred)
         elif not is_cut_off and any(call.name == own for call in message.tool_calls):
-            await run.emit(self._asked_again(run))
+            await run.emit(self._retry_requested(run))
 
     async def refuse(self, run: Run, calls: Sequence[ToolCall]) -> None:
         """Refuse the calls of a truncated response; raise if there is no further attempt."""
@@ -158,11 +158,11 @@ class TypedOrchestrator(ToolOrchestrator):
         else:
             run.finish()
             return
-        again = self._asked_again(run)
+        again = self._retry_requested(run)
         await run.add(Message.user(told))
         await run.emit(again)
 
-    def _asked_again(self, run: Run) -> AskedAgain:
+    def _retry_requested(self, run: Run) -> RetryRequested:
         """The event for another attempt; raises after too many."""
         most = run.setup.output_retries
         if not run.may_retry("output", most):
@@ -172,7 +172,7 @@ class TypedOrchestrator(ToolOrchestrator):
                 " or try another output_mode or model"
             )
             raise LimitExceeded(msg)
-        return AskedAgain("the answer did not match the type")
+        return RetryRequested("the answer did not match the type")
 
 
 @dataclass(slots=True)

@@ -146,7 +146,7 @@ async def _answered(
 
 
 def _heard(event: Any, printer: Printer) -> Response | None:
-    from dragoman.agent import Answered, TextDelta, ThinkingDelta, ToolFinished
+    from dragoman.agent import ResponseReceived, TextDelta, ThinkingDelta, ToolFinished
 
     match event:
         case TextDelta() if printer.streams:
@@ -157,7 +157,7 @@ def _heard(event: Any, printer: Printer) -> Response | None:
             printer.stop()
             if sys.stderr.isatty():
                 click.echo(f"⚙ {call_line(event.call)} → {result_line(event.result)}", err=True)
-        case Answered():
+        case ResponseReceived():
             return event.response
         case _:
             pass

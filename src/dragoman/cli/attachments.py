@@ -169,7 +169,7 @@ async def _reply(transport: HttpTransport, url: str) -> HttpReply:
     """The reply after all redirects."""
     from dragoman.transport.protocol import HttpRequest, Timeouts
 
-    limits = Timeouts(first_byte=_TIMEOUT, between=_TIMEOUT)
+    limits = Timeouts(first_byte=_TIMEOUT, between_chunks=_TIMEOUT)
     place = url
     for _ in range(_MAX_REDIRECTS + 1):
         headers = {"User-Agent": "dragoman", "Accept": "*/*"}

@@ -41,7 +41,7 @@ def check(files: tuple[str, ...], target: str, *, as_json: bool | None, strict: 
     """
     with clean_ending():
         from dragoman.cli.checking import checked
-        from dragoman.cli.documents import documents, size_of_files
+        from dragoman.cli.documents import documents, read_session, size_of_files
         from dragoman.cli.screen import progress
         from dragoman.providers.documents.checking import Checker
 
@@ -49,7 +49,7 @@ def check(files: tuple[str, ...], target: str, *, as_json: bool | None, strict: 
         report = _Report(as_json=is_json)
         is_seen = is_json and sys.stdout.isatty()
         with progress(size_of_files(files), seen=is_seen) as advance:
-            for found in checked(Checker(target), documents(files, advance)):
+            for found in checked(Checker(target, read_session), documents(files, advance)):
                 report.add(found)
         report.end()
         code = report.code(strict=strict)

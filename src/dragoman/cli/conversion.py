@@ -7,13 +7,14 @@ import re
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from dragoman.cli.documents import read_session
 from dragoman.cli.exit_codes import fault
 from dragoman.errors import DragomanError
 from dragoman.providers.documents.batches import Batch
 from dragoman.providers.documents.reading import Reader
 from dragoman.providers.documents.splitting import Piece
 from dragoman.providers.documents.writing import Destination
-from dragoman.wire.losses import Note
+from dragoman.wire.losses import Note, Repair
 
 Weight = Literal["loss", "repair", "note"]
 
@@ -40,6 +41,8 @@ class Lost(NamedTuple):
     weight: Weight
     path: str
     reason: str
+    rule: str | None
+    """The rule that requires a repair."""
 
 
 class Reject(NamedTuple):
@@ -76,7 +79,7 @@ class Converter:
 
     def __init__(self, job: Job) -> None:
         self._job = job
-        self._reader = Reader(job.source)
+        self._reader = Reader(job.source, read_session)
         self._destination = Destination(job.target)
 
     def __call__(self, batch: Batch) -> Outcome:
@@ -130,12 +133,14 @@ class _Run:
             self._rejects.append(Reject(place, line, problem, raw))
             return None
         try:
-            text, losses, repairs, notes = self._text_of(self._read(raw).value)
+            document = self._read(raw)
+            text, losses, repairs, notes = self._text_of(document.value)
         except DragomanError as error:
             problem = str(error)
         except Exception as error:  # noqa: BLE001 - one document must not end the run of a million
             problem = fault(error)
         else:
+            losses = document.losses + losses
             if not (losses or repairs or notes):
                 return text
             self._note(place, line, "loss", losses)
@@ -156,7 +161,8 @@ class _Run:
             key = (weight, pattern(loss.path), loss.reason)
             counts[key] = counts.get(key, 0) + 1
             if self._job.itemised:
-                self._lost.append(Lost(place, line, weight, loss.path, loss.reason))
+                rule = loss.rule if isinstance(loss, Repair) else None
+                self._lost.append(Lost(place, line, weight, loss.path, loss.reason, rule))
 
 
 @lru_cache(maxsize=4096)

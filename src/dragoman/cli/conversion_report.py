@@ -42,7 +42,8 @@ class Tally:
             for lost in outcome.lost:
                 number = self.documents + lost.place + 1
                 row = {"file": outcome.name, "line": lost.line, "document": number,
-                       "kind": lost.weight, "path": lost.path, "reason": lost.reason}  # fmt: skip
+                       "kind": lost.weight, "rule": lost.rule, "path": lost.path,
+                       "reason": lost.reason}  # fmt: skip
                 self._losses.write(dumps(row) + b"\n")
         for reject in outcome.rejects:
             which = self.documents + reject.place + 1 if outcome.numbered else None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dragoman.providers.documents.batches import STDIN, Batch, batches, chunks_of
+from dragoman.providers.documents.reading import StoredMessages
 
 
 @contextmanager
@@ -42,3 +43,10 @@ def documents(
     for name in names:
         with opened(name) as stream:
             yield from batches(chunks_of(stream, on_read=on_read), name)
+
+
+def read_session(raw: bytes) -> StoredMessages:
+    """The messages of an exported session."""
+    from dragoman.history.transfer import exported_messages
+
+    return StoredMessages(*exported_messages(raw))

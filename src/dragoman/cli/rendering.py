@@ -51,8 +51,12 @@ def lines_of(document: Document) -> Iterator[Line]:
     elif isinstance(value, Response):
         yield from _response_lines(value, document.dialect)
     else:
-        yield _head("history", document.dialect, f"{len(value)} messages")
+        yield _head("history", document.dialect, _count(len(value)))
         yield from _messages_lines(value)
+
+
+def _count(messages: int) -> str:
+    return "1 message" if messages == 1 else f"{messages} messages"
 
 
 def _head(*words: str | None) -> Line:
@@ -60,7 +64,7 @@ def _head(*words: str | None) -> Line:
 
 
 def _request_lines(request: Request, dialect: str) -> Iterator[Line]:
-    yield _head("request", dialect, request.model, f"{len(request.messages)} messages")
+    yield _head("request", dialect, request.model, _count(len(request.messages)))
     sampling = request.sampling
     settings = [
         f"{name} {value}"

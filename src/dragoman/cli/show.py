@@ -22,12 +22,12 @@ def show(files: tuple[str, ...], source: str, *, short: bool, as_json: bool) -> 
     standard input. Media are described, not shown. Control characters are made visible.
     """
     with clean_ending():
-        from dragoman.cli.documents import documents
+        from dragoman.cli.documents import documents, read_session
         from dragoman.cli.folding import Screen
         from dragoman.errors import DragomanError, InvalidInputError
         from dragoman.providers.documents.reading import Reader
 
-        reader, screen = Reader(source), Screen(short=short)
+        reader, screen = Reader(source, read_session), Screen(short=short)
         number = broken = 0
         for batch in documents(files):
             for piece in batch.documents():
@@ -40,6 +40,8 @@ def show(files: tuple[str, ...], source: str, *, short: bool, as_json: bool) -> 
                         click.echo(document.value.to_json())
                     else:
                         screen.show(document, number)
+                    for loss in document.losses:
+                        complain(f"{batch.name}:{piece.line}: {loss.reason}")
                 except DragomanError as error:
                     broken += 1
                     which = f" document {number}:" if batch.of_array else ""

@@ -248,8 +248,8 @@ class Exchange(UpstreamTask):
             client_request.front,
             request,
             path=client_request.path,
-            own_id=stamp.id,
-            says=stamp.says,
+            response_id=stamp.id,
+            response_fields=stamp.says,
         )
 
     def _stamped(self) -> Stamp | None:

@@ -30,6 +30,9 @@ class PricedModels:
         self, summary: Summary, provider: str, requested: str | None, place: str | None = None
     ) -> Decimal | None:
         """The cost of a response in US dollars; None: the price is unknown."""
+        head, colon, model = provider.partition(":")
+        if colon:  # a model in this process, which is a provider of its own: `local:smollm2`
+            provider, place, requested = head, None, model
         found = self._known(provider, place, summary.model, requested)
         if found is None:
             return None
@@ -51,7 +54,7 @@ class PricedModels:
         try:
             return self._found[key]
         except KeyError:
-            found = self._find(provider, place, [name for name in names if name])
+            found = self._find(provider, place, [name for name in names if name is not None])
         if len(self._found) >= _MAX_CACHED:
             self._found.clear()
         self._found[key] = found
@@ -67,5 +70,5 @@ class PricedModels:
                 own = prices.own_price(name, at) if at is not None else None
                 if own is not None:
                     return name, own
-        listed = (name for name in names if prices.can_tell(name, provider))
+        listed = (name for name in names if prices.has_price(name, provider))
         return next(((name, None) for name in listed), None)

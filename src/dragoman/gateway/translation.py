@@ -94,7 +94,7 @@ def encoded_for(
     # of another model.
     request = settings.applied(request.replace_unchecked(model=model))
     if request.stream:
-        request = speaking.asking_for_usage(request, target, always=True)
+        request = speaking.with_usage_requested(request, target, always=True)
     encoded = speaking.encode_request(request, target)
     return Translated(request, encoded, target, is_named=True)
 

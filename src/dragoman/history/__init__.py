@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dragoman.history.chat import ChatHistory
     from dragoman.history.config import ChatHistoryConfig
     from dragoman.history.identity import SessionIdentity
-    from dragoman.history.retention import Retention, Swept, sweep
+    from dragoman.history.retention import Retention, SweepResult, sweep
     from dragoman.history.sent_window import Window
     from dragoman.history.storage.chain import ChainStorage
     from dragoman.history.storage.files import FileStorage
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from dragoman.history.storage.sealed import SealedStorage
     from dragoman.history.storage.sqlite import SQLiteStorage
     from dragoman.history.storage_urls import open_storage, storage_at
-    from dragoman.history.stored_session import Damaged
-    from dragoman.history.transfer import Imported, export, import_lines
+    from dragoman.history.stored_session import DamagedMessage
+    from dragoman.history.transfer import ImportResult, export, import_lines, import_messages
 
 _HOMES = {
     "blocking": ("BlockingChatHistory",),
@@ -35,9 +35,9 @@ _HOMES = {
     "chat": ("ChatHistory",),
     "config": ("ChatHistoryConfig",),
     "identity": ("SessionIdentity",),
-    "stored_session": ("Damaged",),
+    "stored_session": ("DamagedMessage",),
     "storage_urls": ("open_storage", "storage_at"),
-    "retention": ("Retention", "Swept", "sweep"),
+    "retention": ("Retention", "SweepResult", "sweep"),
     "sent_window": ("Window",),
     "storage.chain": ("ChainStorage",),
     "storage.files": ("FileStorage",),
@@ -47,7 +47,7 @@ _HOMES = {
     "storage.redis": ("RedisStorage",),
     "storage.sealed": ("SealedStorage",),
     "storage.sqlite": ("SQLiteStorage",),
-    "transfer": ("Imported", "export", "import_lines"),
+    "transfer": ("ImportResult", "export", "import_lines", "import_messages"),
 }
 
 __all__ = [
@@ -56,12 +56,12 @@ __all__ = [
     "ChainStorage",
     "ChatHistory",
     "ChatHistoryConfig",
-    "Damaged",
+    "DamagedMessage",
     "Erasure",
     "FileStorage",
     "Filter",
     "Hit",
-    "Imported",
+    "ImportResult",
     "MemoryStorage",
     "PostgresStorage",
     "RedisStorage",
@@ -71,11 +71,12 @@ __all__ = [
     "Session",
     "SessionIdentity",
     "Storage",
-    "Swept",
+    "SweepResult",
     "Total",
     "Window",
     "export",
     "import_lines",
+    "import_messages",
     "open_storage",
     "storage_at",
     "sweep",

@@ -14,7 +14,7 @@ from dragoman.history.identity import SessionIdentity
 from dragoman.history.sent_window import Window
 from dragoman.history.storage.protocol import Storage
 from dragoman.history.storage_urls import StoragePlace, storage_at
-from dragoman.history.stored_session import Damaged
+from dragoman.history.stored_session import DamagedMessage
 from dragoman.model import portal
 from dragoman.model.collection import Messages
 from dragoman.model.content import AnyPart
@@ -109,7 +109,7 @@ class BlockingChatHistory:
         return self._history.is_dirty
 
     @property
-    def damaged(self) -> tuple[Damaged, ...]:
+    def damaged(self) -> tuple[DamagedMessage, ...]:
         """The stored messages that could not be read so far."""
         return self._history.damaged
 

@@ -20,7 +20,7 @@ from dragoman.history.sending import Sending
 from dragoman.history.state import State
 from dragoman.history.storage.protocol import NO_MESSAGE, Filter, Storage, conflict
 from dragoman.history.storage_urls import StoragePlace, storage_at
-from dragoman.history.stored_session import PINNED, Damaged, Keeper
+from dragoman.history.stored_session import PINNED, DamagedMessage, Keeper
 from dragoman.history.trimming import Trimmer
 from dragoman.history.unsaved_changes import Pending
 from dragoman.history.user_callbacks import Calls
@@ -200,7 +200,7 @@ class ChatHistory(Branching, Sending):
         return bool(self._pending)
 
     @property
-    def damaged(self) -> tuple[Damaged, ...]:
+    def damaged(self) -> tuple[DamagedMessage, ...]:
         """The stored messages that could not be read so far; all others were loaded."""
         return tuple(self._keeper.damaged.values())
 

@@ -36,7 +36,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInputError(msg)
 
 
-class Swept(msgspec.Struct):
+class SweepResult(msgspec.Struct):
     """What a sweep removed."""
 
     sessions: int = 0
@@ -45,14 +45,14 @@ class Swept(msgspec.Struct):
 
 async def sweep(
     storage: Storage, rules: Mapping[Any, Retention], *, now: float | None = None
-) -> Swept:
+) -> SweepResult:
     """Deletes what the rules of each scope no longer keep; safe to run at any time.
 
     The key `None` stands for sessions without a scope. Branched sessions are never shortened, only
     deleted by age. Damaged sessions are left alone until they are repaired.
     """
     _check(rules, now)
-    swept = Swept()
+    swept = SweepResult()
     for scope, rule in rules.items():
         if rule.max_age is not None:
             until = (time() if now is None else now) - rule.max_age
@@ -74,7 +74,9 @@ def _check(rules: Any, now: Any) -> None:
         expect(rule, Retention, "the rule of a scope")
 
 
-async def _delete(storage: Storage, identity: SessionIdentity, until: float, swept: Swept) -> None:
+async def _delete(
+    storage: Storage, identity: SessionIdentity, until: float, swept: SweepResult
+) -> None:
     session = await storage.session(identity)
     if session is None or session.updated_at >= until:
         return  # it was used again since it was listed

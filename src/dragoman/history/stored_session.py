@@ -40,7 +40,7 @@ _MISSING = 0  # used as a sequence number; the first message has 1
 _SEALED = "the conversation is encrypted; open its store through SealedStorage, with its keys"
 
 
-class Damaged(msgspec.Struct, frozen=True):
+class DamagedMessage(msgspec.Struct, frozen=True):
     """A stored message that can't be read. It stays in the store; the rest is loaded without it.
 
     If messages are missing altogether, `seq` is 0 and `reason` tells how many.
@@ -54,7 +54,8 @@ class Damaged(msgspec.Struct, frozen=True):
     """What is wrong with it."""
 
     def __repr__(self) -> str:
-        return f"Damaged({f'message {self.seq}: ' * (self.seq > 0)}{self.reason})"  # without its id
+        number = f"message {self.seq}: " if self.seq > 0 else ""
+        return f"DamagedMessage({number}{self.reason})"  # without its id
 
     def __rich_repr__(self) -> Iterator[Any]:  # type: ignore[override]  # rich accepts any iterable
         return iter((self.seq, self.reason))
@@ -88,7 +89,7 @@ class Keeper:
         self.identity = identity
         self.branch = MAIN
         self.version = 0
-        self.damaged: dict[int, Damaged] = {}
+        self.damaged: dict[int, DamagedMessage] = {}
         self.is_closed = False
         self._storage = storage
         self._proving = storage if is_proving(storage) else None
@@ -239,7 +240,7 @@ class Keeper:
         if row.seq in self.damaged:
             return
         where = f"{self.storage.name}, session {self.identity.digest}"
-        self.damaged[row.seq] = Damaged(row.seq, row.id, where, reason)
+        self.damaged[row.seq] = DamagedMessage(row.seq, row.id, where, reason)
         if row.seq == _MISSING:
             _log.warning("%s is damaged: %s", where, reason)
         else:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
+from time import time
 from typing import Any, Literal
 
 import msgspec
 
 from dragoman.errors import Conflict, Corrupt, InvalidInputError
-from dragoman.history.records import read_line, row_line, session_line
+from dragoman.history.branch_paths import is_on, stretches
+from dragoman.history.identity import SessionIdentity
+from dragoman.history.records import body_of, message_in, read_line, row_line, session_line
+from dragoman.history.reported_tokens import usage_of
 from dragoman.history.storage.integrity import missing_rows, protected, tally_of
 from dragoman.history.storage.protocol import EVERYTHING, MAIN, Filter, Fork, Row, Session, Storage
+from dragoman.model.collection import Messages
+from dragoman.model.ids import new_id
 from dragoman.model.jsontext import JsonText, loads
 from dragoman.model.value import expect
 
@@ -21,7 +27,7 @@ _TRIES = 16
 _HEAD = 64  # bytes at the start of a line that contain its kind
 
 
-class Imported(msgspec.Struct):
+class ImportResult(msgspec.Struct):
     """The result of an import."""
 
     sessions: int = 0
@@ -87,21 +93,39 @@ def _is_json(raw: bytes) -> bool:
     return True
 
 
+def exported_messages(raw: bytes) -> tuple[Messages, int]:
+    """Reads the lines of one exported session.
+
+    Returns the messages of its active branch, and the number of messages on other branches. Raises
+    `Corrupt` if a line can't be read or is missing.
+    """
+    session, *rows = [read_line(line) for line in raw.split(b"\n")]
+    if not isinstance(session, Session):
+        msg = "messages of an export without the line of their session"
+        raise Corrupt(msg)
+    stored = [row for row in rows if isinstance(row, Row)]
+    problem = missing_rows(session, len(stored))
+    if problem is not None:
+        raise Corrupt(problem)
+    path = stretches(session, session.active)
+    shown = sorted((row for row in stored if is_on(path, row)), key=lambda row: row.seq)
+    messages = Messages.wrapping([message_in(row) for row in shown])
+    return messages, len(stored) - len(shown)
+
+
 async def import_lines(
     storage: Storage, lines: Iterable[JsonText], *, on_conflict: OnConflict = "fail"
-) -> Imported:
+) -> ImportResult:
     """Imports exported sessions into a store.
 
     If a session already exists, the import raises (`fail`), skips it (`skip`) or replaces it
     (`replace`). Lines that can't be read are reported; everything else is imported.
     """
-    if on_conflict not in _WAYS:
-        msg = f"on_conflict must be one of {', '.join(_WAYS)}"
-        raise InvalidInputError(msg)
+    _check_way(on_conflict)
     if isinstance(lines, (str, bytes, bytearray, memoryview)) or not isinstance(lines, Iterable):
         msg = f"lines must be an iterable of lines, such as a file, not {type(lines).__name__}"
         raise InvalidInputError(msg)
-    report = Imported()
+    report = ImportResult()
     session: Session | None = None
     rows: list[Row] = []
     for number, line in enumerate(lines, 1):
@@ -124,6 +148,56 @@ async def import_lines(
     return report
 
 
+async def import_messages(
+    storage: Storage,
+    identity: SessionIdentity,
+    messages: Any,
+    *,
+    branches: Iterable[tuple[str | None, Any]] = (),
+    on_conflict: OnConflict = "fail",
+) -> bool:
+    """Stores a conversation as a new session; returns whether it was stored.
+
+    Messages keep the time of their `created_at`. Each of the other `branches` follows the message
+    with the given id (`None`: it starts the conversation). `on_conflict` is as for `import_lines`.
+    """
+    _check_way(on_conflict)
+    expect(identity, SessionIdentity, "the identity of an import")
+    rows: dict[str, Row] = {}
+    forks: list[Fork] = []
+    _add_rows(rows, messages, MAIN)
+    for number, (after, others) in enumerate(branches, 1):
+        before = None if after is None else rows.get(after)
+        parent, at = (MAIN, 0) if before is None else (before.branch, before.seq)
+        forks.append(Fork(number, parent, at))
+        _add_rows(rows, others, number)
+    times = [row.at for row in rows.values()] or [time()]
+    session = Session(identity, 1, len(rows), times[0], max(times), forks=tuple(forks))
+    return await _restored(storage, session, list(rows.values()), on_conflict)
+
+
+def _add_rows(rows: dict[str, Row], messages: Any, branch: int) -> None:
+    """Adds messages to the rows, with new ids for repeated ones."""
+    for given in Messages.from_any(messages):
+        message = given.with_id(new_id()) if given.id in rows else given
+        usage, origin = usage_of(message), message.origin
+        rows[message.id] = Row(
+            message.id,
+            body_of(message),
+            time() if message.created_at is None else message.created_at,
+            None if origin is None else origin.model,
+            None if usage is None else usage.counts,
+            seq=len(rows) + 1,
+            branch=branch,
+        )
+
+
+def _check_way(on_conflict: str) -> None:
+    if on_conflict not in _WAYS:
+        msg = f"on_conflict must be one of {', '.join(_WAYS)}"
+        raise InvalidInputError(msg)
+
+
 def _text(line: Any) -> bytes:
     expect(line, (str, bytes, bytearray, memoryview), "a line of an import")
     return line.encode("utf-8", "surrogatepass") if isinstance(line, str) else bytes(line)
@@ -139,7 +213,7 @@ async def _put(
     session: Session | None,
     rows: list[Row],
     on_conflict: OnConflict,
-    report: Imported,
+    report: ImportResult,
 ) -> None:
     if session is None:
         if rows:
@@ -155,7 +229,7 @@ async def _put(
     report.messages += len(sound)
 
 
-def _with_new_tally(session: Session, rows: int, report: Imported) -> Session:
+def _with_new_tally(session: Session, rows: int, report: ImportResult) -> Session:
     """Resets the session's counters, which the target recomputes; reports missing rows."""
     try:
         problem = missing_rows(session, rows)
@@ -185,7 +259,7 @@ async def _restored(
     raise Conflict(msg)
 
 
-def _with_sound_branches(session: Session, report: Imported) -> Session:
+def _with_sound_branches(session: Session, report: ImportResult) -> Session:
     """Drops branches without a valid parent."""
     session = msgspec.structs.replace(session, last_seq=max(session.last_seq, 0))
     sound: dict[int, Fork] = {}
@@ -200,7 +274,7 @@ def _with_sound_branches(session: Session, report: Imported) -> Session:
     return msgspec.structs.replace(session, forks=tuple(sound.values()), active=active)
 
 
-def _sound(session: Session, rows: list[Row], report: Imported) -> list[Row]:
+def _sound(session: Session, rows: list[Row], report: ImportResult) -> list[Row]:
     """The rows on a valid branch, each id and sequence number once; reports the others."""
     branches = {MAIN, *(fork.number for fork in session.forks)}
     seen: set[object] = set()

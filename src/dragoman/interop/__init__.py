@@ -12,6 +12,8 @@ was lost. The library is imported when its `to_*` function is called.
 | LangChain | `from_langchain` | `to_langchain` |
 | pydantic-ai | `from_pydantic_ai` | `to_pydantic_ai` |
 | LiteLLM | `from_litellm` | `to_litellm` |
+
+`from_chat_export` reads a conversation exported from ChatGPT or Claude, or in ShareGPT's form.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from dragoman._lazy import lazily
 
 if TYPE_CHECKING:
     from dragoman.interop.anthropic import from_anthropic, to_anthropic
+    from dragoman.interop.chat_exports import ChatBranch, ChatExport, from_chat_export
     from dragoman.interop.exported import Exported
     from dragoman.interop.google import from_google, to_google
     from dragoman.interop.langchain import from_langchain, to_langchain
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "anthropic": ("from_anthropic", "to_anthropic"),
+    "chat_exports": ("ChatBranch", "ChatExport", "from_chat_export"),
     "exported": ("Exported",),
     "google": ("from_google", "to_google"),
     "langchain": ("from_langchain", "to_langchain"),
@@ -40,8 +44,11 @@ _HOMES = {
 }
 
 __all__ = [
+    "ChatBranch",
+    "ChatExport",
     "Exported",
     "from_anthropic",
+    "from_chat_export",
     "from_google",
     "from_langchain",
     "from_litellm",

@@ -18,6 +18,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.jsontext import JsonText
 from dragoman.model.messages import Message, settle_all
 from dragoman.model.roles import Role
+from dragoman.model.tool_calls import ToolCall
 from dragoman.model.value import expect
 
 T = TypeVar("T")
@@ -192,6 +193,24 @@ class Messages(Sequence[Message]):
     def not_empty(self) -> bool:
         """Whether any message has content."""
         return not self.is_empty
+
+    @property
+    def pending_tool_calls(self) -> tuple[ToolCall, ...]:
+        """The tool calls without a result, in order.
+
+        >>> call = ToolCall.create("call_1", "weather")
+        >>> Messages(Message.user("Rain?"), Message.assistant(call)).pending_tool_calls == (call,)
+        True
+        """
+        pending: dict[str, ToolCall] = {}
+        for message in self:
+            if message.role.is_system:
+                continue
+            for result in message.tool_results:
+                pending.pop(result.call_id, None)
+            if message.role is not Role.TOOL:
+                pending |= {call.id: call for call in message.tool_calls}
+        return tuple(pending.values())
 
     @property
     def has_composites(self) -> bool:

@@ -22,12 +22,12 @@ class reveal:  # noqa: N801 - used as a function, and in `with`
     The environment variable `DRAGOMAN_REVEAL=1` turns it on for the whole process.
     """
 
-    def __init__(self, shown: bool = True) -> None:  # noqa: FBT001, FBT002 - reveal(False) reads well
-        expect(shown, bool, "the argument of reveal")  # a mistake must not reveal content
-        self._shown = shown
+    def __init__(self, enabled: bool = True) -> None:  # noqa: FBT001, FBT002 - reveal(False) reads well
+        expect(enabled, bool, "the argument of reveal")  # a mistake must not reveal content
+        self._shown = enabled
         self._before = everywhere[0]
         self._token: Token[bool | None] | None = None
-        everywhere[0] = shown
+        everywhere[0] = enabled
 
     def __enter__(self) -> Self:
         everywhere[0] = self._before  # used in `with`: undo the process-wide setting

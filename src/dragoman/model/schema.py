@@ -9,6 +9,7 @@ read our documents without this library. Regenerate it after changes to the mode
 from __future__ import annotations
 
 from collections.abc import Collection
+from inspect import cleandoc
 from typing import Any, get_args
 
 import msgspec
@@ -91,12 +92,20 @@ def schema_of(
         msg = f"{getattr(value_type, '__name__', 'this type')} has no JSON Schema"
         raise InvalidInputError(msg)
     definitions = schema.get("$defs", {})
+    _clean_descriptions(definitions)
     if exclude is None:
         _exclude_declared(definitions, value_type)
     else:
         name = "Message" if value_type is Messages else getattr(value_type, "__name__", "")
         _exclude(definitions.get(name, schema), exclude)
     return _without_unused(schema)
+
+
+def _clean_descriptions(definitions: dict[str, Any]) -> None:
+    """Removes the indentation of docstrings, which Python 3.13 removes and earlier ones keep."""
+    for definition in definitions.values():
+        if "description" in definition:
+            definition["description"] = cleandoc(definition["description"])
 
 
 def _exclude_declared(definitions: dict[str, Any], root: type | None = None) -> None:
@@ -172,6 +181,7 @@ def _of_message_kind(value_type: type, kind: str) -> dict[str, Any]:
     refs, definitions = msgspec.json.schema_components(
         parts, schema_hook=_hook, ref_template="#/$defs/{name}"
     )
+    _clean_descriptions(definitions)
     _exclude_declared(definitions)
     array = {"type": "array", "items": {"anyOf": list(refs)}}
     properties: dict[str, Any] = {
@@ -195,6 +205,7 @@ def document_schema() -> dict[str, Any]:
     roots, components = msgspec.json.schema_components(
         list(_ROOTS.values()), schema_hook=_hook, ref_template="#/$defs/{name}"
     )
+    _clean_descriptions(components)
     versions = list(range(OLDEST, VERSION + 1))
     documents = [
         {

@@ -167,7 +167,7 @@ class Prices:
             return None  # our list only has the standard tier and text
         return listed.cost(usage)
 
-    def can_tell(self, model: str, provider: str | None = None) -> bool:
+    def has_price(self, model: str, provider: str | None = None) -> bool:
         """Whether the cost of requests will be known: by a price, or reported by the provider."""
         place, _ = self._place(model, provider)
         return place in REPORTING or self.price(model, provider) is not None
@@ -242,7 +242,7 @@ def _glob(key: str) -> str:
 def _names(place: str | None, model: str) -> Iterator[str]:
     """The names by which a key may refer to a model, most exact first."""
     if not model:
-        yield from (place,) if place in _WITHOUT_MODELS else ()
+        yield from (place, f"{place}:") if place in _WITHOUT_MODELS else ()
         return
     lower = model.lower()
     for name in (lower, undated(lower)):

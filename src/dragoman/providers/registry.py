@@ -28,6 +28,8 @@ from dragoman.wire.entry_points import EntryPoints
 
 _FOLDER = "dragoman.providers"
 _registered: dict[str, Provider] = {}
+_LOCAL = ("echo:", "local:", "scripted:")
+"""Models without a provider, which are suggested for misspelled names; see `open_model`."""
 
 
 def provider(name: str) -> Provider:
@@ -43,7 +45,8 @@ def provider(name: str) -> Provider:
         found = _added(heard) or _aliased(heard, _others())
     if found is None:
         names = provider_names()
-        msg = f"unknown provider{did_you_mean(name, names)}; available are {', '.join(names)}"
+        meant = did_you_mean(name, (*names, *_LOCAL))
+        msg = f"unknown provider{meant}; available are {', '.join(names)}"
         raise ConfigError(msg)
     return _with_overrides(found)
 

@@ -193,7 +193,7 @@ class Client(OtherEndpoints, BlockingTwins):
         if not stream:
             return named
         target = self._deployment.reaching(model).target(model)
-        return dialect(target.dialect).asking_for_usage(named, target)
+        return dialect(target.dialect).with_usage_requested(named, target)
 
     def encode(self, request: Request | Any) -> Encoded:
         """What `send` would send, with the parts that the provider doesn't support (`losses`).

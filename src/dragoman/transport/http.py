@@ -60,7 +60,7 @@ class HttpTransport:
         except (aiohttp.ClientError, builtins.TimeoutError, ValueError, OSError) as error:
             raised = _explained(error)
         else:
-            reply = HttpReply(response, timeouts.between)
+            reply = HttpReply(response, timeouts.between_chunks)
             way.replies.add(reply)
             return reply
         finally:

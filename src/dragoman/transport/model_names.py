@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman.errors import ConfigError
 from dragoman.model.value import expect
+from dragoman.providers.registry import provider
 
 _KINDS = {"chat": "chat", "embeddings": "embeddings", "embedding": "embeddings"}
 
@@ -37,6 +38,7 @@ def parse_model(text: str) -> ModelName:
     place = min(ends)
     model = text[place + 1 :]
     if not model:
+        provider(_provider(text[:place]))  # a misspelled one raises, with the correct name
         raise ConfigError(_FORMS)
     return ModelName(_provider(text[:place]), chat=model)
 

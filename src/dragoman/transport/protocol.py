@@ -31,17 +31,17 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     """For establishing a connection."""
     first_byte: float | None = 300.0
     """For the status and headers of the reply, after the request was sent."""
-    between: float | None = 120.0
+    between_chunks: float | None = 120.0
     """Between chunks of a body."""
     attempt: float | None = 900.0
-    """For one attempt at a whole response; not for streams, which `between` limits."""
+    """For one attempt at a whole response; not for streams, which `between_chunks` limits."""
     total: float | UnsetType | None = UNSET
     """For the whole operation, including retries and the waits between them; by default half an
     hour for whole responses, and unlimited for streams."""
 
     def __post_init__(self) -> None:
         total = None if self.total is UNSET else self.total
-        for seconds in (self.connect, self.first_byte, self.between, self.attempt, total):
+        for seconds in (self.connect, self.first_byte, self.between_chunks, self.attempt, total):
             expect_number(seconds, "a timeout")
             if seconds is not None and not seconds > 0:
                 msg = "a timeout must be a positive number of seconds or None"

@@ -32,21 +32,25 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
 
     attempts: int = 3
     """Maximum attempts in total; 1: no retries."""
-    first: float = 0.5
+    initial_delay: float = 0.5
     """Seconds before the second attempt; doubled each time, with jitter."""
-    most: float = 8.0
+    max_delay: float = 8.0
     """Maximum wait, unless the server requests one."""
-    most_asked: float = 60.0
+    max_retry_after: float = 60.0
     """Maximum `Retry-After` to honour; if the server asks for more, there is no retry."""
     interrupted: bool = False
     """Whether to restart a stream that was interrupted after its first event."""
 
     def __post_init__(self) -> None:
-        numbers = (self.first, self.most, self.most_asked)
+        numbers = (self.initial_delay, self.max_delay, self.max_retry_after)
         if type(self.attempts) is not int or not all(isinstance(n, (int, float)) for n in numbers):
             msg = "Retries needs an integer number of attempts, and waits in seconds"
             raise InvalidInputError(msg)
-        if self.attempts < 1 or not 0 <= self.first <= self.most < inf or not self.most_asked >= 0:
+        if (
+            self.attempts < 1
+            or not 0 <= self.initial_delay <= self.max_delay < inf
+            or not self.max_retry_after >= 0
+        ):
             msg = "Retries needs at least one attempt, and non-negative waits"
             raise InvalidInputError(msg)
 
@@ -56,8 +60,8 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
             return None
         asked: float | None = getattr(error, "retry_after", None)
         if asked:  # a wait of 0 is ignored: the request has just been rejected
-            return asked if asked <= self.most_asked else None
-        longest = min(self.first * 2.0 ** min(attempt - 1, _DOUBLINGS), self.most)
+            return asked if asked <= self.max_retry_after else None
+        longest = min(self.initial_delay * 2.0 ** min(attempt - 1, _DOUBLINGS), self.max_delay)
         return longest * random.uniform(0.5, 1.0)  # noqa: S311 - it spreads the load, no more
 
 

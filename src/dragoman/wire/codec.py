@@ -219,7 +219,7 @@ class Codec:
             return self._encoded(request, target, strict=strict)
         return encoded
 
-    def asking_for_usage(
+    def with_usage_requested(
         self,
         request: Request,
         target: Target,  # noqa: ARG002 - most dialects always report usage

@@ -90,15 +90,15 @@ class Context:
             choices.append(choice.replace(message=message, finish=finish))
         return response.replace(choices=tuple(choices))
 
-    def finish(self, said: FinishReason | None, usage: Usage | None) -> FinishReason | None:
+    def finish(self, reported: FinishReason | None, usage: Usage | None) -> FinishReason | None:
         """The finish reason; a response that used the whole token limit counts as truncated.
 
         Its last call may be incomplete as well. A response that was complete at exactly its last
         token is reported as truncated too: the two can't be told apart.
         """
-        if self.limit is None or usage is None or said not in _WHOLE:
-            return said
-        return FinishReason.LENGTH if usage.total_output >= self.limit else said
+        if self.limit is None or usage is None or reported not in _WHOLE:
+            return reported
+        return FinishReason.LENGTH if usage.total_output >= self.limit else reported
 
     def part(self, part: AnyPart) -> AnyPart:
         """A complete part with the request's own names and schemas."""
@@ -125,18 +125,18 @@ class Context:
                 changes |= {"raw": None, "input": arguments}
         return call.replace_unchecked(**changes) if changes else call
 
-    def takes_text(self, told: str) -> bool:
+    def takes_text(self, sent_name: str) -> bool:
         """Whether the caller's tool takes free text, by the name sent to the target."""
-        return self.undos.get(told) is as_text
+        return self.undos.get(sent_name) is as_text
 
-    def form(self, told: str) -> CallForm | None:
+    def form(self, sent_name: str) -> CallForm | None:
         """How the caller expects calls of a tool to look, by the name sent to the target."""
-        return self.calls.get(self.names.get(told, told)) if self.calls else None
+        return self.calls.get(self.names.get(sent_name, sent_name)) if self.calls else None
 
-    def name(self, told: str) -> str:
+    def name(self, sent_name: str) -> str:
         """The caller's name for a tool."""
-        form = self.form(told)
-        return self.names.get(told, told) if form is None else form.name
+        form = self.form(sent_name)
+        return self.names.get(sent_name, sent_name) if form is None else form.name
 
     def __repr__(self) -> str:
         sizes = [f"{len(self.names)} names", f"{len(self.undos)} schemas"]

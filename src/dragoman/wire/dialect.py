@@ -93,7 +93,7 @@ class Dialect(Protocol):
         """
         ...
 
-    def asking_for_usage(
+    def with_usage_requested(
         self, request: Request, target: Target, *, always: bool = False
     ) -> Request:
         """The request, set to make a stream report its usage where that is optional.

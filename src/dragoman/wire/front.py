@@ -158,20 +158,20 @@ class Front:
         *,
         path: str | None = None,
         clock: Callable[[], float] = time.time,
-        own_id: str | None = None,
-        says: Mapping[str, Any] = EMPTY,
+        response_id: str | None = None,
+        response_fields: Mapping[str, Any] = EMPTY,
     ) -> None:
         """For a dialect and a request decoded from it; `path` is the path of the request.
 
         Gemini's clients choose the stream format in the path's query. A server that stores
-        responses gives them its own ids (`own_id`, which replaces the model's) and sets fields
-        itself (`says`, for Responses: `store`, `previous_response_id` …).
+        responses gives them its own ids (`response_id`, which replaces the model's) and sets fields
+        itself (`response_fields`, for Responses: `store`, `previous_response_id` …).
         """
         self.dialect = dialect(name) if isinstance(name, str) else name
         self.request = Request() if request is None else request
         self.path = path
-        self.own_id = own_id
-        self.says = says
+        self.response_id = response_id
+        self.response_fields = response_fields
         self.form = self._form()
         self._clock = clock
         self.began = clock()
@@ -191,8 +191,8 @@ class Front:
     @cached_property
     def id(self) -> str | None:
         """The id for responses that have none."""
-        if self.own_id is not None:
-            return self.own_id
+        if self.response_id is not None:
+            return self.response_id
         prefix = self.form.id_prefix
         return None if prefix is None else new_id(prefix)
 
@@ -223,11 +223,11 @@ class Front:
         if not self.form.says_failures and any(map(_has_failed, response.choices)):
             raise _failure(response.extras)
         stamp = {
-            "id": self.own_id or response.id or self.id,
+            "id": self.response_id or response.id or self.id,
             "model": response.model or self.request.model,
             "created_at": response.created_at or self.created_at,
         }
-        if self.own_id is None:
+        if self.response_id is None:
             stamped = response.replace_trusted(**stamp)  # the values of a response and a request
         else:
             choices = tuple(map(self._named, response.choices))
@@ -239,7 +239,7 @@ class Front:
 
     def _named(self, choice: Choice) -> Choice:
         """A choice whose message id is derived from this response's id."""
-        message = choice.message.replace_unchecked(id=message_id(self.own_id or ""))
+        message = choice.message.replace_unchecked(id=message_id(self.response_id or ""))
         return choice.replace_unchecked(message=message)
 
     def is_own(self, origin: Origin | None) -> bool:
@@ -380,10 +380,10 @@ class FrontEncoder(FlowingEncoder):
         front, start = self._front, self._start
         self._is_stamped = True
         has_time = start.created_at or start.created_at is front.created_at
-        if start.id and start.model and has_time and front.own_id is None:
+        if start.id and start.model and has_time and front.response_id is None:
             return
         self._start = start.replace(
-            id=front.own_id or start.id or front.id,
+            id=front.response_id or start.id or front.id,
             model=start.model or front.request.model,
             created_at=start.created_at or front.created_at,
         )

@@ -65,8 +65,8 @@ def test_a_whole_text_gives_its_value(text: str) -> None:
 
 
 @given(TEXTS, st.data())
-def test_pieces_give_the_same(text: str, data: st.DataObject) -> None:
-    """However a text is split, and whether or not somebody looks, the value is the same."""
+def test_splitting_does_not_change_the_value(text: str, data: st.DataObject) -> None:
+    """However a text is split, and whether or not it is read in between, the value is the same."""
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     watched, unwatched, kept = PartialJson(), PartialJson(), []
     for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
@@ -148,8 +148,8 @@ def test_a_preview_costs_what_the_stream_costs(
     assert sizes[1] < 3 * sizes[0]
 
 
-def test_a_preview_shows_values_that_stay() -> None:
-    """What was shown does not change; nothing is shown twice, nor the wrapping."""
+def test_a_preview_shows_final_values() -> None:
+    """Shown values don't change; nothing is shown twice, and the wrapping is never shown."""
     preview, shown = Preview(is_wrapped=True), list[Any]()
     for delta in ["Here:\n```json\n", '{"resu', 'lt": [', "1", ", ", '"a', "b", '"]', "}", "\n```"]:
         value = preview.feed(delta)

@@ -92,7 +92,7 @@ def test_free_names_go_through_a_tool_where_forms_are_always_strict() -> None:
 
 
 def test_text_is_no_typed_output() -> None:
-    """`str` and None mean whatever the model says."""
+    """`str` and None mean the model's text."""
     assert TypedOutput.of(str) is None
     assert TypedOutput.of(None) is None
 
@@ -184,8 +184,8 @@ def test_notes_that_cannot_be_hashed() -> None:
         (SCHEMA, '{"total": -1}', "a number of at least 0"),
     ],
 )
-def test_misfits_are_told_without_the_value(kind: Any, text: str, words: str) -> None:
-    """Path, what is expected and the type that came; never what it says."""
+def test_mismatches_are_reported_without_the_value(kind: Any, text: str, words: str) -> None:
+    """Path, expected type and actual type are reported, and never the value."""
     said = complaint(typed(kind), text)
     assert words in said
     assert SECRET not in said
@@ -224,8 +224,8 @@ class Picky(str):
         raise LookupError(text)
 
 
-def test_any_class_may_refuse() -> None:
-    """What a class of the user's raises never gets out, nor does what it quotes."""
+def test_exceptions_of_user_classes_are_contained() -> None:
+    """What a user's class raises is caught, and its text is not repeated."""
     said = complaint(typed(Even), json.dumps({"number": 3, "note": SECRET}))
     assert "number must be even (…)" in said
     said = complaint(typed(Picky), json.dumps(SECRET))
@@ -269,8 +269,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert isinstance(typed(list[int]).read(text), list)
 
 
-def test_what_the_model_is_told() -> None:
-    """Feedback holds the problems, says what to do, and names the tool."""
+def test_the_feedback_to_the_model() -> None:
+    """It lists the problems, what to do, and the tool's name."""
     problem = "$.people: expected an integer, got nothing"
     assert problem in wording.feedback(problem)
     assert problem in wording.tool_feedback(problem, "return_result_2")

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from dragoman.gateway.config.problems import ConfigFileError
 from dragoman.gateway.config.reading import parse_config
+from dragoman.gateway.config.settings import Hop, Place
 from dragoman.gateway.pricing import PricedModels
 from dragoman.model.usage import Usage
 from dragoman.providers.price import Price
@@ -84,3 +85,14 @@ def test_what_is_spent_is_counted_by_them(stage: Stage) -> None:
     finally:
         stage.gateway.apply(config)
     assert costs == [Decimal("0.025"), Decimal("0.025"), None]
+
+
+@pytest.mark.parametrize("name", ["echo:", "echo:fast", "local:smollm2", "scripted:play.json"])
+def test_models_in_this_process_are_free_unless_they_have_a_price(name: str) -> None:
+    """So that a key with a cost budget may use them."""
+    hop = Hop(place=Place(name=name, model_url=name))
+    usage = Usage(input=1_000_000)
+    kind = name.partition(":")[0]
+    assert PricedModels().estimate(usage, hop) == 0
+    assert PricedModels({f"{kind}:*": Price(3)}).estimate(usage, hop) == 3
+    assert PricedModels({name: Price(3)}).estimate(usage, hop) == 3

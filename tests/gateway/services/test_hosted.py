@@ -140,13 +140,13 @@ def test_several_places_have_to_be_told_apart(stage: Stage) -> None:
         client = openai_client(serving.url)
         with pytest.raises(openai.BadRequestError, match="one, two") as caught:
             client.files.list()
-        assert "x-dragoman-place" in str(caught.value)
-        assert client.files.list(extra_headers={"x-dragoman-place": "two"}).data
-        assert client.files.list(extra_query={"place": "one"}).data
-        assert "place" not in stage.upstream("openai").asked[-1].query
+        assert "x-dragoman-provider" in str(caught.value)
+        assert client.files.list(extra_headers={"x-dragoman-provider": "two"}).data
+        assert client.files.list(extra_query={"provider": "one"}).data
+        assert "provider" not in stage.upstream("openai").asked[-1].query
         for name in ("anthropic", "three", "../one"):
             with pytest.raises(openai.BadRequestError):
-                client.files.list(extra_headers={"x-dragoman-place": name})
+                client.files.list(extra_headers={"x-dragoman-provider": name})
 
 
 TRICKS = [

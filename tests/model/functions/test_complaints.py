@@ -46,7 +46,7 @@ class Book(pydantic.BaseModel):
     titles: dict[str, Annotated[str, pydantic.AfterValidator(_short)]]
 
 
-def test_places_are_told_in_the_developers_names() -> None:
+def test_errors_name_the_declared_fields() -> None:
     """The path of a pydantic error names declared fields; undeclared keys are shown as a star."""
     with pytest.raises(InvalidInputError) as caught:
         read_as(Book, {"titles": {"secretkey": "secretvalue"}}, "the book")

@@ -14,8 +14,8 @@ from dragoman.model.functions.docstrings import parse
         "vartype", "yield", "yields", "ytype",
     ],
 )  # fmt: skip
-def test_what_is_said_of_something_else_is_not_said_of_the_tool(field: str) -> None:
-    """Other sections are part of neither the description nor a parameter; parameters are read."""
+def test_other_docstring_sections_are_ignored(field: str) -> None:
+    """Other sections are part of neither the description nor a parameter."""
     found = parse(f"Looks it up.\n:{field} KeyError: Not known.\n:param city: Where.")
     assert found.description == "Looks it up."
     assert found.parameters == {"city": "Where."}

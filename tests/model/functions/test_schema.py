@@ -335,7 +335,7 @@ def test_a_struct() -> None:
     }
 
 
-def test_a_type_that_holds_itself_goes_to_defs() -> None:
+def test_a_recursive_type_goes_to_defs() -> None:
     """The root is also written out, because providers require an object there."""
     schema = schema_for(Node)
     node = schema.pop("$defs")["Node"]
@@ -406,8 +406,8 @@ def test_a_pydantic_dataclass() -> None:
     }
 
 
-def test_two_types_of_one_name_keep_apart() -> None:
-    """The second gets a number, whoever made it."""
+def test_two_types_of_one_name_are_kept_apart() -> None:
+    """The second one's name gets a number."""
     twin = pydantic.create_model("Person", age=(int, ...))
     other = dataclasses.make_dataclass("Person", [("size", int)])
     kinds = (twin, other, Person, twin, other, Person)
@@ -532,8 +532,8 @@ def test_reading(kind: Any, value: Any, expected: Any) -> None:
         (int | list[int], "a", ""),
     ],
 )
-def test_what_does_not_fit_says_where(kind: Any, value: Any, path: str) -> None:
-    """The path and what was expected, but not the value."""
+def test_a_mismatch_is_reported_by_path(kind: Any, value: Any, path: str) -> None:
+    """The error has the path and the expected type, but not the value."""
     with pytest.raises(MisfitError) as caught:
         shape_for(kind).read(value)
     assert caught.value.path == path

@@ -217,7 +217,7 @@ def test_kinds_of_callables(function: Any, name: str, description: str) -> None:
     assert list(signature.schema(closed=True)["properties"]) == ["city"]
 
 
-def test_what_a_partial_has_settled_stays_secret() -> None:
+def test_bound_arguments_of_a_partial_are_hidden() -> None:
     """A bound argument is neither requested from the model nor shown to it as a default."""
 
     def ask(key: str, city: str, days: int = 1) -> None:
@@ -284,7 +284,7 @@ def test_what_can_not_be_a_tool(function: Any, says: str) -> None:
 
 
 def test_arguments_that_can_not_be_read() -> None:
-    """The path and what was expected, and no value, not even in the context."""
+    """The error has the path and the expected type, and no value, not even in its context."""
     with pytest.raises(InvalidInputError) as caught:
         signature_of(weather).read({"place": {"city": 4711}})
     assert str(caught.value) == (

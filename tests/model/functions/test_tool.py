@@ -83,8 +83,8 @@ def test_validate_makes_the_types_of_the_signature() -> None:
     assert weather(**arguments) == expected  # type: ignore[call-arg]  # positional-only
 
 
-def test_validate_says_what_the_model_can_act_on() -> None:
-    """All problems at once: path, expected type, actual type."""
+def test_validate_reports_all_problems() -> None:
+    """Each with its path, expected type and actual type, so that the model can correct them."""
     with pytest.raises(InvalidInputError) as caught:
         weather.validate({"place": {"city": 4711}, "period": {"start": "soon"}, "hunter2": 1})
     assert str(caught.value) == (
@@ -101,7 +101,7 @@ def test_absent_arguments_are_left_to_the_function() -> None:
     assert Clock(3).ask.validate({}) == {}
 
 
-def test_what_is_read_can_be_changed() -> None:
+def test_functions_get_mutable_arguments() -> None:
     """The call's arguments are frozen; a function gets ordinary lists and dicts."""
 
     @tool(description="Sort.")
@@ -196,7 +196,7 @@ def test_from_type(kind: type) -> None:
 
 
 def test_a_description_is_needed() -> None:
-    """The model chooses by it; the error says where to put one."""
+    """The model chooses tools by their description; the error explains where to put one."""
 
     def silent() -> None: ...
 
@@ -243,7 +243,7 @@ def test_strict_closes_what_people_wrote() -> None:
 
 
 def test_check_arguments() -> None:
-    """It raises or says nothing; a tool without a schema takes anything."""
+    """It raises or returns nothing; a tool without a schema accepts anything."""
     definition = ToolDefinition.create("f", "It.", {"type": "object", "required": ["a"]})
     definition.replace(strict=False, parameters={"type": "object"}).check_arguments({"a": 1})
     with pytest.raises(InvalidInputError, match=r"`f`: \$\.a: expected a value, got nothing"):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dragoman.agent import (
     AgentEvent,
-    AskedAgain,
     MessageAdded,
+    RetryRequested,
     StepStarted,
     TextDelta,
     ThinkingDelta,
@@ -30,7 +30,7 @@ class Heard:
             self._said.append(event.text)
         elif isinstance(event, ThinkingDelta):
             self._thought.append(event.text)
-        elif isinstance(event, (StepStarted, AskedAgain, MessageAdded)):
+        elif isinstance(event, (StepStarted, RetryRequested, MessageAdded)):
             self._said.clear()
             self._thought.clear()
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from dragoman.agent import (
     AgentEvent,
-    AskedAgain,
+    RetryRequested,
     StepStarted,
     TextDelta,
     ThinkingDelta,
@@ -95,7 +95,7 @@ class TerminalScreen:
             case StepStarted():
                 self._close_flow()
                 self._is_waiting = True
-            case AskedAgain():
+            case RetryRequested():
                 self._close_flow()
                 self.note(f"({event.reason}; retrying)")
             case _:

@@ -42,7 +42,8 @@ def list_sessions(
 ) -> None:
     """List sessions, most recent first.
 
-    Shows the first line, the last model, the number of messages and the time of the last message.
+    Shows the title or the first line, the last model, the number of messages and the time of the
+    last message.
     """
 
     async def work(storage: Storage) -> None:
@@ -73,6 +74,7 @@ def _described(listed: Listed) -> dict[str, Any]:
     return {
         "session": session.identity.digest,
         "identity": names_of(session.identity),
+        "title": listed.title,
         "first_line": listed.first_line,
         "unreadable": listed.unreadable,
         "model": listed.model,
@@ -98,7 +100,8 @@ def _print(found: Sequence[Listed]) -> None:
         )
         for each in found
     ]  # fmt: skip
-    print_found(("session", "last written (UTC)", "messages", "model", "names", "first line"), rows)
+    heads = ("session", "last written (UTC)", "messages", "model", "names", "title or first line")
+    print_found(heads, rows)
 
 
 def _card(listed: Listed) -> Card:
@@ -117,4 +120,4 @@ def _card(listed: Listed) -> Card:
 def _text(listed: Listed) -> str:
     if listed.unreadable is not None:
         return f"({listed.unreadable})"
-    return listed.first_line or ""
+    return listed.title or listed.first_line or ""

@@ -32,7 +32,7 @@ from dragoman.cli.spinner import waiting
 if TYPE_CHECKING:
     from dragoman.cli.history.spending import Spent
     from dragoman.history.storage.protocol import Filter, Group, Hit, Session, Storage, Total
-    from dragoman.history.stored_session import Damaged, Keeper
+    from dragoman.history.stored_session import DamagedMessage, Keeper
     from dragoman.model.collection import Messages
     from dragoman.model.messages import Message
 
@@ -124,7 +124,7 @@ async def _expect_keys(storage: Storage, session: Session) -> None:
             raise Ending(USAGE, f"the conversation can't be read: {needs_keys(row.body)}")
 
 
-async def _tell(storage: Storage, session: Session, damaged: list[Damaged]) -> None:
+async def _tell(storage: Storage, session: Session, damaged: list[DamagedMessage]) -> None:
     """Report the unreadable messages: only the first ones, since a store may have many."""
     from dragoman.cli.history.keyed import NOT_ENCRYPTED, is_plain_beneath
 

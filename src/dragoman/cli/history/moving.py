@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from dragoman.cli.atomic_files import Output, refuse_same
-from dragoman.cli.exit_codes import BROKEN, INPUT, Ending, complain
+from dragoman.cli.exit_codes import BROKEN, INPUT, Ending, clean_ending
 from dragoman.cli.history.naming import session_meant
 from dragoman.cli.history.stores import (
     FIELDS,
@@ -26,9 +23,7 @@ from dragoman.cli.history.stores import (
 
 if TYPE_CHECKING:
     from dragoman.history.storage.protocol import Filter, Storage
-    from dragoman.history.transfer import Imported, OnConflict
-
-_MAX_REPORTED = 20  # problems reported individually
+    from dragoman.history.transfer import OnConflict
 
 
 @click.command()
@@ -88,65 +83,36 @@ async def _write(storage: Storage, which: Filter, out: Output) -> int:
 
 @click.command("import")
 @click.argument("files", nargs=-1, required=True, type=INPUT, metavar="FILE...")
+@click.option("--from", "source", default="auto", show_default=True, metavar="FORMAT",
+              help="Format of the files: a dialect, canonical, chatgpt, claude, sharegpt, or"
+              " auto.")  # fmt: skip
 @store_options
 @click.option("--on-conflict", type=click.Choice(["fail", "skip", "replace"]), default="fail",
               show_default=True, help="What to do with sessions that already exist.")  # fmt: skip
-def import_sessions(files: tuple[str, ...], store: Place, on_conflict: OnConflict) -> None:
-    """Import sessions written by `export`; - is standard input.
+@click.option("--agent", help="Agent of the new sessions. Default: the format, or import.")
+@click.option("--user", help="User of the new sessions.")
+@click.option("--group", help="Group of the new sessions.")
+@click.option("--scope", help="Scope of the new sessions.")
+def import_sessions(
+    files: tuple[str, ...], source: str, store: Place, on_conflict: OnConflict, **names: str | None
+) -> None:
+    """Import sessions written by `export`, and conversations from other sources.
 
-    Lines that can't be read are reported, and the rest is imported.
+    A FILE holds what `dragoman convert` reads: requests, responses and arrays of messages of any
+    dialect, one or many, and the conversations.json of ChatGPT and Claude. Each conversation
+    becomes a session, named by its id or by file and number. - is standard input. What can't be
+    read is reported, and the rest is imported.
     """
 
     async def work(storage: Storage) -> None:
-        reports = [await _imported(storage, name, on_conflict) for name in files]
+        from dragoman.cli.history.importing import imported
+
+        reports = [await imported(storage, each, on_conflict) for each in sources]
         if any(report.problems for report in reports):
             raise Ending(BROKEN)
 
+    with clean_ending():
+        from dragoman.cli.history.importing import sources_of
+
+        sources = sources_of(files, source, names)
     with_store(store, work, makes=True)
-
-
-async def _imported(storage: Storage, name: str, on_conflict: OnConflict) -> Imported:
-    from dragoman.cli.screen import progress
-    from dragoman.errors import Conflict
-    from dragoman.history.transfer import import_lines
-
-    with progress(_size(name)) as advance:
-        try:
-            report = await import_lines(storage, _lines(name, advance), on_conflict=on_conflict)
-        except Conflict:
-            msg = (
-                f"{name}: a session already exists; those before it were imported. To continue,"
-                " use --on-conflict skip or --on-conflict replace"
-            )
-            raise Ending(BROKEN, msg) from None
-    _report(name, report)
-    return report
-
-
-def _report(name: str, report: Imported) -> None:
-    for problem in report.problems[:_MAX_REPORTED]:
-        complain(f"{name}: {problem}")
-    if len(report.problems) > _MAX_REPORTED:
-        complain(f"{name}: and {len(report.problems) - _MAX_REPORTED:,} more problems")
-    if report.problems and not (report.sessions or report.skipped):
-        complain(f"{name}: nothing was imported; is it a file from `dragoman history export`?")
-    skipped = f", {report.skipped:,} skipped (already there)" if report.skipped else ""
-    click.echo(
-        f"{name}: {counted(report.sessions, 'session')},"
-        f" {counted(report.messages, 'message')}{skipped}",
-        err=True,
-    )
-
-
-def _size(name: str) -> int | None:
-    return None if name == "-" else Path(name).stat().st_size
-
-
-def _lines(name: str, advance: Callable[[int], None]) -> Iterator[bytes]:
-    if name == "-":
-        yield from sys.stdin.buffer
-        return
-    with Path(name).open("rb") as lines:
-        for line in lines:
-            advance(len(line))
-            yield line

@@ -31,7 +31,7 @@ _REFUSED: dict[str, str] = dict.fromkeys(
 _TIMEOUTS: Mapping[str, Check] = {
     "connect": checks.limit,
     "first_byte": checks.limit,
-    "between": checks.limit,
+    "between_chunks": checks.limit,
     "attempt": checks.limit,
     "total": checks.limit,
 }

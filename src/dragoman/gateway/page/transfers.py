@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from dragoman.errors import ConfigError, DragomanError, InvalidInputError, InvalidRequest
+from dragoman.errors import ConfigError, DragomanError, InvalidRequest
 from dragoman.gateway.page.branches import expect_branch
 from dragoman.gateway.page.calls import Content, PageCall
 from dragoman.gateway.page.conversations import found_in, new_identity
@@ -18,16 +18,14 @@ from dragoman.history.branch_paths import read_path, stretches
 from dragoman.history.chat import ChatHistory
 from dragoman.history.records import message_of
 from dragoman.history.session_summaries import TITLE, looked_at
+from dragoman.history.transfer import exported_messages
 from dragoman.model.collection import Messages
-from dragoman.model.messages import Message, make_message
-from dragoman.model.requests import Request
-from dragoman.model.responses import Response
-from dragoman.model.roles import Role
+from dragoman.model.messages import Message
 from dragoman.providers.documents.batches import batches
-from dragoman.providers.documents.reading import Reader
+from dragoman.providers.documents.conversations import messages_of
+from dragoman.providers.documents.reading import Reader, StoredMessages
 from dragoman.providers.documents.splitting import Piece
 from dragoman.providers.documents.writing import Destination, Written
-from dragoman.wire.documents import Conversation
 
 _JSON = "application/json"
 _MAX_IMPORTED = 1000  # conversations in one file
@@ -94,6 +92,7 @@ async def imported(call: PageCall) -> Any:
 def _read(body: bytes, name: str) -> tuple[list[list[Message]], list[dict[str, Any]]]:
     found: list[list[Message]] = []
     losses: list[dict[str, Any]] = []
+    reader = Reader(read_session=_stored)
     for place, piece in enumerate(_documents(body, name)):
         if len(found) >= _MAX_IMPORTED or len(losses) >= _MAX_LOSSES:
             losses.append(_loss(place, "too much for one import; the rest of the file was skipped"))
@@ -101,9 +100,13 @@ def _read(body: bytes, name: str) -> tuple[list[list[Message]], list[dict[str, A
         problem = piece.problem
         if problem is None:
             try:
-                found.append(_messages(Reader().read(piece.raw).value))
+                document = reader.read(piece.raw)
+                messages, _ = messages_of(document)
             except DragomanError as error:
                 problem = str(error)
+            else:
+                found.append(messages)
+                losses += [_loss(place, loss.reason, loss.path) for loss in document.losses]
         if problem is not None:
             losses.append(_loss(place, problem))
     _entitled(found, _title(name))
@@ -116,8 +119,12 @@ def _entitled(found: list[list[Message]], title: str) -> None:
         found[0][0] = found[0][0].with_metadata(TITLE, title)
 
 
-def _loss(place: int, reason: str) -> dict[str, Any]:
-    return {"conversation": place, "path": "", "reason": reason}
+def _stored(raw: bytes) -> StoredMessages:
+    return StoredMessages(*exported_messages(raw))
+
+
+def _loss(place: int, reason: str, path: str = "") -> dict[str, Any]:
+    return {"conversation": place, "path": path, "reason": reason}
 
 
 def _title(name: str) -> str:
@@ -131,18 +138,3 @@ def _documents(body: bytes, name: str) -> Iterator[Piece]:
     chunks = (body[start : start + _CHUNK] for start in range(0, len(body), _CHUNK))
     for batch in batches(chunks, name):
         yield from batch.documents()
-
-
-def _messages(value: Conversation) -> list[Message]:
-    """Returns the messages of a document; a separate system prompt becomes the first message."""
-    if isinstance(value, Response):
-        found = [choice.message for choice in value.choices[:1]]
-    elif isinstance(value, Request):
-        system = [make_message(Role.SYSTEM, tuple(value.system))] if value.system else []
-        found = [*system, *value.messages]
-    else:
-        found = list(value)
-    if not found:
-        msg = "it contains no messages"
-        raise InvalidInputError(msg)
-    return found

@@ -25,7 +25,7 @@ def blank(
     client_request: ClientRequest, id: str, says: Mapping[str, Any], status: str
 ) -> dict[str, Any]:
     """Returns the body of a response without output."""
-    front = Front(_NAME, client_request.settings, own_id=id, says=says)
+    front = Front(_NAME, client_request.settings, response_id=id, response_fields=says)
     choice = Choice(0, make_message(Role.ASSISTANT), FinishReason.STOP)
     usage = Usage() if status == "completed" else None
     body = front.response(Response(choices=(choice,), usage=usage)).body
@@ -55,7 +55,7 @@ def end_event(body: Mapping[str, Any], number: int) -> bytes:
 
 def frames_of(body: dict[str, Any]) -> bytes:
     """Returns the event stream of a response that was stored without one."""
-    front = Front(_NAME, own_id=str(body.get("id")))
+    front = Front(_NAME, response_id=str(body.get("id")))
     writer = front.stream()
     response = dialect(_NAME).decode_response(body)
     written = writer.feed_all(list(events_of(response)))

@@ -60,7 +60,7 @@ _QUERIES = frozenset({
     "after", "before", "limit", "order", "purpose", "after_id", "before_id", "beta", "scope_id",
     "pageSize", "pageToken", "filter", "alt", "upload_id", "upload_protocol",
 })  # fmt: skip
-_OURS = frozenset({"key", "place"})
+_OURS = frozenset({"key", "provider"})
 _MAX_VALUE = 2048
 UPLOAD_URL = "x-goog-upload-url"
 

@@ -11,7 +11,7 @@ from dragoman.gateway.services.hosted_paths import query_value
 from dragoman.gateway.state import Gateway
 from dragoman.gateway.upstreams import Upstream
 
-PLACE_HEADER = b"x-dragoman-place"
+PROVIDER_HEADER = b"x-dragoman-provider"
 PERMISSION = "hosted:"
 """The prefix of key patterns that allow files and batches: `hosted:*`, `hosted:openai`."""
 _SAME_API = {CHAT: frozenset({CHAT, RESPONSES})}
@@ -20,7 +20,7 @@ _SAME_API = {CHAT: frozenset({CHAT, RESPONSES})}
 def hosted_place(inbound: InboundRequest) -> Upstream:
     """Returns the provider whose files and batches the request uses."""
     gateway, front = inbound.gateway, inbound.endpoint.front
-    named = query_value(inbound.query, "place") or inbound.call.header(PLACE_HEADER)
+    named = query_value(inbound.query, "provider") or inbound.call.header(PROVIDER_HEADER)
     if named is not None:
         return _named(gateway, front, named)
     found = _by_default(gateway, front) or list(_speaking(gateway, front))
@@ -29,7 +29,7 @@ def hosted_place(inbound: InboundRequest) -> Upstream:
     if found:
         names = ", ".join(sorted(upstream.name for upstream in found))
         msg = f"several providers have files and batches of this API: choose one of {names} with"
-        msg += " the x-dragoman-place header or the ?place= parameter"
+        msg += " the x-dragoman-provider header or the ?provider= parameter"
     else:
         msg = "files and batches need a provider with this API, and none is configured"
     raise InvalidRequest(msg, status=400, code="unsupported")

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from dragoman.errors import InvalidInputError, ServerError
 from dragoman.gateway.guard import presented_key
 from dragoman.gateway.inbound import InboundRequest
-from dragoman.gateway.services.hosted_providers import PLACE_HEADER
+from dragoman.gateway.services.hosted_providers import PROVIDER_HEADER
 from dragoman.gateway.upstreams import Upstream
 from dragoman.model.jsontext import dumps, loads
 
@@ -44,7 +44,7 @@ def own_upload_url(inbound: InboundRequest, upstream: Upstream, asked: str, told
         msg = "the provider returned an unexpected upload URL, which is not passed on"
         raise ServerError(msg, status=_BAD_GATEWAY, retryable=False)
     query = {name: upload[name] for name in _UPLOADING if name in upload}
-    query["place"] = upstream.name
+    query["provider"] = upstream.name
     if inbound.gateway.keys is not None:
         query["key"] = presented_key(inbound.call, inbound.query) or ""
     return own_url(inbound, f"{inbound.call.path}?{urlencode(query)}")
@@ -72,8 +72,8 @@ def _batches(told: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _results_url(inbound: InboundRequest, batch: object) -> str:
-    named = inbound.call.header(PLACE_HEADER) or dict(_query(inbound)).get("place")
-    place = "" if named is None else f"?{urlencode({'place': named})}"
+    named = inbound.call.header(PROVIDER_HEADER) or dict(_query(inbound)).get("provider")
+    place = "" if named is None else f"?{urlencode({'provider': named})}"
     return own_url(inbound, f"/v1/messages/batches/{quote(str(batch), safe='')}/results{place}")
 
 

@@ -4,7 +4,8 @@ The format is detected from the beginning of the input, so it can be a pipe:
 
 - a JSON object or an array of messages is one document. If more follows, there are several, one
 per line (JSONL) or, if the first spans several lines, one after the other;
-- in any other array, each element is a document.
+- in any other array, each element is a document;
+- in an export of stored sessions, each session is a document: its line and those of its messages.
 
 A file named `….jsonl` or `….ndjson` is always read line by line.
 """
@@ -17,6 +18,7 @@ from typing import BinaryIO, Literal, NamedTuple
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.jsontext import loads
+from dragoman.providers.documents.sessions import is_session, sessions_in
 from dragoman.providers.documents.splitting import Piece, Splitter
 from dragoman.wire.documents import is_message
 
@@ -78,11 +80,14 @@ def batches(chunks: Chunks, name: str = STDIN) -> Iterator[Batch]:
     """Split an input into batches of documents."""
     line, beginning = _beginning(chunks)
     form: Form = "lines"
-    if not name.endswith((".jsonl", ".ndjson")):
+    if name.endswith((".jsonl", ".ndjson")):
+        _, beginning = _first_line(beginning, chunks)
+    else:
         form, beginning = _form(beginning, chunks)
     everything = chain([beginning], chunks)
     if form == "lines":
-        return _lines(everything, name, line)
+        lines = _lines(everything, name, line)
+        return _sessions(lines, name) if is_session(beginning) else lines
     return _pieces(everything, name, Splitter(array=form == "array", line=line), form)
 
 
@@ -194,6 +199,20 @@ def _lines(chunks: Iterable[bytes], name: str, line: int) -> Iterator[Lines]:
         line += raw.count(b"\n") + 1
     if last := b"".join(waiting):
         yield Lines(name, line, last)
+
+
+def _sessions(batches: Iterable[Lines], name: str) -> Iterator[Pieces]:
+    """The sessions in the lines of an export, in batches of about the same size as the lines."""
+    pieces = sessions_in(piece for batch in batches for piece in batch.documents())
+    waiting: list[Piece] = []
+    size = 0
+    for piece in pieces:
+        waiting.append(piece)
+        size += len(piece.raw)
+        if size >= CHUNK:
+            yield Pieces(name, waiting, of_array=False)
+            waiting, size = [], 0
+    yield Pieces(name, waiting, of_array=False)
 
 
 def _pieces(chunks: Iterable[bytes], name: str, splitter: Splitter, form: Form) -> Iterator[Pieces]:

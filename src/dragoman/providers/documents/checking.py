@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from dragoman.errors import InvalidInputError
+from dragoman.interop.chat_exports import format_of
 from dragoman.model.jsontext import loads
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.providers.documents.naming import Named
-from dragoman.providers.documents.reading import NO_DOCUMENT, Reader, refuse_others
+from dragoman.providers.documents.reading import NO_DOCUMENT, Reader, ReadSession, refuse_others
+from dragoman.providers.documents.sessions import is_session
 from dragoman.wire.documents import is_canonical, is_response
 from dragoman.wire.violations import Violation
 
@@ -19,21 +21,23 @@ _ABOUT_REQUESTS = "this is a response; only requests can be checked"
 class Checker:
     """Finds what a target would refuse in a document."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, read_session: ReadSession | None = None) -> None:
         self._named = Named(name)
-        self._reader = Reader("canonical")
+        self._reader = Reader(read_session=read_session)
 
     def violations(self, raw: bytes) -> list[Violation]:
         """The violations in a request, or in the messages of a history.
 
         A canonical document is checked as it would be sent.
         """
+        if is_session(raw):
+            return self._of_ours(raw)
         wire = loads(raw)
         if isinstance(wire, list):
             return self._of_history(wire)
         if not isinstance(wire, dict):
             raise InvalidInputError(NO_DOCUMENT)
-        if is_canonical(wire):
+        if is_canonical(wire) or format_of(wire) is not None:
             return self._of_ours(raw)
         model = wire.get("model")
         spoken, target = self._named.fitting(model if isinstance(model, str) else None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from dragoman.errors import InvalidInputError
+from dragoman.interop.chat_exports import FORMATS, ChatExport, format_of, from_chat_export
 from dragoman.model.collection import Messages
 from dragoman.model.jsontext import loads
+from dragoman.providers.documents.sessions import is_session
 from dragoman.wire.detection import detect, dialect_of_history
 from dragoman.wire.dialect import dialect
 from dragoman.wire.documents import (
@@ -18,6 +20,7 @@ from dragoman.wire.documents import (
     read_canonical,
 )
 from dragoman.wire.inputs.message_dialects import OWN, dialect_of
+from dragoman.wire.losses import Loss
 
 AUTO = "auto"
 CANONICAL = "canonical"
@@ -30,22 +33,49 @@ _LANGCHAIN = (
 _ONE_MESSAGE = "this is a single message; put the messages of a conversation into one array"
 
 
+_NO_SESSIONS = "this is an export of stored sessions, which can't be read here"
+
+
 class Document(NamedTuple):
     """A decoded document and its source dialect."""
 
     dialect: str
     value: Conversation
+    losses: tuple[Loss, ...] = ()
+    """What the document holds beside the conversation."""
+    chat: ChatExport | None = None
+    """The export that it was read from, with its other branches."""
+
+
+class StoredMessages(NamedTuple):
+    """The messages of an exported session: those of its active branch."""
+
+    messages: Messages
+    others: int = 0
+    """The number of messages on other branches."""
+
+
+ReadSession = Callable[[bytes], StoredMessages]
+"""Reads the lines of an exported session; histories know their format, documents don't."""
 
 
 class Reader:
-    """Reads documents of one dialect, of our own form (`canonical`), or of any form (`auto`)."""
+    """Reads documents of one dialect, of our own form (`canonical`), or of any form (`auto`).
 
-    def __init__(self, source: str = AUTO) -> None:
+    The exports of chat applications are forms, too: `chatgpt`, `claude` and `sharegpt`.
+    """
+
+    def __init__(self, source: str = AUTO, read_session: ReadSession | None = None) -> None:
         self._source = source
-        self._dialect = None if source in (AUTO, CANONICAL) else dialect(source)
+        self._read_session = read_session
+        self._dialect = (
+            None if source in (AUTO, CANONICAL) or source in FORMATS else dialect(source)
+        )
 
     def read(self, raw: bytes) -> Document:
         """Decode a document; raises if it is not valid."""
+        if is_session(raw):
+            return self._read_stored(raw)
         wire = loads(raw)
         if isinstance(wire, dict):
             return self._read_object(wire, raw)
@@ -53,9 +83,23 @@ class Reader:
             return self._read_history(wire)
         raise InvalidInputError(NO_DOCUMENT)
 
+    def _read_stored(self, raw: bytes) -> Document:
+        if self._read_session is None or self._source not in (AUTO, CANONICAL):
+            raise InvalidInputError(_NO_SESSIONS)
+        messages, others = self._read_session(raw)
+        return Document(CANONICAL, messages, _left_out(others))
+
     def _read_object(self, wire: dict[str, Any], raw: bytes) -> Document:
         spoken = self._dialect
         if spoken is None:
+            name = None if self._source == CANONICAL else format_of(wire)
+            if name is not None and self._source in (AUTO, name):
+                chat = from_chat_export(wire)
+                others = sum(len(branch.messages) for branch in chat.branches)
+                return Document(name, chat.messages, _left_out(others), chat)
+            if self._source in FORMATS:
+                msg = f"this is not a conversation in the form of {self._source}"
+                raise InvalidInputError(msg)
             if is_canonical(wire):
                 return Document(CANONICAL, read_canonical(wire["kind"], raw))
             if self._source == CANONICAL:
@@ -73,11 +117,22 @@ class Reader:
     def _read_history(self, items: list[Any]) -> Document:
         if items and not any(isinstance(item, dict) for item in items):
             raise InvalidInputError(NO_DOCUMENT)
+        if self._source in FORMATS:
+            msg = f"this is not a conversation in the form of {self._source}"
+            raise InvalidInputError(msg)
         if self._dialect is None and (self._source == CANONICAL or not _is_of_one_dialect(items)):
             return Document(CANONICAL, Messages.from_any(items))
         spoken = self._dialect or dialect(dialect_of_history(items))
         request = spoken.decode_request({spoken.messages_field: items})
         return Document(spoken.name, Messages.wrapping(request.messages))
+
+
+def _left_out(others: int) -> tuple[Loss, ...]:
+    """The loss of the messages on other branches than the active one."""
+    if not others:
+        return ()
+    number = "1 message is" if others == 1 else f"{others} messages are"
+    return (Loss("messages", f"{number} on other branches of the conversation; not written"),)
 
 
 def _is_of_one_dialect(items: list[Any]) -> bool:

@@ -94,6 +94,8 @@ NAMES = (
     "gemini-2.5-pro", "gemini-2.5-flash", "gemini-2.5-flash-lite", "gemini-2.5-flash-image",
     "gemini-flash", "gemini-flash-lite", "gemini-pro", "nano-banana-pro", "gemini-nano-banana-2.1",
     "gemma-4-26b-a4b-it", "gemma-4-31b-it",
+    # google-genai 3.3: nothing else is known of it
+    "gemini-4-hydrogen",
     # recorded traffic, and genai-prices 0.2.1
     "gemini-2.5-pro-tts", "gemini-2.5-flash-tts", "gemini-2.5-flash-lite-tts", "gemini-3.1-live",
     "gemini-2.0-flash", "gemini-2.0-flash-lite", "gemini-2.0-flash-thinking", "gemini-2.0-pro",

@@ -58,7 +58,7 @@ class DirectTransport:
         except asyncio.CancelledError:
             connection.abort()
             raise
-        return DirectReply(response, timeouts.between)
+        return DirectReply(response, timeouts.between_chunks)
 
     async def close(self) -> None:
         """Close all connections."""

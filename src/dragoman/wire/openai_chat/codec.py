@@ -42,7 +42,7 @@ class OpenAIChat(Codec):
         is_requested = include_usage or (request is not None and asks_for_usage(request))
         return self._sealing(_stream_encoder(include_usage=is_requested))
 
-    def asking_for_usage(
+    def with_usage_requested(
         self, request: Request, target: Target, *, always: bool = False
     ) -> Request:
         """The request with `include_usage` (W9), unless it already sets it or the host refuses it.

@@ -148,7 +148,7 @@ def complete_body(body: Body, front: Front, echo: Body, *, is_own: bool) -> None
     created_at = body["created_at"]
     if not is_own and isinstance(created_at, float):
         body["created_at"] = int(created_at)
-    body.update(front.says)
+    body.update(front.response_fields)
 
 
 class _FrontOutputWriter(OutputWriter):
@@ -168,8 +168,8 @@ class FrontStreamEncoder(StreamEncoder):
         super().__init__()
         self._front = front
         self._echo: Body | None = None  # the client's settings, set on first use
-        if front.own_id is not None:
-            self._writer.id = message_id(front.own_id)
+        if front.response_id is not None:
+            self._writer.id = message_id(front.response_id)
             self._writer.set_origin(None)
 
     def _body(self, end: events.ChoiceFinish | None) -> Body:
