@@ -362,5 +362,7 @@ def test_compaction_is_billed_besides_the_counts_of_the_response(*, stream: bool
         after = each.cost_of_response(more, "anthropic:claude-sonnet-4-6")
         assert before == Decimal("0.0045")
         assert after == before + Decimal("0.303")
-    advised = _compacted({"type": "advisor_message", "model": "x", "input_tokens": 5}, stream=stream)
+    advised = _compacted(
+        {"type": "advisor_message", "model": "x", "input_tokens": 5}, stream=stream
+    )
     assert Prices().cost_of_response(advised, "anthropic:claude-sonnet-4-6") is None
