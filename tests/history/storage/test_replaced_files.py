@@ -9,6 +9,8 @@ import asyncio
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -136,6 +138,37 @@ async def test_a_log_that_is_no_file_is_reported(what: str, tmp_path: Path) -> N
     assert "the log next to the file (-wal) is not a regular file" in await storage.verify()
     if what == "directory":
         log.rmdir()
+    await storage.close()
+
+
+_HOLD = """
+import fcntl, sys
+file = open(sys.argv[1], "r+b")
+fcntl.lockf(file, fcntl.LOCK_EX, 1, 121)  # where SQLite's checkpoint lock is
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+async def test_a_log_that_another_process_is_moving_is_not_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite says -1 then, of how many writes it could read."""
+    monkeypatch.setattr("dragoman.history.storage.sqlite.log._PAUSE", 0)
+    storage = SQLiteStorage(tmp_path / "store", blocking=True)
+    await storage.open()
+    history = await ChatHistory.open(ANA, storage)
+    for text in ("one", "two", "three"):
+        await history.add(text)
+    command = [sys.executable, "-c", _HOLD, str(tmp_path / "store-shm")]
+    with subprocess.Popen(  # noqa: ASYNC220 - it is all that happens
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        assert await storage.verify() == []
+        assert other.stdin is not None
+        other.stdin.close()
     await storage.close()
 
 

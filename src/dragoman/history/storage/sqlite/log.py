@@ -11,8 +11,10 @@ import sqlite3
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 
 _HEADER, _FRAME = 32, 24
+_TRIES, _PAUSE = 100, 0.01  # seconds
 _IRREGULAR = "the log next to the file (-wal) is not a regular file"
 _LOST = "the log next to the file (-wal) is damaged: {} writes in it are unreadable"
 
@@ -21,6 +23,8 @@ def problems(connection: sqlite3.Connection, path: Path) -> list[str]:
     """Reports writes in the log after the last one that SQLite could read."""
     try:
         before = _read(connection)
+        if before is None:
+            return []
         lost = sum(number > before for number in _commits(path))
         if lost and _read(connection) == before:  # not changed in the meantime
             return [_LOST.format(lost)]
@@ -44,9 +48,14 @@ def _opened(name: str) -> int:
     raise _IrregularError
 
 
-def _read(connection: sqlite3.Connection) -> int:
-    """The number of frames that SQLite could read."""
-    return int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
+def _read(connection: sqlite3.Connection) -> int | None:
+    """The number of frames that SQLite could read; `None` if it can't tell."""
+    for _ in range(_TRIES):
+        frames = int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
+        if frames >= 0:
+            return frames
+        sleep(_PAUSE)  # another process is moving the log into the file
+    return None
 
 
 def _commits(path: Path) -> Iterator[int]:
