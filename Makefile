@@ -69,7 +69,7 @@ MINUTES ?= 30
 mutants: $(VENV)/.dev ## change the source at random, list the changes that no test notices (half an hour)
 	@echo "==> trying mutants"
 	@nice $(VENV)/bin/python -m tests.mutation --count $(MUTANTS) --minutes $(MINUTES) \
-	  $(addprefix --package ,$(PACKAGE)) $(addprefix --seed ,$(SEED)) $(if $(filter-out auto,$(JOBS)),--jobs $(JOBS))
+	  $(addprefix --package ,$(PACKAGE)) $(addprefix --seed ,$(SEED))
 
 lint: $(VENV)/.dev ## check style, types and layers
 	@echo "==> ruff"

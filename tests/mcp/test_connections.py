@@ -127,6 +127,22 @@ def test_loops_of_several_threads_use_one_server_at_a_time() -> None:
     assert not any(map(is_running, pids))
 
 
+def test_closing_closes_the_connections_of_other_loops() -> None:
+    """Of those that run: they end by themselves, soon."""
+    server = process()
+    first = asyncio.new_event_loop()
+    pid = first.run_until_complete(pid_of(server))
+    thread = Thread(target=first.run_forever)
+    thread.start()
+    asyncio.run(server.close())
+    try:
+        assert asyncio.run(ends(pid))
+    finally:
+        first.call_soon_threadsafe(first.stop)
+        thread.join()
+        first.close()
+
+
 async def test_a_stream_may_be_read_by_one_task_after_another() -> None:
     """As `wait_for` has it: each event is waited for in a task of its own."""
     scripted = Scripted(ECHO)

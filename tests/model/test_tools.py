@@ -19,6 +19,7 @@ from dragoman.model.jsontext import loads
 from dragoman.model.media import Image
 from dragoman.model.messages import Message
 from dragoman.model.parts import Origin, Text, Thinking
+from dragoman.model.provider_tools import Shell
 from dragoman.model.tools import (
     LongDescriptionWarning,
     ServerTool,
@@ -400,3 +401,21 @@ def test_what_is_no_choice_is_refused(make: Callable[[], Any], problem: str) -> 
 def test_names_become_a_tuple(names: list[str]) -> None:
     """A list will do."""
     assert ToolChoice("allowed", names).names == tuple(names)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "names", "wanted"),
+    [
+        ({"command": "ls -l"}, {"command"}, {"command": "ls -l"}),
+        ({"command": "ls -l"}, {"commands"}, {"commands": ["ls -l"]}),
+        ({"command": ["ls", "a file"]}, {"commands"}, {"commands": ["ls 'a file'"]}),
+        ({"command": ["ls", 3]}, {"command"}, {"command": ["ls", 3]}),
+        ({"commands": ["cd a", "ls"]}, {"command"}, {"command": "cd a\nls"}),
+    ],
+)
+def test_a_shell_is_given_commands_as_its_function_has_them(
+    given: dict[str, Any], names: set[str], wanted: dict[str, Any]
+) -> None:
+    """One text or a list; what is neither stays as it is."""
+    found = Shell().arguments_for(given, names)
+    assert {name: found[name] for name in names} == wanted

@@ -7,15 +7,15 @@ import json
 import random
 import signal
 import sys
-from collections.abc import Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
+from typing import NamedTuple
 
 from tests.mutation.selection import packages
 from tests.mutation.sites import sites
-from tests.mutation.trials import Mutant, Pool, Trial
+from tests.mutation.trials import Mutant, Trial, Workshop
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BAR = 0.95
@@ -48,50 +48,90 @@ def told(trial: Trial) -> Iterator[str]:
     yield f"  + {trial.after}"
 
 
-def summed_up(trials: list[Trial]) -> dict[str, tuple[int, int]]:
-    """How many mutants of each package were noticed, of how many."""
-    sums: dict[str, tuple[int, int]] = {}
+class Sum(NamedTuple):
+    """How many mutants were noticed, timed out and survived."""
+
+    caught: int = 0
+    timed_out: int = 0
+    survived: int = 0
+
+    def __str__(self) -> str:
+        share = 100 * self.caught / max(1, self.caught + self.survived)
+        rest = f", {self.timed_out} timed out" * (self.timed_out > 0)
+        return f"{self.caught} of {self.caught + self.survived} caught ({share:.1f} %){rest}"
+
+
+def summed_up(trials: list[Trial]) -> dict[str, Sum]:
+    """What became of the mutants of each package."""
+    sums: dict[str, Sum] = {}
     for trial in trials:
-        caught, tried = sums.get(trial.mutant.package, (0, 0))
-        sums[trial.mutant.package] = caught + (trial.noticed_by is not None), tried + 1
+        before = sums.get(trial.mutant.package, Sum())
+        name = "survived" if trial.noticed_by is None else "caught"
+        name = "timed_out" if trial.has_timed_out else name
+        sums[trial.mutant.package] = before._replace(**{name: getattr(before, name) + 1})
     return sums
 
 
+def _total(sums: Iterable[Sum]) -> Sum:
+    return Sum(*map(sum, zip(*sums, strict=True)))
+
+
 @contextmanager
-def stopping(pool: Pool) -> Generator[None]:
+def stopping(workshops: list[Workshop]) -> Generator[None]:
     """Whoever breaks this off leaves no run behind."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     except BaseException:
-        pool.stop()
+        for workshop in workshops:
+            workshop.stop()
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
+def _by_layer(mutants: list[Mutant]) -> list[list[Mutant]]:
+    layers: dict[str, list[Mutant]] = {}
+    for mutant in mutants:
+        layers.setdefault(mutant.package.partition("/")[0], []).append(mutant)
+    return list(layers.values())
+
+
 def _try_all(mutants: list[Mutant], options: argparse.Namespace) -> list[Trial]:
-    pool = Pool(ROOT, budget=options.budget)
-    until = monotonic() + 60 * options.minutes
-    trials: list[Trial] = []
+    """One layer after the other, each in its share of the time."""
+    begin, trials = monotonic(), []
+    workshops: list[Workshop] = []
 
-    def attempt(mutant: Mutant) -> Trial | None:
-        is_over = pool.is_stopped or monotonic() > until
-        return None if is_over else pool.tried(mutant)
+    def attempt(group: list[Mutant], until: float) -> Iterator[Trial]:
+        workshop = Workshop(ROOT, budget=options.budget)
+        workshops.append(workshop)
+        try:
+            workshop.load(group)
+            for mutant in group:
+                if monotonic() > until:
+                    return
+                yield workshop.tried(mutant)
+        finally:
+            workshop.close()
 
-    try:
-        with ThreadPoolExecutor(options.jobs) as workers, stopping(pool):
-            for number, trial in enumerate(workers.map(attempt, mutants), 1):
-                if trial is None:
-                    continue
+    with stopping(workshops):
+        done = 0
+        for group in _by_layer(mutants):
+            done += len(group)
+            for trial in attempt(group, begin + 60 * options.minutes * done / len(mutants)):
                 trials.append(trial)
-                survived = "SURVIVED (tests left over)" if trial.is_unfinished else "SURVIVED"
-                state = f"noticed by {trial.noticed_by}" if trial.noticed_by else survived
-                place = f"{trial.mutant.file.as_posix()}:{trial.mutant.site.line}"
-                print(f"{number}/{len(mutants)} {place}: {state}", file=sys.stderr, flush=True)
-    finally:
-        pool.close()
+                _report(trial, f"{len(trials)}/{len(mutants)}")
     return trials
+
+
+def _report(trial: Trial, number: str) -> None:
+    survived = "SURVIVED (tests left over)" if trial.is_unfinished else "SURVIVED"
+    noticed = "timed out in" if trial.has_timed_out else "noticed by"
+    state = f"{noticed} {trial.noticed_by}" if trial.noticed_by else survived
+    place = f"{trial.mutant.file.as_posix()}:{trial.mutant.site.line}"
+    print(f"{number} {place}: {state}", file=sys.stderr, flush=True)
+    if trial.noticed_by is None:
+        print("\n".join(told(trial)), file=sys.stderr, flush=True)
 
 
 def main() -> int:
@@ -99,7 +139,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("-n", "--count", type=int, default=4, help="mutants of each package")
     parser.add_argument("-p", "--package", action="append", default=[], help="only of this one")
-    parser.add_argument("-j", "--jobs", type=int, default=1, help="how many at once")
     parser.add_argument("--seed", type=int, default=None, help="the same seed, the same mutants")
     parser.add_argument("--minutes", type=float, default=30, help="begin no more after these")
     parser.add_argument(
@@ -116,18 +155,19 @@ def main() -> int:
         print("interrupted", file=sys.stderr)
         return 130
     sums = summed_up(trials)
-    caught = sum(number for number, _ in sums.values())
+    total = _total(sums.values()) if sums else Sum()
     survivors = [trial for trial in trials if trial.noticed_by is None]
     if not sys.stdout.isatty():
-        by_package = {name: {"caught": n, "tried": of} for name, (n, of) in sorted(sums.items())}
+        by_package = {name: each._asdict() for name, each in sorted(sums.items())}
         found = [trial.described() for trial in survivors]
         print(json.dumps({"seed": seed, "packages": by_package, "survivors": found}, indent=2))
     else:
         for trial in survivors:
             print("\n".join(told(trial)))
-        for name, (number, of) in sorted(sums.items()):
-            print(f"{name:24} {number} of {of} caught ({100 * number // of} %)")
-    return int(caught < BAR * len(trials))
+        for name, each in sorted(sums.items()):
+            print(f"{name:24} {each}")
+    print(f"--seed {seed}: {total}", file=sys.stderr)
+    return int(total.caught < BAR * (total.caught + total.survived))
 
 
 if __name__ == "__main__":

@@ -69,10 +69,15 @@ _TUNING = 10  # module constants from here on are sizes of pages, batches and bu
 
 def sites(source: str) -> list[Site]:
     """All changes that a source file offers, in order."""
-    tree = ast.parse(source)
+    found = {site for _, site in nodes(source, ast.parse(source))}
+    return sorted(found, key=lambda site: (site.start, site.end, site.kind, site.text))
+
+
+def nodes(source: str, tree: ast.Module) -> Iterator[tuple[ast.expr | ast.stmt, Site]]:
+    """Each change, and what of the tree it is a change of."""
     starts = _line_starts(source)
-    found = [_site(change, starts) for change in _Finder(source).changes(tree)]
-    return sorted(set(found), key=lambda site: (site.start, site.end, site.kind, site.text))
+    for change in _Finder(source).changes(tree):
+        yield change.node, _site(change, starts)
 
 
 def _line_starts(source: str) -> list[int]:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutation.__main__ import chosen, summed_up, told
+from tests.mutation.__main__ import Sum, chosen, summed_up, told
 from tests.mutation.selection import likely_tests, packages
 from tests.mutation.sites import sites
+from tests.mutation.switches import switched
 from tests.mutation.trials import Mutant, Trial, Workshop
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -162,26 +163,30 @@ def project(tmp_path: Path) -> Path:
     )
     mutation = Path(__file__).parent
     (root / "tests/mutation").mkdir()
-    for name in ("__init__.py", "watching.py"):
+    for name in ("__init__.py", "forking.py", "sites.py", "switches.py", "watching.py"):
         (root / "tests/mutation" / name).write_text((mutation / name).read_text())
     return root
 
 
 @pytest.mark.slow
-def test_mutants_are_tried_on_a_copy(project: Path) -> None:
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_mutants_are_tried_on_a_copy(project: Path, is_loaded: bool) -> None:
     """One is caught, one survives; a test that fails anyway has noticed nothing."""
     file = Path("src/dragoman/model/sums.py")
     source = (project / file).read_text()
     found = [site for site in sites(source) if site.kind == "plus/minus swapped"]
     workshop = Workshop(project, budget=60)
-    caught, survived = (workshop.tried(Mutant("model", file, site)) for site in found)
+    mutants = [Mutant("model", file, site) for site in found]
+    if is_loaded:
+        workshop.load(mutants)
+    caught, survived = map(workshop.tried, mutants)
     assert (caught.noticed_by, survived.noticed_by) == ("tests/model/test_sums.py::test_more", None)
     assert (project / file).read_text() == source == (workshop.copy / file).read_text()
     assert list(told(survived)) == [
         "src/dragoman/model/sums.py:5: plus/minus swapped", "  - return x - 1",
         "  + return (x + 1)",
     ]  # fmt: skip
-    assert summed_up([caught, survived]) == {"model": (1, 2)}
+    assert summed_up([caught, survived]) == {"model": Sum(caught=1, survived=1)}
     assert survived.described()["noticed_by"] is None
     workshop.close()
     assert not workshop.copy.exists()
@@ -198,8 +203,88 @@ def test_a_mutant_that_hangs_is_caught(project: Path, monkeypatch: pytest.Monkey
     file = Path("src/dragoman/model/sums.py")
     site = next(s for s in sites((project / file).read_text()) if s.kind == "plus/minus swapped")
     workshop = Workshop(project, budget=5)
-    assert workshop.tried(Mutant("model", file, site)).noticed_by == "(the run did not end)"
+    trial = workshop.tried(Mutant("model", file, site))
+    assert trial.noticed_by == "(the run did not end)"
+    assert summed_up([trial]) == {"model": Sum(timed_out=1)}
     workshop.close()
+
+
+@pytest.mark.slow
+def test_a_mutant_that_hangs_in_a_fork_is_caught(project: Path) -> None:
+    """By the CPU time of a test; what it decided while modules were loaded needs a run of its own.
+
+    So does what no test of the layer comes by in its own process.
+    """
+    (project / "tests/model/test_sums.py").write_text(
+        "import subprocess, sys\n"
+        "from dragoman.model.sums import FIRST, more\n\ndef test_loop():\n"
+        "    x = 0\n    while x != 1: x = more(x)\n\n"
+        "def test_first():\n    assert FIRST == 2\n\n"
+        "def test_child():\n"
+        "    code = 'from dragoman.model.sums import last; assert last(3) == 2'\n"
+        "    subprocess.run([sys.executable, '-c', code], check=True)\n"
+    )
+    forking = project / "tests/mutation/forking.py"
+    forking.write_text(forking.read_text().replace("_CPU_PER_TEST = 30", "_CPU_PER_TEST = 1"))
+    file = Path("src/dragoman/model/sums.py")
+    (project / file).write_text(
+        "def more(x):\n    return x + 1\n\n\ndef one():\n    return 1 + 1\n\n\nFIRST = one()\n\n\n"
+        "def last(x):\n    return x - 1\n"
+    )
+    found = [s for s in sites((project / file).read_text()) if s.kind == "plus/minus swapped"]
+    mutants = [Mutant("model", file, site) for site in found]
+    workshop = Workshop(project, budget=20)
+    workshop.load(mutants)
+    trials = list(map(workshop.tried, mutants))
+    assert [(trial.noticed_by, trial.has_timed_out) for trial in trials] == [
+        ("tests/model/test_sums.py::test_loop", True),
+        ("tests/model/test_sums.py::test_first", False),
+        ("tests/model/test_sums.py::test_child", False),
+    ]
+    workshop.close()
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "before", "after"),
+    [
+        ("def f(x):\n    return x + 1", "plus/minus swapped", 8, 6),
+        ("def f(x):\n    if x > 7:\n        x += 5\n    return x", "comparison changed", 7, 12),
+        ("def f(x):\n    x += 5\n    return x", "statement removed", 12, 7),
+        ("def f(x):\n    return [y and 3 for y in [x]][0]", "and/or swapped", 3, 7),
+        ("def f(x):\n    def g():\n        return max(x, 9) if not x else 4\n    return g()",
+         "not removed", 4, 9),
+    ],
+)  # fmt: skip
+def test_a_mutant_behind_a_switch_is_the_mutant(
+    source: str, kind: str, before: int, after: int
+) -> None:
+    """With the switch off, the source does what it did."""
+    site = next(site for site in sites(source) if site.kind == kind)
+    tree, done = switched(source, {5: site})
+    assert done == {5}
+    for is_on, wanted in ((False, before), (True, after)):
+        names = {"__is_mutated__": lambda number, is_on=is_on: number == 5 and is_on}
+        exec(compile(tree, "f.py", "exec"), names)  # noqa: S102 - the source is above
+        assert names["f"](7) == wanted  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "X = 1 + 2",
+        "def f(x=3):\n    return x",
+        "class A:\n    x = True",
+        "def f():\n    class A:\n        x = 1 < 2",
+        "def f(x):\n    match x:\n        case 4:\n            y()",
+        "@cached\ndef f(): ...",
+    ],
+)
+def test_what_is_decided_once_has_no_switch(source: str) -> None:
+    """Such a mutant is tried in a process of its own."""
+    found = [site for site in sites(source) if site.kind != "returned value gone"]
+    tree, done = switched(source, dict(enumerate(found[:1])))
+    assert not done
+    assert ast.dump(tree) == ast.dump(ast.parse(source))
 
 
 def test_a_trial_is_described_for_programs() -> None:
@@ -210,6 +295,13 @@ def test_a_trial_is_described_for_programs() -> None:
     assert trial.described() == {
         "package": "model", "file": "src/dragoman/model/x.py", "line": 1, "kind": site.kind,
         "before": "a", "after": "b", "noticed_by": None, "is_unfinished": True,
+        "has_timed_out": False,
     }  # fmt: skip
     assert next(told(trial)).endswith("(not all tests were run: --budget)")
     assert "budget" not in next(told(trial._replace(is_unfinished=False)))
+
+
+def test_timed_out_mutants_count_for_themselves() -> None:
+    """They are neither caught nor survivors."""
+    assert str(Sum(caught=19, survived=1)) == "19 of 20 caught (95.0 %)"
+    assert str(Sum(caught=1, timed_out=2)) == "1 of 1 caught (100.0 %), 2 timed out"

@@ -1,6 +1,9 @@
-"""Trying mutants: each in a copy of the tree, with the tests that are likely to notice first.
+"""Trying mutants on a copy of the tree, with the tests that are likely to notice first.
 
-Loading all tests of a layer takes longer than most mutants live: a few files are tried, then more.
+Most mutants are tried in forks of a process that has loaded a layer and its tests once
+(`forking`). Those without a switch (`switches`), those that mattered while the tests were loaded,
+and those that no test came by are written into the copy, for a run of their own: loading takes
+longer than most mutants live, so a few files of tests are tried, then more.
 """
 
 from __future__ import annotations
@@ -12,14 +15,18 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import astuple
 from itertools import count, pairwise
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple
 
+from tests.mutation.forking import UNENDED
 from tests.mutation.selection import likely_tests
 from tests.mutation.sites import Site
+from tests.mutation.switches import switched
 
 _COPIED = ("src", "tests", "docs", "pyproject.toml", "README.md", "Makefile", "CHANGELOG.md")
 _IGNORED = shutil.ignore_patterns("__pycache__", ".*_cache", ".hypothesis")
@@ -44,6 +51,8 @@ class Trial(NamedTuple):
     after: str
     is_unfinished: bool = False
     """Whether tests were left over when its time was up: one of them may notice it."""
+    has_timed_out: bool = False
+    """Whether it was noticed by a test that did not end."""
 
     def described(self) -> dict[str, Any]:
         """The trial for programs."""
@@ -52,6 +61,7 @@ class Trial(NamedTuple):
             "package": mutant.package, "file": mutant.file.as_posix(), "line": mutant.site.line,
             "kind": mutant.site.kind, "before": self.before, "after": self.after,
             "noticed_by": self.noticed_by, "is_unfinished": self.is_unfinished,
+            "has_timed_out": self.has_timed_out,
         }  # fmt: skip
 
 
@@ -66,6 +76,8 @@ class Workshop:
         self._running: subprocess.Popen[bytes] | None = None
         self._clean: dict[str, bool] = {}
         self._was_stopped = False
+        self._has_hung = False
+        self._loaded: _Loaded | None = None
         self._left = budget  # of the mutant that is being tried
         self._times = count(1_500_000_000)
         for name in _COPIED:
@@ -80,16 +92,33 @@ class Workshop:
         """End the run that is under way."""
         if self._running is not None:
             _end(self._running)
+        if self._loaded is not None:
+            self._loaded.close()
 
     def close(self) -> None:
         """Remove the copy."""
+        if self._loaded is not None:
+            self._loaded.close()
         self._folder.cleanup()
+
+    def load(self, mutants: list[Mutant]) -> None:
+        """Prepare to try these in forks of one process, those of them that can be."""
+        self._loaded = _Loaded(self.copy, mutants, self._environment(self.copy / "none"))
 
     def tried(self, mutant: Mutant) -> Trial:
         """Run tests on a mutant until one fails, all have passed, or the time is up."""
-        source = (self.copy / mutant.file).read_text()
         likely = [str(path) for path in likely_tests(self.copy, mutant.file, mutant.site.line)]
-        self._left, self._was_stopped = self._budget, False
+        told = self._loaded.tried(mutant, likely, self._budget) if self._loaded else None
+        if told is None or (told["failed"] is None and (told["early"] or not told["reached"])):
+            return self._tried_alone(mutant, likely)
+        before, after = mutant.site.shown((self.copy / mutant.file).read_text())
+        is_unfinished = told["failed"] is None and told["left"] > 0
+        return Trial(mutant, told["failed"], before, after, is_unfinished, told["hangs"])
+
+    def _tried_alone(self, mutant: Mutant, likely: list[str]) -> Trial:
+        """The same in processes that load the mutant themselves."""
+        source = (self.copy / mutant.file).read_text()
+        self._left, self._was_stopped, self._has_hung = self._budget, False, False
         is_unfinished, failed = False, None
         for first, last in pairwise(_BATCHES):
             files = likely[first:last]
@@ -98,7 +127,10 @@ class Workshop:
                 failed = None if is_unfinished else self._failing(mutant, source, files)
         before, after = mutant.site.shown(source)
         is_unfinished |= self._was_stopped
-        return Trial(mutant, failed, before, after, failed is None and is_unfinished)
+        is_unfinished &= failed is None
+        return Trial(
+            mutant, failed, before, after, is_unfinished, failed is not None and self._has_hung
+        )
 
     def _failing(self, mutant: Mutant, source: str, files: list[str]) -> str | None:
         """The test in these files that notices a mutant; None where none does."""
@@ -124,7 +156,7 @@ class Workshop:
         """Whether a test passes on the source as it is."""
         if failed not in self._clean:
             left, self._left = self._left, self._budget
-            is_known = failed in {_LOADING, _HANGS}  # no test, of which that could be asked
+            is_known = failed in {_LOADING, UNENDED}  # no test, of which that could be asked
             self._clean[failed] = is_known or self._run([failed], []) is None
             self._left = left
         return self._clean[failed]
@@ -146,7 +178,8 @@ class Workshop:
         try:
             process.wait(self._budget * _PATIENCE)
         except subprocess.TimeoutExpired:
-            return _HANGS
+            self._has_hung = True
+            return UNENDED
         finally:
             self._running = None
             _end(process)
@@ -155,6 +188,7 @@ class Workshop:
         told: dict[str, Any] = json.loads(outcome.read_text())
         self._left -= told["spent"]
         self._was_stopped = told["stopped"] is not None
+        self._has_hung = told["hangs"]
         failed: str | None = told["failed"]
         return failed
 
@@ -171,7 +205,6 @@ class Workshop:
         return {**kept, **ours}
 
 
-_HANGS = "(the run did not end)"
 _LOADING = "(the tests could not be loaded)"
 
 
@@ -182,36 +215,52 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-class Pool:
-    """Workshops for several trials at once."""
+class _Loaded:
+    """A process that has loaded the tests of some mutants, and tries them."""
 
-    def __init__(self, root: Path, *, budget: float) -> None:
-        self._root, self._budget = root, budget
-        self._idle: list[Workshop] = []
-        self._all: list[Workshop] = []
-        self._lock = Lock()
-        self.is_stopped = False
+    def __init__(self, copy: Path, mutants: list[Mutant], environment: dict[str, str]) -> None:
+        self._numbers = {mutant: number for number, mutant in _switchable(copy, mutants)}
+        tests = {
+            str(test.parent) for mutant in self._numbers for test in likely_tests(copy, mutant.file)
+        }
+        theirs, orders = os.pipe()
+        answers, said = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.mutation.forking", str(theirs), str(said)],
+            cwd=copy, env=environment, start_new_session=True, pass_fds=(theirs, said),
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(theirs)
+        os.close(said)
+        self._orders, self._answers = os.fdopen(orders, "w"), os.fdopen(answers)
+        rows = [(n, m.file.as_posix(), *astuple(m.site)) for m, n in self._numbers.items()]
+        folders = sorted({test.split("/")[1] for test in tests})
+        self._ask({"mutants": rows, "tests": [f"tests/{folder}" for folder in folders]})
 
-    def tried(self, mutant: Mutant) -> Trial:
-        """Try a mutant in a workshop that nobody else is in."""
-        with self._lock:
-            if not self._idle:
-                self._all.append(Workshop(self._root, budget=self._budget))
-                self._idle.append(self._all[-1])
-            workshop = self._idle.pop()
-        try:
-            return workshop.tried(mutant)
-        finally:
-            with self._lock:
-                self._idle.append(workshop)
+    def tried(self, mutant: Mutant, files: list[str], budget: float) -> dict[str, Any] | None:
+        """What became of a mutant; None where this process can't tell."""
+        if mutant not in self._numbers:
+            return None
+        return self._ask({"mutant": self._numbers[mutant], "files": files, "budget": budget})
 
-    def stop(self) -> None:
-        """End what is under way; whatever comes of it counts for nothing."""
-        self.is_stopped = True
-        for workshop in self._all:
-            workshop.stop()
+    def _ask(self, order: dict[str, Any]) -> dict[str, Any] | None:
+        with suppress(BrokenPipeError):
+            print(json.dumps(order), file=self._orders, flush=True)
+        answer: dict[str, Any] | None = json.loads(self._answers.readline() or "null")
+        return answer
 
     def close(self) -> None:
-        """Remove the copies."""
-        for workshop in self._all:
-            workshop.close()
+        """End the process."""
+        _end(self._process)
+        self._answers.close()
+        with suppress(BrokenPipeError):
+            self._orders.close()
+
+
+def _switchable(copy: Path, mutants: list[Mutant]) -> Iterator[tuple[int, Mutant]]:
+    by_file: dict[Path, dict[int, Site]] = defaultdict(dict)
+    for number, mutant in enumerate(mutants):
+        by_file[mutant.file][number] = mutant.site
+    for file, sites in by_file.items():
+        _, done = switched((copy / file).read_text(), sites)
+        yield from ((number, mutants[number]) for number in sorted(done))

@@ -16,7 +16,7 @@ import pytest
 _PER_TEST = 300  # seconds: a busy machine takes its time
 _SHARES = 6  # of the whole time, of which a file gets one at most
 _in_file: defaultdict[Path, float] = defaultdict(float)
-_outcome: dict[str, str | float | None] = {"failed": None, "stopped": None}
+_outcome: dict[str, str | float | None] = {"failed": None, "stopped": None, "hangs": False}
 
 
 def _hangs(_number: int, _frame: FrameType | None) -> Never:
@@ -63,6 +63,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Note the first test that fails."""
     if report.failed:
         _outcome["failed"] = _outcome["failed"] or report.nodeid
+        _outcome["hangs"] = _outcome["hangs"] or "the test hangs" in report.longreprtext
 
 
 def pytest_sessionfinish() -> None:

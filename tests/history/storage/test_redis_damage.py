@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import Corrupt, NotFound
+from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.integrity import damage_to
 from dragoman.history.storage.protocol import MAIN
 from dragoman.history.storage.redis import RedisStorage
@@ -258,3 +260,28 @@ async def test_a_damaged_list_of_sessions_is_told() -> None:
         for who in (ONE, TWO):
             await place.storage.set_aside(who, [], "list it again")
         assert await place.storage.verify() == []
+
+
+async def test_a_session_that_changes_meanwhile_is_not_damaged() -> None:
+    """What `verify` reads one after the other was never there at the same time."""
+    with fresh_prefix() as prefix:
+        storage = RedisStorage(URL, prefix=prefix)
+        await storage.open()
+        is_over = False
+
+        async def write() -> None:
+            number = 0
+            while not is_over:
+                number += 1
+                session = SessionIdentity(chat=str(number % 3))
+                await storage.append(session, [entry("hello", id=f"m{number}")])
+                if number % 10 == 0:
+                    await storage.delete(session)
+
+        writers = [asyncio.create_task(write())]
+        await asyncio.sleep(0.05)
+        found = [problem for _ in range(4) for problem in await storage.verify()]
+        is_over = True
+        await asyncio.gather(*writers)
+        assert found == []
+        await storage.close()

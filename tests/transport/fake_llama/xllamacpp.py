@@ -33,6 +33,9 @@ class Server:
     """Listens as soon as it is made."""
 
     def __init__(self, params: CommonParams) -> None:
+        if params.endpoint_slots or params.webui:  # both have to be turned off: others see them
+            msg = "it shows what is said"
+            raise RuntimeError(msg)
         told = Path(params.model.path).read_bytes()[4:].decode()
         if told == "unloadable":
             msg = "Failed to init server"

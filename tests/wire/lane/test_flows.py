@@ -28,6 +28,7 @@ from dragoman.model.parts import Citation, Origin, ServerToolCall
 from dragoman.model.tools import ToolCallDelta, make_call
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.lane import switch
+from dragoman.wire.lane.flows import is_plain
 from tests.corpus import Corpus
 from tests.wire.lane.frames import BEGINNINGS, ENDINGS, FORMS, PLAIN, TEXTS, Style
 from tests.wire.lane.test_templates import recorded_streams, same_ids
@@ -238,3 +239,24 @@ def test_recorded_streams_are_written_the_same(source: str, corpus: Corpus) -> N
             continue
         for target in dragoman.dialects():
             check_same(target, told)
+
+
+@pytest.mark.parametrize(
+    ("event", "is_text"),
+    [
+        (PartDelta(0, text="a"), True),
+        (PartDelta(0, text=""), False),
+        (PartDelta(0, text="a", signature="s"), False),
+        (PartDelta(0, text="a", citations=(_CITATION,)), False),
+        (ToolCallDelta(0, arguments_delta="{"), True),
+        (ToolCallDelta(0, arguments_delta=""), False),
+        (ToolCallDelta(0, arguments_delta="{", name="look"), False),
+        (ToolCallDelta(0, arguments_delta="{", id="call_1"), False),
+        (ToolCallDelta(0, arguments_delta="a", kind="custom"), False),
+        (PartStop(0), False),
+        (UsageUpdate(Usage(input=1)), False),
+    ],
+)
+def test_only_what_adds_text_and_nothing_else_is_plain(event: Event, is_text: bool) -> None:
+    """Text of a part, or arguments of a function's call."""
+    assert is_plain(event) is is_text

@@ -27,6 +27,7 @@ from dragoman import (
 )
 from dragoman.errors import WireError
 from dragoman.model import document
+from dragoman.model.catalogue import ModelInfo
 from dragoman.model.content import AnyPart
 from dragoman.model.messages import make_message
 from dragoman.model.parts import CacheHint, Citation, Opaque, Origin, ServerToolCall
@@ -36,6 +37,7 @@ from dragoman.model.tools import ServerTool, ToolChoice, make_call, make_definit
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.wire.flags import StateFlags, TurnFlags
 from dragoman.wire.ollama.codec import DIALECT
+from dragoman.wire.ollama.services import encode_model
 from dragoman.wire.target import Target
 from tests.wire.test_matrix_random import touched
 
@@ -830,3 +832,14 @@ def test_what_an_answer_says_is_what_was_changed() -> None:
         messages=(said.replace(parts=(Text("Hm"), *said.parts)), *read.messages[1:])
     )
     assert DIALECT.encode_request(changed).body["messages"][0]["content"] == "Hm"
+
+
+@pytest.mark.parametrize(
+    ("details", "family"),
+    [({"family": "qwen3"}, "qwen3"), ({"family": ""}, "unknown"), ({"family": 3}, "unknown")],
+)
+def test_a_models_window_is_told_under_its_family(details: dict[str, Any], family: str) -> None:
+    """Ollama's clients look for `<architecture>.context_length`."""
+    model = ModelInfo("m", context_window=4096, extras={"ollama": {"details": details}})
+    info = encode_model(model).body["model_info"]
+    assert info == {"general.architecture": family, f"{family}.context_length": 4096}

@@ -371,3 +371,21 @@ def test_a_schema_and_a_yes_or_no_that_must_both_hold(
     pair = [flag, other] if is_first else [other, flag]
     made = _of({"allOf": [{**around, key: each} for each in pair]}, profile)
     assert made.schema == _of({**around, key: both}, profile).schema
+
+
+@pytest.mark.parametrize(
+    ("python", "name"),
+    [
+        ("int", "integer"),
+        ("str", "string"),
+        ("float", "number"),
+        ("bool", "boolean"),
+        ("BOOL", "boolean"),
+    ],
+)
+@pytest.mark.parametrize("profile", [STRICT, CLAUDE, GEMINI])
+def test_pythons_names_of_types_are_spelled_as_json_has_them(
+    python: str, name: str, profile: str
+) -> None:
+    """Some clients send them."""
+    assert _of({"type": python}, profile).schema["properties"]["p"]["type"] == name

@@ -23,6 +23,7 @@ from time import monotonic, sleep
 from typing import Protocol
 
 from dragoman.errors import ConfigError, StoreError
+from dragoman.history.storage.anchoring import Anchor
 
 _LOCK_TIMEOUT = 30.0  # seconds to wait for another process's write: far longer than any takes
 _SHARD = re.compile(r"[0-9a-f]{2}")
@@ -51,6 +52,8 @@ class Directory:
         self.tables: dict[str, Closable] = {}
         """Id indexes that are kept open, by digest."""
         self._root = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        self.holds = Anchor(path).holds
+        """Whether the directory is still where it was opened."""
 
     def close(self) -> None:
         """Closes the directory and its id indexes."""

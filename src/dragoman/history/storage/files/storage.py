@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dragoman.history.storage.anchoring import moved
 from dragoman.history.storage.backend import Operations
 from dragoman.history.storage.files import (
     checking,
@@ -80,7 +81,10 @@ class FileStorage(ThreadedBackend[Directory]):
 
     def _asked(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         with self._lock:
-            return self._explained(work, self._opened, *arguments)
+            directory = self._opened
+            if not directory.holds():
+                raise moved(self.name)
+            return self._explained(work, directory, *arguments)
 
     _changed = _asked  # writers take the session's lock
 

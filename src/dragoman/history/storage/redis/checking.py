@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 from dragoman.errors import Corrupt
@@ -14,6 +15,7 @@ from dragoman.history.storage.redis.listing import digests_above
 from dragoman.history.storage.redis.scripts import LINES, RECORDS
 from dragoman.history.storage.redis.server import PAGE, Server
 
+_TRIES = 20
 _LIST = "the list of sessions is damaged: repairing a session adds it again"
 _REPAIR = "run `dragoman history repair` to rebuild it from its messages"
 
@@ -26,22 +28,63 @@ async def verify(storage: Storage, server: Server) -> list[str]:
         async for digests in digests_above(server):
             for digest in digests:
                 listed.add(digest)
-                about = [what async for what in _of(storage, server, digest)]
+                about = await _lasting(storage, server, digest)
                 problems += [f"session {digest}: {what}" for what in about]
         if await _is_out_of_order(server):
             problems.append(_LIST)
     except Corrupt:
         problems.append(_LIST)
-    unlisted = {digest async for digest in _heads(server)} - listed
-    problems += [f"session {digest}: it is not in the list of sessions" for digest in unlisted]
+    heads = {digest async for digest in _heads(server)}
+    problems += [what async for what in _misplaced(server, listed, heads)]
     return problems
+
+
+async def _misplaced(server: Server, listed: set[str], heads: set[str]) -> AsyncIterator[str]:
+    """Sessions that are only in the list, or not in it: then, and still now."""
+    if listed == heads:
+        return
+    now: set[str] = set()
+    with suppress(Corrupt):
+        now = {digest async for digests in digests_above(server) for digest in digests}
+    for digest in sorted(listed - heads):
+        if digest in now and await _version(server, digest) is None:
+            yield f"session {digest}: it is in the list of sessions, but does not exist"
+    for digest in sorted(heads - listed):
+        if digest not in now and await _version(server, digest) is not None:
+            yield f"session {digest}: it is not in the list of sessions"
+
+
+async def _lasting(storage: Storage, server: Server, digest: str) -> list[str]:
+    """What is wrong with a session; checked again if it was changed in the meantime."""
+    found: list[str] = []
+    for _ in range(_TRIES):
+        before = await _version(server, digest)
+        found = [what async for what in _of(storage, server, digest)]
+        if not found or before == await _version(server, digest):
+            break
+    return found
+
+
+async def _version(server: Server, digest: str) -> int | None:
+    try:
+        session = await server.session(digest)
+    except Corrupt:
+        return -1
+    return None if session is None else session.version
 
 
 async def _is_out_of_order(server: Server) -> bool:
     """Whether the list of sessions is out of order: all entries must have the same score."""
-    client, listed = server.client, server.keys.sessions
-    sound: Any = await server.ask(lambda: client.zcount(listed, 0, 0))
-    return bool(sound != await server.ask(lambda: client.zcard(listed)))
+    listed = server.keys.sessions
+
+    async def ask() -> list[int]:
+        async with server.client.pipeline(transaction=True) as pipeline:
+            pipeline.zcount(listed, 0, 0)
+            pipeline.zcard(listed)
+            return await pipeline.execute()
+
+    sound, all_ = await server.ask(ask)
+    return sound != all_
 
 
 async def _heads(server: Server) -> AsyncIterator[str]:
@@ -65,8 +108,7 @@ async def _of(storage: Storage, server: Server, digest: str) -> AsyncIterator[st
     try:
         session = await server.session(digest)
         if session is None:
-            yield "it is in the list of sessions, but does not exist"
-            return
+            return  # see `_misplaced`
         held = await _counts(server, digest, session)
         if len(set(held)) > 1:
             yield "it has {} records, {} ids and {} positions on branches".format(*held)

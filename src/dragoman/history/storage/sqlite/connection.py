@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import Corrupt, StoreError
+from dragoman.history.storage.anchoring import Anchor
 from dragoman.history.storage.sqlite import privacy, shape
 from dragoman.history.storage.sqlite.schema import AS_STEP_2, MIGRATIONS, NO_VIEWS
 
@@ -30,6 +32,8 @@ class Connection(sqlite3.Connection):
         """The counters of sessions, by digest, as last seen."""
         self.has_stale_words = False
         """Whether the search index may contain words of deleted messages."""
+        self.holds: Callable[[], bool] = lambda: True
+        """Whether its file is still where it was opened."""
 
 
 def connect(path: Path, durability: str) -> tuple[Connection, bool]:
@@ -45,6 +49,8 @@ def connect(path: Path, durability: str) -> tuple[Connection, bool]:
         check_same_thread=False,
         factory=Connection,
     )
+    if str(path) != ":memory:":
+        connection.holds = Anchor(path).holds
     try:
         _harden(connection)
         before = _checked_version(connection)

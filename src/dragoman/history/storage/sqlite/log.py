@@ -6,28 +6,56 @@ after a crash, but silently drops writes if the log was damaged.
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import stat
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
+from time import sleep
 
 _HEADER, _FRAME = 32, 24
+_TRIES, _PAUSE = 100, 0.01  # seconds
+_IRREGULAR = "the log next to the file (-wal) is not a regular file"
 _LOST = "the log next to the file (-wal) is damaged: {} writes in it are unreadable"
 
 
 def problems(connection: sqlite3.Connection, path: Path) -> list[str]:
     """Reports writes in the log after the last one that SQLite could read."""
-    with suppress(OSError, sqlite3.OperationalError):  # no log, or not accessible
+    try:
         before = _read(connection)
-        lost = sum(number > before for number in _commits(path.resolve()))
+        if before is None:
+            return []
+        lost = sum(number > before for number in _commits(path))
         if lost and _read(connection) == before:  # not changed in the meantime
             return [_LOST.format(lost)]
+    except _IrregularError:
+        return [_IRREGULAR]
+    except (OSError, sqlite3.OperationalError):
+        return []  # no log, or not accessible
     return []
 
 
-def _read(connection: sqlite3.Connection) -> int:
-    """The number of frames that SQLite could read."""
-    return int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
+class _IrregularError(OSError):
+    """The log is a pipe, a device or a directory."""
+
+
+def _opened(name: str) -> int:
+    # A pipe would wait for a writer, a device may never end.
+    log = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if stat.S_ISREG(os.fstat(log).st_mode):
+        return log
+    os.close(log)
+    raise _IrregularError
+
+
+def _read(connection: sqlite3.Connection) -> int | None:
+    """The number of frames that SQLite could read; `None` if it can't tell."""
+    for _ in range(_TRIES):
+        frames = int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
+        if frames >= 0:
+            return frames
+        sleep(_PAUSE)  # another process is moving the log into the file
+    return None
 
 
 def _commits(path: Path) -> Iterator[int]:
@@ -35,7 +63,7 @@ def _commits(path: Path) -> Iterator[int]:
 
     Frames of an earlier generation, which may follow the current ones, have another salt.
     """
-    with path.with_name(f"{path.name}-wal").open("rb") as log:
+    with os.fdopen(_opened(f"{os.path.realpath(path)}-wal"), "rb") as log:
         header = log.read(_HEADER)
         size = int.from_bytes(header[8:12], "big")
         salt, number, last = header[16:24], 0, None

@@ -130,6 +130,8 @@ def _expect_not_emptied(name: str) -> None:
 
 def problems(path: Path) -> list[str]:
     """Reports world-readable files, for `verify`. Group access may be intended."""
-    if hasattr(os, "geteuid") and any(found.st_mode & 0o007 for found in _files(path.resolve())):
+    if hasattr(os, "geteuid") and any(
+        found.st_mode & 0o007 for found in _files(os.path.realpath(path))
+    ):
         return ["every user of this machine can read or write the file; run `chmod 600` on it"]
     return []

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman.errors import Corrupt
+from dragoman.history.storage.anchoring import moved
 from dragoman.history.storage.backend import Operations
 from dragoman.history.storage.integrity import damage_in
 from dragoman.history.storage.protocol import Erasure, Filter
@@ -104,8 +105,11 @@ class SQLiteStorage(ThreadedBackend[Connection]):
     def _asked(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         with self._lock:
             try:
+                connection = self._opened
+                if not connection.holds():
+                    raise moved(self.name)
                 if self._is_current:
-                    return work(self._opened, *arguments)
+                    return work(connection, *arguments)
                 return self._read_old_schema(work, arguments)
             except FAILURES as error:
                 if self._should_retry_leniently(error):
@@ -134,6 +138,8 @@ class SQLiteStorage(ThreadedBackend[Connection]):
         # Inlined for speed: two context managers would add a fifth to the cost of an append.
         with self._lock:
             connection = self._opened
+            if not connection.holds():
+                raise moved(self.name)
             try:
                 if not self._is_current:
                     migrate(connection)
