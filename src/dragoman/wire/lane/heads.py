@@ -8,7 +8,7 @@ recorded as one that can't use the lane.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -118,6 +118,11 @@ class Asked:
     """Translates any body with the same head."""
     lane_of: Callable[[str], Lane | None]
     """The lane of a dialect."""
+    opening: bytes = field(init=False)
+    """What precedes the conversation in a body."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "opening", encode(self.source.field) + b":")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
