@@ -37,9 +37,12 @@ _KINDS: dict[type, type] = {
 
 def foreign_request_losses(request: Request, dialect: str) -> Iterator[Loss]:
     """Report a request's fields that only other dialects have, except those in messages."""
-    yield from foreign_losses(request.extras, dialect, "extras")
+    if _may_be_foreign(request.extras):
+        yield from foreign_losses(request.extras, dialect, "extras")
     for index, tool in enumerate(request.tools):
-        yield from _at(f"tools[{index}]", getattr(tool, "extras", EMPTY), dialect)
+        extras = getattr(tool, "extras", EMPTY)
+        if _may_be_foreign(extras):
+            yield from _at(f"tools[{index}]", extras, dialect)
     if request.output is not None:
         yield from foreign_losses(request.output.extras, dialect, "output.extras")
     if request.thinking is not None:
@@ -51,6 +54,10 @@ def foreign_request_losses(request: Request, dialect: str) -> Iterator[Loss]:
         origin = part.origin
         if part.signature is not None and origin is not None and origin.dialect != dialect:
             yield Loss(f"system[{index}].signature", f"only {origin.dialect} uses this signature")
+
+
+def _may_be_foreign(extras: Mapping[str, Any]) -> bool:
+    return extras is not EMPTY and not has_only_words(extras)
 
 
 def foreign_message_losses(  # noqa: C901 - one pass over all parts, for speed

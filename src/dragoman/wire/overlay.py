@@ -87,8 +87,7 @@ def extras_of(fields: Mapping[str, Any], dialect: str, words: Iterable[str] = ()
     if words:
         if not fields:
             return _words_alone(dialect, tuple(words))
-        noted = {spelling_key(dialect): {_WORDS: list(words)}}
-        return freeze_mapping({dialect: fields, **noted}, "the wire")
+        return freeze_mapping({dialect: fields, **_words_alone(dialect, tuple(words))}, "the wire")
     return freeze_mapping({dialect: fields}, "the wire") if fields else EMPTY
 
 

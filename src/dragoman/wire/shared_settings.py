@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from msgspec.structs import astuple
+
 from dragoman.model.frozen import EMPTY, freeze_mapping, thaw
 from dragoman.model.requests import ContextManagement, MediaOutput, Request, Service
 from dragoman.model.tools import ToolDefinition
@@ -138,7 +140,7 @@ def with_shared_settings(request: Request, described: Description) -> Request:
 def own_fields(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
     """A dialect's own fields in extras; empty if the value there is not an object."""
     found = extras.get(dialect)
-    return found if isinstance(found, Mapping) else EMPTY
+    return found if isinstance(found, (dict, Mapping)) else EMPTY  # a dict first: faster
 
 
 def _with_fields(
@@ -235,9 +237,9 @@ def _given(request: Request) -> Iterator[tuple[str, Any]]:
     for group in _GROUPS:
         values = getattr(request, group)
         if values is not None:
-            for field in values.__struct_fields__:
-                value = getattr(values, field)
-                if value is not None and value not in _NOTHING:  # None first: `in` is slow
+            for field, value in zip(values.__struct_fields__, astuple(values), strict=True):
+                # Identity first: `in` is slow.
+                if value is not None and value is not EMPTY and value not in _NOTHING:
                     yield f"{group}.{field}", value
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Raw, Struct
 
@@ -61,7 +61,7 @@ from dragoman.wire.target import Target
 _MARK = b"\0"  # never occurs in JSON, where it would be escaped
 
 
-class Translated(NamedTuple):
+class Translated(Struct, frozen=True, eq=False, gc=False):
     """The general path's translation of a body."""
 
     request: Request

@@ -30,14 +30,14 @@ from dragoman.wire.openai_chat.tools import (
 )
 from dragoman.wire.overlay import fields_of, has_overlay, overlay_of, with_overlay, words_of
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
-from dragoman.wire.settings_table import Setting, decode_settings, flag, text
+from dragoman.wire.settings_table import decode_settings, flag, setting, text
 from dragoman.wire.target import Target
 
 PATH = "/v1/chat/completions"
 _PLAIN = (
-    Setting("model", "model", text),
-    Setting("stream", "stream", flag),
-    Setting("response_format", "output", decode_output),
+    setting("model", "model", text),
+    setting("stream", "stream", flag),
+    setting("response_format", "output", decode_output),
 )
 _FIELD_PLACES: Places = {
     "model": "model",
