@@ -436,13 +436,15 @@ def kept_of_others(
             yield (other, *_kept(extras, other))
 
 
-def has_only_words(extras: Mapping[str, Any]) -> bool:
-    """Whether extras hold only words for an encoder, as those of most messages do."""
+def has_no_content(extras: Mapping[str, Any]) -> bool:
+    """Whether extras hold only words for an encoder, or one null, as those of most messages do."""
     if len(extras) != 1:
         return False
-    key, notes = next(iter(extras.items()))
-    is_spelling = key.endswith(_SPELLING) and isinstance(notes, dict)
-    return is_spelling and len(notes) == 1 and _WORDS in notes
+    ((key, notes),) = extras.items()
+    if not isinstance(notes, dict) or len(notes) != 1:
+        return False
+    ((name, value),) = notes.items()
+    return value is None or (name == _WORDS and key.endswith(_SPELLING))
 
 
 def guesses_in(spelling: Mapping[str, Any]) -> list[list[Any]]:

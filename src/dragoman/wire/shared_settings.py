@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import astuple
 
-from dragoman.model.frozen import EMPTY, freeze_mapping, thaw
+from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping, thaw
 from dragoman.model.requests import ContextManagement, MediaOutput, Request, Service
 from dragoman.model.tools import ToolDefinition
 from dragoman.model.value import Value
@@ -148,8 +148,9 @@ def _with_fields(
 ) -> Mapping[str, Any]:
     """Replace a dialect's own fields in extras."""
     others = {key: value for key, value in extras.items() if key != dialect}
-    made = {**others, dialect: fields} if fields else others
-    return freeze_mapping(made, "extras") if made else EMPTY
+    if fields:
+        return freeze_mapping({**others, dialect: fields}, "extras")
+    return FrozenDict(others) if others else EMPTY  # their values are frozen
 
 
 def _with_settings(tool: Any, dialect: str, settings: SharedSettings) -> Any:
@@ -211,7 +212,7 @@ def without_shared_settings(request: Request, described: Description, notes: lis
     """Move shared settings to where the dialect has them; report the others as losses."""
     dialect = described.name
     changes: dict[str, Any] = {}
-    given = dict(_given(request))
+    given = _given(request)
     if given:
         own = dict(own_fields(request.extras, dialect))
         described.shared_settings.put(own, given, "", notes)
@@ -231,16 +232,18 @@ def without_shared_settings(request: Request, described: Description, notes: lis
     return request.replace_trusted(**changes) if changes else request
 
 
-def _given(request: Request) -> Iterator[tuple[str, Any]]:
+def _given(request: Request) -> dict[str, Any]:
+    given: dict[str, Any] = {}
     if request.sampling.verbosity is not None:
-        yield "sampling.verbosity", request.sampling.verbosity
+        given["sampling.verbosity"] = request.sampling.verbosity
     for group in _GROUPS:
         values = getattr(request, group)
         if values is not None:
             for field, value in zip(values.__struct_fields__, astuple(values), strict=True):
                 # Identity first: `in` is slow.
                 if value is not None and value is not EMPTY and value not in _NOTHING:
-                    yield f"{group}.{field}", value
+                    given[f"{group}.{field}"] = value
+    return given
 
 
 def _without(

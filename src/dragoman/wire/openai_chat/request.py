@@ -56,6 +56,12 @@ _FIELD_PLACES: Places = {
     "store": "state.store",
     **SAMPLING,
 }
+_OTHERS = frozenset(
+    key
+    for key, place in _FIELD_PLACES.items()
+    if not isinstance(place, str) or place.partition(".")[0] in ("tool_choice", "thinking", "state")
+)
+"""The fields of the tool choice, of thinking and of state: most requests have none."""
 
 
 def decode_request(wire: dict[str, Any]) -> Request:
@@ -65,7 +71,7 @@ def decode_request(wire: dict[str, Any]) -> Request:
     fields: dict[str, Any] = decode_settings(wire, _PLAIN, used)
     fields["tools"] = decode_tools(wire, used)
     fields["sampling"] = decode_sampling(wire, used, words)
-    if len(used) < len(wire):
+    if len(used) < len(wire) and not _OTHERS.isdisjoint(wire):
         fields["tool_choice"] = decode_choice(wire, used)
         fields["thinking"] = decode_thinking_config(wire, used)
         fields["state"] = decode_state(wire, used)

@@ -82,8 +82,10 @@ def decode_sampling(wire: dict[str, Any], used: set[str], words: list[str]) -> S
         # 1 and 1.0 differ on the wire, but not in the model.
         words += [key for key in _REALS if key in found and _is_whole_float(wire[key])]
         words += [word for key, word in _FIELD_WORDS.items() if key in found]
-        words += ["top_k"] if "top_k" in found else []
-        words += ["stop"] if isinstance(wire.get("stop"), str) else []
+        if "top_k" in found:
+            words.append("top_k")
+        if "stop" in found and isinstance(wire["stop"], str):
+            words.append("stop")
     return sampling
 
 
