@@ -86,6 +86,11 @@ def translated(body: Any, asked: Asked) -> Encoded | None:
             return _tried(*found, asked)
         except msgspec.DecodeError:
             pass  # no whole value: it has further fields, whose end is that of a known body
+    return _split_and_tried(body, asked)
+
+
+def _split_and_tried(body: bytes, asked: Asked) -> Encoded | None:
+    """Like `_tried`, for a body whose surroundings are not known."""
     try:
         fields = _split(body)
         raw = fields.pop(asked.source.field)

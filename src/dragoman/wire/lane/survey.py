@@ -132,7 +132,7 @@ def _leading(turns: Turns) -> Turns:
     return leading
 
 
-def _shape(turns: Iterator[Any], names: Names) -> int:  # noqa: C901, PLR0912 - one pass, for speed
+def _shape(turns: Iterator[Any], names: Names) -> int:  # noqa: C901, PLR0912, PLR0915 - one pass, for speed
     shape = 0
     waiting: list[str] = []
     """The ids of calls whose results must follow, the next one last."""
