@@ -89,6 +89,17 @@ def test_any_bytes_between_known_ones_fare_alike() -> None:
             assert not isinstance(found, str), (raw, source, target, found)
 
 
+def test_a_short_end_is_found_beside_a_longer_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the last bytes of its conversation are those of the other's fields."""
+    short = '{"model":"m","messages":X,"max_completion_tokens":1000}'
+    long = '{"model":"m","messages":X,"stop":[{}],"max_completion_tokens":1000}'
+    for body in (short, long, short, long):
+        _took_lane(body.replace("X", _HI))
+    assert len(lane.SURROUNDINGS) == 2
+    monkeypatch.delattr(lane, "_split")
+    assert _took_lane(short.replace("X", _HO))
+
+
 def test_a_first_request_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """A head that comes once costs no more than being looked up; the second time it is made."""
     monkeypatch.setattr(lane, "LONG", 8192)

@@ -65,16 +65,12 @@ class Surroundings:
 
     def find(self, body: bytes, asked: Asked) -> tuple[Given, Raw] | None:
         """The fields of a body, and what must be its conversation if it is a whole JSON value."""
-        source, start, end = asked.source, body[:_START], body[-_END:]
-        alike = self._kept.get((source, start, end)) or self._kept.get((source, start, b""), ())
-        for each in alike:
-            begin, stop = each.begin, len(body) - each.rest
-            if body[stop:] != each.after or body[:begin] != each.before or begin >= stop:
-                continue
-            if body[begin] <= _SPACE or body[stop - 1] <= _SPACE:
-                return None  # whitespace is not part of it
-            return each.given, Raw(body[begin:stop])
-        return None
+        kept, source, start = self._kept, asked.source, body[:_START]
+        alike = kept.get((source, start, body[-_END:]), ())
+        found = _among(alike, body)
+        if found is None and (alike := kept.get((source, start, b""), ())):
+            found = _among(alike, body)
+        return found
 
     def keep(self, body: bytes, raw: Raw, asked: Asked) -> None:
         """Remember what surrounds the conversation in a body."""
@@ -102,6 +98,17 @@ class Surroundings:
         with self._lock:
             self._kept.clear()
             self._count = self._size = 0
+
+
+def _among(alike: tuple[Surrounding, ...], body: bytes) -> tuple[Given, Raw] | None:
+    for each in alike:
+        begin, stop = each.begin, len(body) - each.rest
+        if body[stop:] != each.after or body[:begin] != each.before or begin >= stop:
+            continue
+        if body[begin] <= _SPACE or body[stop - 1] <= _SPACE:
+            return None  # whitespace is not part of it
+        return each.given, Raw(body[begin:stop])
+    return None
 
 
 def _surrounding(body: bytes, raw: bytes, asked: Asked) -> Surrounding | None:
