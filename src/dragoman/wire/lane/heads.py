@@ -8,11 +8,11 @@ recorded as one that can't use the lane.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from dragoman.model.frozen import FrozenDict
 from dragoman.model.messages import Message
@@ -106,8 +106,7 @@ def given_in(fields: dict[str, Raw], lane: Lane) -> Given:
     return Given(fields, known, sample_of(known), labels)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class Asked(Struct, frozen=True, eq=False):
     """What determines a translation besides the body."""
 
     source: Lane
@@ -118,15 +117,14 @@ class Asked:
     """Translates any body with the same head."""
     lane_of: Callable[[str], Lane | None]
     """The lane of a dialect."""
-    opening: bytes = field(init=False)
-    """What precedes the conversation in a body."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "opening", encode(self.source.field) + b":")
+    @property
+    def opening(self) -> bytes:
+        """What precedes the conversation in a body."""
+        return encode(self.source.field) + b":"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Head:
+class Head(Struct, frozen=True, eq=False):
     """A translated head, and its conditions for a conversation."""
 
     before: bytes
@@ -381,8 +379,7 @@ def _first(written: Any, items: list[Any]) -> list[Any] | None:
     return written[: -len(items)] if written[-len(items) :] == items else None
 
 
-@dataclass(slots=True, eq=False)
-class _Kept:
+class _Kept(Struct, eq=False):
     fields: bytes
     leading: bytes
     head: Head | None
