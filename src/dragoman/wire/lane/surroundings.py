@@ -18,7 +18,8 @@ _START, _END = 8, 32
 """The number of bytes at each end of a body by which it is looked up."""
 _MAX_ALIKE = 16
 """Maximum number of surroundings with the same edges."""
-_SPACE = 32
+_CLOSING = {ord("["): ord("]"), ord('"'): ord('"')}
+"""How a conversation begins and ends: whitespace is not part of it, nor are further fields."""
 _PROBE = b"0"
 """Takes the place of the conversation, which is never a number."""
 _split = msgspec.json.Decoder(dict[str, Raw]).decode
@@ -105,9 +106,8 @@ def _among(alike: tuple[Surrounding, ...], body: bytes) -> tuple[Given, Raw] | N
         begin, stop = each.begin, len(body) - each.rest
         if body[stop:] != each.after or body[:begin] != each.before or begin >= stop:
             continue
-        if body[begin] <= _SPACE or body[stop - 1] <= _SPACE:
-            return None  # whitespace is not part of it
-        return each.given, Raw(body[begin:stop])
+        if _CLOSING.get(body[begin]) == body[stop - 1]:
+            return each.given, Raw(body[begin:stop])
     return None
 
 
