@@ -193,7 +193,7 @@ class Service(Value, frozen=True, kw_only=True):
         if self.moderation is not None:
             own_mapping(self, "moderation")
         if not (self.user is self.safety_identifier is self.tier is None) or not (
-            self.cache_key is self.cache_retention is self.obfuscation is None
+            self.cache_key is self.cache_retention is None and self.obfuscation is None
         ):
             expect_fields(self, user=str, safety_identifier=str, tier=str, cache_key=str,
                           cache_retention=str, obfuscation=bool)  # fmt: skip
