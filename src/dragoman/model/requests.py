@@ -9,7 +9,7 @@ from msgspec.structs import force_setattr
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import EMPTY
+from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.messages import Message, settle_all
 from dragoman.model.parts import Origin, Part
 from dragoman.model.provider_tools import KnownTool
@@ -57,21 +57,24 @@ class Sampling(Value, frozen=True, kw_only=True):
         # Runs for every decoded request: most of them set only one or two of these.
         if self.stop.__class__ is not tuple or self.stop:
             own_tuple(self, "stop", str)
-        for name in _REALS:
-            if (number := getattr(self, name)) is not None:
-                expect_number(number, f"Sampling.{name}")
-        for name in _WHOLES:
-            number = getattr(self, name)
+        if not (self.temperature is self.top_p is None) or not (
+            self.presence_penalty is self.frequency_penalty is None
+        ):
+            for name in _REALS:
+                expect_number(getattr(self, name), f"Sampling.{name}")
+        for number in (self.max_tokens, self.top_k, self.seed, self.choices, self.top_logprobs):
             if number is not None and number.__class__ is not int:
-                self._whole(name, number)
+                self._take_wholes()
         if self.logprobs is not None or self.verbosity is not None:
             expect_fields(self, logprobs=bool, verbosity=str)
 
-    def _whole(self, name: str, number: object) -> None:
-        if isinstance(number, float) and number.is_integer():  # JSON does not distinguish 1 and 1.0
-            force_setattr(self, name, int(number))
-        else:
-            expect(number, int, f"Sampling.{name}")
+    def _take_wholes(self) -> None:
+        for name in _WHOLES:
+            number = getattr(self, name)
+            if isinstance(number, float) and number.is_integer():
+                force_setattr(self, name, int(number))  # JSON does not distinguish 1 and 1.0
+            elif number is not None:
+                expect(number, int, f"Sampling.{name}")
 
 
 class Output(Value, frozen=True, kw_only=True):
@@ -183,13 +186,17 @@ class Service(Value, frozen=True, kw_only=True):
     """Whether streams are padded, so that chunk sizes reveal nothing."""
 
     def __post_init__(self) -> None:
-        own_mapping(self, "labels")
+        if self.labels.__class__ is not FrozenDict or not self.labels:
+            own_mapping(self, "labels")
         if self.cache_options is not None:
             own_mapping(self, "cache_options")
         if self.moderation is not None:
             own_mapping(self, "moderation")
-        expect_fields(self, user=str, safety_identifier=str, tier=str, cache_key=str,
-                      cache_retention=str, obfuscation=bool)  # fmt: skip
+        if not (self.user is self.safety_identifier is self.tier is None) or not (
+            self.cache_key is self.cache_retention is None and self.obfuscation is None
+        ):
+            expect_fields(self, user=str, safety_identifier=str, tier=str, cache_key=str,
+                          cache_retention=str, obfuscation=bool)  # fmt: skip
 
 
 class ContextManagement(Value, frozen=True, kw_only=True):

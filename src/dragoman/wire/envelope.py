@@ -16,8 +16,6 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
-from hashlib import blake2b
-from hmac import compare_digest
 
 import msgspec
 
@@ -29,6 +27,7 @@ from dragoman.model.media import Media
 from dragoman.model.parts import Origin, Part, Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall
 from dragoman.model.value import expect
+from dragoman.wire.digests import blake2b
 from dragoman.wire.overlay import are_sound
 
 _MAGIC = b"dragoman1"  # a multiple of three bytes, so that every envelope has the same prefix
@@ -143,6 +142,8 @@ def unwrap(text: str | None) -> Seal | None:
 
 def _checked(raw: bytes) -> bytes | None:
     """The content after the header, if checksum or signature is valid."""
+    from hmac import compare_digest
+
     keys, start = _keys.get(), len(_MAGIC) + _CHECKSUM_BYTES
     head, written = raw[len(_MAGIC) : start], raw[start:]
     if head == _SIGNED:

@@ -13,7 +13,7 @@ from dragoman.model.messages import Message
 from dragoman.model.requests import Request
 from dragoman.model.tools import ToolCall, ToolResult
 from dragoman.wire.losses import Loss
-from dragoman.wire.overlay import guesses_in, has_only_words, kept_of_others
+from dragoman.wire.overlay import guesses_in, has_no_content, kept_of_others
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}", re.ASCII)
 # Spelling details: another dialect spells these its own way, and nothing is lost.
@@ -37,9 +37,12 @@ _KINDS: dict[type, type] = {
 
 def foreign_request_losses(request: Request, dialect: str) -> Iterator[Loss]:
     """Report a request's fields that only other dialects have, except those in messages."""
-    yield from foreign_losses(request.extras, dialect, "extras")
+    if _may_be_foreign(request.extras):
+        yield from foreign_losses(request.extras, dialect, "extras")
     for index, tool in enumerate(request.tools):
-        yield from _at(f"tools[{index}]", getattr(tool, "extras", EMPTY), dialect)
+        extras = getattr(tool, "extras", EMPTY)
+        if _may_be_foreign(extras):
+            yield from _at(f"tools[{index}]", extras, dialect)
     if request.output is not None:
         yield from foreign_losses(request.output.extras, dialect, "output.extras")
     if request.thinking is not None:
@@ -53,14 +56,18 @@ def foreign_request_losses(request: Request, dialect: str) -> Iterator[Loss]:
             yield Loss(f"system[{index}].signature", f"only {origin.dialect} uses this signature")
 
 
+def _may_be_foreign(extras: Mapping[str, Any]) -> bool:
+    return extras is not EMPTY and not has_no_content(extras)
+
+
 def foreign_message_losses(  # noqa: C901 - one pass over all parts, for speed
     messages: tuple[Message, ...], extended: Iterable[int], dialect: str
 ) -> Iterator[Loss]:
     """Like `foreign_request_losses`, for those messages and their parts that have extras."""
     harmless: set[int] = {id(EMPTY)}  # many parts share the same few extras
 
-    def foreign(extras: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-        found = () if has_only_words(extras) else tuple(foreign_fields(extras, dialect))
+    def foreign(extras: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+        found = () if has_no_content(extras) else list(foreign_fields(extras, dialect))
         if not found:
             harmless.add(id(extras))
         return found
@@ -107,8 +114,6 @@ def foreign_losses(extras: Mapping[str, Any], dialect: str, path: str) -> Iterat
 
 def foreign_fields(extras: Mapping[str, Any], dialect: str) -> Iterator[tuple[str, str]]:
     """The meaningful fields of other dialects in extras, as pairs of dialect and field name."""
-    if has_only_words(extras):
-        return
     for source, fields, spelling in kept_of_others(extras, dialect):
         if source.endswith(_FACTS):
             continue

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from hashlib import sha256
 
+from dragoman.wire.digests import sha256
 from dragoman.wire.services import Piece, ToUpload
 
 _UNQUOTED = re.compile(r'[\x00-\x1f\x7f"\\]')

@@ -17,7 +17,7 @@ _CALLERS = {"programmatic": "code"}
 
 def mapping(value: Any) -> Mapping[str, Any] | None:
     """The value if it is a non-empty object."""
-    return value if isinstance(value, Mapping) and value else None
+    return value if isinstance(value, (dict, Mapping)) and value else None
 
 
 def _tier(value: Any) -> str | None:

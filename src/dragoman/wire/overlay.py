@@ -24,12 +24,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from hashlib import sha256
 from typing import Any, TypeVar, cast
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping
 from dragoman.model.jsontext import dumps
+from dragoman.wire.digests import sha256
 from dragoman.wire.overlay_stored import OLD_ENDINGS, has_old_notes, is_old, old_keys, upgraded
 
 T = TypeVar("T")
@@ -87,8 +87,7 @@ def extras_of(fields: Mapping[str, Any], dialect: str, words: Iterable[str] = ()
     if words:
         if not fields:
             return _words_alone(dialect, tuple(words))
-        noted = {spelling_key(dialect): {_WORDS: list(words)}}
-        return freeze_mapping({dialect: fields, **noted}, "the wire")
+        return freeze_mapping({dialect: fields, **_words_alone(dialect, tuple(words))}, "the wire")
     return freeze_mapping({dialect: fields}, "the wire") if fields else EMPTY
 
 
@@ -437,13 +436,15 @@ def kept_of_others(
             yield (other, *_kept(extras, other))
 
 
-def has_only_words(extras: Mapping[str, Any]) -> bool:
-    """Whether extras hold only words for an encoder, as those of most messages do."""
+def has_no_content(extras: Mapping[str, Any]) -> bool:
+    """Whether extras hold only words for an encoder, or one null, as those of most messages do."""
     if len(extras) != 1:
         return False
-    key, notes = next(iter(extras.items()))
-    is_spelling = key.endswith(_SPELLING) and isinstance(notes, dict)
-    return is_spelling and len(notes) == 1 and _WORDS in notes
+    ((key, notes),) = extras.items()
+    if not isinstance(notes, dict) or len(notes) != 1:
+        return False
+    ((name, value),) = notes.items()
+    return value is None or (name == _WORDS and key.endswith(_SPELLING))
 
 
 def guesses_in(spelling: Mapping[str, Any]) -> list[list[Any]]:

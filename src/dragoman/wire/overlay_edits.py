@@ -11,13 +11,13 @@ edit wins. A digest of the value is stored in the overlay, unless the value is e
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 from typing import Any, TypeVar
 
 import msgspec
 
 from dragoman.model.frozen import EMPTY, FrozenDict
 from dragoman.model.value import shallow_copy
+from dragoman.wire.digests import sha256
 from dragoman.wire.overlay import current, fields_of, note_of, with_note
 
 T = TypeVar("T", bound=msgspec.Struct)

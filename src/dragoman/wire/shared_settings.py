@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dragoman.model.frozen import EMPTY, freeze_mapping, thaw
+from msgspec.structs import astuple
+
+from dragoman.model.frozen import EMPTY, FrozenDict, freeze_mapping, thaw
 from dragoman.model.requests import ContextManagement, MediaOutput, Request, Service
 from dragoman.model.tools import ToolDefinition
 from dragoman.model.value import Value
@@ -138,7 +140,7 @@ def with_shared_settings(request: Request, described: Description) -> Request:
 def own_fields(extras: Mapping[str, Any], dialect: str) -> Mapping[str, Any]:
     """A dialect's own fields in extras; empty if the value there is not an object."""
     found = extras.get(dialect)
-    return found if isinstance(found, Mapping) else EMPTY
+    return found if isinstance(found, (dict, Mapping)) else EMPTY  # a dict first: faster
 
 
 def _with_fields(
@@ -146,8 +148,9 @@ def _with_fields(
 ) -> Mapping[str, Any]:
     """Replace a dialect's own fields in extras."""
     others = {key: value for key, value in extras.items() if key != dialect}
-    made = {**others, dialect: fields} if fields else others
-    return freeze_mapping(made, "extras") if made else EMPTY
+    if fields:
+        return freeze_mapping({**others, dialect: fields}, "extras")
+    return FrozenDict(others) if others else EMPTY  # their values are frozen
 
 
 def _with_settings(tool: Any, dialect: str, settings: SharedSettings) -> Any:
@@ -209,7 +212,7 @@ def without_shared_settings(request: Request, described: Description, notes: lis
     """Move shared settings to where the dialect has them; report the others as losses."""
     dialect = described.name
     changes: dict[str, Any] = {}
-    given = dict(_given(request))
+    given = _given(request)
     if given:
         own = dict(own_fields(request.extras, dialect))
         described.shared_settings.put(own, given, "", notes)
@@ -229,16 +232,18 @@ def without_shared_settings(request: Request, described: Description, notes: lis
     return request.replace_trusted(**changes) if changes else request
 
 
-def _given(request: Request) -> Iterator[tuple[str, Any]]:
+def _given(request: Request) -> dict[str, Any]:
+    given: dict[str, Any] = {}
     if request.sampling.verbosity is not None:
-        yield "sampling.verbosity", request.sampling.verbosity
+        given["sampling.verbosity"] = request.sampling.verbosity
     for group in _GROUPS:
         values = getattr(request, group)
         if values is not None:
-            for field in values.__struct_fields__:
-                value = getattr(values, field)
-                if value is not None and value not in _NOTHING:  # None first: `in` is slow
-                    yield f"{group}.{field}", value
+            for field, value in zip(values.__struct_fields__, astuple(values), strict=True):
+                # Identity first: `in` is slow.
+                if value is not None and value is not EMPTY and value not in _NOTHING:
+                    given[f"{group}.{field}"] = value
+    return given
 
 
 def _without(

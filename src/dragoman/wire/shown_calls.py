@@ -9,13 +9,13 @@ text, since no provider knows its id.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from hashlib import blake2b
 from typing import Any, NamedTuple, TypeGuard
 
 from dragoman.model.content import AnyPart
 from dragoman.model.parts import Citation, Origin, Part, ServerToolCall, ServerToolResult, Text
 from dragoman.model.provider_tools import ProviderTool
 from dragoman.wire.dialect import description_of
+from dragoman.wire.digests import blake2b
 from dragoman.wire.provider_calls import (
     CallForms,
     ProviderCall,

@@ -11,7 +11,10 @@ import json
 import random
 import time
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, NamedTuple
+
+import msgspec
 
 import dragoman
 import dragoman.wire.lane.requests as lane
@@ -32,6 +35,9 @@ HOSTS = (
 )  # fmt: skip
 TARGETS = (*DIALECTS, *HOSTS)
 GEMINI_PATH = "/v1beta/models/gemini-2.5-flash:generateContent"
+
+
+_split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Outcome(NamedTuple):
@@ -301,6 +307,23 @@ def random_case(rng: random.Random, seeds: list[mutations.Seed]) -> tuple[bytes,
     return raw, source, rng.choice(TARGETS)
 
 
+def spliced(bodies: list[bytes], source: str, rng: random.Random) -> Iterator[bytes]:
+    """The bodies, and then the first one with other bytes in place of its conversation."""
+    field = dragoman.dialect(source).messages_field
+    try:
+        found = [bytes(_split(raw)[field]) for raw in bodies]
+    except (msgspec.MsgspecError, KeyError):
+        return
+    yield from bodies
+    said, other = found[0], found[-1]
+    cut = other[: rng.randrange(len(other) + 1)]
+    further = b',"%s":' % rng.choice((field, "odd")).encode()
+    between = (other, said, other + said, other + b" ", b"\n" + other, b"", b'"Hi"', cut,
+               cut + said, other + further + said)  # fmt: skip
+    for each in rng.sample(between, 4):
+        yield bodies[0].replace(said, each, 1)
+
+
 def request_seeds() -> list[mutations.Seed]:
     """What there is to mutate."""
     return [
@@ -323,6 +346,9 @@ def main() -> None:
         raw, source, target = random_case(rng, seeds)
         repair = rng.random() < 0.9
         result = difference(raw, source, target, repair=repair)
+        for again in spliced([raw, random_case(rng, seeds)[0]], source, rng):
+            if not isinstance(result, str) and rng.random() < 0.5:
+                raw, result = again, difference(again, source, target, repair=repair)
         if isinstance(result, str):
             found["different"] += 1
             if found["different"] <= 5:

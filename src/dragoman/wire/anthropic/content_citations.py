@@ -7,7 +7,14 @@ from typing import Any, NamedTuple
 from dragoman.model.parts import Citation
 from dragoman.wire.anthropic.dialect import NAME, Block
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
-from dragoman.wire.settings_table import Setting, decode_settings, encode_settings, text, whole
+from dragoman.wire.settings_table import (
+    Setting,
+    decode_settings,
+    encode_settings,
+    setting,
+    text,
+    whole,
+)
 from dragoman.wire.writing import Writing
 
 
@@ -22,15 +29,15 @@ class _Location(NamedTuple):
     anchor: str | None = None
 
 
-_TITLE, _QUOTE = Setting("title", "title", text), Setting("cited_text", "quote", text)
+_TITLE, _QUOTE = setting("title", "title", text), setting("cited_text", "quote", text)
 
 
 def _span(unit: str) -> tuple[Setting, Setting]:
-    return Setting(f"start_{unit}", "start", whole), Setting(f"end_{unit}", "end", whole)
+    return setting(f"start_{unit}", "start", whole), setting(f"end_{unit}", "end", whole)
 
 
 def _in_document(unit: str) -> _Location:
-    title = Setting("document_title", "title", text)
+    title = setting("document_title", "title", text)
     return _Location((title, _QUOTE, *_span(unit)), "document_index")
 
 
@@ -42,10 +49,10 @@ _LOCATIONS: dict[str, _Location] = {
     "page_location": _in_document("page_number"),
     "content_block_location": _in_document("block_index"),
     "search_result_location": _Location(
-        (Setting("source", "url", text), _TITLE, _QUOTE, *_span("block_index")),
+        (setting("source", "url", text), _TITLE, _QUOTE, *_span("block_index")),
         "search_result_index",
     ),
-    _FOUND: _Location((Setting("url", "url", text), _TITLE, _QUOTE), _SEAL),
+    _FOUND: _Location((setting("url", "url", text), _TITLE, _QUOTE), _SEAL),
 }
 _UNKNOWN = _Location()
 _FIELDS = ("url", "title", "quote", "start", "end")
@@ -112,7 +119,7 @@ def _decode_citation(wire: Block) -> Citation:
         return Citation(kind="url", **{key: value for key, value in found.items() if value})
     fields = _LOCATIONS.get(kind, _UNKNOWN).fields
     found = decode_settings(wire, fields)
-    read = {"type", *(field.key for field in fields if field.name in found)}
+    read = {"type", *(key for key, name, _ in fields if name in found)}
     return Citation(kind=kind, **found, extras=overlay_of(wire, read, NAME))
 
 
@@ -123,5 +130,5 @@ def _citation(citation: Citation) -> Block:
 
 def _unsupported_fields(citation: Citation) -> list[str]:
     """The fields of a citation that its type does not have."""
-    known = {field.name for field in _LOCATIONS.get(citation.kind, _UNKNOWN).fields}
+    known = {name for _, name, _ in _LOCATIONS.get(citation.kind, _UNKNOWN).fields}
     return [n for n in _FIELDS if n not in known and getattr(citation, n) is not None]

@@ -10,10 +10,10 @@ from dragoman.wire.anthropic.dialect import NAME, ORIGIN, Block, is_own
 from dragoman.wire.anthropic.tools_schemas import ANTHROPIC_STRICT, MAX_OPTIONAL, MAX_UNIONS
 from dragoman.wire.overlay import fields_of, overlay_of, with_overlay
 from dragoman.wire.settings_table import (
-    Setting,
     decode_settings,
     encode_settings,
     number,
+    setting,
     texts,
     whole,
 )
@@ -27,14 +27,14 @@ _FOREIGN_SAMPLING = ("seed", "presence_penalty", "frequency_penalty", "choices",
                      "top_logprobs")  # fmt: skip
 _LEGACY = "output_format"  # held the schema before output_config.format
 _SAMPLING = (
-    Setting("max_tokens", "max_tokens", whole),
-    Setting("temperature", "temperature", number),
-    Setting("top_p", "top_p", number),
-    Setting("top_k", "top_k", whole),
-    Setting("stop_sequences", "stop", texts),
+    setting("max_tokens", "max_tokens", whole),
+    setting("temperature", "temperature", number),
+    setting("top_p", "top_p", number),
+    setting("top_k", "top_k", whole),
+    setting("stop_sequences", "stop", texts),
 )
 SETTINGS = {
-    **{setting.key: f"sampling.{setting.name}" for setting in _SAMPLING},
+    **{key: f"sampling.{name}" for key, name, _ in _SAMPLING},
     "thinking": "thinking",
     "output_config": {"effort": "thinking.effort", "format": "output"},
     _LEGACY: "output",

@@ -7,8 +7,9 @@ through unchanged, and cheaply. A dialect may have steps of its own, which run l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
 
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
@@ -171,7 +172,7 @@ SETTINGS: tuple[Step[Request], ...] = (
 """Steps for the request's settings, which run once the messages are final."""
 
 
-class Fitted(NamedTuple):
+class Fitted(Struct, frozen=True, eq=False, gc=False):
     """A request that the target accepts, with losses and repairs, and how to undo the changes."""
 
     request: Request
@@ -187,12 +188,12 @@ class Fitted(NamedTuple):
     @property
     def losses(self) -> tuple[Loss, ...]:
         """What the target can't be sent."""
-        return _losses(self.notes)
+        return tuple([note for note in self.notes if type(note) is Loss])
 
     @property
     def repairs(self) -> tuple[Repair, ...]:
         """What was changed so that the target accepts it."""
-        return _repairs(self.notes)
+        return tuple([note for note in self.notes if type(note) is Repair])
 
 
 def fitted(
@@ -354,8 +355,9 @@ def encoded_for(
     if repairs:
         repairs = restored(renumbered(repairs, done.tools), request.messages, done.placed)
     if mapped or done.notes:
-        losses = (*_losses(mapped), *done.losses, *losses)
-        repairs = (*_repairs(mapped), *done.repairs, *repairs)
+        notes = (*mapped, *done.notes)
+        losses = (*[note for note in notes if type(note) is Loss], *losses)
+        repairs = (*[note for note in notes if type(note) is Repair], *repairs)
     encoded.losses, encoded.repairs = losses, repairs
     if done.has_extra_fields:
         told = encoded.losses
@@ -365,14 +367,6 @@ def encoded_for(
         encoded.repairs = placed_back(encoded.repairs, places)
     encoded.context = _way_back(done, encoded.context, target, calls)
     return encoded.or_raise() if strict else encoded
-
-
-def _losses(notes: Iterable[Note]) -> tuple[Loss, ...]:
-    return tuple([note for note in notes if type(note) is Loss])
-
-
-def _repairs(notes: Iterable[Note]) -> tuple[Repair, ...]:
-    return tuple([note for note in notes if type(note) is Repair])
 
 
 def _way_back(

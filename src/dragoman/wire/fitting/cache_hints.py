@@ -29,7 +29,13 @@ def with_accepted_hints(request: Request, target: Target, notes: list[Note]) -> 
 
 def has_hints_outside(request: Request) -> bool:
     """Whether tools or instructions have cache hints."""
-    return any(item.cache is not None for item in (*request.tools, *request.system))
+    for tool in request.tools:  # no generators: this runs for every request
+        if tool.cache is not None:
+            return True
+    for part in request.system:  # noqa: SIM110 - as above
+        if part.cache is not None:
+            return True
+    return False
 
 
 def hints_of(request: Request) -> Iterator[CacheHint]:

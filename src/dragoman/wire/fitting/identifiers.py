@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable
-from hashlib import sha256
 from typing import Any
 
 from msgspec import UNSET
@@ -18,6 +17,7 @@ from dragoman.model.content import AnyPart
 from dragoman.model.requests import AnyTool, Request
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.wire.context import NOTHING, Context
+from dragoman.wire.digests import sha256
 from dragoman.wire.fitting.steps import Messages, with_changed_parts
 from dragoman.wire.flags import IdFlags
 from dragoman.wire.losses import Note, Repair

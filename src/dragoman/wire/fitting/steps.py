@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from operator import is_
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from dragoman.model.frozen import EMPTY
 from dragoman.model.messages import Message
@@ -95,7 +97,7 @@ def always(_contents: Contents, _target: Target) -> bool:
     return True
 
 
-class Step(NamedTuple, Generic[T]):
+class Step(Struct, Generic[T], frozen=True, eq=False):
     """One step of fitting.
 
     `fit` gets messages or a request, the target, and the list of reports; it returns the same

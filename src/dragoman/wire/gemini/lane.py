@@ -180,11 +180,13 @@ def _read(raw: Raw) -> tuple[Turns, Marks]:
         calls.at(number)
         if is_model:
             turns.append(_read_model(content.parts, calls, names, number, marks))
+        elif len(content.parts) == 1 and _is_text(content.parts[0]):
+            turns.append(User(content.parts[0].text))  # type: ignore[arg-type]  # a str
         else:
             _read_user(content.parts, calls, names, turns, number, marks)
     if calls.has_clashed:
         raise NotPlain
-    if any(kind == SIGNED_CALL for kind, _, _ in marks):
+    if marks and any(kind == SIGNED_CALL for kind, _, _ in marks):
         marks += _unsigned(messages)
     return turns, marks
 
@@ -302,12 +304,20 @@ def _kind_of_result(result: Result, *, is_spelled: bool) -> int:
     return FAILED_RESULT
 
 
+def _is_text(part: _Part) -> bool:
+    """Whether a part has a text and nothing else."""
+    return part.text is not UNSET and (
+        part.function_call is part.function_response is part.inline_data is part.file_data is UNSET
+        and part.thought is part.thought_signature is UNSET
+    )
+
+
 def _has_one_data_field(part: _Part) -> bool:
     """Whether a user part has exactly one data field and no signature."""
     if part.function_call is not UNSET or part.thought_signature is not UNSET:
         return False
     things = (part.text, part.inline_data, part.file_data, part.function_response)
-    return sum(thing is not UNSET for thing in things) == 1
+    return things.count(UNSET) == len(things) - 1
 
 
 def _read_user_part(part: _Part) -> Text | Attachment:

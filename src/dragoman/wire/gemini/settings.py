@@ -12,11 +12,11 @@ from dragoman.wire.gemini.tools import OPENAPI, decode_schema, encode_schema, is
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.overlay import Overlay, note_of, with_note
 from dragoman.wire.settings_table import (
-    Setting,
     decode_settings,
     encode_settings,
     flag,
     number,
+    setting,
     text,
     texts,
     whole,
@@ -29,25 +29,25 @@ def _count(value: Any) -> int | None:
 
 
 _SAMPLING = (
-    Setting("maxOutputTokens", "max_tokens", _count),
-    Setting("topK", "top_k", _count),
-    Setting("seed", "seed", _count),
-    Setting("candidateCount", "choices", _count),
-    Setting("logprobs", "top_logprobs", _count),
-    Setting("temperature", "temperature", number),
-    Setting("topP", "top_p", number),
-    Setting("presencePenalty", "presence_penalty", number),
-    Setting("frequencyPenalty", "frequency_penalty", number),
-    Setting("stopSequences", "stop", texts),
-    Setting("responseLogprobs", "logprobs", flag),
+    setting("maxOutputTokens", "max_tokens", _count),
+    setting("topK", "top_k", _count),
+    setting("seed", "seed", _count),
+    setting("candidateCount", "choices", _count),
+    setting("logprobs", "top_logprobs", _count),
+    setting("temperature", "temperature", number),
+    setting("topP", "top_p", number),
+    setting("presencePenalty", "presence_penalty", number),
+    setting("frequencyPenalty", "frequency_penalty", number),
+    setting("stopSequences", "stop", texts),
+    setting("responseLogprobs", "logprobs", flag),
 )
 _OUTPUT = ("responseMimeType", "responseSchema", "responseJsonSchema", "responseFormat")
 _THINKING = ("includeThoughts", "thinkingBudget", "thinkingLevel")
-_NAMES = snake_names(*(row.key for row in _SAMPLING), *_OUTPUT, "thinkingConfig",
+_NAMES = snake_names(*(key for key, _, _ in _SAMPLING), *_OUTPUT, "thinkingConfig",
                      "responseModalities", "speechConfig")  # fmt: skip
 _THINKING_NAMES = snake_names(*_THINKING)
 GENERATION_CONFIG = {
-    **{row.key: f"sampling.{row.name}" for row in _SAMPLING},
+    **{key: f"sampling.{name}" for key, name, _ in _SAMPLING},
     **dict.fromkeys(_OUTPUT, "output"),
     "thinkingConfig": dict.fromkeys(_THINKING, "thinking"),
 }

@@ -8,11 +8,11 @@ recorded as one that can't use the lane.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from dragoman.model.frozen import FrozenDict
 from dragoman.model.messages import Message
@@ -61,7 +61,7 @@ from dragoman.wire.target import Target
 _MARK = b"\0"  # never occurs in JSON, where it would be escaped
 
 
-class Translated(NamedTuple):
+class Translated(Struct, frozen=True, eq=False, gc=False):
     """The general path's translation of a body."""
 
     request: Request
@@ -106,8 +106,7 @@ def given_in(fields: dict[str, Raw], lane: Lane) -> Given:
     return Given(fields, known, sample_of(known), labels)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class Asked(Struct, frozen=True, eq=False):
     """What determines a translation besides the body."""
 
     source: Lane
@@ -119,9 +118,13 @@ class Asked:
     lane_of: Callable[[str], Lane | None]
     """The lane of a dialect."""
 
+    @property
+    def opening(self) -> bytes:
+        """What precedes the conversation in a body."""
+        return encode(self.source.field) + b":"
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Head:
+
+class Head(Struct, frozen=True, eq=False):
     """A translated head, and its conditions for a conversation."""
 
     before: bytes
@@ -376,8 +379,7 @@ def _first(written: Any, items: list[Any]) -> list[Any] | None:
     return written[: -len(items)] if written[-len(items) :] == items else None
 
 
-@dataclass(slots=True, eq=False)
-class _Kept:
+class _Kept(Struct, eq=False):
     fields: bytes
     leading: bytes
     head: Head | None

@@ -141,7 +141,9 @@ def growth(raw: bytes, before: Known, lane: Lane) -> Growth | None:
     return Growth(before, turns, shape, names, fresh, marks)
 
 
-class _Memory:
+class Memory:
+    """The conversations that this process remembers; None if this is off."""
+
     conversations: Conversations | None = None
 
 
@@ -152,14 +154,14 @@ def remember_conversations(max_bytes: int = 64 * 1024 * 1024) -> None:
     gateway, whose clients send the whole conversation each time.
     """
     expect(max_bytes, int, "max_bytes")
-    _Memory.conversations = Conversations(max_bytes)
+    Memory.conversations = Conversations(max_bytes)
 
 
 def forget_conversations() -> None:
     """Stop remembering conversations, and free those in memory."""
-    _Memory.conversations = None
+    Memory.conversations = None
 
 
 def conversations() -> Conversations | None:
     """The remembered conversations; None if this is off."""
-    return _Memory.conversations
+    return Memory.conversations

@@ -50,12 +50,14 @@ from dragoman.wire.lane.plain import (
     with_marks,
 )
 from dragoman.wire.lane.plain_endings import Odd, plain_ending
-from dragoman.wire.lane.prefixes import Conversations, Known, conversations, growth
+from dragoman.wire.lane.prefixes import Conversations, Known, Memory, growth
+from dragoman.wire.lane.surroundings import Surroundings
 from dragoman.wire.lane.survey import ATTACHMENTS, BEHIND, ENDINGS, OPENINGS, surveyed
-from dragoman.wire.lane.switch import is_on
+from dragoman.wire.lane.switch import Switch
 from dragoman.wire.shown_calls import MARK
 
 HEADS = Heads()
+SURROUNDINGS = Surroundings()
 BACKOFF = Backoff()
 """The caches of this process."""
 LONG = 8 * 1024
@@ -79,8 +81,19 @@ def translated(body: Any, asked: Asked, split: Mapping[str, Raw] | None = None) 
 
     `split` are the fields of the body, if they are known.
     """
-    if type(body) is not bytes or not is_on():
+    if type(body) is not bytes or not Switch.is_on:
         return None
+    found = SURROUNDINGS.find(body, asked) if asked.repair else None
+    if found is not None:
+        try:
+            return _tried(*found, asked)
+        except msgspec.DecodeError:
+            pass  # no whole value: it has further fields, whose end is that of a known body
+    return _split_and_tried(body, asked, split)
+
+
+def _split_and_tried(body: bytes, asked: Asked, split: Mapping[str, Raw] | None) -> Encoded | None:
+    """Like `_tried`, for a body whose surroundings are not known."""
     try:
         fields = _split(body) if split is None else dict(split)
         raw = fields.pop(asked.source.field)
@@ -90,10 +103,26 @@ def translated(body: Any, asked: Asked, split: Mapping[str, Raw] | None = None) 
     try:
         if not asked.repair and (passed := _passed(body, given, raw, asked)) is not None:
             return passed
-        if _ends_odd(raw, asked.source) if len(raw) >= LONG else BACKOFF.should_skip(given.sample):
-            return None
-        made = _of_conversation(given, raw, asked)
+        if len(raw) < LONG and not HEADS.was_seen((given.sample, asked.key)):
+            return None  # a single request is not worth a head
+        made = _tried(given, raw, asked)
     except _ODD:
+        BACKOFF.record_failure(given.sample)
+        return None
+    if asked.repair and not given.labels:
+        SURROUNDINGS.keep(body, raw, asked)
+    return made
+
+
+def _tried(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
+    """The request, if its conversation is plain; raises `DecodeError` if that is not JSON."""
+    if _ends_odd(raw, asked.source) if len(raw) >= LONG else BACKOFF.should_skip(given.sample):
+        return None
+    try:
+        made = _of_conversation(given, raw, asked)
+    except _ODD as odd:
+        if type(odd) is msgspec.DecodeError:
+            raise
         BACKOFF.record_failure(given.sample)
         return None
     if made is not None:
@@ -102,7 +131,7 @@ def translated(body: Any, asked: Asked, split: Mapping[str, Raw] | None = None) 
 
 
 def _of_conversation(given: Given, raw: Raw, asked: Asked) -> Encoded | None:
-    kept = conversations()
+    kept = Memory.conversations
     try:
         if kept is None or asked.source.has_places:
             return _translated(given, raw, asked)
@@ -251,7 +280,7 @@ def _head(
     key: tuple[Hashable, ...] = (given.sample, led, shape, forms, asked.key)
     head, is_known = HEADS.find(key, given.known, before)
     if not is_known:
-        if length < LONG and not HEADS.was_seen(key):
+        if leading and length < LONG and not HEADS.was_seen(key):
             return None
         head = build_head(given, leading, shape, forms, called_first(names, given), asked)
         HEADS.keep(key, given.known, head, before)
@@ -313,7 +342,8 @@ def _is_ours(body: bytes, lane: Lane) -> bool:
 
 def _takes_ids(names: Names, head: Head) -> bool:
     """Whether the target accepts the call ids as they are."""
-    return head.ids.accepts_all(names) and head.used_ids.isdisjoint(names)
+    used = head.used_ids
+    return head.ids.accepts_all(names) and (not used or used.isdisjoint(names))
 
 
 def _check_arguments(turns: Turns) -> None:

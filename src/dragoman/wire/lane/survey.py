@@ -132,7 +132,7 @@ def _leading(turns: Turns) -> Turns:
     return leading
 
 
-def _shape(turns: Iterator[Any], names: Names) -> int:  # noqa: C901, PLR0912 - one pass, for speed
+def _shape(turns: Iterator[Any], names: Names) -> int:  # noqa: C901, PLR0912, PLR0915 - one pass, for speed
     shape = 0
     waiting: list[str] = []
     """The ids of calls whose results must follow, the next one last."""
@@ -140,23 +140,36 @@ def _shape(turns: Iterator[Any], names: Names) -> int:  # noqa: C901, PLR0912 - 
     """How a user message followed results, if no assistant message came since."""
     before: type[Turn] | None = None
     for turn in turns:
-        kind, content = type(turn), turn.content
+        kind = type(turn)
         if waiting:
-            if (kind is not Result and kind is not FailedResult) or (
-                waiting.pop() != turn.tool_call_id
-            ):
+            if kind is not Result and kind is not FailedResult:
                 raise NotPlain
+            if waiting.pop() != turn.tool_call_id:
+                raise NotPlain
+            content = turn.content
             if type(content) is not str or not content:
                 shape |= _of_result(turn)
             before, ending = Result, ENDS_WITH_USER_AFTER_RESULTS
             continue
-        if type(content) is str and (not content or content.isspace()):
-            raise NotPlain
-        if kind is Assistant:
+        if kind is User:
+            content = turn.content
+            if type(content) is str:
+                if not content or content.isspace():
+                    raise NotPlain
+            elif type(_settle(turn)) is list:
+                shape |= _of_list(turn)
+            if before is Result:
+                shape |= USER_AFTER_RESULTS
+            elif before is User or before is UserBesideResults:
+                shape |= USERS_IN_A_ROW
+        elif kind is Assistant:
             ending = 0
-            if type(content) is list and type(_settle(turn)) is list:
+            content, calls = turn.content, turn.tool_calls
+            if type(content) is str:
+                if not content or content.isspace():
+                    raise NotPlain
+            elif type(content) is list and type(_settle(turn)) is list:
                 shape |= ANSWER_LISTS
-            calls = turn.tool_calls
             if calls is not UNSET:
                 waiting = _called(calls, names)
                 shape |= CALLS if len(waiting) == 1 else CALLS | SEVERAL_CALLS
@@ -168,13 +181,6 @@ def _shape(turns: Iterator[Any], names: Names) -> int:  # noqa: C901, PLR0912 - 
                 shape |= ANSWERS
             if before is Assistant:
                 shape |= ANSWERS_IN_A_ROW
-        elif kind is User:
-            if type(content) is not str and type(_settle(turn)) is list:
-                shape |= _of_list(turn)
-            if before is Result:
-                shape |= USER_AFTER_RESULTS
-            elif before is User or before is UserBesideResults:
-                shape |= USERS_IN_A_ROW
         elif kind is UserBesideResults and before is Result:
             shape |= USER_BESIDE_RESULTS
             ending = ENDS_WITH_USER_BESIDE_RESULTS

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 
-class _Switch:
+class Switch:
     """Process-wide state, for debugging and tests."""
 
     is_on = os.environ.get("DRAGOMAN_LANE", "").strip().lower() not in ("0", "off")
@@ -15,7 +15,7 @@ class _Switch:
 
 def is_on() -> bool:
     """Whether plain requests and streams take the fast lane."""
-    return _Switch.is_on
+    return Switch.is_on
 
 
 @contextmanager
@@ -34,8 +34,8 @@ def on() -> Generator[None, None, None]:
 
 @contextmanager
 def _turned(*, to: bool) -> Generator[None, None, None]:
-    before, _Switch.is_on = _Switch.is_on, to
+    before, Switch.is_on = Switch.is_on, to
     try:
         yield
     finally:
-        _Switch.is_on = before
+        Switch.is_on = before

@@ -9,12 +9,12 @@ from dragoman.model.requests import Output, Sampling, ThinkingConfig
 from dragoman.wire.json_values import is_object
 from dragoman.wire.ollama.dialect import EFFORTS, ORIGIN
 from dragoman.wire.settings_table import (
-    Setting,
     decode_settings,
     encode_settings,
     flag,
     lose_settings,
     number,
+    setting,
     texts,
     whole,
 )
@@ -29,18 +29,18 @@ def _count(value: Any) -> int | None:
 
 
 _OPTIONS = (
-    Setting("temperature", "temperature", number),
-    Setting("top_p", "top_p", number),
-    Setting("presence_penalty", "presence_penalty", number),
-    Setting("frequency_penalty", "frequency_penalty", number),
-    Setting("num_predict", "max_tokens", _count),
-    Setting("top_k", "top_k", _count),
-    Setting("seed", "seed", whole),
-    Setting("stop", "stop", lambda value: texts(value) or None),
+    setting("temperature", "temperature", number),
+    setting("top_p", "top_p", number),
+    setting("presence_penalty", "presence_penalty", number),
+    setting("frequency_penalty", "frequency_penalty", number),
+    setting("num_predict", "max_tokens", _count),
+    setting("top_k", "top_k", _count),
+    setting("seed", "seed", whole),
+    setting("stop", "stop", lambda value: texts(value) or None),
 )
 _BESIDE_OPTIONS = (
-    Setting("logprobs", "logprobs", flag),
-    Setting("top_logprobs", "top_logprobs", whole),
+    setting("logprobs", "logprobs", flag),
+    setting("top_logprobs", "top_logprobs", whole),
 )
 SAMPLING = {
     "options": {key: f"sampling.{name}" for key, name, _ in _OPTIONS},

@@ -30,14 +30,14 @@ from dragoman.wire.openai_chat.tools import (
 )
 from dragoman.wire.overlay import fields_of, has_overlay, overlay_of, with_overlay, words_of
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
-from dragoman.wire.settings_table import Setting, decode_settings, flag, text
+from dragoman.wire.settings_table import decode_settings, flag, setting, text
 from dragoman.wire.target import Target
 
 PATH = "/v1/chat/completions"
 _PLAIN = (
-    Setting("model", "model", text),
-    Setting("stream", "stream", flag),
-    Setting("response_format", "output", decode_output),
+    setting("model", "model", text),
+    setting("stream", "stream", flag),
+    setting("response_format", "output", decode_output),
 )
 _FIELD_PLACES: Places = {
     "model": "model",
@@ -56,6 +56,12 @@ _FIELD_PLACES: Places = {
     "store": "state.store",
     **SAMPLING,
 }
+_OTHERS = frozenset(
+    key
+    for key, place in _FIELD_PLACES.items()
+    if not isinstance(place, str) or place.partition(".")[0] in ("tool_choice", "thinking", "state")
+)
+"""The fields of the tool choice, of thinking and of state: most requests have none."""
 
 
 def decode_request(wire: dict[str, Any]) -> Request:
@@ -65,7 +71,7 @@ def decode_request(wire: dict[str, Any]) -> Request:
     fields: dict[str, Any] = decode_settings(wire, _PLAIN, used)
     fields["tools"] = decode_tools(wire, used)
     fields["sampling"] = decode_sampling(wire, used, words)
-    if len(used) < len(wire):
+    if len(used) < len(wire) and not _OTHERS.isdisjoint(wire):
         fields["tool_choice"] = decode_choice(wire, used)
         fields["thinking"] = decode_thinking_config(wire, used)
         fields["state"] = decode_state(wire, used)

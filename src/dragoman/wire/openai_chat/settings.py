@@ -12,11 +12,11 @@ from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import extras_of, with_overlay, words_of
 from dragoman.wire.overlay_edits import Places, with_digests, without_edited
 from dragoman.wire.settings_table import (
-    Setting,
     decode_settings,
     encode_settings,
     flag,
     lose_settings,
+    setting,
     text,
     texts,
     whole,
@@ -45,18 +45,18 @@ def _stops(value: Any) -> tuple[str, ...] | None:
 
 
 _SAMPLING = (
-    *[Setting(key, key, _real) for key in _REALS],
-    Setting("top_logprobs", "top_logprobs", whole),
-    Setting("n", "choices", whole),
-    Setting("seed", "seed", whole),
-    Setting("random_seed", "seed", whole),  # Mistral
-    Setting("max_completion_tokens", "max_tokens", whole),
-    Setting("max_tokens", "max_tokens", whole),  # older models and most other servers (W12)
-    Setting("top_k", "top_k", whole),  # an extension of other servers
-    Setting("logprobs", "logprobs", flag),
-    Setting("stop", "stop", _stops),
+    *[setting(key, key, _real) for key in _REALS],
+    setting("top_logprobs", "top_logprobs", whole),
+    setting("n", "choices", whole),
+    setting("seed", "seed", whole),
+    setting("random_seed", "seed", whole),  # Mistral
+    setting("max_completion_tokens", "max_tokens", whole),
+    setting("max_tokens", "max_tokens", whole),  # older models and most other servers (W12)
+    setting("top_k", "top_k", whole),  # an extension of other servers
+    setting("logprobs", "logprobs", flag),
+    setting("stop", "stop", _stops),
 )
-_WRITTEN = [one for one in _SAMPLING if one.key not in ("max_tokens", "random_seed")]
+_WRITTEN = [one for one in _SAMPLING if one[0] not in ("max_tokens", "random_seed")]
 SAMPLING = {key: f"sampling.{name}" for key, name, _ in _SAMPLING}
 """Request settings by wire field."""
 FIELDS = {"max_tokens": ("max_completion_tokens", "max_tokens"), "seed": ("seed", "random_seed")}
@@ -82,8 +82,10 @@ def decode_sampling(wire: dict[str, Any], used: set[str], words: list[str]) -> S
         # 1 and 1.0 differ on the wire, but not in the model.
         words += [key for key in _REALS if key in found and _is_whole_float(wire[key])]
         words += [word for key, word in _FIELD_WORDS.items() if key in found]
-        words += ["top_k"] if "top_k" in found else []
-        words += ["stop"] if isinstance(wire.get("stop"), str) else []
+        if "top_k" in found:
+            words.append("top_k")
+        if "stop" in found and isinstance(wire["stop"], str):
+            words.append("stop")
     return sampling
 
 
@@ -173,10 +175,10 @@ def _inverted(value: Any) -> bool | None:
 
 
 _REASONING = (
-    Setting("effort", "effort", text),
-    Setting("max_tokens", "budget", whole),
-    Setting("enabled", "enabled", flag),
-    Setting("exclude", "visible", _inverted),
+    setting("effort", "effort", text),
+    setting("max_tokens", "budget", whole),
+    setting("enabled", "enabled", flag),
+    setting("exclude", "visible", _inverted),
 )
 
 

@@ -12,12 +12,12 @@ from dragoman.wire.openai_responses.dialect import NAME, ORIGIN
 from dragoman.wire.openai_strict_schemas import openai_profiles
 from dragoman.wire.overlay import note_of
 from dragoman.wire.settings_table import (
-    Setting,
     decode_settings,
     encode_settings,
     flag,
     lose_settings,
     number,
+    setting,
     text,
     whole,
 )
@@ -42,23 +42,23 @@ def _id_of(value: Any) -> str | None:
 
 
 SAMPLING = (
-    Setting("max_output_tokens", "max_tokens", whole),
-    Setting("temperature", "temperature", _exact_number),
-    Setting("top_p", "top_p", _exact_number),
-    Setting("top_logprobs", "top_logprobs", whole),
+    setting("max_output_tokens", "max_tokens", whole),
+    setting("temperature", "temperature", _exact_number),
+    setting("top_p", "top_p", _exact_number),
+    setting("top_logprobs", "top_logprobs", whole),
 )
 _UNKNOWN = ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty", "choices")
-_THINKING = (Setting("effort", "effort", text), Setting("summary", "summary", text))
+_THINKING = (setting("effort", "effort", text), setting("summary", "summary", text))
 _SCHEMA = (
-    Setting("name", "name", text),
-    Setting("description", "description", text),
-    Setting("strict", "strict", flag),
+    setting("name", "name", text),
+    setting("description", "description", text),
+    setting("strict", "strict", flag),
 )
 STATE = (
-    Setting("previous_response_id", "previous_response_id", text),
-    Setting("conversation", "conversation", _id_of),
-    Setting("prompt", "prompt", _id_of),
-    Setting("store", "store", flag),
+    setting("previous_response_id", "previous_response_id", text),
+    setting("conversation", "conversation", _id_of),
+    setting("prompt", "prompt", _id_of),
+    setting("store", "store", flag),
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any, Literal, NamedTuple
 
 from msgspec import UNSET, UnsetType
@@ -15,6 +14,7 @@ from dragoman.model.jsontext import dumps, loads
 from dragoman.model.media import Image
 from dragoman.model.parts import Opaque, Origin, Part, ServerToolCall, ServerToolResult, Text
 from dragoman.model.tools import ResultPart, ToolCall, ToolResult, make_call, make_result
+from dragoman.wire.digests import sha256
 from dragoman.wire.fitting.tools import is_blank
 from dragoman.wire.openai_responses.content import (
     NOT_SUPPORTED,

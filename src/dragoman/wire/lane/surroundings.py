@@ -1,0 +1,128 @@
+"""Surroundings: the bytes before and after a conversation, found again without parsing them.
+
+Clients send the same fields around every conversation. Between bytes that are known to surround
+one, whatever decodes as exactly one JSON value is the conversation: so a request with a known head
+is not split into its fields first.
+"""
+
+from __future__ import annotations
+
+from threading import Lock
+
+import msgspec
+from msgspec import Raw, Struct
+
+from dragoman.wire.lane.heads import Asked, Given, given_in
+
+_START, _END = 8, 32
+"""The number of bytes at each end of a body by which it is looked up."""
+_MAX_ALIKE = 16
+"""Maximum number of surroundings with the same edges."""
+_CLOSING = {ord("["): ord("]"), ord('"'): ord('"')}
+"""How a conversation begins and ends: whitespace is not part of it, nor are further fields."""
+_PROBE = b"0"
+"""Takes the place of the conversation, which is never a number."""
+_split = msgspec.json.Decoder(dict[str, Raw]).decode
+_Key = tuple[object, bytes, bytes]
+
+
+class Surrounding(Struct, frozen=True, gc=False):
+    """What surrounds a conversation, and the fields that it has."""
+
+    before: bytes
+    after: bytes
+    given: Given
+    begin: int
+    rest: int
+    """The lengths of both."""
+
+    @property
+    def size(self) -> int:
+        """Approximate size in bytes."""
+        return 3 * (self.begin + self.rest)
+
+    def is_like(self, other: Surrounding) -> bool:
+        """Whether another one has the same bytes."""
+        return self.before == other.before and self.after == other.after
+
+
+class Surroundings:
+    """A cache of surroundings, bounded in number and bytes. Thread-safe."""
+
+    def __init__(self, max_kept: int = 256, max_bytes: int = 16 * 1024 * 1024) -> None:
+        self._max_kept = max_kept
+        self._max_bytes = max_bytes
+        self._kept: dict[_Key, tuple[Surrounding, ...]] = {}
+        self._count = self._size = 0
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def size(self) -> int:
+        """The number of bytes held."""
+        return self._size
+
+    def find(self, body: bytes, asked: Asked) -> tuple[Given, Raw] | None:
+        """The fields of a body, and what must be its conversation if it is a whole JSON value."""
+        kept, source, start = self._kept, asked.source, body[:_START]
+        alike = kept.get((source, start, body[-_END:]), ())
+        found = _among(alike, body)
+        if found is None and (alike := kept.get((source, start, b""), ())):
+            found = _among(alike, body)
+        return found
+
+    def keep(self, body: bytes, raw: Raw, asked: Asked) -> None:
+        """Remember what surrounds the conversation in a body."""
+        made = _surrounding(body, bytes(raw), asked)
+        if made is None or made.size > self._max_bytes // 4:
+            return
+        end = made.after[-_END:] if len(made.after) >= _END else b""
+        key = (asked.source, body[:_START], end)
+        with self._lock:
+            before = self._kept.pop(key, ())
+            others = [each for each in before if not each.is_like(made)][: _MAX_ALIKE - 1]
+            # The longest ending first: a shorter one may be its end.
+            alike = sorted((made, *others), key=lambda each: -each.rest)
+            self._add(alike, before)
+            self._kept[key] = tuple(alike)
+            while self._count > self._max_kept or self._size > self._max_bytes:
+                self._add((), self._kept.pop(next(iter(self._kept))))
+
+    def _add(self, added: list[Surrounding] | tuple[()], dropped: tuple[Surrounding, ...]) -> None:
+        self._count += len(added) - len(dropped)
+        self._size += sum(each.size for each in added) - sum(each.size for each in dropped)
+
+    def clear(self) -> None:
+        """Remove all surroundings."""
+        with self._lock:
+            self._kept.clear()
+            self._count = self._size = 0
+
+
+def _among(alike: tuple[Surrounding, ...], body: bytes) -> tuple[Given, Raw] | None:
+    for each in alike:
+        begin, stop = each.begin, len(body) - each.rest
+        if body[stop:] != each.after or body[:begin] != each.before or begin >= stop:
+            continue
+        if _CLOSING.get(body[begin]) == body[stop - 1]:
+            return each.given, Raw(body[begin:stop])
+    return None
+
+
+def _surrounding(body: bytes, raw: bytes, asked: Asked) -> Surrounding | None:
+    """What surrounds a conversation; None if its field is not the first of that name.
+
+    A probe shows which value is the conversation: the name may also occur further inside, or twice.
+    """
+    place = body.find(asked.opening)
+    start = body.find(raw, place)
+    before, after = body[:start], body[start + len(raw) :]
+    if place < 0 or before[place:].rstrip() != asked.opening:
+        return None
+    fields = _split(before + _PROBE + after)
+    if bytes(fields.pop(asked.source.field)) != _PROBE:
+        return None
+    given = given_in(fields, asked.source)
+    return Surrounding(before, after, given, len(before), len(after))
