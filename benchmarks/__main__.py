@@ -17,7 +17,8 @@ from benchmarks.report import Ratio
 PEERS = ("msgspec", "aiohttp", "orjson", "pydantic-ai-slim", "langchain-core",
          "langchain-anthropic", "langchain-google-genai", "litellm", "llm-rosetta", "openai",
          "anthropic", "google-genai", "ollama", "aiosqlite", "langchain-community", "SQLAlchemy",
-         "psycopg", "redis", "langchain", "langgraph")  # fmt: skip
+         "psycopg", "redis", "langchain", "langgraph",
+         "opentelemetry-sdk")  # fmt: skip
 
 
 def main(names: list[str]) -> None:
@@ -80,6 +81,12 @@ def _agent() -> list[Ratio]:
     return agent.agent()
 
 
+def _tracing() -> list[Ratio]:
+    from benchmarks import tracing
+
+    return tracing.tracing()
+
+
 # Memory and imports first: in a process that has loaded nothing else yet.
 BENCHMARKS: dict[str, Callable[[], list[Ratio]]] = {
     "model": _model,
@@ -90,6 +97,7 @@ BENCHMARKS: dict[str, Callable[[], list[Ratio]]] = {
     "histories": _histories,
     "transport": _transport,
     "agent": _agent,
+    "tracing": _tracing,
 }
 
 

@@ -56,7 +56,7 @@ class Child:
 
 def transport() -> list[Ratio]:
     """All of it, on one server."""
-    with _running("benchmarks.transport_server") as server:
+    with running("benchmarks.transport_server") as server:
         assert server.stdout is not None  # for the type
         address = f"http://127.0.0.1:{server.stdout.readline().strip()}"
         ratios = [ratio for dialect in (CHAT, ANTHROPIC) for ratio in _beside(dialect, address)]
@@ -172,14 +172,14 @@ def _children(dialect: str, address: str, names: tuple[str, ...]) -> Generator[d
         return
     first, *rest = names
     with (
-        _running("benchmarks.transport_child", first, dialect, address) as process,
+        running("benchmarks.transport_child", first, dialect, address) as process,
         _children(dialect, address, tuple(rest)) as others,
     ):
         yield {first: Child(process), **others}
 
 
 @contextmanager
-def _running(module: str, *arguments: str) -> Generator[subprocess.Popen[str]]:
+def running(module: str, *arguments: str) -> Generator[subprocess.Popen[str]]:
     """A module run as a process, which ends with its standard input."""
     with subprocess.Popen(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-m", module, *arguments],

@@ -48,12 +48,13 @@ from dragoman.agent.setup import Setup, checked_function, prompt_of, request_wit
 from dragoman.agent.stream import AgentStream, BlockingAgentStream
 from dragoman.agent.toolbox import AgentTool, DynamicTools, Toolbox
 from dragoman.agent.toolsets import release
+from dragoman.errors import InvalidInputError
 from dragoman.model import portal
 from dragoman.model.frozen import EMPTY
 from dragoman.model.functions.tool import Tool
 from dragoman.model.requests import Request
 from dragoman.model.type_parameters import TypeForm, TypeVar, filled
-from dragoman.model.value import expect
+from dragoman.model.value import expect, name_shown
 from dragoman.providers.prices import Prices
 from dragoman.providers.provider import Provider
 from dragoman.transport.model import Model, open_model
@@ -123,6 +124,7 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
         self,
         model: str | Provider | Model,
         *,
+        name: str | None = None,
         tools: Iterable[AgentTool[Any]] = (),
         dynamic_tools: DynamicTools[Any] | None = None,
         system: Instructions[Any] = None,
@@ -139,6 +141,7 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
         links_responses: bool = True,
         **settings: Any,
     ) -> None:
+        expect(name, (str, type(None)), "name")
         expect(limits, (RunLimits, type(None)), "limits")
         expect(hooks, (Hooks, type(None)), "hooks")
         expect(executor, (ToolExecutor, type(None)), "executor")
@@ -151,6 +154,7 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
         self._key = object()  # identifies this agent and its copies in `override`
         self._setup = Setup(
             model=own,
+            name=name or "",
             tools=Toolbox.of(tools),
             dynamic_tools=checked_function(dynamic_tools, "dynamic_tools", "the run"),
             system=system_of(system),
@@ -168,6 +172,11 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
         )
 
     @property
+    def name(self) -> str | None:
+        """The name of the agent; None if it has none."""
+        return self._setup.name or None
+
+    @property
     def model(self) -> Model:
         """The model that answers."""
         return self._setup_now().model
@@ -175,7 +184,8 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
     def __repr__(self) -> str:
         may_grow = self._setup.dynamic_tools is not None or self._setup.tools.toolsets
         more = "+" if may_grow else ""
-        return f"Agent({self.model.name}, {len(self._setup.tools.definitions)}{more} tools)"
+        named = "".join(f"{name}, " for name in name_shown(self.name))
+        return f"Agent({named}{self.model.name}, {len(self._setup.tools.definitions)}{more} tools)"
 
     def with_model(self, model: str | Provider | Model) -> Self:
         """A copy of the agent that uses another model, for the next call or in mid-conversation."""
@@ -312,21 +322,30 @@ class Agent(Embeds, Generic[DepsT_contra, OutT_co]):
     # --- agents as parts of other agents
 
     def as_tool(
-        self, name: str, description: str
+        self, name: str | None = None, description: str = ""
     ) -> Tool[..., Coroutine[Any, Any, Result[OutT_co]], RunContext[DepsT_contra]]:
         """A tool with which other agents call this one, with a prompt and the same `deps`.
 
+        It has the agent's name, unless another one is given.
         Its usage counts towards the usage and the limits of the calling run.
         """
-        return as_tool(self, name, description)
+        return as_tool(self, self._called(name), description)
 
-    def as_handoff(self, name: str, description: str) -> Handoff[DepsT_contra]:
+    def as_handoff(self, name: str | None = None, description: str = "") -> Handoff[DepsT_contra]:
         """A handoff for the `tools` of other agents: their model can transfer the conversation.
 
         The run continues with this agent's model, system prompt, settings and tools; `result.agent`
         is the name.
         """
-        return Handoff(self, name, description, self._setup_now)
+        return Handoff(self, self._called(name), description, self._setup_now)
+
+    def _called(self, name: str | None) -> str:
+        """The name by which other agents call this one."""
+        found = name or self.name
+        if found is None:
+            msg = "the agent has no name: pass one here, or as Agent(…, name=…)"
+            raise InvalidInputError(msg)
+        return found
 
     # --- a conversation
 

@@ -26,6 +26,8 @@ class _Left(asyncio.CancelledError):
     Not `GeneratorExit`, because code that receives that may not await anything any more.
     """
 
+    is_failure = False
+
 
 @types.coroutine
 def emitted(event: Emittable) -> Generator[Any, Any, None]:

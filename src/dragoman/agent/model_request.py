@@ -17,6 +17,8 @@ from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolCallDelta
 from dragoman.model.value import expect
+from dragoman.tracing.spans import AgentCall
+from dragoman.tracing.switch import is_traced
 from dragoman.transport.model import expect_awaitable, expect_stream
 
 Piece = TextDelta | ThinkingDelta | PartialOutput | RetryRequested
@@ -43,7 +45,14 @@ async def answered(run: Run, request: Request) -> Response:
 
 def _asked(run: Run, request: Request) -> Coroutine[Any, Any, Response]:
     run.begin_answer()
-    return _streamed(run, request) if run.streams else _sent(run, request)
+    asking = _streamed(run, request) if run.streams else _sent(run, request)
+    return _traced(run, request, asking) if is_traced() else asking
+
+
+async def _traced(run: Run, request: Request, asking: Coroutine[Any, Any, Response]) -> Response:
+    with AgentCall(request, run.setup.model.name) as call:
+        call.response = await asking
+        return call.response
 
 
 async def _streamed(run: Run, request: Request) -> Response:

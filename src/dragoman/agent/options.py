@@ -102,6 +102,7 @@ class CallOptionsBesideDeps(_AnyCallOptions[DepsT], Generic[DepsT], total=False)
 class AgentOptions(Settings, Generic[DepsT], total=False):
     """Options of an agent, besides the model and `output`."""
 
+    name: str | None
     tools: Iterable[AgentTool[DepsT]]
     dynamic_tools: DynamicTools[DepsT] | None
     system: Instructions[DepsT]

@@ -49,7 +49,8 @@ class Result(Shown, Generic[OutT_co]):
     steps: int = 0
     """Number of requests to the model."""
     agent: str = ""
-    """After a handoff, the name of the agent that answered; otherwise empty."""
+    """The name of the agent that answered: after a handoff, that of the handoff; empty if it has
+    none."""
 
     @property
     def has_output(self) -> bool:

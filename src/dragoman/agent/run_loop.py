@@ -11,17 +11,18 @@ from dragoman.agent.resuming import Beginning, begin
 from dragoman.agent.runs import Run
 from dragoman.agent.typed_run import TypedOrchestrator
 from dragoman.errors import InvalidInputError
-from dragoman.tracing.spans import agent_run
-from dragoman.tracing.switch import is_traced
+from dragoman.tracing.spans import AgentRun
+from dragoman.tracing.switch import tracer
 
 
 async def play(run: Run, beginning: Beginning) -> Result[Any]:
     """Start, iterate until the run is over, and clean up; returns the result."""
-    if not is_traced():
+    if tracer() is None:
         return await _played(run, beginning)
-    with agent_run(run.agent, run.setup.model.name, run.session) as told:
+    with AgentRun(run.agent, run.setup.model.name, run.session) as traced:
+        run.span = traced.span
         result = await _played(run, beginning)
-        told(result.usage, result.cost)
+        traced.ended(result.usage, result.cost)
         return result
 
 

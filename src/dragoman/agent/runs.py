@@ -39,6 +39,7 @@ from dragoman.model.roles import Role
 from dragoman.model.tools import ToolCall
 from dragoman.model.usage import FinishReason, Usage
 from dragoman.model.value import expect
+from dragoman.tracing.current import Span
 from dragoman.wire.target import Target
 
 _adding = Lock()
@@ -81,8 +82,8 @@ class Run:
         self.tools = Toolbox()
         """The tools currently available."""
         self.tally: Tally = Tally(setup.limits, None if parent is None else parent.tally)
-        self.agent = ""
-        """The name of the agent that has taken over; empty if none has."""
+        self.agent = setup.name
+        """The name of the agent, or of the one that has taken over; empty if it has none."""
         self.new: list[Message] = []
         """The new messages of the conversation, only complete ones."""
         self.omitted = 0
@@ -100,6 +101,8 @@ class Run:
         self.is_over = False
         self.retries: dict[str, int] = {}
         """Number of retries, by reason."""
+        self.span: Span | None = None
+        """The span of the run, if it is traced."""
         self.notes: dict[str, Any] = {}
         """Private state of the orchestrator, which may drive many runs concurrently."""
         self.watch: Watch | None = None
@@ -179,7 +182,15 @@ class Run:
         if self.setup.hooks.on_event is not None:
             yield from self._tell(event).__await__()
         if self.is_followed:
-            yield event  # to `events_of`: called often enough to avoid an extra `emitted`
+            span = self.span
+            if span is None:
+                yield event  # to `events_of`: called often enough to avoid an extra `emitted`
+            else:  # what the consumer does is not part of the run
+                span.pause()
+                try:
+                    yield event
+                finally:
+                    span.resume()
         if self.parent is not None:
             self._pass_on(event, self.parent)
 

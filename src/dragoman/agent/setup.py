@@ -31,7 +31,7 @@ System = Callable[..., Any] | tuple[AnyPart, ...]
 _MODES = ("auto", "none", "required")
 _OWN = frozenset({"model", "system", "messages", "tools", "stream"})
 _OF_AGENTS = frozenset({"dynamic_tools", "executor", "history_hooks", "hooks", "links_responses",
-                        "model", "orchestrator", "output_retries", "prices", "system",
+                        "model", "name", "orchestrator", "output_retries", "prices", "system",
                         "tools"})  # fmt: skip
 _OF_CALLS = frozenset({"approvals", "deps", "history", "results", "within"})
 _BY_OTHER_NAMES = {
@@ -56,6 +56,8 @@ class Setup:
     """The configuration of an agent."""
 
     model: Model
+    name: str = ""
+    """The name of the agent, for people and traces; models don't see it."""
     tools: Toolbox = field(default_factory=Toolbox)
     dynamic_tools: DynamicTools | None = None
     """Returns further tools, before each request."""

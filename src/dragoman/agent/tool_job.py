@@ -14,8 +14,8 @@ from dragoman.agent.tool_results import result_of
 from dragoman.errors import InvalidInputError, ToolTimeout
 from dragoman.model.functions.tool import Tool
 from dragoman.model.tools import ToolCall, ToolResult
-from dragoman.tracing.spans import tool_run
-from dragoman.tracing.switch import is_traced
+from dragoman.tracing.spans import ToolRun
+from dragoman.tracing.switch import tracer
 from dragoman.wire.text_tools import TEXT_ARGUMENT
 
 
@@ -64,12 +64,12 @@ class Jobs(NamedTuple):
         """
         task = asyncio.current_task()
         cancels = task.cancelling() if task else 0
-        if is_traced():
-            with tool_run(job.call, job.tool.definition) as told:
-                result = await self._outcome(job, task)
-                told(result)
-        else:
+        if tracer() is None:
             result = await self._outcome(job, task)
+        else:
+            with ToolRun(job.call, job.tool.definition) as traced:
+                result = await self._outcome(job, task)
+                traced.ended(result)
         if task is not None and task.cancelling() > cancels:
             raise asyncio.CancelledError  # it was meant for us, and the tool swallowed it
         return result

@@ -1,7 +1,7 @@
 """An OpenTelemetry span for each request, if tracing is set up.
 
 The client's `traceparent` is the parent, and upstream requests continue the trace
-(`tracing.switch.propagate`). Attributes hold names and numbers, never content.
+(`tracing.switch.propagated`). Attributes hold names and numbers, never content.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman.gateway.access_log import clean
 from dragoman.gateway.http import Receive, Scope, Send
 from dragoman.gateway.records import RequestRecord
-from dragoman.tracing.spans import PROVIDERS
+from dragoman.tracing.attributes import PROVIDERS
 from dragoman.tracing.switch import tracer
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from dragoman.gateway.config.settings import Place
 from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.providers.endpoints import USUAL
-from dragoman.tracing.switch import is_traced, propagate
+from dragoman.tracing.switch import propagated
 from dragoman.transport.accepting import accepted
 from dragoman.transport.client import Client
 from dragoman.transport.deployments import Deployment
@@ -161,11 +161,7 @@ class Upstream:
             if len(self._heads) >= _MAX_CACHED:
                 self._heads.clear()
             self._heads[key] = head
-        headers = head.headers
-        if is_traced():
-            headers = dict(headers)
-            propagate(headers)
-        return HttpRequest(url=head.url, headers=headers, body=encoded.to_bytes())
+        return HttpRequest(url=head.url, headers=propagated(head.headers), body=encoded.to_bytes())
 
     # --- in this process
 

@@ -149,6 +149,8 @@ class Prices:
         tier: str | None,
         at: float | None,
     ) -> Decimal | None:
+        if usage is not None and not _is_possible(usage):
+            usage = None
         own = _first(self._overriding(place, name) for name in names)
         if own is not None:
             return own.cost(usage) if usage is not None else _nothing(own)
@@ -254,6 +256,12 @@ def _names(place: str | None, model: str) -> Iterator[str]:
 def _nothing(price: Price) -> Decimal | None:
     """The cost of a request without usage: zero if the model is free, else unknown."""
     return Decimal(0) if price.is_free else None
+
+
+def _is_possible(usage: Usage) -> bool:
+    """Whether the counts can be counts: an old history may have others, as servers send them."""
+    counts = (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.thinking)
+    return min(counts) >= 0
 
 
 def _first(prices: Iterable[Price | None]) -> Price | None:

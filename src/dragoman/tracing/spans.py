@@ -1,106 +1,97 @@
 """Spans for model calls, agent runs, tool runs and history access.
 
 Names and attributes follow OpenTelemetry's conventions for generative AI. Without tracing
-(`switch`), none of this is created. Tracing never breaks the traced code: exceptions of a custom
-processor are suppressed, and attributes that can't be serialised are left out.
+(`switch`), none of this is created.
 """
 
 from __future__ import annotations
 
+from asyncio import AbstractEventLoop, get_running_loop
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from decimal import Decimal
-from functools import lru_cache, wraps
-from time import perf_counter
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
-from urllib.parse import urlsplit
+from functools import wraps
+from time import perf_counter, time_ns
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from dragoman.errors import ProviderError
-from dragoman.model.requests import UNSAID, Request
+from dragoman.model.requests import Request
 from dragoman.model.responses import Response
 from dragoman.model.tools import ToolCall, ToolDefinition, ToolResult
 from dragoman.model.usage import Usage
-from dragoman.tracing.messages import (
-    request_content,
-    response_content,
-    result_content,
+from dragoman.tracing.attributes import (
+    PROVIDERS,
+    error_type,
+    is_failure,
+    place,
+    request_attributes,
+    response_attributes,
+    text,
+    usage_attributes,
 )
-from dragoman.tracing.switch import captures_content, is_traced, meter, tracer
+from dragoman.tracing.current import Span
+from dragoman.tracing.messages import request_content, response_content, result_content
+from dragoman.tracing.metrics import measure
+from dragoman.tracing.switch import captures_content, meter, tracer
 
-PROVIDERS = {
-    "azure": "azure.ai.openai",
-    "google": "gcp.gemini",
-    "mistral": "mistral_ai",
-    "vertex": "gcp.vertex_ai",
-    "xai": "x_ai",
-}
-"""The conventions' names for our providers, where they differ."""
 Cost = Callable[[Response], Decimal | None]
 T = TypeVar("T")
 P = ParamSpec("P")
-_SETTINGS = {
-    "max_tokens": "max_tokens",
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
-    "seed": "seed",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "choices": "choice.count",
-}
-_TOKENS = [4**power for power in range(14)]
-_SECONDS = [0.01 * 2**power for power in range(14)]
+
+
+# --- model calls
 
 
 class ModelCall:
     """One call of a model, from the request to the end of the response."""
 
-    def __init__(self, operation: str, provider: str, model: str | None, url: str | None) -> None:
-        self._began = perf_counter()
+    __slots__ = (
+        "_began", "_first", "_has_content", "_is_open", "_loop", "_meter", "_place", "_span",
+    )  # fmt: skip
+
+    def __init__(
+        self, operation: str, provider: str, model: str | None, url: str | None,
+        attributes: Mapping[str, Any], making: Any, measuring: Any, *, took: float = 0.0,
+    ) -> None:  # fmt: skip
+        self._began = perf_counter() - took
         self._first: float | None = None
-        self._span: Any = None
-        self._common = _place(operation, provider, model, url)
+        self._loop: AbstractEventLoop | None = None
+        self._meter = measuring
+        self._place = here = place(operation, provider, model, url)
+        given = {**here.attributes, **attributes} if attributes else here.attributes
+        began = time_ns() - int(took * 1e9) if took else None
+        self._span = Span(making, here.name, given, is_client=True, began=began)
+        self._has_content = self._span.is_recording and captures_content()
         self._is_open = True
 
     @classmethod
-    def of(cls, request: Request, provider: str, url: str | None = None) -> ModelCall | None:
-        """Start a chat span; None without tracing."""
-        if not is_traced():
+    def of(
+        cls, request: Request, provider: str, url: Callable[[], str | None] = lambda: None,
+        *, took: float = 0.0,
+    ) -> ModelCall | None:  # fmt: skip
+        """Start a chat span, that many seconds ago; None without tracing."""
+        making, measuring = tracer(), meter()
+        if making is None and measuring is None:
             return None
-        call = cls("chat", provider, request.model, url)
-        with suppress(Exception):
-            call.start(_request(request))
+        attributes = {} if making is None else request_attributes(request)
+        seen = _calls.get()
+        if seen is not None:
+            seen.is_traced = True
+        call = cls("chat", provider, request.model, url(), attributes, making, measuring, took=took)
+        if call._has_content:
+            with suppress(Exception):
+                call._span.set(request_content(request))
         return call
 
-    def start(self, attributes: Mapping[str, Any]) -> None:
-        """Start the span."""
-        making = tracer()
-        if making is None:
-            return
-        from opentelemetry.trace import SpanKind
-
-        common = self._common
-        name = f"{common['gen_ai.operation.name']} {common.get('gen_ai.request.model', '')}".strip()
-        system = {"gen_ai.system": common["gen_ai.provider.name"]}  # its earlier name
-        self._span = making.start_span(
-            name, kind=SpanKind.CLIENT, attributes={**common, **system, **attributes}
-        )
-
-    @contextmanager
-    def active(self) -> Generator[None, None, None]:
-        """Make the span current within the block, so that requests propagate it."""
-        if self._span is None:
-            yield
-            return
-        from opentelemetry.trace import use_span
-
-        with use_span(self._span, record_exception=False, set_status_on_exception=False):
-            yield
+    def active(self) -> Span:
+        """A context manager: the span is current within the block, so requests propagate it."""
+        return self._span
 
     async def watched(self, work: Awaitable[Response], cost: Cost | None = None) -> Response:
         """Await the response, and record its outcome."""
         try:
-            with self.active():
+            with self._span:
                 response = await work
         except BaseException as error:
             self.failed(error)
@@ -117,55 +108,119 @@ class ModelCall:
         """The response has ended, complete or not."""
         if not self._is_open:
             return
-        attributes = _response(response)
-        if self._span is not None:
-            with suppress(Exception):
-                spent = None if cost is None else cost(response)
-                if spent is not None:
-                    attributes["operation.cost"] = attributes["gen_ai.usage.cost"] = float(spent)
-            if self._first is not None:
-                attributes["gen_ai.response.time_to_first_chunk"] = self._first
-        self._end(attributes, response.usage)
+        found: dict[str, Any] = {}
+        if self._span.is_recording:
+            found = self._outcome(response)
+            if cost is not None:
+                with suppress(Exception):
+                    spent = cost(response)
+                    if spent is not None:
+                        found["operation.cost"] = found["gen_ai.usage.cost"] = float(spent)
+        self._end(found, response.model, response.usage)
 
-    def used(self, usage: Usage | None) -> None:
-        """The call has ended, with this usage."""
-        self._end(_usage(usage), usage)
+    def used(self, usage: Usage | None, dimensions: int | None = None) -> None:
+        """The call has ended, with this usage, and embeddings of this size."""
+        found = usage_attributes(usage)
+        if dimensions is not None:
+            found["gen_ai.embeddings.dimension.count"] = dimensions
+        self._end(found, None, usage)
 
     def failed(self, error: BaseException, partial: Response | None = None) -> None:
         """The call has failed; the error's text may quote content, and is left out."""
-        attributes = {} if partial is None else _response(partial)
-        self._end(attributes, None if partial is None else partial.usage, error)
+        if not self._is_open:
+            return
+        found = self._outcome(partial) if partial is not None and self._span.is_recording else {}
+        if partial is None:
+            self._end(found, None, None, error_type(error))
+        else:
+            self._end(found, partial.model, partial.usage, error_type(error))
+
+    def end_if_dropped(self) -> None:
+        """End the span even if the call is never ended: a stream may be dropped unread."""
+        self._loop = get_running_loop()
+
+    def __del__(self) -> None:
+        if not self._is_open or self._loop is None:
+            return
+        # Not here: garbage may be collected anywhere, such as while a processor holds its lock.
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._span.end, {})
 
     def _end(
         self,
         attributes: dict[str, Any],
+        model: str | None,
         usage: Usage | None,
-        error: BaseException | None = None,
+        error: str | None = None,
     ) -> None:
         if not self._is_open:
             return
         self._is_open = False
-        if self._span is not None:
-            _finish(self._span, attributes, error)
-        measuring = meter()
-        if measuring is None:
+        if self._first is not None:
+            attributes["gen_ai.response.time_to_first_chunk"] = self._first
+        self._span.end(attributes, error)
+        if self._meter is not None:
+            seconds = perf_counter() - self._began
+            measure(self._meter, self._place, model, error, seconds, self._first, usage)
+
+    def _outcome(self, response: Response) -> dict[str, Any]:
+        found = response_attributes(response)
+        if self._has_content:
+            with suppress(Exception):
+                found |= response_content(response)
+        return found
+
+
+class AgentCall:
+    """A call of any model by an agent: it gets a span here if the model creates none itself."""
+
+    __slots__ = ("_began", "_model", "_request", "_seen", "_token", "response")
+
+    def __init__(self, request: Request, model: str) -> None:
+        self._request, self._model = request, model
+        self._seen = _Seen()
+        self.response: Response | None = None
+        """The response, once it is there."""
+
+    def __enter__(self) -> Self:
+        self._began = perf_counter()
+        self._token = _calls.set(self._seen)
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        with suppress(ValueError):  # an abandoned coroutine, closed in another context
+            _calls.reset(self._token)
+        if self._seen.is_traced:
             return
-        kept = {} if error is None else {"error.type": _kind(error)}
-        if "gen_ai.response.model" in attributes:
-            kept["gen_ai.response.model"] = attributes["gen_ai.response.model"]
-        seconds = perf_counter() - self._began
-        with suppress(Exception):
-            _measure(measuring, {**self._common, **kept}, seconds, self._first, usage)
+        provider, _, model = self._model.partition(":")
+        asked = self._request.replace(model=self._request.model or model or self._model)
+        call = ModelCall.of(asked, provider, took=perf_counter() - self._began)
+        if call is None:
+            return
+        if error is not None and is_failure(error):
+            call.failed(error)
+        else:
+            call.answered(self.response or Response())
+
+
+class _Seen:
+    """Whether a span was created for a call."""
+
+    is_traced = False
+
+
+_calls: ContextVar[_Seen | None] = ContextVar("dragoman_model_calls", default=None)
 
 
 @contextmanager
 def embedding_call(
     provider: str, model: str, url: str | None
-) -> Generator[Callable[[Usage | None], None], None, None]:
-    """A span for an embedding call; yields a function that records the usage."""
-    call = ModelCall("embeddings", provider, model, url)
-    with suppress(Exception):
-        call.start({})
+) -> Generator[Callable[[Usage | None, int | None], None], None, None]:
+    """A span for an embedding call; yields a function that records usage and dimensions."""
+    call = ModelCall("embeddings", provider, model, url, {}, tracer(), meter())
     try:
         with call.active():
             yield call.used
@@ -174,63 +229,84 @@ def embedding_call(
         raise
 
 
-@contextmanager
-def agent_run(
-    name: str, model: str, session: str | None
-) -> Generator[Callable[..., None], None, None]:
-    """A span for an agent run; yields a function that records the outcome."""
-    making = tracer()
-    if making is None:
-        yield _nothing
-        return
-    provider, _, model_name = model.partition(":")
-    attributes = {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.provider.name": PROVIDERS.get(provider, provider),
-        "gen_ai.request.model": model_name or model,
-        **({"gen_ai.agent.name": name} if name else {}),
-        **({} if session is None else {"gen_ai.conversation.id": session}),
-    }
-    with _span(making, f"invoke_agent {name}".strip(), attributes) as span:
+# --- agents, tools and histories
 
-        def told(usage: Usage | None, cost: Decimal | None) -> None:
-            _set(span, _usage(usage))
+
+class _Block:
+    """A span for a block of code; an error that leaves the block is that of the span."""
+
+    __slots__ = ("_error", "_found", "span")
+
+    def __init__(self, making: Any, name: str, attributes: Mapping[str, Any]) -> None:
+        self.span = Span(making, name, attributes)
+        self._found: dict[str, Any] = {}
+        self._error: str | None = None
+
+    def __enter__(self) -> Self:
+        self.span.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.span.__exit__(kind, error, trace)
+        if error is not None and is_failure(error):
+            self._error = error_type(error)
+        self.span.end(self._found, self._error)
+
+
+class AgentRun(_Block):
+    """A span for an agent run."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str, model: str, session: str | None) -> None:
+        provider, _, model_name = model.partition(":")
+        attributes = {
+            "gen_ai.operation.name": "invoke_agent",
+            "gen_ai.provider.name": PROVIDERS.get(provider, provider),
+            "gen_ai.request.model": text(model_name or model),
+        }
+        if name:
+            attributes["gen_ai.agent.name"] = text(name)
+        if session is not None:
+            attributes["gen_ai.conversation.id"] = session
+        super().__init__(tracer(), f"invoke_agent {text(name)}".rstrip(), attributes)
+
+    def ended(self, usage: Usage | None, cost: Decimal | None) -> None:
+        """Record the outcome."""
+        if self.span.is_recording:
+            self._found = usage_attributes(usage)
             if cost is not None:
-                _set(span, {"operation.cost": float(cost)})
-
-        yield told
+                self._found["operation.cost"] = float(cost)
 
 
-@contextmanager
-def tool_run(
-    call: ToolCall, definition: ToolDefinition
-) -> Generator[Callable[[ToolResult], None], None, None]:
-    """A span for a tool run; yields a function that records the result."""
-    making = tracer()
-    if making is None:
-        yield _nothing
-        return
-    attributes: dict[str, Any] = {
-        "gen_ai.operation.name": "execute_tool",
-        "gen_ai.tool.name": call.name,
-        "gen_ai.tool.call.id": call.id,
-        "gen_ai.tool.type": "function",
-    }
-    if definition.description:
-        attributes["gen_ai.tool.description"] = definition.description
-    has_content = captures_content()
-    if has_content:
-        attributes["gen_ai.tool.call.arguments"] = call.raw_arguments
-    with _span(making, f"execute_tool {call.name}", attributes) as span:
+class ToolRun(_Block):
+    """A span for a tool run."""
 
-        def told(result: ToolResult) -> None:
-            if has_content:
-                with suppress(Exception):
-                    _set(span, {"gen_ai.tool.call.result": result_content(result)})
-            if result.is_error:
-                _fail(span, "tool_error")
+    __slots__ = ()
 
-        yield told
+    def __init__(self, call: ToolCall, definition: ToolDefinition) -> None:
+        attributes: dict[str, Any] = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": text(call.name),
+            "gen_ai.tool.call.id": text(call.id),
+            "gen_ai.tool.type": "function",
+        }
+        if definition.description:
+            attributes["gen_ai.tool.description"] = text(definition.description)
+        super().__init__(tracer(), f"execute_tool {text(call.name)}", attributes)
+        if self.span.is_recording and captures_content():
+            self._found["gen_ai.tool.call.arguments"] = text(call.raw_arguments)
+
+    def ended(self, result: ToolResult) -> None:
+        """Record the result."""
+        if result.is_error:
+            self._error = "tool_error"
+        if self.span.is_recording and captures_content():
+            with suppress(Exception):
+                self._found["gen_ai.tool.call.result"] = result_content(result)
 
 
 class _Kept(Protocol):
@@ -258,184 +334,18 @@ def history_step(
         @wraps(method)
         def called(keeper: _K, /, *args: P.args, **kwargs: P.kwargs) -> Awaitable[T]:
             done = method(keeper, *args, **kwargs)
-            return done if tracer() is None else _stepped(step, keeper, done)
+            making = tracer()
+            return done if making is None else _stepped(making, step, keeper, done)
 
         return called
 
     return traced
 
 
-async def _stepped(step: str, keeper: _Kept, done: Awaitable[T]) -> T:
+async def _stepped(making: Any, step: str, keeper: _Kept, done: Awaitable[T]) -> T:
     attributes = {
         "gen_ai.conversation.id": keeper.identity.digest,
         "dragoman.history.storage": type(keeper.storage).__name__,
     }
-    with _span(tracer(), f"history {step}", attributes):
+    with _Block(making, f"history {step}", attributes):
         return await done
-
-
-# --- current spans
-
-
-@contextmanager
-def _span(making: Any, name: str, attributes: Mapping[str, Any]) -> Generator[Any, None, None]:
-    from opentelemetry.trace import INVALID_SPAN, use_span
-
-    span: Any = INVALID_SPAN
-    with suppress(Exception):
-        span = making.start_span(name, attributes=attributes)
-    error: BaseException | None = None
-    try:
-        with use_span(span, record_exception=False, set_status_on_exception=False):
-            yield span
-    except BaseException as raised:
-        error = raised
-        raise
-    finally:
-        _finish(span, {}, error)
-        del error
-
-
-def _finish(span: Any, attributes: Mapping[str, Any], error: BaseException | None) -> None:
-    _set(span, attributes)
-    if error is not None:
-        _fail(span, _kind(error))
-    with suppress(Exception):
-        span.end()
-
-
-def _fail(span: Any, kind: str) -> None:
-    from opentelemetry.trace import Status, StatusCode
-
-    span.set_attribute("error.type", kind)
-    span.set_status(Status(StatusCode.ERROR))
-
-
-def _set(span: Any, attributes: Mapping[str, Any]) -> None:
-    with suppress(Exception):
-        if attributes and span.is_recording():
-            span.set_attributes(dict(attributes))
-
-
-def _nothing(*_: object) -> None:
-    """Does nothing: tracing is off."""
-
-
-# --- attributes
-
-
-def _request(request: Request) -> dict[str, Any]:
-    sampling = request.sampling
-    found: dict[str, Any] = {}
-    if sampling != UNSAID:
-        for field, name in _SETTINGS.items():
-            value = getattr(sampling, field)
-            if value is not None:
-                found[f"gen_ai.request.{name}"] = value
-        if sampling.stop:
-            found["gen_ai.request.stop_sequences"] = list(sampling.stop)
-    if request.stream:
-        found["gen_ai.request.stream"] = True
-    if request.output is not None and request.output.format != "text":
-        found["gen_ai.output.type"] = "json"
-    if captures_content():
-        with suppress(Exception):
-            found |= request_content(request)
-    return found
-
-
-def _response(response: Response) -> dict[str, Any]:
-    found = _usage(response.usage)
-    if response.id is not None:
-        found["gen_ai.response.id"] = response.id
-    if response.model is not None:
-        found["gen_ai.response.model"] = response.model
-    reasons = [str(choice.finish) for choice in response.choices if choice.finish is not None]
-    if reasons:
-        found["gen_ai.response.finish_reasons"] = reasons
-    if captures_content():
-        with suppress(Exception):
-            found |= response_content(response)
-    return found
-
-
-def _usage(usage: Usage | None) -> dict[str, Any]:
-    if usage is None:
-        return {}
-    found = {
-        "gen_ai.usage.input_tokens": usage.total_input,
-        "gen_ai.usage.output_tokens": usage.total_output,
-    }
-    more = {
-        "cache_read.input_tokens": usage.cache_read,
-        "cache_creation.input_tokens": usage.cache_write,
-        "reasoning.output_tokens": usage.thinking,
-    }
-    return found | {f"gen_ai.usage.{name}": count for name, count in more.items() if count}
-
-
-@lru_cache(maxsize=128)
-def _place(operation: str, provider: str, model: str | None, url: str | None) -> Mapping[str, Any]:
-    """The common attributes of all calls to a model."""
-    return {
-        "gen_ai.operation.name": operation,
-        "gen_ai.provider.name": PROVIDERS.get(provider, provider),
-        **({} if model is None else {"gen_ai.request.model": model}),
-        **_server(url),
-    }
-
-
-def _server(url: str | None) -> dict[str, Any]:
-    if url is None:
-        return {}
-    try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        return {}
-    if host is None:
-        return {}
-    return {"server.address": host, "server.port": port or (80 if parts.scheme == "http" else 443)}
-
-
-def _kind(error: BaseException) -> str:
-    """The `error.type` of an error: the provider's status, or our class name."""
-    if isinstance(error, ProviderError) and error.status is not None:
-        return str(error.status)
-    return type(error).__qualname__
-
-
-# --- metrics
-
-
-class _Instruments:
-    """The instruments of the current meter provider."""
-
-    meter: Any = None
-    duration: Any = None
-    first: Any = None
-    tokens: Any = None
-
-
-def _measure(
-    measuring: Any, common: Mapping[str, Any], seconds: float, first: float | None,
-    usage: Usage | None,
-) -> None:  # fmt: skip
-    kept = _Instruments
-    if kept.meter is not measuring:
-        kept.duration = _histogram(measuring, "operation.duration", "s", _SECONDS)
-        kept.first = _histogram(measuring, "operation.time_to_first_chunk", "s", _SECONDS)
-        kept.tokens = _histogram(measuring, "token.usage", "{token}", _TOKENS)
-        kept.meter = measuring
-    kept.duration.record(seconds, common)
-    if first is not None:
-        kept.first.record(first, common)
-    if usage is not None and "error.type" not in common:
-        kept.tokens.record(usage.total_input, {**common, "gen_ai.token.type": "input"})
-        kept.tokens.record(usage.total_output, {**common, "gen_ai.token.type": "output"})
-
-
-def _histogram(measuring: Any, name: str, unit: str, bounds: list[Any]) -> Any:
-    return measuring.create_histogram(
-        f"gen_ai.client.{name}", unit=unit, explicit_bucket_boundaries_advisory=bounds
-    )

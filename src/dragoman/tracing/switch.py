@@ -7,13 +7,18 @@ created: the check costs a tenth of a microsecond.
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 _CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _ON_SPANS = frozenset({"true", "1", "span_only", "span_and_event"})
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+_VALUE = re.compile(r"[\t\x20-\x7e]*")
+_FRAMING = frozenset({"connection", "content-length", "host", "transfer-encoding"})
+"""Headers that belong to the connection."""
 SCOPE = "dragoman"
 
 
@@ -30,16 +35,19 @@ def tracer() -> Any:
     """The tracer; None if tracing is off.
 
     A program that configures tracing has imported `opentelemetry.trace`: without that import, it is
-    off.
+    off. It is off, too, if the configured provider fails.
     """
     trace = sys.modules.get("opentelemetry.trace")
     if trace is None:
         return None
-    provider = trace.get_tracer_provider()
-    if provider is not _Listening.provider:
-        _Listening.provider = provider
-        is_real = type(provider).__name__ not in ("ProxyTracerProvider", "NoOpTracerProvider")
-        _Listening.tracer = provider.get_tracer(SCOPE, _version()) if is_real else None
+    try:
+        provider = trace.get_tracer_provider()
+        if provider is not _Listening.provider:
+            is_real = type(provider).__name__ not in ("ProxyTracerProvider", "NoOpTracerProvider")
+            _Listening.tracer = provider.get_tracer(SCOPE, _version()) if is_real else None
+            _Listening.provider = provider
+    except Exception:  # noqa: BLE001 - a custom provider, or a variable that names a missing one
+        return None
     return _Listening.tracer
 
 
@@ -48,11 +56,14 @@ def meter() -> Any:
     metrics = sys.modules.get("opentelemetry.metrics")
     if metrics is None:
         return None
-    provider = metrics.get_meter_provider()
-    if provider is not _Listening.meters:
-        _Listening.meters = provider
-        is_real = type(provider).__name__ not in ("_ProxyMeterProvider", "NoOpMeterProvider")
-        _Listening.meter = provider.get_meter(SCOPE, _version()) if is_real else None
+    try:
+        provider = metrics.get_meter_provider()
+        if provider is not _Listening.meters:
+            is_real = type(provider).__name__ not in ("_ProxyMeterProvider", "NoOpMeterProvider")
+            _Listening.meter = provider.get_meter(SCOPE, _version()) if is_real else None
+            _Listening.meters = provider
+    except Exception:  # noqa: BLE001 - as above
+        return None
     return _Listening.meter
 
 
@@ -63,16 +74,34 @@ def is_traced() -> bool:
 
 def captures_content() -> bool:
     """Whether message content may be captured: only if the standard variable is set."""
-    return os.environ.get(_CONTENT, "").strip().lower() in _ON_SPANS
+    value = os.environ.get(_CONTENT)
+    return value is not None and value.strip().lower() in _ON_SPANS
 
 
-def propagate(headers: MutableMapping[str, str]) -> None:
-    """Add the headers that propagate the current span."""
-    if tracer() is not None:
-        from opentelemetry.propagate import inject
+def propagated(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """The headers, with those that propagate the current span if tracing is on.
 
-        with suppress(Exception):  # a custom propagator may fail
-            inject(headers)
+    What a custom propagator adds is sent only if it is a valid header that the request doesn't
+    have.
+    """
+    if tracer() is None:
+        return headers
+    from opentelemetry.propagate import inject
+
+    found: dict[str, str] = {}
+    with suppress(Exception):  # a custom propagator may fail
+        inject(found)
+        taken = _FRAMING.union(name.lower() for name in headers)
+        return {**headers, **{n: v for n, v in found.items() if _is_new_header(n, v, taken)}}
+    return headers
+
+
+def _is_new_header(name: str, value: str, taken: frozenset[str]) -> bool:
+    return (
+        _NAME.fullmatch(name) is not None
+        and _VALUE.fullmatch(value) is not None
+        and name.lower() not in taken
+    )
 
 
 def _version() -> str:

@@ -16,7 +16,7 @@ from dragoman.model.responses import Response
 from dragoman.providers.prices import LISTED
 from dragoman.providers.provider import Provider
 from dragoman.tracing.spans import ModelCall
-from dragoman.tracing.switch import is_traced, propagate
+from dragoman.tracing.switch import propagated
 from dragoman.transport.accepting import accepted
 from dragoman.transport.answers import read_answer
 from dragoman.transport.blocking import BlockingTwins
@@ -121,9 +121,10 @@ class Client(OtherEndpoints, BlockingTwins):
 
     def _call(self, request: Request) -> ModelCall | None:
         """The span of a request; None without tracing."""
-        if not is_traced():
-            return None
-        return ModelCall.of(request, self.provider.name, self._deployment.url)
+        return ModelCall.of(request, self.provider.name, self._url)
+
+    def _url(self) -> str | None:
+        return self._deployment.url
 
     def _cost(self, response: Response) -> Decimal | None:
         return LISTED.cost_of_response(response, self.name)
@@ -256,11 +257,8 @@ def _message(place: Deployment, endpoint: str, request: Request, encoded: Encode
 
 def _propagated(message: HttpRequest) -> HttpRequest:
     """The request with tracing headers, if tracing is on."""
-    if not is_traced():
-        return message
-    headers = dict(message.headers)
-    propagate(headers)
-    return replace(message, headers=headers)
+    headers = propagated(message.headers)
+    return message if headers is message.headers else replace(message, headers=headers)
 
 
 def _network() -> Transport:

@@ -61,7 +61,7 @@ async def embed_inputs(line: Line, asked: ToEmbed, *, batch: int | None = None) 
     place = line.deployment
     with embedding_call(place.provider.name, asked.model, place.url) as told:
         embedded = await _all(line, found, asked, size)
-        told(embedded.usage)
+        told(embedded.usage, len(embedded.vectors[0]) if embedded.vectors else None)
         return embedded
 
 

@@ -201,6 +201,8 @@ class ResponseStream:
     async def _opened(self) -> Incoming:
         if self._attempts == 1:
             self._call = self._source.trace(self._request)
+            if self._call is not None:
+                self._call.end_if_dropped()
         if self._call is None:
             return await self._source.open(self._request)
         with self._call.active():

@@ -83,7 +83,7 @@ def decode_usage(wire: Any) -> Usage | None:
     """Decode token counts; None if a required one is missing."""
     if not is_usage(wire):
         return None
-    read, written = wire["input_tokens"], wire["output_tokens"]
+    read, written = _count(wire["input_tokens"]), _count(wire["output_tokens"])
     thinking = _thinking_tokens(wire.get("output_tokens_details"), written)
     usage = Usage(
         input=read,
@@ -144,7 +144,7 @@ def _separate_tokens(iterations: Any) -> dict[str, int]:
 
 
 def _count(value: Any) -> int:
-    return value if type(value) is int else 0
+    return value if type(value) is int and value > 0 else 0
 
 
 def _thinking_tokens(details: Any, written: int) -> int:

@@ -67,7 +67,7 @@ def decode_usage(wire: Any) -> Usage | None:
         return DETAILS.taken(plain)
     kept = Overlay(NAME)
     counts = kept.renamed(wire, _USAGE_NAMES)
-    numbers = {key: value for key, value in counts.items() if type(value) is int}
+    numbers = {key: value for key, value in counts.items() if type(value) is int and value >= 0}
     usage = _counted(numbers, EMPTY)
     rebuilt = encode_usage(usage)
     if _TOOL_USE in numbers and 0 <= numbers[_TOOL_USE] <= usage.total_input:
@@ -99,6 +99,8 @@ def _decode_plain(wire: dict[str, Any]) -> Usage | None:
             left[key] = value
         else:
             return None
+    if wire.get("cachedContentTokenCount", 0) > wire[_PROMPT]:
+        return None
     return _counted(wire, FrozenDict({NAME: FrozenDict(left)}) if left else EMPTY)
 
 
@@ -111,9 +113,10 @@ def _is_detail(wire: Any) -> bool:
 
 def _counted(counts: dict[str, int], extras: FrozenDict) -> Usage:
     get = counts.get
-    cached = get("cachedContentTokenCount", 0)
+    prompt = get(_PROMPT, 0) + get(_TOOL_USE, 0)
+    cached = min(get("cachedContentTokenCount", 0), prompt)
     return Usage(
-        input=get(_PROMPT, 0) + get(_TOOL_USE, 0) - cached,
+        input=prompt - cached,
         output=get("candidatesTokenCount", 0),
         cache_read=cached,
         thinking=get("thoughtsTokenCount", 0),

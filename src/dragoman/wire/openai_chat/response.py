@@ -153,7 +153,7 @@ def decode_any_usage(wire: dict[str, Any]) -> Usage:
     is_apart = thinking > completion or total == prompt + completion + thinking
     output = completion if is_apart else completion - thinking
     fresh = max(prompt - read - write, 0)
-    reported = total if is_integer(total) else None
+    reported = total if is_integer(total) and total >= 0 else None
     all_input, all_output = fresh + read + write, output + thinking
     whole = all_input + all_output if reported is None else reported
     extras = _extras(wire, _written(all_input, all_output, whole, read, write, thinking))

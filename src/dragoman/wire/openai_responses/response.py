@@ -45,16 +45,17 @@ DETAILS.keeps_mark = True  # records that the wire had other fields than we woul
 def decode_usage(wire: Mapping[str, Any]) -> Usage:
     """Decode `usage`; invalid counts stay in the overlay."""
     total = wire.get("total_tokens")
-    cached = _count(wire.get(_IN), "cached_tokens")
-    written = _count(wire.get(_IN), "cache_write_tokens")
-    thinking = _count(wire.get(_OUT), "reasoning_tokens")
+    all_input, all_output = _count(wire, "input_tokens"), _count(wire, "output_tokens")
+    cached = min(_count(wire.get(_IN), "cached_tokens"), all_input)
+    written = min(_count(wire.get(_IN), "cache_write_tokens"), all_input - cached)
+    thinking = min(_count(wire.get(_OUT), "reasoning_tokens"), all_output)
     usage = Usage(
-        input=_count(wire, "input_tokens") - cached - written,
-        output=_count(wire, "output_tokens") - thinking,
+        input=all_input - cached - written,
+        output=all_output - thinking,
         cache_read=cached,
         cache_write=written,
         thinking=thinking,
-        reported_total=total if type(total) is int else None,
+        reported_total=total if type(total) is int and total >= 0 else None,
     )
     return DETAILS.taken(usage.replace(extras=_decode_form(wire, usage)))
 
@@ -76,7 +77,7 @@ def _decode_form(wire: Mapping[str, Any], usage: Usage) -> FrozenDict:
 
 def _count(wire: Any, key: str) -> int:
     value = wire.get(key) if isinstance(wire, Mapping) else None
-    return value if type(value) is int else 0
+    return value if type(value) is int and value > 0 else 0
 
 
 def _in_full(usage: Usage) -> dict[str, Any]:

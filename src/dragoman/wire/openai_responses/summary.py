@@ -54,7 +54,7 @@ def summary(body: bytes) -> Summary | None:
     written = 0 if input_details is None else input_details.cache_write_tokens
     thinking = 0 if output_details is None else output_details.reasoning_tokens
     fresh, visible = counts.input_tokens - read - written, counts.output_tokens - thinking
-    if min(fresh, visible, read, written, thinking) < 0:
+    if min(fresh, visible, read, written, thinking, counts.total_tokens) < 0:
         return None
     usage = Usage(fresh, visible, read, written, thinking, counts.total_tokens)
     return Summary(head.model, usage, head.id)
