@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from time import perf_counter
 from typing import Any
 
 from dragoman.errors import InvalidRequest
+from dragoman.gateway.content_encoding import decompressed, too_large
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-_PLAIN = frozenset({"", "identity"})
-_INFLATED = {"gzip": 31, "x-gzip": 31, "deflate": 15}  # zlib's window bits, with the format
-_TOO_LARGE, _TOO_SLOW, _NOT_SPOKEN, _BAD = 413, 408, 415, 400
+_TOO_SLOW = 408
 
 
 class Disconnected(Exception):  # noqa: N818 - not a failure
@@ -85,7 +83,7 @@ class Call:
         """
         length = self.header(b"content-length")
         if length is not None and length.isdigit() and int(length[:20]) > most:
-            raise _too_large(most)
+            raise too_large(most)
         cycle = getattr(self._receive, "__self__", None)
         is_here = getattr(cycle, "more_body", True) is False  # uvicorn has the complete body
         message = await (self._received() if is_here else self._receive_within(seconds))
@@ -93,9 +91,9 @@ class Call:
         if message.get("more_body"):
             raw = await self._rest(raw, most, seconds)
         if len(raw) > most:
-            raise _too_large(most)
-        encoding = self.header(b"content-encoding")
-        return raw if encoding is None else _unpacked(raw, encoding, most)
+            raise too_large(most)
+        encodings = [value for name, value in self.headers if name == b"content-encoding"]
+        return decompressed(raw, b",".join(encodings).decode("latin-1"), most) if encodings else raw
 
     async def _rest(self, begun: bytes, most: int, seconds: float | None) -> bytes:
         pieces, size = [begun], len(begun)
@@ -106,7 +104,7 @@ class Call:
                     pieces.append(message.get("body", b""))
                     size += len(pieces[-1])
                     if size > most:
-                        raise _too_large(most)
+                        raise too_large(most)
                     if not message.get("more_body"):
                         return b"".join(pieces)
         except builtins.TimeoutError:
@@ -117,7 +115,7 @@ class Call:
         """Stream the body without decompressing it; each chunk must arrive in time."""
         length = self.header(b"content-length")
         if length is not None and length.isdigit() and int(length[:20]) > most:
-            raise _too_large(most)
+            raise too_large(most)
         size, has_more = 0, True
         while has_more:
             message = await self._receive_within(seconds)
@@ -125,7 +123,7 @@ class Call:
             has_more = message.get("more_body", False)
             size += len(piece)
             if size > most:
-                raise _too_large(most)
+                raise too_large(most)
             if piece:
                 yield piece
 
@@ -141,6 +139,11 @@ class Call:
         message = await self._receive()
         if message["type"] == "http.disconnect":
             raise Disconnected
+        if message.get("more_body"):
+            broken = getattr(getattr(self._receive, "__self__", None), "broken", None)
+            if broken is not None:  # our protocol could not parse the rest
+                status, reason = broken
+                raise InvalidRequest(reason, status=status)
         return message
 
     def watch(self, left: Callable[[], object]) -> None:
@@ -214,38 +217,6 @@ class Call:
             for each in (headers, self.more_headers)
             for name, value in each.items()
         ]
-
-
-def _too_large(most: int) -> InvalidRequest:
-    msg = f"the request body is larger than {most:,} bytes"
-    return InvalidRequest(msg, status=_TOO_LARGE)
-
-
-def _unpacked(raw: bytes, encoding: str, most: int) -> bytes:
-    """Decompress a body to at most `most` bytes."""
-    for name in reversed(encoding.lower().split(",")):
-        raw = _inflated(raw, name.strip(), most)
-    return raw
-
-
-def _inflated(raw: bytes, name: str, most: int) -> bytes:
-    if name in _PLAIN:
-        return raw
-    bits = _INFLATED.get(name)
-    if bits is None:
-        msg = "the request's Content-Encoding is not supported; use gzip, deflate or none"
-        raise InvalidRequest(msg, status=_NOT_SPOKEN)
-    inflater = zlib.decompressobj(bits)
-    try:
-        found = inflater.decompress(raw, most + 1)
-    except zlib.error:
-        found = None
-    if found is None or (len(found) <= most and not inflater.eof):
-        msg = "the request body does not match its Content-Encoding header"
-        raise InvalidRequest(msg, status=_BAD)
-    if len(found) > most:
-        raise _too_large(most)
-    return found
 
 
 def as_mapping(headers: Iterable[tuple[bytes, bytes]], names: Iterable[str]) -> dict[str, str]:

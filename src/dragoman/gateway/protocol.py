@@ -7,15 +7,18 @@ timer per request would cost more than everything else in this module.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from httptools import HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from dragoman.errors import InvalidRequest
 from dragoman.gateway.config.settings import ServerSettings
-from dragoman.gateway.endpoints import CHAT
+from dragoman.gateway.endpoints import front_of
 from dragoman.wire.front import Front
 
 if TYPE_CHECKING:
@@ -52,6 +55,8 @@ class GatewayProtocol(HttpToolsProtocol):
         self.stalled: tuple[int, float] | None = None
         """Bytes that the client has not read, and since when it has read none."""
         self._earlier: list[Any] = []  # pipelined requests in progress before the current one
+        self._data = b""  # the bytes being parsed
+        self._ignores_upgrade = False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client disconnected: notify all of its requests."""
@@ -77,6 +82,7 @@ class GatewayProtocol(HttpToolsProtocol):
         if self.head_since is None and self.body_since is None and self.is_free:
             self.head_since = perf_counter()
         self.idle_since = None
+        self._data = data
         super().data_received(data)
         if self.head_since is not None:
             self._head_bytes += len(data)
@@ -98,15 +104,19 @@ class GatewayProtocol(HttpToolsProtocol):
             raise _Refusal
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header."""
+        """One header; those after the body (trailers) are dropped: no check has seen them."""
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > MAX_HEADER_BYTES or len(self.headers) >= MAX_HEADERS:
             self._refusal = _HEADERS_TOO_LARGE, _headers_too_large()
             raise _Refusal
-        super().on_header(name, value)
+        if self.body_since is None:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """The headers are complete: the request can be served."""
+        if self.parser.should_upgrade() and self._should_ignore_upgrade():
+            self._ignores_upgrade = True
+            return
         self.head_since = None
         self.body_since = perf_counter()
         self._head_bytes = 0
@@ -124,23 +134,69 @@ class GatewayProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The body is complete."""
+        if self._ignores_upgrade:
+            return
         super().on_message_complete()
         self.body_since = None
+
+    # --- upgrades
+
+    def _should_upgrade(self) -> bool:
+        """Whether this is the handshake of a WebSocket; other upgrades are ignored."""
+        is_handshake = self.parser.get_method() == b"GET" and any(
+            name == b"sec-websocket-key" for name, _ in self.headers
+        )
+        return is_handshake and super()._should_upgrade()
+
+    def _should_ignore_upgrade(self) -> bool:
+        # CONNECT is an upgrade of its own, and refused as a method.
+        return self.parser.get_method() != b"CONNECT" and not self._should_upgrade()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Parse the request again without its `Upgrade`: httptools skips the body of one with it.
+
+        Java's HTTP client asks for `h2c` with its first request, whatever the method.
+        """
+        error = sys.exception()  # uvicorn calls this where it caught `HttpParserUpgrade`
+        if not self._ignores_upgrade or error is None:
+            return
+        self._ignores_upgrade = False
+        version = self.parser.get_http_version().encode()
+        head = b"".join((
+            self.parser.get_method(), b" ", self.url, b" HTTP/", version, b"\r\n",
+            *(b"%s: %s\r\n" % each for each in self.headers if each[0] != b"upgrade"), b"\r\n",
+        ))  # fmt: skip
+        self.parser = HttpRequestParser(self)
+        with suppress(AttributeError):  # as uvicorn does; httptools before 0.6.3 has no such method
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self.data_received(head + self._data[error.args[0] :])
 
     # --- refusals
 
     def send_400_response(self, msg: str) -> None:
-        """The parser rejected the request."""
+        """The parser rejected the request: if only its body is broken, its handler reports it."""
         del msg  # uvicorn's text
-        self.refuse(*(self._refusal or (_BAD, _BAD_REQUEST)))
+        refusal = self._refusal or (_BAD, _BAD_REQUEST)
+        cycle: Any = self.cycle
+        if self.body_since is None or cycle.response_started:
+            self.refuse(*refusal)
+        else:
+            cycle.broken = refusal  # `Call.body` raises it
+            cycle.keep_alive = False
+            cycle.message_event.set()
 
     def refuse(self, status: int, reason: str) -> None:
-        """Send an error and close; only close if an earlier response is still in progress."""
-        if self.is_free:
-            self.transport.write(_answer(status, reason))
+        """Send an error and close; only close if another response was begun."""
+        if self.is_free and self.body_since is None:
+            self.transport.write(_answer(self._front(), status, reason))
         self.transport.close()
         since = self.head_since
         self.note_refusal(status, 0.0 if since is None else perf_counter() - since)
+
+    def _front(self) -> str:
+        """The dialect of the client, as far as its request was parsed."""
+        url = b"" if self.head_since is None else getattr(self, "url", b"")
+        return front_of(url.decode("latin-1"), self.headers or ())
 
     def note_refusal(self, status: int, seconds: float) -> None:
         """Called if a request was refused before it was parsed; a hook for metrics."""
@@ -172,9 +228,9 @@ def _headers_too_large() -> str:
     return f"the request has more than {MAX_HEADERS} headers or {MAX_HEADER_BYTES:,} header bytes"
 
 
-def _answer(status: int, reason: str) -> bytes:
-    """An error response in OpenAI's format: the client's dialect is not known yet."""
-    encoded = Front(CHAT).error(InvalidRequest(reason, status=status))
+def _answer(front: str, status: int, reason: str) -> bytes:
+    """An error response in a dialect."""
+    encoded = Front(front).error(InvalidRequest(reason, status=status))
     body = encoded.to_bytes()
     headers = {**encoded.headers, "content-length": str(len(body)), "connection": "close"}
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
