@@ -103,7 +103,7 @@ class AccessLog:
 def json_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
     """Format a record as a line of JSON, without the fields that are unknown."""
     fields: dict[str, Any] = {
-        "time": _moment(when),
+        "time": moment(when),
         "level": _level(record),
         "event": "request",
         "kind": record.kind,
@@ -111,13 +111,19 @@ def json_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
         "status": record.status,
         "seconds": round(record.seconds, 6),
     }
-    for name in ("route", "provider", "model", "key", "error", "request_id"):
+    for name in ("route", "provider_name", "model", "key", "error", "request_id"):
         value = getattr(record, name)
         if value is not None:
-            fields[name] = clean(value)
+            fields["provider" if name == "provider_name" else name] = clean(value)
     if record.first_byte is not None:
         fields["first_byte"] = round(record.first_byte, 6)
     fields |= _numbers(record)
+    failed = [each for each in record.tried if each[3] is not None]
+    if failed and record.attempts > 1:
+        fields["failed"] = [
+            {"provider": clean(place), "model": clean(model or ""), "error": clean(error or "")}
+            for place, model, _, error in failed[:_MAX_REPORTS]
+        ]
     if record.losses:
         fields["losses"] = _reports(record.losses)
     if record.repairs:
@@ -130,15 +136,16 @@ def json_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
 def text_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
     """Format a record as text: time, status, duration, kind, dialect, upstream, then pairs."""
     parts = [
-        _moment(when),
+        moment(when),
         str(record.status),
         _duration(record.seconds),
         record.kind,
         record.front,
     ]
-    if record.provider is not None:
+    provider = record.provider_name
+    if provider is not None:
         model = "" if record.model is None else f" {clean(record.model)}"
-        parts.append(f"-> {clean(record.provider)}{model}")
+        parts.append(f"-> {clean(provider)}{model}")
     if record.route is not None:
         parts.append(f"route={clean(record.route)}")
     if record.key is not None:
@@ -147,6 +154,9 @@ def text_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
         parts.append(name if value is True else f"{name}={value}")
     if record.error is not None:
         parts.append(f"error={clean(record.error)}")
+    failed = [f"{place}:{error}" for place, _, _, error in record.tried if error is not None]
+    if failed and record.attempts > 1:
+        parts.append(f"failed={','.join(map(clean, failed[:_MAX_REPORTS]))}")
     for name, reports in (("losses", record.losses), ("repairs", record.repairs)):
         if reports:
             parts.append(f"{name}={','.join(_reports(reports))}")
@@ -206,7 +216,8 @@ def _reports(paths: tuple[str, ...]) -> list[str]:
     return list(kinds)[:_MAX_REPORTS]
 
 
-def _moment(when: float) -> str:
+def moment(when: float) -> str:
+    """A time as the log writes it: in UTC, to the millisecond."""
     seconds = int(when)
     return f"{_second(seconds)}.{int((when - seconds) * 1000):03d}+00:00"
 

@@ -123,7 +123,8 @@ class InboundRequest:
             answer_body=call.kept,
         )
         if exchange is not None:
-            made.provider, made.model = exchange.provider, exchange.model
+            made.provider, made.place = exchange.provider, exchange.place
+            made.model = exchange.model
             made.usage, made.cost = exchange.usage, exchange.cost
             made.losses = tuple([loss.path for loss in exchange.losses])
             made.repairs = tuple([repair.rule for repair in exchange.repairs])

@@ -12,12 +12,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.environment import PATIENCE
 from tests.gateway.abuse.upstream import HostileUpstream
 from tests.gateway.answers import KINDS, SAID
 from tests.gateway.client_requests import Answer, body_for, path_for, text_in
 from tests.gateway.operations.workers import Process, process
 
-PATIENCE = 30.0
 PROVIDER_KEY = "sk-provider-0123456789abcdef-SECRET"
 CANARY = "canary-4711-of-the-client"
 """What a client wrote: no refusal may repeat it."""
@@ -26,7 +26,7 @@ _LEAKS = re.compile(
     rf'Traceback|\.py\b|File "|{PROVIDER_KEY}|{CANARY}|site-packages|dragoman\.|127\.0\.0\.1:\d'
 )
 _LISTENS = re.compile(r"^VmRSS:\s+(\d+) kB", re.MULTILINE)
-_PATHS = {"openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
+_PATHS = {"openai-chat": "/v1", "openai-responses": "/v1"}
 
 
 def configuration(upstream: HostileUpstream, **server: Any) -> str:
