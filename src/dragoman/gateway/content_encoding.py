@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 from typing import Any
 
@@ -79,12 +80,12 @@ def _decoder(name: str, data: bytes) -> Any:
 def _zstd() -> Any:
     """The module for zstd: part of Python from 3.14 on; None where it is missing."""
     try:
-        from compression import zstd
-    except ImportError:
-        try:
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
             from backports import zstd
-        except ImportError:
-            return None
+    except ImportError:
+        return None
     return zstd
 
 
