@@ -170,3 +170,21 @@ def test_keys_are_where_the_configuration_says(tmp_path: Path) -> None:
     assert run("create", "--name", "team").exit_code == 0
     assert [key["name"] for key in listed("--store", "sqlite:///mine.db")] == ["team"]
     assert listed() == listed("--store", "sqlite:///mine.db")
+
+
+def test_one_damaged_key_does_not_hide_the_others(file: Path) -> None:
+    """A record that can't be read is skipped and named; the others are listed and revoked."""
+    import sqlite3
+
+    for name in ("one", "two", "three"):
+        run("create", "--name", name)
+    with sqlite3.connect(file) as connection:
+        changed = "UPDATE keys SET record = '{\"id\": 5' WHERE record LIKE '%\"two\"%'"
+        assert connection.execute(changed).rowcount == 1
+        [(id,)] = connection.execute("SELECT id FROM keys WHERE record LIKE '%: 5'").fetchall()
+    connection.close()
+    told = run("list", "--json")
+    assert [each["name"] for each in json.loads(told.stdout)] == ["one", "three"]
+    assert id in told.stderr
+    assert "damaged" in told.stderr
+    assert run("revoke", "three").exit_code == 0

@@ -105,6 +105,9 @@ def list_keys(store: str | None = None, *, as_json: bool | None = None) -> None:
             print_json([described(*each) for each in found])
         else:
             print_found(COLUMNS, [cells_of(*each) for each in found])
+        for id in keys.damaged:
+            text = f"{id[:64]!r} is damaged and not listed: nobody can use it; create another key"
+            click.echo(f"dragoman: {text}", err=True)
 
     _with_keys(store, work)
 

@@ -108,6 +108,12 @@ def json_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
     if record.first_byte is not None:
         seconds = f'{seconds},"first_byte":{record.first_byte:.6f}'
     numbers = _numbers(record)
+    failed = [each for each in record.tried if each[3] is not None]
+    if failed and record.attempts > 1:
+        numbers["failed"] = [
+            {"provider": clean(place), "model": clean(model or ""), "error": clean(error or "")}
+            for place, model, _, error in failed[:_MAX_REPORTS]
+        ]
     if record.losses:
         numbers["losses"] = _reports(record.losses)
     if record.repairs:
@@ -116,11 +122,11 @@ def json_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
         numbers["worker"] = worker
     named = _named(
         _level(record), record.kind, record.front, record.status, _short(record.route),
-        _short(record.provider), _short(record.model), _short(record.key), _short(record.error),
+        _short(record.provider_name), _short(record.model), _short(record.key), _short(record.error),
         _short(record.request_id),
     )  # fmt: skip
     more = b"," + _encode(numbers)[1:] if numbers else b"}"
-    return b'{"time":"%b",%b,%b%b\n' % (_moment(when).encode(), named, seconds.encode(), more)
+    return b'{"time":"%b",%b,%b%b\n' % (moment(when).encode(), named, seconds.encode(), more)
 
 
 def _short(name: str | None) -> str | None:
@@ -143,15 +149,16 @@ def _named(level: str, kind: str, front: str, status: int, *names: str | None) -
 def text_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
     """Format a record as text: time, status, duration, kind, dialect, upstream, then pairs."""
     parts = [
-        _moment(when),
+        moment(when),
         str(record.status),
         _duration(record.seconds),
         record.kind,
         record.front,
     ]
-    if record.provider is not None:
+    provider = record.provider_name
+    if provider is not None:
         model = "" if record.model is None else f" {clean(record.model)}"
-        parts.append(f"-> {clean(record.provider)}{model}")
+        parts.append(f"-> {clean(provider)}{model}")
     if record.route is not None:
         parts.append(f"route={clean(record.route)}")
     if record.key is not None:
@@ -160,6 +167,9 @@ def text_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
         parts.append(name if value is True else f"{name}={value}")
     if record.error is not None:
         parts.append(f"error={clean(record.error)}")
+    failed = [f"{place}:{error}" for place, _, _, error in record.tried if error is not None]
+    if failed and record.attempts > 1:
+        parts.append(f"failed={','.join(map(clean, failed[:_MAX_REPORTS]))}")
     for name, reports in (("losses", record.losses), ("repairs", record.repairs)):
         if reports:
             parts.append(f"{name}={','.join(_reports(reports))}")
@@ -218,7 +228,8 @@ def _reports(paths: tuple[str, ...]) -> list[str]:
     return list(kinds)[:_MAX_REPORTS]
 
 
-def _moment(when: float) -> str:
+def moment(when: float) -> str:
+    """A time as the log writes it: in UTC, to the millisecond."""
     seconds = int(when)
     return f"{_second(seconds)}.{int((when - seconds) * 1000):03d}+00:00"
 

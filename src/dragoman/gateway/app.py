@@ -13,7 +13,7 @@ from dragoman.errors import (
     Overloaded,
     ServerError,
 )
-from dragoman.gateway.endpoints import ANTHROPIC, CHAT, GEMINI, Endpoint, endpoint_at
+from dragoman.gateway.endpoints import CHAT, Endpoint, endpoint_at, front_of
 from dragoman.gateway.guard import presented_key
 from dragoman.gateway.handlers import HANDLERS
 from dragoman.gateway.http import Call, Disconnected, Receive, Scope, Send
@@ -111,7 +111,7 @@ class App:
     def _check(self, inbound: InboundRequest) -> None:
         """Raise if the endpoint can't serve a request, or too many are in progress."""
         gateway, endpoint = self.gateway, inbound.endpoint
-        if endpoint is _UNKNOWN or endpoint.kind not in HANDLERS:
+        if endpoint.kind not in HANDLERS:
             msg = "no endpoint at this path; the documentation lists all endpoints"
             raise InvalidRequest(msg, status=404)
         if inbound.method not in endpoint.methods:
@@ -174,14 +174,11 @@ def _location(error: Exception) -> str:
 
 def _for_shared_path(endpoint: Endpoint, call: Call) -> Endpoint:
     """Set the dialect by the request's headers where several APIs share a path."""
+    if endpoint.kind == "unknown":
+        return endpoint._replace(front=front_of(call.path, call.headers))
     if endpoint.kind not in _SHARED or endpoint.front != CHAT:
         return endpoint
-    for name, _ in call.headers:
-        if name == b"anthropic-version":
-            return endpoint._replace(front=ANTHROPIC)
-        if name == b"x-goog-api-key":
-            return endpoint._replace(front=GEMINI)
-    return endpoint
+    return endpoint._replace(front=front_of("", call.headers))
 
 
 class _ConnectionAborted(Exception):  # noqa: N818 - only the server catches it

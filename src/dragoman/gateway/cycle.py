@@ -46,6 +46,8 @@ class Cycle(RequestResponseCycle):
         )
         self.left: Callable[[], object] | None = None
         """Called when the client disconnects before its response is complete."""
+        self.broken: tuple[int, str] | None = None
+        """Status and reason, if the rest of the body can't be parsed."""
 
     def take_body(self) -> bytes | None:
         """The complete body; None: it has not arrived yet, or the client is gone."""

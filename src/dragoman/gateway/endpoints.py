@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 CHAT, RESPONSES, ANTHROPIC, GEMINI, OLLAMA = (
@@ -115,6 +117,27 @@ def endpoint_at(path: str) -> Endpoint | None:
         kind = "response" if folder == "responses" else "conversation"
         return Endpoint(kind, RESPONSES, _ANY, own, action)
     return _hosted(path)
+
+
+_FRONTS = (
+    (re.compile(r"/messages"), ANTHROPIC),
+    (re.compile(r"/v1beta\b|/upload/|/models/[^/]+:[a-z]+\b"), GEMINI),
+    (re.compile(r"/api/"), OLLAMA),
+)
+_FRONT_HEADERS = {b"anthropic-version": ANTHROPIC, b"x-goog-api-key": GEMINI}
+
+
+def front_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """The dialect of the client of an unknown or malformed path, to refuse it in.
+
+    >>> front_of("//V1/Messages/", [])
+    'anthropic'
+    """
+    path = path.lower()
+    for pattern, front in _FRONTS:
+        if pattern.search(path):
+            return front
+    return next((_FRONT_HEADERS[name] for name, _ in headers if name in _FRONT_HEADERS), CHAT)
 
 
 def _model(name: str, version: str) -> Endpoint | None:

@@ -28,7 +28,7 @@ from dragoman.model.responses import Response
 from dragoman.model.usage import Usage
 from dragoman.transport.answers import events_of, read_answer
 from dragoman.transport.origins import made_at
-from dragoman.transport.protocol import Reply, Timeouts, read_body
+from dragoman.transport.protocol import Reply, Timeouts, read_body, too_much
 from dragoman.transport.stream_attempt import Incoming
 from dragoman.wire.encoded import Encoded
 from dragoman.wire.front import Front, FrontEncoder, PassingFilter
@@ -299,8 +299,11 @@ class Exchange(UpstreamTask):
         keep: PassingFilter,
     ) -> DragomanError | None:  # fmt: skip
         """Forward chunks until the stream ends; return the error if it was interrupted."""
-        write = self.sink.write
+        write, size = self.sink.write, 0
         while piece:
+            size += len(piece)
+            if size > MAX_RESPONSE_BYTES:
+                return too_much(MAX_RESPONSE_BYTES)
             passing.feed(piece)
             data = keep.feed(piece)
             if data:

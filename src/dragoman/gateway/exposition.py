@@ -60,6 +60,7 @@ def exposition(counts: Counts, workers: int) -> bytes:
     lines += _by("errors_total", "Failed requests by error type.", "error", counts.errors)
     refused = "Requests refused because of their key, its limits or its budgets."
     lines += _by("key_refusals_total", refused, "error", counts.refusals)
+    lines += _failed_attempts(counts.failed_attempts)
     lines += _gauges(counts, workers)
     return ("\n".join(lines) + "\n").encode()
 
@@ -116,6 +117,15 @@ def _histogram(
 def _by(name: str, text: str, label: str, numbers: dict[str, int]) -> Iterable[str]:
     rows = [(f'{{{label}="{_escaped(key)}"}}', n) for key, n in sorted(numbers.items())]
     return _family(name, "counter", text, rows)
+
+
+def _failed_attempts(numbers: dict[str, int]) -> Iterable[str]:
+    rows = []
+    for name, number in sorted(numbers.items()):
+        provider, _, error = name.rpartition(" ")
+        rows.append((f'{{provider="{_escaped(provider)}",error="{error}"}}', number))
+    text = "Failed attempts at a provider, also where another one then responded."
+    return _family("failed_attempts_total", "counter", text, rows)
 
 
 def _family(name: str, kind: str, text: str, rows: Sequence[tuple[str, float]]) -> Iterable[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, urlsplit
 
-from dragoman.errors import PermissionDenied
+from dragoman.errors import InvalidRequest, PermissionDenied
 from dragoman.gateway.http import Call
 
 _HEADERS = (b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key")
@@ -60,6 +60,9 @@ class OriginGuard:
         host = origin = None
         for name, value in call.headers:
             if name == b"host":
+                if host is not None:  # whoever looks at one of them may not look at the other
+                    msg = "the request has several Host headers"
+                    raise InvalidRequest(msg, status=400)
                 host = value
             elif name == b"origin":
                 origin = value

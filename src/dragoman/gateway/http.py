@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import InvalidRequest
+from dragoman.gateway.content_encoding import decompressed, too_large
 
 if TYPE_CHECKING:
     from dragoman.gateway.cycle import Cycle
@@ -20,12 +20,10 @@ if TYPE_CHECKING:
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
-_PLAIN = frozenset({"", "identity"})
-_INFLATED = {"gzip": 31, "x-gzip": 31, "deflate": 15}  # zlib's window bits, with the format
 _FRAMING = frozenset({"connection", "content-length", "transfer-encoding"})
 """Headers that say where a response ends."""
 _UNBUFFERED = {"cache-control": "no-cache", "x-accel-buffering": "no"}
-_TOO_LARGE, _TOO_SLOW, _NOT_SPOKEN, _BAD = 413, 408, 415, 400
+_TOO_SLOW = 408
 
 
 class Disconnected(Exception):  # noqa: N818 - not a failure
@@ -94,7 +92,7 @@ class Call:
         """
         length = self.header(b"content-length")
         if length is not None and length.isdigit() and int(length[:20]) > most:
-            raise _too_large(most)
+            raise too_large(most)
         raw = None if self._cycle is None else self._cycle.take_body()
         if raw is None:
             message = await self._receive_within(seconds)
@@ -102,9 +100,9 @@ class Call:
             if message.get("more_body"):
                 raw = await self._rest(raw, most, seconds)
         if len(raw) > most:
-            raise _too_large(most)
-        encoding = self.header(b"content-encoding")
-        return raw if encoding is None else _unpacked(raw, encoding, most)
+            raise too_large(most)
+        encodings = [value for name, value in self.headers if name == b"content-encoding"]
+        return decompressed(raw, b",".join(encodings).decode("latin-1"), most) if encodings else raw
 
     async def _rest(self, begun: bytes, most: int, seconds: float | None) -> bytes:
         pieces, size = [begun], len(begun)
@@ -115,7 +113,7 @@ class Call:
                     pieces.append(message.get("body", b""))
                     size += len(pieces[-1])
                     if size > most:
-                        raise _too_large(most)
+                        raise too_large(most)
                     if not message.get("more_body"):
                         return b"".join(pieces)
         except builtins.TimeoutError:
@@ -126,7 +124,7 @@ class Call:
         """Stream the body without decompressing it; each chunk must arrive in time."""
         length = self.header(b"content-length")
         if length is not None and length.isdigit() and int(length[:20]) > most:
-            raise _too_large(most)
+            raise too_large(most)
         size, has_more = 0, True
         while has_more:
             message = await self._receive_within(seconds)
@@ -134,7 +132,7 @@ class Call:
             has_more = message.get("more_body", False)
             size += len(piece)
             if size > most:
-                raise _too_large(most)
+                raise too_large(most)
             if piece:
                 yield piece
 
@@ -150,6 +148,9 @@ class Call:
         message = await self._receive()
         if message["type"] == "http.disconnect":
             raise Disconnected
+        if message.get("more_body") and self._cycle is not None and self._cycle.broken is not None:
+            status, reason = self._cycle.broken  # our protocol could not parse the rest
+            raise InvalidRequest(reason, status=status)
         return message
 
     def watch(self, left: Callable[[], object]) -> None:
@@ -250,38 +251,6 @@ class Call:
             for each in (headers, self.more_headers)
             for name, value in each.items()
         ]
-
-
-def _too_large(most: int) -> InvalidRequest:
-    msg = f"the request body is larger than {most:,} bytes"
-    return InvalidRequest(msg, status=_TOO_LARGE)
-
-
-def _unpacked(raw: bytes, encoding: str, most: int) -> bytes:
-    """Decompress a body to at most `most` bytes."""
-    for name in reversed(encoding.lower().split(",")):
-        raw = _inflated(raw, name.strip(), most)
-    return raw
-
-
-def _inflated(raw: bytes, name: str, most: int) -> bytes:
-    if name in _PLAIN:
-        return raw
-    bits = _INFLATED.get(name)
-    if bits is None:
-        msg = "the request's Content-Encoding is not supported; use gzip, deflate or none"
-        raise InvalidRequest(msg, status=_NOT_SPOKEN)
-    inflater = zlib.decompressobj(bits)
-    try:
-        found = inflater.decompress(raw, most + 1)
-    except zlib.error:
-        found = None
-    if found is None or (len(found) <= most and not inflater.eof):
-        msg = "the request body does not match its Content-Encoding header"
-        raise InvalidRequest(msg, status=_BAD)
-    if len(found) > most:
-        raise _too_large(most)
-    return found
 
 
 def as_mapping(headers: Iterable[tuple[bytes, bytes]], names: Iterable[str]) -> dict[str, str]:

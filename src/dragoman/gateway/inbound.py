@@ -123,7 +123,8 @@ class InboundRequest:
             answer_body=call.kept,
         )
         if exchange is not None:
-            made.provider, made.model = exchange.provider, exchange.model
+            made.provider, made.place = exchange.provider, exchange.place
+            made.model = exchange.model
             made.usage, made.cost = exchange.usage, exchange.cost
             if exchange.losses:
                 made.losses = tuple([loss.path for loss in exchange.losses])

@@ -17,6 +17,7 @@ import msgspec
 
 from dragoman._version import __version__
 from dragoman.errors import ConfigError, DragomanError
+from dragoman.gateway.access_log import moment
 from dragoman.gateway.config.reading import load_config
 from dragoman.gateway.config.reloading import FileWatch, Reloader
 from dragoman.gateway.config.settings import GatewayConfig, LogForm
@@ -134,8 +135,18 @@ def _expect_safe(config: GatewayConfig) -> None:
 
 class _JsonForm(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        entry = {"level": record.levelname.lower(), "event": "message", "text": record.getMessage()}
+        entry = {
+            "time": moment(record.created),
+            "level": record.levelname.lower(),
+            "event": "message",
+            "text": record.getMessage(),
+        }
         return msgspec.json.encode(entry).decode()
+
+
+class _TextForm(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{moment(record.created)} dragoman: {record.getMessage()}"
 
 
 def set_up_log(form: LogForm) -> None:
@@ -144,9 +155,7 @@ def set_up_log(form: LogForm) -> None:
     if logger.handlers:
         return
     handler = logging.StreamHandler()
-    handler.setFormatter(
-        _JsonForm() if form == "json" else logging.Formatter("dragoman: %(message)s")
-    )
+    handler.setFormatter(_JsonForm() if form == "json" else _TextForm())
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
     logger.propagate = False

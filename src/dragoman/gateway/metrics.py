@@ -86,6 +86,8 @@ class Counts(msgspec.Struct):
     reloads: int = 0
     failed_reloads: int = 0
     dropped_log_lines: int = 0
+    failed_attempts: dict[str, int] = {}
+    """By the provider's name and the type of the error, with a space between them."""
 
 
 class Metrics:
@@ -96,6 +98,7 @@ class Metrics:
         self._kept: dict[Labels, Series] = {}
         self._errors: dict[str, int] = {}
         self._refusals: dict[str, int] = {}
+        self._failed: dict[str, int] = {}
         self._models: frozenset[str] = frozenset()
         self._learned: set[str] = set()
         self.reloads = self.failed_reloads = 0
@@ -106,7 +109,7 @@ class Metrics:
 
     def __call__(self, record: RequestRecord) -> None:
         """Count a completed request."""
-        key = (record.kind, record.front, record.route, record.provider, record.model)
+        key = (record.kind, record.front, record.route, record.provider_name, record.model)
         series = self._series.get(key)
         if series is None:
             series = self._find_series(key, record)
@@ -122,6 +125,7 @@ class Metrics:
         series.cached += record.cached
         if record.attempts:
             self._count_response(series, record)
+            self._count_failed(record)
         if record.error is not None:
             self._count_error(record, record.error)
         if record.left:
@@ -148,6 +152,12 @@ class Metrics:
         if record.passes:
             series.passed += 1
 
+    def _count_failed(self, record: RequestRecord) -> None:
+        for provider, _, _, error in record.tried:
+            if error is not None:
+                name = f"{provider} {error}"
+                self._failed[name] = self._failed.get(name, 0) + 1
+
     def _count_error(self, record: RequestRecord, error: str) -> None:
         self._errors[error] = self._errors.get(error, 0) + 1
         if not record.attempts and error in _REFUSED:
@@ -160,7 +170,7 @@ class Metrics:
             record.kind,
             record.front,
             _label(record.route),
-            _label(record.provider),
+            _label(record.provider_name),
             self._model(record),
         )
         if labels not in self._kept and len(self._kept) >= _MAX_SERIES:
@@ -190,7 +200,7 @@ class Metrics:
         """All counters, with the current gauges."""
         return Counts(
             list(self._kept.values()), self._errors, self._refusals, active, connections,
-            self.reloads, self.failed_reloads,
+            self.reloads, self.failed_reloads, failed_attempts=self._failed,
         )  # fmt: skip
 
     def restore(self, counts: Counts) -> None:
@@ -198,6 +208,7 @@ class Metrics:
         self._kept = {each.labels: each for each in counts.series}
         self._learned |= {each.labels[-1] for each in counts.series} - {OTHER, ""}
         self._errors, self._refusals = counts.errors, counts.refusals
+        self._failed = counts.failed_attempts
         self.reloads, self.failed_reloads = counts.reloads, counts.failed_reloads
 
 
@@ -218,12 +229,13 @@ def _label(name: str | None) -> str:
 def added(counts: Iterable[Counts]) -> Counts:
     """Add up the counts of several workers."""
     series: dict[Labels, Series] = {}
-    total = Counts(errors={}, refusals={})
+    total = Counts(errors={}, refusals={}, failed_attempts={})
     for each in counts:
         for one in each.series:
             _add(series.setdefault(one.labels, Series.empty(one.labels)), one)
         _add_numbers(total.errors, each.errors)
         _add_numbers(total.refusals, each.refusals)
+        _add_numbers(total.failed_attempts, each.failed_attempts)
         for name in _NUMBERS:
             setattr(total, name, getattr(total, name) + getattr(each, name))
     total.series = list(series.values())

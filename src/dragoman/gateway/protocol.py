@@ -7,19 +7,21 @@ timer per request would cost more than everything else in this module.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import httptools
+from httptools import HttpRequestParser, parse_url
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from dragoman.errors import InvalidRequest
 from dragoman.gateway.config.settings import ServerSettings
 from dragoman.gateway.cycle import Cycle
-from dragoman.gateway.endpoints import CHAT
+from dragoman.gateway.endpoints import front_of
 from dragoman.wire.front import Front
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ class GatewayProtocol(HttpToolsProtocol):
         """Bytes that the client has not read, and since when it has read none."""
         self._is_upgrade = False
         self._earlier: list[Cycle] = []  # pipelined requests in progress before the current one
+        self._data = b""  # the bytes being parsed
+        self._ignores_upgrade = False
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client disconnected: notify all of its requests."""
@@ -83,6 +87,7 @@ class GatewayProtocol(HttpToolsProtocol):
         if self.head_since is None and self.body_since is None and self.is_free:
             self.head_since = perf_counter()
         self.idle_since = None
+        self._data = data
         super().data_received(data)
         if self.head_since is not None:
             self._head_bytes += len(data)
@@ -106,12 +111,14 @@ class GatewayProtocol(HttpToolsProtocol):
             raise _Refusal
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One header."""
+        """One header; those after the body (trailers) are dropped: no check has seen them."""
         headers = self.headers
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > MAX_HEADER_BYTES or len(headers) >= MAX_HEADERS:
             self._refusal = _HEADERS_TOO_LARGE, _headers_too_large()
             raise _Refusal
+        if self.body_since is not None:
+            return
         name = name.lower()
         if name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
@@ -119,6 +126,9 @@ class GatewayProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The headers are complete: the request can be served."""
+        if self.parser.should_upgrade() and self._should_ignore_upgrade():
+            self._ignores_upgrade = True
+            return
         self.head_since = None
         self.body_since = perf_counter()
         self._head_bytes = 0
@@ -168,6 +178,8 @@ class GatewayProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """The body is complete."""
+        if self._ignores_upgrade:
+            return
         self.body_since = None
         cycle = self.cycle
         if not self._is_upgrade and not cycle.response_complete:
@@ -185,20 +197,64 @@ class GatewayProtocol(HttpToolsProtocol):
         else:
             self.idle_since = perf_counter()
 
+    # --- upgrades
+
+    def _should_upgrade(self) -> bool:
+        """Whether this is the handshake of a WebSocket; other upgrades are ignored."""
+        is_handshake = self.parser.get_method() == b"GET" and any(
+            name == b"sec-websocket-key" for name, _ in self.headers
+        )
+        return is_handshake and super()._should_upgrade()
+
+    def _should_ignore_upgrade(self) -> bool:
+        # CONNECT is an upgrade of its own, and refused as a method.
+        return self.parser.get_method() != b"CONNECT" and not self._should_upgrade()
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Parse the request again without its `Upgrade`: httptools skips the body of one with it.
+
+        Java's HTTP client asks for `h2c` with its first request, whatever the method.
+        """
+        error = sys.exception()  # uvicorn calls this where it caught `HttpParserUpgrade`
+        if not self._ignores_upgrade or error is None:
+            return
+        self._ignores_upgrade = False
+        version = self.parser.get_http_version().encode()
+        head = b"".join((
+            self.parser.get_method(), b" ", self.url, b" HTTP/", version, b"\r\n",
+            *(b"%s: %s\r\n" % each for each in self.headers if each[0] != b"upgrade"), b"\r\n",
+        ))  # fmt: skip
+        self.parser = HttpRequestParser(self)
+        with suppress(AttributeError):  # as uvicorn does; httptools before 0.6.3 has no such method
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self.data_received(head + self._data[error.args[0] :])
+
     # --- refusals
 
     def send_400_response(self, msg: str) -> None:
-        """The parser rejected the request."""
+        """The parser rejected the request: if only its body is broken, its handler reports it."""
         del msg  # uvicorn's text
-        self.refuse(*(self._refusal or (_BAD, _BAD_REQUEST)))
+        refusal = self._refusal or (_BAD, _BAD_REQUEST)
+        cycle: Any = self.cycle
+        if self.body_since is None or cycle is None or cycle.response_started:
+            self.refuse(*refusal)
+        else:
+            cycle.broken = refusal  # `Call.body` raises it
+            cycle.keep_alive = False
+            cycle.message_event.set()
 
     def refuse(self, status: int, reason: str) -> None:
-        """Send an error and close; only close if an earlier response is still in progress."""
-        if self.is_free:
-            self.transport.write(_answer(status, reason))
+        """Send an error and close; only close if another response was begun."""
+        if self.is_free and self.body_since is None:
+            self.transport.write(_answer(self._front(), status, reason))
         self.transport.close()
         since = self.head_since
         self.note_refusal(status, 0.0 if since is None else perf_counter() - since)
+
+    def _front(self) -> str:
+        """The dialect of the client, as far as its request was parsed."""
+        url = b"" if self.head_since is None else getattr(self, "url", b"")
+        return front_of(url.decode("latin-1"), self.headers or ())
 
     def note_refusal(self, status: int, seconds: float) -> None:
         """Called if a request was refused before it was parsed; a hook for metrics."""
@@ -231,7 +287,7 @@ def _parsed(url: bytes) -> tuple[str, bytes]:
     if url[:1] == b"/" and b"#" not in url and url.isascii():
         path, _, query = url.partition(b"?")
     else:
-        parsed = httptools.parse_url(url)
+        parsed = parse_url(url)
         path, query = parsed.path, parsed.query
     return path.decode("ascii"), query or b""
 
@@ -240,9 +296,9 @@ def _headers_too_large() -> str:
     return f"the request has more than {MAX_HEADERS} headers or {MAX_HEADER_BYTES:,} header bytes"
 
 
-def _answer(status: int, reason: str) -> bytes:
-    """An error response in OpenAI's format: the client's dialect is not known yet."""
-    encoded = Front(CHAT).error(InvalidRequest(reason, status=status))
+def _answer(front: str, status: int, reason: str) -> bytes:
+    """An error response in a dialect."""
+    encoded = Front(front).error(InvalidRequest(reason, status=status))
     body = encoded.to_bytes()
     headers = {**encoded.headers, "content-length": str(len(body)), "connection": "close"}
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())

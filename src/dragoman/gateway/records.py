@@ -24,6 +24,8 @@ class RequestRecord(Struct, gc=False):
     """Seconds until the first byte of the response."""
     route: str | None = None
     provider: str | None = None
+    """The provider's kind, such as `openai-compatible`; `place`: its name in `[providers]`."""
+    place: str | None = None
     model: str | None = None
     key: str | None = None
     """The id of the key."""
@@ -48,7 +50,13 @@ class RequestRecord(Struct, gc=False):
     """When each stage was done, in seconds from the start: `received`, `routed`, `translated`,
     `heard` (the response began)."""
     tried: tuple[tuple[str, str | None, float, str | None], ...] = ()
-    """The attempts: provider, model, seconds from the start, and the error type if it failed."""
+    """The attempts: the provider's name, the model, seconds from the start, and the error type if
+    it failed."""
     request_body: bytes | None = None
     """The beginning of the request body, if bodies are kept."""
     answer_body: bytes | None = None
+
+    @property
+    def provider_name(self) -> str | None:
+        """The provider's name in `[providers]`, or its kind if it has no table."""
+        return self.place or self.provider

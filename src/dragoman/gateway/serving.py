@@ -51,6 +51,7 @@ class Worker:
         self.metrics = Metrics()
         self.metrics.apply(config)
         self._load = load
+        self._started = config.server
         self._number = number
         self._peers = peers
         form = config.server.log
@@ -201,7 +202,7 @@ class Worker:
         self.metrics.reloads += 1
         if self._number <= 1:  # the first worker logs for all
             LOG.info("the configuration was reloaded")
-            _warn_of_restart(before, config.server)
+            _warn_of_restart(self._started, config.server)
         if old is not None and old is not opened:
             self._start(self._close_later(old))
 

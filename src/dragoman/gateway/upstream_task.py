@@ -75,7 +75,7 @@ class UpstreamTask(ABC):
         """Whether the response came from the cache."""
         self.error: DragomanError | None = None
         self.tried: list[tuple[str, str | None, float, str | None]] = []
-        """The attempts: provider, model, time, and the error type if it failed."""
+        """The attempts: the provider's name, model, time, and the error type if it failed."""
         self.translated: float | None = None
         """When the upstream body was encoded; `response_began`: when the response started."""
         self.response_began: float | None = None
@@ -130,7 +130,7 @@ class UpstreamTask(ABC):
         self.attempts += 1
         self.provider, self.place, self.model = upstream.provider_name, upstream.name, model
         self.losses, self.repairs = [], []
-        self.tried.append((upstream.provider_name, model, perf_counter(), None))
+        self.tried.append((upstream.name, model, perf_counter(), None))
 
     @abstractmethod
     async def _attempt(

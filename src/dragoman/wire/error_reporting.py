@@ -32,6 +32,7 @@ _GATEWAY_TIMEOUT = 504
 # Statuses that mean another class than InvalidRequest or ServerError.
 _STATUSES_OF_OTHERS = frozenset({401, 402, 403, 408, 429, 498, 503, 529})
 _TOO_LARGE = 413
+_TOO_SLOW = 408
 
 
 def reported(error: DragomanError) -> ProviderError:
@@ -94,6 +95,8 @@ def status_of(error: ProviderError, usual: int) -> int:
     status = error.status
     if status == _TOO_LARGE and isinstance(error, (ContextTooLong, InvalidRequest)):
         return _TOO_LARGE
+    if status == _TOO_SLOW and isinstance(error, InvalidRequest):
+        return _TOO_SLOW  # the official SDKs send such a request again
     if isinstance(error, (InvalidRequest, ServerError)) and status is not None:
         same_family = status // 100 == usual // 100
         return status if same_family and status not in _STATUSES_OF_OTHERS else usual

@@ -442,3 +442,40 @@ def test_a_place_is_the_same_object_wherever_it_is_named() -> None:
     config = parse_config(EVERYTHING, {})
     places: list[Place] = [hop.place for route in config.routes for hop in route.to]
     assert all(config.places[place.name] is place for place in places)
+
+
+def test_an_alias_of_a_broken_route_is_no_second_problem() -> None:
+    """What is wrong with a route is said once, not again for each alias of it."""
+    found = problems("""
+        [[routes]]
+        model = "gpt-*"
+        to = "opnai"
+        [aliases]
+        fast = "gpt-5"
+        lost = "claude"
+    """)
+    assert len(found) == 2
+    assert "no provider of that name" in found[0]
+    assert "no route matches" in found[1]
+
+
+def test_a_misspelt_provider_of_a_price_is_a_warning() -> None:
+    """A price for a provider that nearly exists is reported; a model's own colon is none."""
+    config = parse_config(
+        """
+        [providers.lab]
+        kind = "openai-compatible"
+        base_url = "http://127.0.0.1:1"
+        [prices]
+        "labb:*" = { input = 1 }
+        "anthopic:claude-*" = { input = 1 }
+        "lab:x" = { input = 1 }
+        "openai:x" = { input = 1 }
+        "llama3.2:3b" = { input = 1 }
+        """,
+        {},
+    )
+    told = [str(each) for each in config.warnings]
+    assert len(told) == 2
+    assert "did you mean lab?" in told[0]
+    assert "did you mean anthropic?" in told[1]

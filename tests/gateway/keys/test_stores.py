@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -448,3 +449,27 @@ async def test_many_open_a_new_store_at_once(place: Place) -> None:
     await asyncio.gather(*(work() for _ in range(4)))
     async with place.opened() as keys:
         assert len(await keys.list()) == 4
+
+
+async def test_damaged_records_are_told_apart(place: Place) -> None:
+    """A record that can't be read is no reason to list none; its id is known."""
+    async with place.opened() as keys:
+        kept, _ = await keys.create(name="kept")
+        lost, _ = await keys.create(name="lost")
+        await _damage(keys, lost.id)
+        assert [each.id for each in await keys.list()] == [kept.id]
+        assert list(keys.damaged) == [lost.id]
+
+
+async def _damage(keys: Keys, id: str) -> None:
+    store: Any = keys._store
+    match type(store).__name__:
+        case "RedisKeyStore":
+            await store._link.command("HSET", store._at("keys"), id, "no record")
+        case "PostgresKeyStore":
+            await store._link.fetch(
+                "UPDATE our.keys SET record = '{}' WHERE id = %s RETURNING id", (id,)
+            )
+        case _:
+            await store._run(lambda on: on.execute("UPDATE keys SET record = '{' WHERE id = ?",
+                                                   (id,)))  # fmt: skip

@@ -131,3 +131,17 @@ def test_lines_at_any_moment_are_written_soon(tmp_path: Path) -> None:
         while path.read_bytes().count(b"\n") < 30 and monotonic() < until:
             sleep(0.02)
         assert path.read_bytes().count(b"\n") == 30
+
+
+def test_the_log_names_the_provider_of_the_file_and_who_failed() -> None:
+    """The line has the name in `[providers]`, and which targets of a fallback chain failed, why."""
+    record = RequestRecord(
+        "chat", "anthropic", 200, 0.5, provider="openai-compatible", place="green", model="m",
+        attempts=2,
+        tried=(("blue", "big model", 0.1, "Overloaded"), ("green", "m", 0.2, None)),
+    )  # fmt: skip
+    told = json.loads(json_line(1.0, record))
+    assert told["provider"] == "green"
+    assert told["failed"] == [{"provider": "blue", "model": "big?model", "error": "Overloaded"}]
+    assert b" -> green m " in text_line(1.0, record)
+    assert b" failed=blue:Overloaded" in text_line(1.0, record)

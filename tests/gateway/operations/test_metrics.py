@@ -74,7 +74,7 @@ def test_a_known_set_of_requests() -> None:
     assert total(samples, "requests_total", front="anthropic", status="200") == 1
     assert total(samples, "requests_total", model="other", status="400") == 1  # it never answered
     assert total(samples, "requests_total", kind="unknown", status="404") == 1
-    assert total(samples, "requests_total", provider="openai-compatible", route="*") == 6
+    assert total(samples, "requests_total", provider="lab", route="*") == 6
     assert total(samples, "tokens_total", type="input") == 4 * 7
     assert total(samples, "tokens_total", type="output") == 4 * 3
     assert total(samples, "request_seconds_count", model="m") == 5
@@ -217,3 +217,19 @@ def test_counts_of_nothing() -> None:
     """A gateway that was never asked shows its gauges."""
     samples = read(exposition(Counts(), 1))
     assert total(samples, "workers") == 1
+
+
+def test_failed_attempts_name_their_provider() -> None:
+    """Each failed attempt is counted for the provider of that name, also where another answered."""
+    metrics = Metrics()
+    tried = (("blue", "m", 0.1, "Overloaded"), ("green", "m", 0.2, None))
+    for _ in range(2):
+        metrics(finished(provider="openai", place="green", attempts=2, tried=tried))
+    counts = added([metrics.counts(), metrics.counts()])
+    samples = read(exposition(counts, 2))
+    assert total(samples, "failed_attempts_total", provider="blue", error="Overloaded") == 4
+    assert total(samples, "failed_attempts_total") == 4
+    assert total(samples, "requests_total", provider="green") == 4
+    restored = Metrics()
+    restored.restore(counts)
+    assert total(read(exposition(restored.counts(), 1)), "failed_attempts_total") == 4

@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
+from datetime import datetime, timedelta
 
-from dragoman.gateway.config.settings import GatewayConfig, Place
+import pytest
+from msgspec.structs import replace
+
+from dragoman.gateway.config.settings import GatewayConfig, LogForm, Place
+from dragoman.gateway.launching import set_up_log
+from dragoman.gateway.serving import Worker
 from dragoman.gateway.state import Gateway
 
 
@@ -72,3 +80,40 @@ def test_closing_closes_what_was_about_to_be() -> None:
         return closed
 
     assert asyncio.run(reload()) == ["echo:"]
+
+
+def test_restored_values_need_no_restart(caplog: pytest.LogCaptureFixture) -> None:
+    """The warning is about what differs from the running server, not from the last file."""
+
+    def at(port: int) -> GatewayConfig:
+        made = config("echo:")
+        return replace(made, server=replace(made.server, port=port))
+
+    async def reload() -> None:
+        worker = Worker(at(1))
+        for port in (2, 1):
+            caplog.clear()
+            await worker.adopt(at(port))
+            assert ("`port` takes effect after a restart" in caplog.text) is (port == 2)
+        await worker.gateway.close()
+
+    with caplog.at_level("INFO", "dragoman.gateway"):
+        asyncio.run(reload())
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_messages_have_a_time(form: LogForm, capsys: pytest.CaptureFixture[str]) -> None:
+    """Messages on standard error begin with the time, in the form of the request log."""
+    logger = logging.getLogger("dragoman")
+    kept = logger.handlers[:], logger.level, logger.propagate
+    logger.handlers.clear()
+    try:
+        set_up_log(form)
+        logger.warning("something happened")
+    finally:
+        logger.handlers[:], logger.propagate = kept[0], kept[2]
+        logger.setLevel(kept[1])
+    line = capsys.readouterr().err
+    when = json.loads(line)["time"] if form == "json" else line.split(" ")[0]
+    assert datetime.fromisoformat(when).utcoffset() == timedelta(0)
+    assert "something happened" in line

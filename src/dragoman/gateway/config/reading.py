@@ -66,7 +66,7 @@ def _read(document: Document, environ: Mapping[str, str]) -> GatewayConfig:
     declared = dict(hops.places)
     routes = read_routes(document, hops, server)
     aliases = read_aliases(document, routes)
-    prices = read_prices(document)
+    prices = read_prices(document, declared)
     document.finish()
     places = hops.places if routes else {**declared, **_others(declared, environ)}
     return GatewayConfig(

@@ -138,12 +138,27 @@ def _check_names(document: Document, tables: list[Any]) -> None:
                 seen.add(value)
 
 
+def _broken(document: Document, exact: set[str]) -> list[RouteSettings]:
+    """The routes with problems of their own: that an alias needs them is no other problem."""
+    tables = document.data.get("routes")
+    models = [
+        table.get("model") for table in tables or () if isinstance(tables, list)
+        and isinstance(table, dict)
+    ]  # fmt: skip
+    return [
+        RouteSettings(model=model, to=())
+        for model in models
+        if isinstance(model, str) and model not in exact
+    ]
+
+
 def read_aliases(document: Document, routes: tuple[RouteSettings, ...]) -> dict[str, str]:
     """The aliases, by name."""
     table = document.data.get("aliases", {})
     read = checks.mapping(checks.text, "models")(document, ("aliases",), table)
     found: dict[str, str] = {} if read is WRONG else read
-    named, exact = NamedRoutes(routes), {route.model for route in routes}
+    exact = {route.model for route in routes}
+    named = NamedRoutes((*routes, *_broken(document, exact)))
     for alias, meant in found.items():
         path = ("aliases", alias)
         if not alias or "*" in alias or "*" in meant:

@@ -54,6 +54,8 @@ class Keys:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._ticker: asyncio.Task[None] | None = None
         self._today = ("", 0.0, 0.0)
+        self.damaged: Sequence[str] = ()
+        """The ids of keys that `list` could not read."""
 
     @classmethod
     async def open(cls, url: str, **options: Any) -> Self:
@@ -297,5 +299,6 @@ class Keys:
         return await self._store.standing(key.id, self._clock())
 
     async def list(self) -> Sequence[KeyRecord]:
-        """All keys, oldest first."""
-        return await self._store.records()
+        """All keys that can be read, oldest first; `damaged` then has the ids of the others."""
+        found, self.damaged = await self._store.records()
+        return found

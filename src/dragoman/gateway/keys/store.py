@@ -24,6 +24,13 @@ class Found(NamedTuple):
     digest: bytes
 
 
+class Records(NamedTuple):
+    """The keys of a store that can be read, oldest first, and the ids of those that can't."""
+
+    found: list[KeyRecord]
+    damaged: list[str]
+
+
 class Charge(NamedTuple):
     """The charge that settles a reservation."""
 
@@ -72,7 +79,7 @@ class KeyStore(Protocol):
         """Find a key by its id."""
         ...
 
-    async def records(self) -> list[KeyRecord]:
+    async def records(self) -> Records:
         """All keys, oldest first."""
         ...
 
@@ -132,6 +139,17 @@ def decode_record(text: str | bytes, revoked_at: float | None) -> KeyRecord:
         msg = "a key in the store is corrupted: revoke it and create another"
         raise Corrupt(msg)
     return record if revoked_at is None else msgspec.structs.replace(record, revoked_at=revoked_at)
+
+
+def decode_records(rows: Iterable[tuple[str, str | bytes, float | None]]) -> Records:
+    """Decode stored records with their ids: one that is damaged doesn't hide the others."""
+    records = Records([], [])
+    for id, text, revoked_at in rows:
+        try:
+            records.found.append(decode_record(text, revoked_at))
+        except Corrupt:
+            records.damaged.append(id)
+    return records
 
 
 def added_up(rows: Iterable[UsageRow]) -> list[UsageRow]:

@@ -35,6 +35,7 @@ _MUST_STORE = "background responses are always stored: `store` can't be false"
 async def create(inbound: InboundRequest) -> None:
     """Handles `POST /v1/responses`, with stored state where the request uses it."""
     if inbound.method != "POST":
+        inbound.call.more_headers["allow"] = "POST"
         msg = "this path supports only POST or a WebSocket connection"
         raise InvalidRequest(msg, status=405)
     client_request = read_client_request(inbound, await inbound.body())

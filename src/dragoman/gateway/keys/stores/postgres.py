@@ -21,8 +21,10 @@ from dragoman.gateway.keys.store import (
     LEASE,
     Charge,
     Found,
+    Records,
     Standing,
     decode_record,
+    decode_records,
     encode_record,
     row_of,
     values_of,
@@ -62,9 +64,9 @@ class PostgresKeyStore:
         """Find a key by its id."""
         return _found(await self._link.fetch(sql.FIND, (id,)))
 
-    async def records(self) -> list[KeyRecord]:
+    async def records(self) -> Records:
         """All keys, oldest first."""
-        return [decode_record(*row) for row in await self._link.fetch(sql.RECORDS)]
+        return decode_records(await self._link.fetch(sql.RECORDS))
 
     async def revoke(self, id: str, now: float) -> KeyRecord | None:
         """Revoke a key; keeps the time of the first call."""

@@ -44,7 +44,7 @@ INSERT INTO our.keys (id, digest, record, created_at, revoked_at) VALUES (%s, %s
 ON CONFLICT DO NOTHING RETURNING id
 """
 FIND = "SELECT record, digest, revoked_at FROM our.keys WHERE id = %s"
-RECORDS = "SELECT record, revoked_at FROM our.keys ORDER BY created_at, id"
+RECORDS = "SELECT id, record, revoked_at FROM our.keys ORDER BY created_at, id"
 REVOKE = """
 UPDATE our.keys SET revoked_at = coalesce(revoked_at, %s) WHERE id = %s
 RETURNING record, digest, revoked_at

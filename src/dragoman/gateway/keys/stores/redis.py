@@ -15,6 +15,7 @@ from dragoman.gateway.keys.store import (
     LEASE,
     Charge,
     Found,
+    Records,
     Standing,
     added_up,
     decode_record,
@@ -61,13 +62,19 @@ class RedisKeyStore:
         )
         return None if text is None else _found(text, revoked_at)
 
-    async def records(self) -> list[KeyRecord]:
+    async def records(self) -> Records:
         """All keys, oldest first."""
         texts, revoked = await self._link.pipeline(
             ("HGETALL", self._at("keys")), ("HGETALL", self._at("revoked"))
         )
-        found = [_found(text, revoked.get(id)).record for id, text in texts.items()]
-        return sorted(found, key=lambda record: (record.created_at, record.id))
+        records = Records([], [])
+        for id, text in texts.items():
+            try:
+                records.found.append(_found(text, revoked.get(id)).record)
+            except Corrupt:
+                records.damaged.append(id.decode() if isinstance(id, bytes) else str(id))
+        records.found.sort(key=lambda record: (record.created_at, record.id))
+        return records
 
     async def revoke(self, id: str, now: float) -> KeyRecord | None:
         """Revoke a key; keeps the time of the first call."""

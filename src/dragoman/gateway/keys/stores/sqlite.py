@@ -19,8 +19,10 @@ from dragoman.gateway.keys.store import (
     LEASE,
     Charge,
     Found,
+    Records,
     Standing,
     decode_record,
+    decode_records,
     encode_record,
     row_of,
     values_of,
@@ -70,10 +72,10 @@ class SQLiteKeyStore:
         """Find a key by its id."""
         return await self._run(lambda on: _found(on, id), writes=False)
 
-    async def records(self) -> list[KeyRecord]:
+    async def records(self) -> Records:
         """All keys, oldest first."""
         rows = await self._run(lambda on: on.execute(sql.RECORDS).fetchall(), writes=False)
-        return [decode_record(text, revoked_at) for text, revoked_at in rows]
+        return decode_records(rows)
 
     async def revoke(self, id: str, now: float) -> KeyRecord | None:
         """Revoke a key; keeps the time of the first call."""

@@ -37,7 +37,7 @@ ADD = (
     " ON CONFLICT DO NOTHING"
 )
 FIND = "SELECT record, digest, revoked_at FROM keys WHERE id = ?"
-RECORDS = "SELECT record, revoked_at FROM keys ORDER BY created_at, id"
+RECORDS = "SELECT id, record, revoked_at FROM keys ORDER BY created_at, id"
 REVOKE = "UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
 
 STATE = "SELECT revoked_at, requests_at, tokens_at FROM keys WHERE id = ?"

@@ -1,0 +1,97 @@
+"""Compressed bodies: what is valid is read, what expands without end is refused in time."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+
+import pytest
+
+from tests.gateway.abuse.stage import CANARY, MAX_BODY, Stage, refused
+from tests.gateway.client_requests import body_for
+
+zstd = pytest.importorskip("backports.zstd")
+
+MEBIBYTE = 1024 * 1024
+
+
+def _raw_deflate(data: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+PACKED = {
+    "gzip": lambda body: ([("content-encoding", "gzip")], gzip.compress(body)),
+    "x-gzip, upper case": lambda body: ([("content-encoding", "X-GZIP")], gzip.compress(body)),
+    "two parts": lambda body: (
+        [("content-encoding", "gzip")], gzip.compress(body[:9]) + gzip.compress(body[9:])),
+    "deflate": lambda body: ([("content-encoding", "deflate")], zlib.compress(body)),
+    "raw deflate": lambda body: ([("content-encoding", "deflate")], _raw_deflate(body)),
+    "zstd": lambda body: ([("content-encoding", "zstd")], zstd.compress(body)),
+    "two frames of zstd": lambda body: (
+        [("content-encoding", "zstd")], zstd.compress(body[:9]) + zstd.compress(body[9:])),
+    "zstd in gzip": lambda body: (
+        [("content-encoding", "zstd, gzip")], gzip.compress(zstd.compress(body))),
+    "two headers": lambda body: (
+        [("content-encoding", "zstd"), ("content-encoding", "gzip")],
+        gzip.compress(zstd.compress(body))),
+    "identity": lambda body: ([("content-encoding", "identity,, identity")], body),
+    "nothing packed": lambda body: ([("content-encoding", "gzip")], gzip.compress(b"") +
+                                    gzip.compress(body)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_compressed_bodies_are_read(stage: Stage, front: str, kind: str) -> None:
+    """Every form that clients may send gives the body."""
+    headers, data = PACKED[kind](json.dumps(body_for(front, CANARY)).encode())
+    answer = stage.post(front, data, *headers)
+    assert answer.status == 200, answer
+    assert CANARY.encode() in stage.upstream.asked[-1].body
+
+
+_ZEROS = b"0" * (64 * MEBIBYTE)
+_WIDE = zstd.compress(
+    b'{"a":1}', options={zstd.CompressionParameter.window_log: 27,
+                         zstd.CompressionParameter.content_size_flag: 0})  # fmt: skip
+BOMBS = {
+    "gzip": ("gzip", gzip.compress(_ZEROS), 413),
+    "deflate": ("deflate", zlib.compress(_ZEROS), 413),
+    "raw deflate": ("deflate", _raw_deflate(_ZEROS), 413),
+    "zstd": ("zstd", zstd.compress(_ZEROS), 413),
+    "gzip in gzip": ("gzip, gzip", gzip.compress(gzip.compress(_ZEROS)), 413),
+    "zstd in gzip": ("zstd, gzip", gzip.compress(zstd.compress(_ZEROS)), 413),
+    "many parts": ("gzip", gzip.compress(b"0" * 100_000) * 16, 413),
+    "many empty parts": ("gzip", gzip.compress(b"") * 50_000, 400),
+    "many encodings": (",".join(["gzip"] * 100), gzip.compress(b"{}"), 415),
+    "just too large": ("gzip", gzip.compress(b" " * (MAX_BODY + 1)), 413),
+    "no gzip": ("gzip", b'{"model":"m"}', 400),
+    "cut gzip": ("gzip", gzip.compress(b"{}" * 100)[:-3], 400),
+    "bytes behind": ("gzip", gzip.compress(b"{}") + b"garbage", 400),
+    "empty": ("gzip", b"", 400),
+    "cut zstd": ("zstd", zstd.compress(b"{}" * 100)[:-3], 400),
+    "no zstd": ("zstd", b"{}", 400),
+    "brotli": ("br", b"{}", 415),
+    "compress": ("compress", b"{}", 415),
+    "unknown": ("\xff\xfe", b"{}", 415),
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_bombs_are_refused(stage: Stage, front: str, kind: str) -> None:
+    """A small body that expands beyond the limit, or to nothing at all, takes no memory."""
+    stage.serves(front)
+    before = stage.memory
+    encoding, data, status = BOMBS[kind]
+    refused(front, stage.post(front, data, ("content-encoding", encoding)), status)
+    assert stage.memory - before < 16 * MEBIBYTE
+    stage.serves(front)
+
+
+def test_a_wide_window_is_refused(stage: Stage, front: str) -> None:
+    """A frame of zstd that wants a window beyond what HTTP allows gets none."""
+    assert _WIDE[:4] == b"\x28\xb5\x2f\xfd"
+    wide = _WIDE[:4] + bytes([_WIDE[4] & 0xDF, 0xA8]) + b"\x01\x00\x00"  # 2**31 bytes
+    refused(front, stage.post(front, wide, ("content-encoding", "zstd")), 400)
+    stage.serves(front)

@@ -1,0 +1,100 @@
+"""Guessing keys: every form of a wrong one is refused alike, and guessing is slowed down."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dragoman.gateway.keys.secret_form import new_id, new_secret
+from tests.gateway.abuse.stage import CANARY, Stage, refused, staged
+from tests.gateway.client_requests import FRONTS, body_for
+
+
+class Locked:
+    """A gateway with keys."""
+
+    def __init__(self, folder: Path, stage: Stage) -> None:
+        self.stage = stage
+        url = f"sqlite:///{folder / 'keys.db'}"
+        made = subprocess.run(
+            [sys.executable, "-m", "dragoman.cli", "keys", "create", "--store", url],
+            capture_output=True, text=True, check=True, env=dict(os.environ),
+        )  # fmt: skip
+        self.secret = made.stdout.strip()
+
+
+@pytest.fixture
+def locked(tmp_path: Path) -> Iterator[Locked]:
+    """A gateway of its own: who guesses is slowed down for a minute."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("reads Linux's /proc")
+    with staged(tmp_path, keys=f"sqlite:///{tmp_path / 'keys.db'}") as made:
+        yield Locked(tmp_path, made)
+
+
+def _wrong(secret: str) -> dict[str, tuple[str, str]]:
+    id = secret.split("_")[1]
+    return {
+        "none": ("x-nothing", "x"),
+        "empty": ("authorization", "Bearer "),
+        "no scheme": ("authorization", secret),
+        "basic": ("authorization", f"Basic {secret}"),
+        "two in one": ("authorization", f"Bearer x {secret}"),
+        "cut": ("authorization", f"Bearer {secret[:-1]}"),
+        "longer": ("authorization", f"Bearer {secret}x"),
+        "very long": ("x-api-key", "x" * 30_000),
+        "other case": ("authorization", f"Bearer {secret.swapcase()}"),
+        "right id, other secret": ("x-api-key", new_secret(id)),
+        "unknown id": ("x-goog-api-key", new_secret(new_id())),
+        "bytes": ("api-key", "\xff\xfe" * 20),
+        "NUL escaped": ("x-api-key", f"{secret}%00"),
+        "SQL": ("x-api-key", "drg_' OR 1=1 --"),
+        "cookie": ("cookie", f"authorization={secret}"),
+        "forwarded": ("x-forwarded-authorization", f"Bearer {secret}"),
+    }
+
+
+def test_wrong_keys_are_refused_alike(locked: Locked) -> None:
+    """Whatever is wrong with a key, the answer says the same, and never what would be right."""
+    stage = locked.stage
+    ways = _wrong(locked.secret)
+    for number, (kind, header) in enumerate(ways.items()):
+        front = FRONTS[number % len(FRONTS)]
+        answer = stage.post(front, body_for(front, CANARY), header)
+        text = refused(front, answer, 401)
+        assert locked.secret not in text, kind
+    assert not stage.upstream.asked
+    good = ("authorization", f"Bearer {locked.secret}")
+    for front in FRONTS:
+        assert stage.post(front, body_for(front, CANARY), good).status == 200
+
+
+def test_guessing_is_slowed_down(locked: Locked) -> None:
+    """After twenty wrong keys in a minute the address waits, in every front's words.
+
+    A key that was right before still works.
+    """
+    stage = locked.stage
+    good = ("x-api-key", locked.secret)
+    assert stage.post("anthropic", body_for("anthropic"), good).status == 200
+    for _ in range(20):
+        stage.post("anthropic", body_for("anthropic"), ("x-api-key", new_secret(new_id())))
+    for front in FRONTS:
+        guess = ("authorization", f"Bearer {new_secret(new_id())}")
+        answer = stage.post(front, body_for(front, CANARY), guess)
+        refused(front, answer, 429)
+        assert int(answer.headers["retry-after"]) > 0
+    assert stage.post("anthropic", body_for("anthropic"), good).status == 200
+
+
+def test_refused_before_the_body(locked: Locked) -> None:
+    """Who has no key can't make the gateway read, unpack or parse anything."""
+    stage = locked.stage
+    for front in FRONTS:
+        refused(front, stage.post(front, b"[" * 500_000), 401)
+        refused(front, stage.post(front, b"x", ("content-encoding", "gzip")), 401)

@@ -1,0 +1,107 @@
+"""Clients that are slow on purpose: each is dropped in its time, and others don't wait for them."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.environment import PATIENCE
+from tests.gateway.abuse.stage import CANARY, Stage, read_raw, refused, request, staged
+from tests.gateway.client_requests import body_for, path_for
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """A gateway that waits for nobody longer than a second."""
+    if not Path("/proc/self/status").exists():
+        pytest.skip("reads Linux's /proc")
+    folder = tmp_path_factory.mktemp("impatient")
+    times = {"header_timeout": "700ms", "body_timeout": "700ms", "send_timeout": "700ms"}
+    with staged(folder, **times, max_body=64 * 1024 * 1024) as made:
+        yield made
+
+
+def _drip(connection: socket.socket, data: bytes) -> None:
+    """Send byte by byte until the other side has had enough."""
+    try:
+        for byte in data:
+            connection.sendall(bytes([byte]))
+            time.sleep(0.02)
+    except OSError:
+        pass
+
+
+def test_slow_headers(impatient: Stage, front: str) -> None:
+    """Headers that arrive byte by byte are a 408 in the words of the path, which came first."""
+    with impatient.connect() as connection:
+        connection.sendall(f"POST {path_for(front)} HTTP/1.1\r\nx: ".encode())
+        _drip(connection, b"y" * 200)
+        [answer] = read_raw(connection).answers
+    refused(front, answer, 408)
+    impatient.serves(front)
+
+
+@pytest.mark.parametrize("how", ["length", "chunks"])
+def test_slow_bodies(impatient: Stage, front: str, how: str) -> None:
+    """A body that arrives byte by byte, or stops, is a 408."""
+    body = json.dumps(body_for(front, CANARY)).encode()
+    data = request(path_for(front), body * 100)
+    if how == "chunks":
+        data = request(path_for(front), b"fff\r\n" + body, ("transfer-encoding", "chunked"))
+    begun = data.index(b"\r\n\r\n") + 10
+    with impatient.connect() as connection:
+        connection.sendall(data[:begun])
+        _drip(connection, data[begun : begun + 100])
+        [answer] = read_raw(connection).answers
+    refused(front, answer, 408)
+    impatient.serves(front)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_clients_that_do_not_read(impatient: Stage, front: str, stream: bool) -> None:
+    """A client that takes nothing of a large answer loses its connection; memory is free again."""
+    model = "openai-chat.large"
+    body = json.dumps(body_for(front, CANARY, stream=stream, model=model)).encode()
+    data = request(path_for(front, stream=stream, model=model), body)
+    held = [socket.socket() for _ in range(3)]
+    for each in held:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        each.connect(("127.0.0.1", impatient.port))
+        each.settimeout(PATIENCE)
+        each.sendall(data)
+    _until(lambda: _connections(impatient) == 0)
+    for each in held:
+        each.close()
+    impatient.serves(front)
+
+
+def test_many_slow_clients_at_once(impatient: Stage) -> None:
+    """A good request is served while hundreds of slow ones hang."""
+    held = [impatient.connect() for _ in range(300)]
+    for number, each in enumerate(held):
+        each.sendall(b"POST /v1/messages HTTP/1.1\r\n" if number % 2 else b"")
+    impatient.serves("anthropic")
+    _until(lambda: _connections(impatient) <= 150)  # those that have sent nothing are only idle
+    for each in held:
+        each.close()
+    impatient.serves("anthropic")
+
+
+def _connections(stage: Stage) -> int:
+    """The connections of clients that the gateway holds, without the one that asks."""
+    text = stage.send(request("/metrics", method="GET")).answers[0].body.decode()
+    [line] = [each for each in text.splitlines() if each.startswith("dragoman_connections")]
+    return int(float(line.split()[-1])) - 1
+
+
+def _until(is_so: object) -> None:
+    assert callable(is_so)
+    ends = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
