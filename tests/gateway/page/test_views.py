@@ -45,6 +45,7 @@ def talked(views: Views) -> Views:
     page.locator(".model select").select_option("scripted:")
     page.fill(".composer > textarea", "Which city is warm?")
     page.keyboard.press("Enter")
+    page.locator("details.call summary", has_text="waiting").wait_for()
     page.get_by_role("button", name="Approve").click()
     page.wait_for_selector(".message.assistant:not(.live) table")
     return views
