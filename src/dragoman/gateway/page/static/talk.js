@@ -134,7 +134,7 @@ function Head({ shown }) {
 function Thread({ shown, act, info }) {
   const box = useRef(null);
   const atEnd = useRef(true);
-  const height = useRef(0); // of the content when the thread last scrolled
+  const height = useRef(0); // of the content, as it was last seen
   const [isAway, setAway] = useState(false);
   const anchor = useRef(null);
   const { messages, live, hasMore, id, loading, error } = shown;
@@ -144,22 +144,23 @@ function Thread({ shown, act, info }) {
   useLayoutEffect(() => { atEnd.current = true; }, [id, shown.branch]);
   useLayoutEffect(() => { if (live) atEnd.current = true; }, [Boolean(live)]);
   useLayoutEffect(() => { // earlier messages were inserted above: keep the scroll position
-    if (anchor.current && anchor.current.node.isConnected) box.current.scrollTop += anchor.current.node.getBoundingClientRect().top - anchor.current.top;
+    if (anchor.current && anchor.current.node.isConnected) { box.current.scrollTop += anchor.current.node.getBoundingClientRect().top - anchor.current.top; height.current = box.current.scrollHeight; }
     anchor.current = null;
     if (atEnd.current) end();
   });
   useEffect(() => { // images and formulas load later and move the end
-    const watch = new ResizeObserver(() => { if (atEnd.current) end(); });
+    const watch = new ResizeObserver(() => { // by geometry: a scroll event may come between two changes
+      const { scrollTop, scrollHeight, clientHeight } = box.current;
+      if (Math.min(height.current, scrollHeight) - scrollTop - clientHeight < NEAR) { atEnd.current = true; setAway(false); end(); }
+      height.current = scrollHeight;
+    });
     watch.observe(box.current.firstElementChild);
     return () => watch.disconnect();
   }, []);
   const scrolled = () => {
     const { scrollTop, scrollHeight, clientHeight } = box.current;
-    const isEnd = scrollHeight - scrollTop - clientHeight < NEAR;
-    if (!isEnd && atEnd.current && scrollHeight !== height.current) { end(); return; } // the content grew: the reader did not move
-    height.current = scrollHeight;
-    atEnd.current = isEnd;
-    setAway(!isEnd);
+    atEnd.current = scrollHeight - scrollTop - clientHeight < NEAR;
+    setAway(!atEnd.current);
     if (scrollTop < 600 && hasMore) more();
   };
   const more = () => {
