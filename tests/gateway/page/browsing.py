@@ -123,7 +123,7 @@ def opened(
     yield made
     made.page.goto("about:blank")  # streams end before the server does
     context.close()
-    assert made.complaints == []
+    assert made.complaints == [], made.complaints
 
 
 def until(page: Any, expression: str, given: Any = None) -> None:

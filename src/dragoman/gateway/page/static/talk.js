@@ -150,6 +150,7 @@ function Thread({ shown, act, info }) {
   });
   useEffect(() => { // images and formulas load later and move the end
     const watch = new ResizeObserver(() => { // by geometry: a scroll event may come between two changes
+      if (!box.current) return;
       const { scrollTop, scrollHeight, clientHeight } = box.current;
       if (Math.min(height.current, scrollHeight) - scrollTop - clientHeight < NEAR) { atEnd.current = true; setAway(false); end(); }
       height.current = scrollHeight;
