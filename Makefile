@@ -21,7 +21,7 @@ export NO_MKDOCS_2_WARNING := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run chat test test-thorough test-all fidelity sdk-report lint docs docs-serve docs-terminal bench bench-gateways torture mutants dist release-notes clean
+.PHONY: help run chat test test-thorough test-all fidelity sdk-report lint docs docs-serve docs-terminal docs-page bench bench-gateways torture mutants dist release-notes clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,6 +93,9 @@ docs-serve: $(DOCS)/.docs ## show the documentation site, and build it again whe
 
 docs-terminal: $(VENV)/.dev ## record the pictures of terminals in docs/images anew
 	@$(VENV)/bin/python docs/record_terminal.py
+
+docs-page: $(VENV)/.dev ## take the pictures of the web page in docs/images anew
+	@$(VENV)/bin/python docs/record_page.py
 
 bench: $(BENCH)/.peers ## measure against the peers
 	@echo "==> running the benchmarks"

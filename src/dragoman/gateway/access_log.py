@@ -122,8 +122,8 @@ def json_line(when: float, record: RequestRecord, worker: int = 0) -> bytes:
         numbers["worker"] = worker
     named = _named(
         _level(record), record.kind, record.front, record.status, _short(record.route),
-        _short(record.provider_name), _short(record.model), _short(record.key), _short(record.error),
-        _short(record.request_id),
+        _short(record.provider_name), _short(record.model), _short(record.key),
+        _short(record.error), _short(record.request_id),
     )  # fmt: skip
     more = b"," + _encode(numbers)[1:] if numbers else b"}"
     return b'{"time":"%b",%b,%b%b\n' % (moment(when).encode(), named, seconds.encode(), more)

@@ -23,8 +23,7 @@ from dragoman.history.identity import SessionIdentity
 from dragoman.history.storage.integrity import damage_to
 from dragoman.history.storage.protocol import MAIN, Fork, Row, Session
 from dragoman.model import document
-from dragoman.model.frozen import frozen_hook
-from dragoman.model.jsontext import JsonText, dumps, loads
+from dragoman.model.jsontext import JsonText, decoder_of, dumps, loads
 from dragoman.model.messages import Message
 from dragoman.model.usage import Usage
 
@@ -196,7 +195,7 @@ class _MessageDocument(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 
 
 # Histories are loaded message by message, so the common case is decoded in one step.
-_read_message = msgspec.json.Decoder(_MessageDocument, dec_hook=frozen_hook).decode
+_read_message = decoder_of(_MessageDocument).decode
 _UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
 
 

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman.errors import InvalidInputError
-from dragoman.model.frozen import frozen_hook
-from dragoman.model.jsontext import JsonText, check_readable, dumps, loads_as
+from dragoman.model.jsontext import JsonText, check_readable, decoder_of, dumps, loads_as
 
 OLDEST, VERSION = 1, 2
 """The oldest version that is read, and the version that is written."""
@@ -112,10 +111,8 @@ def _head_decoder() -> msgspec.json.Decoder[_Head]:
 @lru_cache
 def _decoder(kind: str) -> msgspec.json.Decoder[Any]:
     fields = [("dragoman", int), ("kind", str), ("value", _kinds[kind].stored_as)]
-    return msgspec.json.Decoder(
-        msgspec.defstruct(f"{kind}Document", fields, forbid_unknown_fields=True),
-        dec_hook=frozen_hook,
-    )
+    made = msgspec.defstruct(f"{kind}Document", fields, forbid_unknown_fields=True)
+    return decoder_of(made)
 
 
 def is_of_kind(raw: bytes, kind: str) -> bool:

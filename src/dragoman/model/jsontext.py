@@ -12,7 +12,10 @@ a low surrogate next to each other are read as one character, as JSON defines.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
+from functools import lru_cache
 from math import isfinite
+from threading import RLock
 from typing import Any, Never, TypeVar
 
 import msgspec
@@ -25,6 +28,7 @@ JsonText = bytes | bytearray | memoryview | str
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
+_describing = RLock()
 
 _BOM = b"\xef\xbb\xbf"
 # The forms of msgspec's messages that contain only type names and our field names.
@@ -89,6 +93,28 @@ def loads(raw: JsonText) -> Any:
     raise InvalidInputError(problem)
 
 
+def decoder_of(kind: type[T] | Any) -> msgspec.json.Decoder[T]:
+    """A decoder for a type that holds values of the model.
+
+    msgspec describes a struct when it is first used. Another thread that uses the unfinished
+    description crashes the process, so one thread does it at a time.
+    """
+    with _describing:
+        return msgspec.json.Decoder(kind, dec_hook=frozen_hook)
+
+
+_described = lru_cache(1024)(decoder_of)
+
+
+def _describe(kind: Any) -> None:
+    """Has msgspec describe a type; a type that it refuses is for the caller to report."""
+    with _describing, suppress(TypeError):
+        try:
+            _described(kind)
+        except TypeError:  # not hashable
+            decoder_of(kind)
+
+
 def loads_as(raw: JsonText, decoder: msgspec.json.Decoder[T]) -> T:
     """Like `loads`, into the decoder's type."""
     try:
@@ -104,6 +130,7 @@ def loads_as(raw: JsonText, decoder: msgspec.json.Decoder[T]) -> T:
 def convert(value: Any, kind: Any) -> Any:
     """Converts a decoded JSON value to another type; error messages never quote the value."""
     try:
+        _describe(kind)
         return msgspec.convert(value, kind, dec_hook=frozen_hook)
     except InvalidInputError as error:
         problem = str(error)

@@ -21,8 +21,7 @@ import msgspec
 
 from dragoman.errors import InvalidInputError
 from dragoman.model.content import AnyPart
-from dragoman.model.frozen import frozen_hook
-from dragoman.model.jsontext import dumps, loads_as
+from dragoman.model.jsontext import decoder_of, dumps, loads_as
 from dragoman.model.media import Media
 from dragoman.model.parts import Origin, Part, Refusal, Text, Thinking
 from dragoman.model.tools import ToolCall
@@ -196,4 +195,4 @@ def _checksum(written: bytes) -> bytes:
 
 @cache
 def _decoder() -> msgspec.json.Decoder[Seal]:
-    return msgspec.json.Decoder(Seal, dec_hook=frozen_hook)
+    return decoder_of(Seal)

@@ -22,9 +22,13 @@ CHROMIUM = (
     or shutil.which("google-chrome")
 )
 _FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update",
+    "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-quic",
+    "--no-first-run", "--disable-sync", "--disable-background-networking",
+    "--disable-component-update",
 )  # fmt: skip
+"""As root, and in containers with little shared memory."""
+_START = 120.0  # seconds for the browser to start on a busy machine
+PATIENCE = 30_000  # milliseconds for anything on the page
 
 
 @contextmanager
@@ -63,7 +67,9 @@ def browser() -> Generator[Any]:
     if CHROMIUM is None:
         pytest.skip("no browser tests: there is no Chromium (set DRAGOMAN_TEST_CHROMIUM)")
     with playwright.sync_playwright() as running:
-        made = running.chromium.launch(executable_path=CHROMIUM, args=list(_FLAGS))
+        made = running.chromium.launch(
+            executable_path=CHROMIUM, args=list(_FLAGS), timeout=_START * 1000
+        )
         try:
             yield made
         finally:
@@ -73,7 +79,7 @@ def browser() -> Generator[Any]:
 class Looking:
     """A page under test, and the errors that the browser reported."""
 
-    def __init__(self, page: Any, address: str, mock: Mock) -> None:
+    def __init__(self, page: Any, address: str, mock: Mock | None = None) -> None:
         self.page = page
         self.address = address
         self.mock = mock
@@ -98,8 +104,26 @@ class Looking:
         return self.page
 
     def asked(self, method: str, path: str) -> list[Any]:
-        """The bodies of the requests that were made to a path of the API."""
+        """The bodies of the requests that were made to a path of the mock API."""
+        assert self.mock is not None
         return [body for verb, where, body in self.mock.asked if verb == method and where == path]
+
+
+@contextmanager
+def opened(
+    chromium: Any, address: str, mock: Mock | None = None, **screen: Any
+) -> Generator[Looking]:
+    """A page in a context of its own; any browser error fails the test."""
+    context = chromium.new_context(
+        permissions=["clipboard-read", "clipboard-write"],
+        **{"viewport": {"width": 1280, "height": 800}, **screen},
+    )
+    context.set_default_timeout(PATIENCE)
+    made = Looking(context.new_page(), address, mock)
+    yield made
+    made.page.goto("about:blank")  # streams end before the server does
+    context.close()
+    assert made.complaints == [], made.complaints
 
 
 def until(page: Any, expression: str, given: Any = None) -> None:

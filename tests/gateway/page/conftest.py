@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.page.browsing import Looking, browser, serving
+from tests.gateway.page.browsing import Looking, browser, opened, serving
 from tests.gateway.page.mock_state import Mock
 
 
@@ -33,11 +33,5 @@ def screen() -> dict[str, Any]:
 @pytest.fixture
 def looking(chromium: Any, mock: Mock, screen: dict[str, Any]) -> Iterator[Looking]:
     """A page on the mock API; any browser error fails the test."""
-    context = chromium.new_context(permissions=["clipboard-read", "clipboard-write"], **screen)
-    context.set_default_timeout(20_000)
-    with serving(mock) as address:
-        made = Looking(context.new_page(), address, mock)
+    with serving(mock) as address, opened(chromium, address, mock, **screen) as made:
         yield made
-        made.page.goto("about:blank")  # streams end before the server does
-    context.close()
-    assert made.complaints == []

@@ -290,7 +290,7 @@ async def one_request(request: web.Request) -> web.Response:
         ("ledger", "usage and cost noted", 0.96, 0.01),
     ]
     path = [
-        {"layer": layer, "what": what, "at": at * total, "seconds": share * total}
+        {"layer": layer, "what": what, "at": (at + share) * total, "seconds": share * total}
         for layer, what, at, share in layers
     ]
     return web.json_response({**row, "path": path})

@@ -134,8 +134,8 @@ def request(number: int, time: float) -> dict[str, Any]:
         "model": model["name"], "status": status, "key": random.choice(["team-web", "nightly", "ci"]),
         "seconds": random.lognormvariate(0.4, 0.8), "first_byte": random.lognormvariate(-1.2, 0.5),
         "tokens_in": random.randrange(40, 9000), "tokens_out": random.randrange(5, 2000),
-        "cost": f"{random.random() / 40:.6f}", "losses": [] if random.random() < 0.9 else ["messages[2].parts[0]"],
-        "repairs": [] if random.random() < 0.85 else ["W44"], "attempts": 1 + (random.random() < 0.06),
+        "cost": f"{random.random() / 40:.6f}", "losses": int(random.random() >= 0.9),
+        "repairs": int(random.random() >= 0.85), "attempts": 1 + (random.random() < 0.06),
         "passes": random.random() < 0.4, "stream": random.random() < 0.7,
         "error": None if status < 400 else "RateLimited" if status == 429 else "ServerError", "left": status == 499,
     }  # fmt: skip

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
+from dragoman.errors import PermissionDenied
 from dragoman.gateway.config.settings import GatewayConfig, ServerSettings
 from dragoman.gateway.keys import Keys
+from dragoman.gateway.page.access import check
 from tests.gateway.page.pages import ECHO, PAGE, TestPage, page_at
 from tests.gateway.running import running
 
@@ -31,11 +34,20 @@ def sent(page: TestPage, path: str = "conversations", **options: Any) -> httpx.R
 
 BARE: dict[str, dict[str, Any]] = {
     "a simple form POST": {"data": {"user": "Ana"}},
+    "a form with a file": {"files": {"user": b"Ana"}},
     "a form that sends JSON as text": {"content": b"{}", "headers": {"content-type": "text/plain"}},
+    "a beacon of JSON": {
+        "content": b"{}", "headers": {"content-type": "application/json", "origin": "null"},
+    },
+    "a body without a type": {"content": b"{}"},
+    "a body of an invented type": {"content": b"{}", "headers": {"content-type": "x/y;json"}},
     "no header of the page's": {"json": {}},
     "the page's header with another value": {"json": {}, "headers": {"x-dragoman-page": "0"}},
     "an image": {"method": "GET"},
-}
+    "an event stream": {"method": "GET", "url": "traffic/live",
+                        "headers": {"accept": "text/event-stream"}},
+    "an export as a download": {"method": "GET", "url": f"conversations/{'0' * 40}/export"},
+}  # fmt: skip
 HEADERS: dict[str, dict[str, str]] = {
     "a foreign Origin": {"origin": "https://evil.example"},
     "the Origin of a sandbox": {"origin": "null"},
@@ -45,6 +57,11 @@ HEADERS: dict[str, dict[str, str]] = {
     "a link that is followed": {"sec-fetch-mode": "navigate"},
     "DNS rebinding": {"host": "evil.example"},
     "DNS rebinding with its Origin": {"host": "evil.example", "origin": "http://evil.example"},
+    "a host that starts like this machine": {"host": "127.0.0.1.evil.example"},
+    "a host that ends like this machine": {"host": "evil-localhost"},
+    "a host with a user before it": {"host": "localhost@evil.example"},
+    "an Origin with a user before it": {"origin": "http://127.0.0.1@evil.example"},
+    "an Origin that is no URL": {"origin": "http://[::1"},
 }
 ATTACKS: dict[str, dict[str, Any]] = BARE | {
     name: {"json": {}, "headers": {**PAGE, **more}} for name, more in HEADERS.items()
@@ -58,6 +75,35 @@ def test_what_a_stranger_makes_a_browser_send_is_refused(page: TestPage, attack:
     assert answer.status_code == 403
     assert set(answer.json()["error"]) == {"message", "kind"}
     assert page.read("conversations")["items"] == []
+
+
+@pytest.mark.parametrize("path", ["traffic/live", "talk", "conversations"])
+def test_no_socket_can_be_opened(page: TestPage, path: str) -> None:
+    """A WebSocket, which browsers open across origins, is refused wherever it points."""
+    headers = {
+        "connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13",
+        "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==", "origin": "https://evil.example",
+    }  # fmt: skip
+    assert sent(page, path, method="GET", headers=headers).status_code in {403, 404, 426}
+
+
+@pytest.mark.parametrize("peer", ["192.0.2.7", "2001:db8::1", "10.0.0.2", "unknown"])
+def test_without_keys_only_this_machine_is_let_in(peer: str) -> None:
+    """Another machine needs an admin key, whatever its headers say."""
+    headers = {b"x-dragoman-page": "1", b"host": "127.0.0.1:8421", b"x-forwarded-for": "127.0.0.1"}
+    inbound: Any = SimpleNamespace(
+        call=SimpleNamespace(header=headers.get), gateway=SimpleNamespace(keys=None), peer=peer
+    )
+    with pytest.raises(PermissionDenied):
+        check(inbound)
+
+
+def test_an_import_beyond_the_limit_is_refused(tmp_path: Path) -> None:
+    """A file larger than the gateway's limit for bodies stores nothing."""
+    with page_at(f"sqlite:///{tmp_path}/chats.db", max_body=100_000) as small:
+        line = b'{"messages": [{"role": "user", "content": "x"}]}\n'
+        assert small.ask("POST", "import?name=x.jsonl", content=line * 5000).status_code == 413
+        assert small.read("conversations")["items"] == []
 
 
 def test_a_browser_that_asks_first_is_told_no(page: TestPage) -> None:

@@ -167,23 +167,48 @@ def test_a_long_conversation_opens_at_its_end(page: TestPage, id: str) -> None:
 
 
 def test_branches_are_listed_and_switched(page: TestPage, id: str) -> None:
-    """A fork is a branch from a message; switching is remembered."""
+    """An edit makes a branch from the message before it; switching is remembered."""
     answer = page.read(f"conversations/{id}")["messages"][1]["id"]
-    made = page.write("POST", f"conversations/{id}/fork", {"message_id": answer})
-    assert made == {"id": id, "branch": 1}
+    page.talk("Edited.", conversation=id, after=answer, model="echo:")
     opened = page.read(f"conversations/{id}")
     assert opened["branches"] == [
         {"number": 0, "parent": None, "from_message": None},
         {"number": 1, "parent": 0, "from_message": answer},
     ]
-    assert (opened["branch"], len(opened["messages"])) == (1, 2)
+    assert (opened["branch"], len(opened["messages"])) == (1, 4)
     page.write("PATCH", f"conversations/{id}", {"branch": 0})
-    assert len(page.texts(id)) == 4
+    assert "Edited." not in page.texts(id)
     for wrong in ({"branch": 7}, {"branch": -1}):
         assert page.ask("PATCH", f"conversations/{id}", json=wrong).status_code == 404
     assert page.ask("GET", f"conversations/{id}?branch=9").status_code == 404
+
+
+def test_a_fork_is_a_conversation_of_its_own(page: TestPage, id: str) -> None:
+    """It holds the messages up to one, or the active branch; the original stays as it was."""
+    texts = page.texts(id)
+    answer = page.read(f"conversations/{id}")["messages"][1]["id"]
+    short = page.write("POST", f"conversations/{id}/fork", {"message_id": answer})
+    whole = page.write("POST", f"conversations/{id}/fork", {"message_id": None})
+    assert (page.texts(short["id"]), page.texts(whole["id"])) == (texts[:2], texts)
+    page.talk("Only here.", conversation=short["id"], model="echo:")
+    page.write("DELETE", f"conversations/{whole['id']}")
+    assert page.texts(id) == texts
+    assert len(page.read(f"conversations/{id}")["branches"]) == 1
     missing = page.ask("POST", f"conversations/{id}/fork", json={"message_id": "nothing"})
     assert missing.status_code == 404
+
+
+def test_a_fork_of_a_fork_follows_its_branch(page: TestPage, id: str) -> None:
+    """A message of another branch is copied with what leads to it; titles say that it is a fork."""
+    answer = page.read(f"conversations/{id}")["messages"][1]["id"]
+    page.talk("Edited.", conversation=id, after=answer, model="echo:")
+    edited = page.read(f"conversations/{id}")["messages"][-1]["id"]
+    page.write("PATCH", f"conversations/{id}", {"branch": 0, "title": "t" * 200})
+    made = page.write("POST", f"conversations/{id}/fork", {"message_id": edited})
+    assert page.texts(made["id"])[2] == "Edited."
+    assert page.read(f"conversations/{made['id']}")["title"] == "t" * 193 + " (fork)"
+    empty = page.write("POST", "conversations")["id"]
+    assert page.ask("POST", f"conversations/{empty}/fork", json={}).status_code == 409
 
 
 def test_an_empty_conversation_can_be_made(page: TestPage, id: str) -> None:

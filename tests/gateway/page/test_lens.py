@@ -174,7 +174,8 @@ def test_losses_are_shown_at_their_place() -> None:
     assert wire_path("messages[2].parts[0]", looked.left) == "messages[1].content[0]"
     assert wire_path("messages[0]", looked.left) == "system"
     assert wire_path("messages[99].parts[0]", looked.left) is None
-    assert wire_path("sampling.top_k", looked.left) is None
+    assert wire_path("sampling.top_k", looked.left) == "top_k"
+    assert wire_path("sampling.seed", looked.left) is None
 
 
 # --- over a socket
@@ -362,3 +363,22 @@ def test_snippets_over_a_socket(serving: Serving) -> None:
     _, found = ask(serving, "snippet", {**asked, "side": "left", "form": "json"})
     assert json.loads(found["text"])["model"] == "gpt-4o"
     assert ask(serving, "snippet", {**asked, "form": "perl"}).status == 400
+
+
+@pytest.mark.parametrize(
+    ("target", "limit", "stop"),
+    [
+        ("openai-chat", "max_completion_tokens", "stop"),
+        ("openai-responses", "max_output_tokens", None),
+        ("anthropic", "max_tokens", "stop_sequences"),
+        ("gemini", "generationConfig.maxOutputTokens", "generationConfig.stopSequences"),
+        ("ollama", "options.num_predict", "options.stop"),
+    ],
+)
+def test_settings_are_found_in_every_dialect(target: str, limit: str, stop: str | None) -> None:
+    """A finding about a setting is marked at its field, whatever the dialect calls it."""
+    body = {"model": "m", "max_tokens": 9, "stop": ["x"], "messages": [
+        {"role": "user", "content": "Hi"}]}  # fmt: skip
+    side = compared(read(dumps(body), None), target, target).left
+    assert wire_path("sampling.max_tokens", side) in {limit, "max_tokens"}
+    assert wire_path("sampling.stop", side) == stop

@@ -12,11 +12,13 @@ from dragoman.gateway.page.branches import Branches, BranchPage, Leaf, expect_br
 from dragoman.gateway.page.calls import PageCall, field
 from dragoman.gateway.page.listing import Listing, is_shown
 from dragoman.gateway.page.snippets import snippet_of
-from dragoman.gateway.page.titles_and_pins import entitle, pin, pins
+from dragoman.gateway.page.titles_and_pins import MAX_TITLE, entitle, pin, pins
 from dragoman.gateway.page.views import view_of
+from dragoman.history.branch_paths import read_path, stretches
+from dragoman.history.chat import ChatHistory
 from dragoman.history.identity import SessionIdentity
 from dragoman.history.records import message_of
-from dragoman.history.session_summaries import Listed, looked_at
+from dragoman.history.session_summaries import TITLE, Listed, looked_at
 from dragoman.history.storage.protocol import (
     MAIN,
     NO_MESSAGE,
@@ -27,6 +29,7 @@ from dragoman.history.storage.protocol import (
     Storage,
 )
 from dragoman.history.transfer import every_session
+from dragoman.model.collection import Messages
 
 AGENT = "chat"
 """The agent name of new conversations, the same as in `dragoman chat`, which can continue them."""
@@ -34,6 +37,7 @@ _DEFAULT_LIMIT, _MAX_LIMIT = 50, 200
 _MAX_HITS = 100
 _DEFAULT_MESSAGES, _MAX_MESSAGES = 200, 2000
 _MAX_QUERY = 1000
+_NOTHING_TO_FORK = "a conversation without messages can't be forked"
 
 
 # --- the list
@@ -216,11 +220,25 @@ async def deleted(call: PageCall) -> Any:
 
 
 async def forked(call: PageCall) -> Any:
-    """Forks a new branch after a message; `""` is before the first message."""
+    """Copies a conversation up to a message, or its active branch, into a new conversation."""
     storage, session = await found_in(call)
-    after = field(await call.json(), "message_id", str, "")
-    number = await fork_after(storage, session, after)
-    return {"id": session.identity.digest, "branch": number}
+    last = field(await call.json(), "message_id", str, "")
+    path = stretches(session, session.active)
+    if last:
+        row = await storage.row(session.identity, last)
+        if row is None:
+            raise NotFound(NO_MESSAGE)
+        path = stretches(session, row.branch, row.seq)
+    rows = await read_path(storage, session.identity, path)
+    messages = [message_of(row.body) for row in rows]
+    if not messages:
+        raise InvalidRequest(_NOTHING_TO_FORK, status=409)
+    title = (await looked_at(storage, [session]))[0].title
+    if title:
+        messages[0] = messages[0].with_metadata(TITLE, f"{title[: MAX_TITLE - 7]} (fork)")
+    identity = new_identity()
+    await (await ChatHistory.open(identity, storage)).extend(Messages.wrapping(messages))
+    return {"id": identity.digest, "messages": len(messages)}
 
 
 async def fork_after(storage: Storage, session: Session, after: str) -> int:

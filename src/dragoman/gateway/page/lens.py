@@ -33,6 +33,14 @@ _TIMEOUT = 20.0
 _TOO_LARGE, _BUSY = 413, 503
 _MESSAGE = re.compile(r"messages\[(\d{1,9})\]")
 _PIECE = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+_SAMPLING = "sampling."
+_SETTING_GROUPS = ("generationConfig", "options")
+_SETTING_NAMES = {
+    "max_tokens": ("max_completion_tokens", "max_output_tokens", "maxOutputTokens", "num_predict"),
+    "stop": ("stop_sequences", "stopSequences"),
+    "choices": ("n", "candidateCount"),
+}
+"""Names of settings in bodies, other than their own in snake or camel case."""
 _pool = ThreadPoolExecutor(2, "dragoman-lens")
 """Encoding is CPU-bound: at most two at a time per worker."""
 
@@ -226,6 +234,8 @@ def wire_path(path: str, side: Side) -> str | None:
     if path.startswith("system"):
         field_name = side.dialect.system_field
         return field_name if field_name in body else None
+    if path.startswith(_SAMPLING):
+        return _setting_path(path.removeprefix(_SAMPLING), body)
     head = path.partition(".")[0]
     name, _, number = head.partition("[")
     listed = body.get(name)
@@ -233,6 +243,19 @@ def wire_path(path: str, side: Side) -> str | None:
         return None
     is_there = isinstance(listed, list) and number[:-1].isdigit() and int(number[:-1]) < len(listed)
     return head if is_there else name
+
+
+def _setting_path(name: str, body: Mapping[str, Any]) -> str | None:
+    """Returns the path of a sampling setting: a field of the body, or of its group of settings."""
+    first, *others = name.split("_")
+    names = {name, "".join((first, *map(str.title, others))), *_SETTING_NAMES.get(name, ())}
+    for group in ("", *_SETTING_GROUPS):
+        fields = body.get(group) if group else body
+        if isinstance(fields, Mapping):
+            found = next((each for each in fields if each in names), None)
+            if found is not None:
+                return f"{group}.{found}" if group else found
+    return None
 
 
 def _rows(looked: Comparison) -> list[dict[str, Any]]:

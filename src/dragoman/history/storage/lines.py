@@ -14,7 +14,7 @@ import msgspec
 from dragoman.errors import StoreError
 from dragoman.history.records import StoredRow
 from dragoman.model import document
-from dragoman.model.frozen import frozen_hook
+from dragoman.model.jsontext import decoder_of
 
 _MESSAGE = b',"message":'
 _VERSION = re.compile(rb'\{"dragoman":(\d{1,9}),"kind":')
@@ -28,7 +28,7 @@ class _RowDocument(msgspec.Struct, forbid_unknown_fields=True):
     value: StoredRow
 
 
-_decoder = msgspec.json.Decoder(_RowDocument, dec_hook=frozen_hook)
+_decoder = decoder_of(_RowDocument)
 
 
 def parsed(line: bytes) -> StoredRow | None:

@@ -66,7 +66,22 @@ export async function ask(path, options) {
   return response.status === 204 ? {} : response.json();
 }
 
+/** Like `ask`, but numbers that JavaScript would round keep their digits, as `JSON.rawJSON`. */
+export async function askExactly(path, options) { return exactly(await (await send(path, options)).text()); }
+
+export function exactly(text) {
+  const keep = (key, value, context) => (typeof value === 'number' && context?.source && context.source !== String(value) && JSON.rawJSON ? JSON.rawJSON(context.source) : value);
+  return JSON.parse(text, keep);
+}
+
 export async function blob(path, options) { return (await send(path, options)).blob(); }
+
+/** A file, and what the gateway reports about its losses and repairs. */
+export async function file(path, options) {
+  const response = await send(path, options);
+  const count = (name) => parseInt(response.headers.get(`x-dragoman-${name}`) ?? '0', 10);
+  return { content: await response.blob(), losses: count('losses'), repairs: count('repairs') };
+}
 
 /** Yields the parsed events of a stream until it ends or the signal aborts. */
 export async function* events(path, options) {

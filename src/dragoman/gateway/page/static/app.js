@@ -1,8 +1,9 @@
 // The application shell: header, navigation, the current view, and dialogs that belong to no view.
-import { html, render, useState, useEffect, useStore, store, Announcements, Button, Dialog, Loading } from './ui.js';
+import { html, render, Component, useState, useEffect, useStore, store, Announcements, Button, Dialog, Loading } from './ui.js';
 import { Icon } from './icons.js';
 import { onKeyNeeded } from './api.js';
 import { address, chooseTheme, gateway, go, meet, place, theme } from './state.js';
+import { conversation } from './conversation.js';
 import { Talk } from './talk.js';
 
 const VIEWS = [
@@ -13,6 +14,8 @@ const VIEWS = [
   { name: 'keys', text: 'Keys', title: 'Keys and routes', load: async () => (await import('./keys.js')).KeysAndRoutes },
 ];
 const loaded = { talk: Talk };
+/** The open conversation belongs to Talk: going back to the view shows it again. */
+const openIn = (view) => (view === 'talk' ? conversation.value.id ?? '' : '');
 
 // --- asks for an admin key when the gateway requires one
 
@@ -52,7 +55,7 @@ function Top({ view, onHelp }) {
   const look = useStore(theme);
   return html`<header class="top">
     <a class="brand" href=${address('talk')}>Dragoman</a>
-    <nav class="views" aria-label="Views">${VIEWS.map((one) => html`<a key=${one.name} href=${address(one.name)} title=${one.title ?? one.text} aria-current=${one.name === view ? 'page' : null}><${Icon} name=${one.name} /><span>${one.text}</span></a>`)}</nav>
+    <nav class="views" aria-label="Views">${VIEWS.map((one) => html`<a key=${one.name} href=${address(one.name, openIn(one.name))} title=${one.title ?? one.text} aria-current=${one.name === view ? 'page' : null}><${Icon} name=${one.name} /><span>${one.text}</span></a>`)}</nav>
     <span class="grow"></span>
     <${Button} kind="plain" icon=${LOOK[look][0]} label=${LOOK[look][1]} onClick=${() => chooseTheme(NEXT[look])} />
     <${Button} kind="plain help" icon="help" label="Keyboard shortcuts" onClick=${onHelp} />
@@ -65,7 +68,7 @@ function useKeys(showHelp) {
   useEffect(() => {
     const press = (event) => {
       const digit = /^Digit([1-5])$/.exec(event.code)?.[1];
-      if (event.altKey && !event.ctrlKey && digit) { event.preventDefault(); go(VIEWS[digit - 1].name); }
+      if (event.altKey && !event.ctrlKey && digit) { event.preventDefault(); const { name } = VIEWS[digit - 1]; go(name, openIn(name)); }
       else if (event.altKey && !event.ctrlKey && event.code === 'KeyN') { event.preventDefault(); go('talk'); }
       else if (isTyping(event.target) || event.ctrlKey || event.metaKey || event.altKey) return;
       else if (event.key === '?') showHelp();
@@ -74,6 +77,16 @@ function useKeys(showHelp) {
     document.addEventListener('keydown', press);
     return () => document.removeEventListener('keydown', press);
   }, []);
+}
+
+/** Shows an error in place of a view that failed; the navigation keeps working. */
+class Guard extends Component {
+  componentDidCatch(error) { console.error(error); this.setState({ hasFailed: true }); }
+  render({ children }, { hasFailed }) {
+    if (!hasFailed) return children;
+    return html`<div class="empty" role="alert"><h2>This view could not be shown</h2><p>The cause is in the browser’s console. Conversations are not affected.</p>
+      <${Button} text="Try again" onClick=${() => this.setState({ hasFailed: false })} /></div>`;
+  }
 }
 
 function View({ name }) {
@@ -97,11 +110,14 @@ function App() {
   return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById('main').focus(); }}>Skip to content</a>
     <${Top} view=${known} onHelp=${() => setHelp(true)} />
     ${error && html`<div class="notice bad banner" role="alert"><span>${error.message}</span><${Button} text="Try again" onClick=${meet} /></div>`}
-    <main id="main" tabindex="-1"><${View} name=${known} /></main>
+    <main id="main" tabindex="-1"><${Guard} key=${known}><${View} name=${known} /></${Guard}></main>
     ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
     ${wanted && html`<${KeyDialog} request=${wanted} />`}
     <${Announcements} />`;
 }
+
+// A file dropped beside a drop zone must not replace the page.
+for (const kind of ['dragover', 'drop']) document.addEventListener(kind, (event) => { if (event.dataTransfer?.types.includes('Files')) event.preventDefault(); });
 
 const root = document.getElementById('app');
 root.replaceChildren();

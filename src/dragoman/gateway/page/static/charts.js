@@ -30,7 +30,7 @@ function Plot({ title, note, data, solid, dashed, format }) {
     const colour = (name) => ink.getPropertyValue(name).trim();
     const axis = { stroke: colour('--muted'), font: '11px system-ui, sans-serif', grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false } };
     const lines = data.series.flatMap((one, index) => [[solid], dashed ? [dashed] : []].flat().map((name) => ({
-      values: numbers(one[name]), look: { stroke: colours()[index % colours().length], width: 1.75, dash: name === dashed ? [4, 3] : undefined, points: { show: false }, spanGaps: true },
+      values: numbers(one[name]), look: { stroke: colours()[index % colours().length], width: 1.75, dash: name === dashed ? [4, 3] : undefined, points: { show: isLone(one[name]), size: 4 }, spanGaps: true },
     })));
     const size = () => ({ width: box.current?.clientWidth ?? 0, height: 130 });
     const options = {
@@ -48,6 +48,8 @@ function Plot({ title, note, data, solid, dashed, format }) {
   return html`<figure class="chart" role="group" aria-label=${title}><h2>${title}<span class="muted">${note}</span></h2><div class="plot" ref=${box} aria-hidden="true"></div></figure>`;
 }
 
+/** Whether a series has one value only, which no line would show. */
+const isLone = (values) => numbers(values).filter((value) => value !== null).length === 1;
 const numbers = (values = []) => values.map((value) => (value === null || value === undefined ? null : Number(value)));
 const sum = (values = []) => numbers(values).reduce((total, value) => total + (value ?? 0), 0);
 

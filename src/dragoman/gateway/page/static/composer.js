@@ -1,8 +1,8 @@
 // The composer: message text, attachments, model and settings.
-import { html, useState, useRef, useLayoutEffect, useEffect, Button, Select, toast } from './ui.js';
+import { html, useState, useRef, useLayoutEffect, useEffect, useStore, Button, toast } from './ui.js';
 import { Icon } from './icons.js';
 import { bytes } from './format.js';
-import { remember, remembered } from './state.js';
+import { draft, remember, remembered } from './state.js';
 
 const MAX_FILE_BYTES = 20 * 1024 * 1024;
 const THINKING = [['', 'model default'], ['off', 'off'], ['low', 'low'], ['medium', 'medium'], ['high', 'high']];
@@ -30,10 +30,10 @@ function File({ file, onRemove }) {
     <span class="muted">${bytes(file.size)}</span><${Button} kind="plain small" icon="close" label=${`Remove ${file.name || 'file'}`} onClick=${onRemove} /></li>`;
 }
 
-export function acceptable(files) {
+export function attach(files) {
   const fine = [...files].filter((file) => file.size <= MAX_FILE_BYTES);
   if (fine.length < files.length) toast(`Files larger than ${bytes(MAX_FILE_BYTES)} can’t be attached.`, 'error');
-  return fine;
+  draft.set((old) => ({ ...old, files: [...old.files, ...fine] }));
 }
 
 function Options({ options, set, tools }) {
@@ -51,20 +51,19 @@ export function settingsOf(options) {
   const made = {};
   if (options.temperature !== '') made.temperature = Number(options.temperature);
   if (options.max_tokens !== '') made.max_tokens = Number(options.max_tokens);
-  if (options.thinking) made.thinking = options.thinking;
+  if (options.thinking) made.thinking = options.thinking === 'off' ? false : options.thinking;
   return made;
 }
 
-export function Composer({ busy, files, setFiles, models, model, setModel, options, setOptions, tools, onSend, onStop, onUp, inputRef }) {
-  const [text, setText] = useState('');
+export function Composer({ busy, models, model, setModel, options, setOptions, tools, onSend, onStop, onUp, inputRef }) {
+  const { text, files } = useStore(draft);
   const [open, setOpen] = useState(false);
   const picker = useRef(null);
   useLayoutEffect(() => { const box = inputRef.current; box.style.height = 'auto'; box.style.height = `${Math.min(box.scrollHeight, 320)}px`; }, [text]);
   const send = () => {
     if (busy || (!text.trim() && !files.length)) return;
+    draft.set({ text: '', files: [] });
     onSend(text, files);
-    setText('');
-    setFiles([]);
   };
   const keys = (event) => {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) { event.preventDefault(); send(); }
@@ -73,13 +72,13 @@ export function Composer({ busy, files, setFiles, models, model, setModel, optio
   };
   const paste = (event) => {
     const given = event.clipboardData?.files ?? [];
-    if (given.length) { event.preventDefault(); setFiles((all) => [...all, ...acceptable(given)]); }
+    if (given.length) { event.preventDefault(); attach(given); }
   };
-  const choose = (event) => { const given = acceptable(event.target.files); setFiles((all) => [...all, ...given]); event.target.value = ''; };
+  const choose = (event) => { attach(event.target.files); event.target.value = ''; };
   return html`<div class="composer">
     ${open && html`<${Options} options=${options} set=${setOptions} tools=${tools} />`}
-    ${files.length > 0 && html`<ul class="attachments" aria-label="Attached files">${files.map((file, index) => html`<${File} key=${index} file=${file} onRemove=${() => setFiles((all) => all.filter((one) => one !== file))} />`)}</ul>`}
-    <textarea ref=${inputRef} rows="1" placeholder="Write a message" aria-label="Message" value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${keys} onPaste=${paste}></textarea>
+    ${files.length > 0 && html`<ul class="attachments" aria-label="Attached files">${files.map((file, index) => html`<${File} key=${index} file=${file} onRemove=${() => draft.set((old) => ({ ...old, files: old.files.filter((one) => one !== file) }))} />`)}</ul>`}
+    <textarea ref=${inputRef} rows="1" placeholder="Write a message" aria-label="Message" value=${text} onInput=${(event) => draft.patch({ text: event.target.value })} onKeyDown=${keys} onPaste=${paste}></textarea>
     <div class="row">
       <input type="file" multiple hidden ref=${picker} onChange=${choose} aria-label="Files to attach" />
       <${Button} kind="plain" icon="clip" label="Attach files" onClick=${() => picker.current.click()} />

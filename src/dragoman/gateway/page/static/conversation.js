@@ -1,12 +1,12 @@
 // State of the open conversation: loading, sending messages, branches. It lives outside the views,
 // so a response keeps streaming while another view is open.
 import { ask, events, fileAsBase64 } from './api.js';
-import { store, announce, failed } from './ui.js';
-import { changed, go, place } from './state.js';
+import { store, announce, failed, toast } from './ui.js';
+import { changed, draft, go, place } from './state.js';
 
 const FIRST = 60; // messages in the first page: slightly more than a screenful
 const PAGE = 200;
-const NOTHING = { id: null, title: '', firstLine: '', pinned: false, branch: null, branches: [], messages: [], hasMore: false, loading: false, live: null, error: null };
+const NOTHING = { id: null, title: '', firstLine: '', pinned: false, branch: null, branches: [], messages: [], hasMore: false, loading: false, live: null, error: null, unanswered: false };
 
 export const conversation = store(NOTHING);
 const now = () => conversation.value;
@@ -18,7 +18,7 @@ export async function open(id, branch) {
   if (now().id !== id) conversation.set({ ...NOTHING, id, loading: true });
   try {
     const found = await ask(`conversations/${encodeURIComponent(id)}`, { query: { branch, limit: FIRST } });
-    if (turn === opening) conversation.set({ ...now(), ...shaped(found), loading: false, live: null, error: null });
+    if (turn === opening) conversation.set({ ...now(), ...shaped(found), loading: false, live: null, error: null, unanswered: false });
   } catch (error) {
     if (turn === opening) conversation.set({ ...now(), loading: false, error: error.message });
   }
@@ -69,11 +69,25 @@ export async function talk({ text = '', files = [], model, system, settings = {}
   const waiting = retry ? [] : [{ id: 'pending', role: 'user', parts: [...(text ? [{ kind: 'text', text }] : []), ...attachments.map(({ name, mime }) => ({ kind: 'file', name, mime }))] }];
   conversation.patch({ messages: [...kept, ...waiting], live: { run: null, parts: [], approvals: [], sent: null, model, control }, error: null });
   const body = { conversation: id, branch, model, text, attachments, after, retry, system: system || undefined, settings, tools };
+  const isShown = () => now().live?.control === control; // another conversation may have been opened
+  let [stored, failure, isStored] = [id, null, retry];
   try {
-    for await (const event of events('talk', { method: 'POST', body, signal: control.signal })) take(event);
-    if (now().live) finish('The response was cut off: the connection closed early.');
+    for await (const event of events('talk', { method: 'POST', body, signal: control.signal })) {
+      stored = event.conversation ?? stored;
+      isStored ||= event.type === 'message' && event.view.role === 'user';
+      if (isShown()) take(event);
+      else if (event.type === 'error') failure = event.message;
+    }
+    if (isShown()) failure = 'The response was cut off: the connection closed early.';
   } catch (error) {
-    finish(error.name === 'AbortError' ? null : error.message);
+    failure = error.name === 'AbortError' ? null : error.message;
+  }
+  if (isShown()) finish(failure);
+  else if (failure) toast(failure, 'error');
+  if (isStored && now().id === stored && !now().live) refreshed();
+  if (!isStored) { // give back what was written
+    if (now().id === id && !now().live) conversation.patch({ messages, unanswered: false });
+    draft.set((newer) => ({ text: [text, newer.text].filter(Boolean).join('\n\n'), files: [...files, ...newer.files] }));
   }
   changed();
 }
@@ -125,7 +139,6 @@ const HANDLERS = {
     if (view) settle(view, false);
     conversation.patch({ live: null });
     announce('Response complete');
-    refreshed();
   },
   error({ message }) { finish(message); },
 };
@@ -143,7 +156,7 @@ function finish(error) {
   const { live, messages } = now();
   const parts = (live?.parts ?? []).filter(Boolean);
   const partial = parts.length ? [{ id: 'partial', role: 'assistant', model: live.model, finish: 'interrupted', parts }] : [];
-  conversation.patch({ messages: [...messages, ...partial], live: null, error });
+  conversation.patch({ messages: [...messages, ...partial], live: null, error, unanswered: Boolean(error) });
   if (error) announce(error);
 }
 

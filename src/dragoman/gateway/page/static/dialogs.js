@@ -1,7 +1,7 @@
 // Dialogs shared by several views.
-import { html, useState, Dialog, Button, failed } from './ui.js';
-import { blob, save } from './api.js';
-import { brief } from './format.js';
+import { html, useState, Dialog, Button, failed, toast } from './ui.js';
+import { file, save } from './api.js';
+import { brief, plural } from './format.js';
 
 export function Rename({ title, onRename, onClose }) {
   const [text, setText] = useState(title ?? '');
@@ -30,6 +30,8 @@ async function exported(item, format) {
   const id = format.id ?? format;
   const name = (item.title || item.first_line || 'conversation').replace(/[^\p{L}\p{N} _-]+/gu, '').trim().slice(0, 60) || 'conversation';
   try {
-    save(await blob(`conversations/${encodeURIComponent(item.id)}/export`, { query: { format: id, branch: item.branch } }), `${name}.${format.extension ?? 'json'}`);
+    const { content, losses, repairs } = await file(`conversations/${encodeURIComponent(item.id)}/export`, { query: { format: id, branch: item.branch } });
+    save(content, `${name}.${format.extension ?? 'json'}`);
+    if (losses || repairs) toast(`Exported with ${plural(losses, 'loss', 'losses')} and ${plural(repairs, 'repair')}. The lens shows them.`);
   } catch (error) { failed(error); }
 }

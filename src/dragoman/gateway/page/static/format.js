@@ -51,7 +51,7 @@ export function when(value) {
 
 export function clock(value, withSeconds = true) {
   const date = moment(value);
-  return date ? date.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', ...(withSeconds && { second: '2-digit' }) }) : '';
+  return date ? date.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', ...(withSeconds && { second: '2-digit', hourCycle: 'h23' }) }) : '';
 }
 
 export function exact(value) {

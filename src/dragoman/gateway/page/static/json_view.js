@@ -27,7 +27,7 @@ export function at(value, path) {
 export function lines(value, key = '', label = null, depth = 0, comma = false, out = []) {
   const start = label === null ? [] : [['j-key', JSON.stringify(label)], ['', ': ']];
   const end = comma ? [['', ',']] : [];
-  if (value !== null && typeof value === 'object') {
+  if (value !== null && typeof value === 'object' && !JSON.isRawJSON?.(value)) {
     const isList = Array.isArray(value);
     const entries = isList ? value.map((one, index) => [index, one]) : Object.entries(value);
     const [open, close] = isList ? '[]' : '{}';
@@ -37,7 +37,7 @@ export function lines(value, key = '', label = null, depth = 0, comma = false, o
     out.push({ depth, key, isEnd: true, pieces: [['', close], ...end] });
     return out;
   }
-  const kind = typeof value === 'string' ? 'j-text' : typeof value === 'number' ? 'j-number' : 'j-word';
+  const kind = typeof value === 'string' ? 'j-text' : typeof value === 'number' || value?.rawJSON ? 'j-number' : 'j-word';
   out.push({ depth, key, pieces: [...start, [kind, JSON.stringify(value) ?? 'null'], ...end] });
   return out;
 }

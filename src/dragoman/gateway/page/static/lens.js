@@ -1,8 +1,8 @@
 // The Lens view: one conversation or request body in two dialects, side by side, with findings inline.
 import { html, useState, useEffect, useMemo, useRef, useStore, Button, Menu, Select, Dialog, Loading, toast, copy, failed } from './ui.js';
-import { ask } from './api.js';
+import { ask, askExactly } from './api.js';
 import { Icon } from './icons.js';
-import { gateway, lensSource, place, restate, address } from './state.js';
+import { gateway, lensDraft, lensSource, place, restate, address } from './state.js';
 import { JsonLines, Finding, at, findingsOf, isWithin, lines, normal, placed, parent } from './json_view.js';
 import { differences } from './differences.js';
 import { useDrop } from './talk.js';
@@ -18,21 +18,18 @@ export function Lens() {
 }
 
 /** The part of the request that holds content; it is never put into a URL. */
-const wanted = (source) => (source.conversation ? { conversation: source.conversation } : { body: source.body, source: source.dialect || undefined });
+const wanted = (source) => (source.conversation ? { conversation: source.conversation } : { body: source.text, source: source.dialect || undefined });
 
 function Choose({ info }) {
-  const [text, setText] = useState('');
-  const [dialect, setDialect] = useState('');
+  const { text, dialect } = useStore(lensDraft);
   const [recent, setRecent] = useState([]);
   useEffect(() => { ask('conversations', { query: { limit: 8 } }).then((found) => setRecent(found.items)).catch(() => {}); }, []);
-  const look = (given) => {
-    try { lensSource.set({ body: JSON.parse(given), dialect, title: 'Pasted body' }); } catch { toast('That is not valid JSON.', 'error'); }
-  };
-  const drop = useDrop((files) => files[0].text().then(look));
+  const look = (given) => { lensDraft.patch({ text: given }); lensSource.set({ text: given, dialect, title: 'Pasted text' }); };
+  const drop = useDrop((files) => files[0].text().then(look).catch(() => toast('The file can’t be read.', 'error')));
   return html`<div class=${`view scrolls ${drop.over ? 'dropping' : ''}`} ...${drop.handlers}><div class="paste">
     <h1>The lens</h1><p class="muted">Compare how a conversation or request body is sent to any two providers, side by side, with differences, losses, repairs and rule violations marked.</p>
-    <label class="field"><span>Request body (JSON), in any dialect</span><textarea data-search spellcheck="false" placeholder='{"model": "…", "messages": […]}' value=${text} onInput=${(event) => setText(event.target.value)}></textarea></label>
-    <div class="row"><${Select} label="Dialect" value=${dialect} onChange=${setDialect} options=${[{ value: '', text: 'detect automatically' }, ...info.dialects.map((one) => ({ value: one, text: one }))]} />
+    <label class="field"><span>Request body, response or stream, in any dialect</span><textarea data-search spellcheck="false" placeholder='{"model": "…", "messages": […]}' value=${text} onInput=${(event) => lensDraft.patch({ text: event.target.value })}></textarea></label>
+    <div class="row"><${Select} label="Dialect" value=${dialect} onChange=${(chosen) => lensDraft.patch({ dialect: chosen })} options=${[{ value: '', text: 'detect automatically' }, ...info.dialects.map((one) => ({ value: one, text: one }))]} />
       <span class="grow"></span><${Button} kind="primary" text="Compare" disabled=${!text.trim()} onClick=${() => look(text)} /></div>
     ${recent.length > 0 && html`<h2>Or choose a conversation</h2><ul class="recent-list">${recent.map((one) => html`<li key=${one.id}><button class="link" onClick=${() => lensSource.set({ conversation: one.id, title: one.title || one.first_line })}>${one.title || one.first_line || 'Untitled'}</button></li>`)}</ul>`}
   </div></div>`;
@@ -58,7 +55,7 @@ function Comparison({ info, source }) {
   useEffect(() => {
     const control = new AbortController();
     setError(null);
-    ask('lens', { method: 'POST', body: { ...wanted(source), left: choice.left, right: choice.right }, signal: control.signal })
+    askExactly('lens', { method: 'POST', body: { ...wanted(source), left: choice.left, right: choice.right }, signal: control.signal })
       .then(setFound).catch((problem) => { if (problem.name !== 'AbortError') { setError(problem.message); setFound(null); } });
     return () => control.abort();
   }, [source, choice.left, choice.right]);

@@ -1,5 +1,6 @@
 // One message: its parts and its actions.
 import { html, memo, useState, useRef, useEffect, Button, CopyButton } from './ui.js';
+import { exactly } from './api.js';
 import { Icon } from './icons.js';
 import { Markdown } from './markdown.js';
 import { Media } from './media.js';
@@ -12,7 +13,7 @@ export function textOf(view) { return view.parts.filter((part) => part.kind === 
 
 function pretty(value) {
   if (value === null || value === undefined || value === '') return '';
-  try { return JSON.stringify(typeof value === 'string' ? JSON.parse(value) : value, null, 2); } catch { return String(value); }
+  try { return JSON.stringify(typeof value === 'string' ? exactly(value) : value, null, 2); } catch { return String(value); }
 }
 
 /** A collapsible section. Uses the native <details>, which supports the keyboard and find-in-page. */
@@ -71,7 +72,7 @@ function Editor({ text, onSend, onCancel }) {
 }
 
 /** `act`: { edit(view, text), retry(view), sent(view), fork(view), lens(view), switchBranch(number) } */
-export const Message = memo(({ view, results, branch, act, busy, isLast }) => {
+export const Message = memo(({ view, results, branch, act, busy, isComing }) => {
   const [editing, setEditing] = useState(false);
   const isUser = view.role === 'user';
   const text = textOf(view);
@@ -89,7 +90,7 @@ export const Message = memo(({ view, results, branch, act, busy, isLast }) => {
     ${!isUser && html`<header><span class="who">${view.model ? visible(view.model) : NAMES[view.role] ?? view.role}</span>
       ${view.finish && !['stop', 'tool_calls', 'end'].includes(view.finish) && html`<span class="tag warn">${view.finish}</span>`}</header>`}
     ${editing ? html`<${Editor} text=${text} onSend=${send} onCancel=${() => setEditing(false)} />`
-      : html`<div class="parts">${view.parts.map((part, index) => html`<${Part} key=${index} part=${part} results=${results} />`)}</div>`}
+      : html`<div class="parts">${view.parts.map((part, index) => html`<${Part} key=${index} part=${part} results=${results} isComing=${isComing} />`)}</div>`}
     <footer>
       <${Siblings} view=${view} branch=${branch} onSwitch=${act.switchBranch} />
       <span class="acts">

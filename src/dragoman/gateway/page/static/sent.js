@@ -1,6 +1,6 @@
 // The “What was sent” drawer: the request body behind a response, with losses and repairs.
 import { html, useState, useEffect, useMemo, Dialog, Loading, CopyButton } from './ui.js';
-import { ask } from './api.js';
+import { askExactly } from './api.js';
 import { JsonLines, Finding, findingsOf, lines, placed } from './json_view.js';
 import { plural } from './format.js';
 
@@ -8,7 +8,7 @@ export function SentDrawer({ conversation, view, onClose }) {
   const [sent, setSent] = useState(null);
   const [error, setError] = useState(null);
   useEffect(() => {
-    ask(`conversations/${encodeURIComponent(conversation)}/sent`, { query: { message: view.id } }).then(setSent).catch((problem) => setError(problem.message));
+    askExactly(`conversations/${encodeURIComponent(conversation)}/sent`, { query: { message: view.id } }).then(setSent).catch((problem) => setError(problem.message));
   }, [view.id]);
   return html`<${Dialog} drawer title="What was sent" onClose=${onClose}>
     ${error && html`<p class="notice bad">${error}</p>`}

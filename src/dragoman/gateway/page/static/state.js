@@ -60,8 +60,12 @@ export function chooseTheme(name) {
   else document.documentElement.dataset.theme = name;
 }
 
-/** The conversation or body shown in the lens. In memory only, so that no link can contain it. */
+/** The message being written. It survives a change of view, and takes back a message that could not be sent. */
+export const draft = store({ text: '', files: [] });
+/** The conversation or text shown in the lens. In memory only, so that no link can contain it. */
 export const lensSource = store(null);
+/** The text last pasted into the lens, so that it can be corrected. */
+export const lensDraft = store({ text: '', dialect: '' });
 /** Incremented when a conversation is added, renamed or deleted; lists reload on change. */
 export const changes = store(0);
 export const changed = () => changes.set((number) => number + 1);

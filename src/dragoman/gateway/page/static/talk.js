@@ -4,7 +4,7 @@ import { Icon } from './icons.js';
 import { ask } from './api.js';
 import { gateway, place, go, lensSource, changes, changed, address } from './state.js';
 import { conversation, open, loadEarlier, reach, switchBranch, talk, stop, approve, rename } from './conversation.js';
-import { Composer, acceptable, firstModel, settingsOf } from './composer.js';
+import { Composer, attach, firstModel, settingsOf } from './composer.js';
 import { Message, Part, textOf } from './message.js';
 import { SentDrawer } from './sent.js';
 import { Rename, exportItems } from './dialogs.js';
@@ -20,7 +20,6 @@ export function Talk() {
   const shown = useStore(conversation);
   const [chosen, setModel] = useState('');
   const [options, setOptions] = useState(NO_OPTIONS);
-  const [files, setFiles] = useState([]);
   const [sent, setSent] = useState(null);
   const input = useRef(null);
   const fallback = firstModel(info, models);
@@ -35,6 +34,7 @@ export function Talk() {
   Object.assign(act, { // a stable object, so that messages don't re-render
     edit: (view, text) => request({ text, after: before(conversation.value.messages, view) }),
     retry: (view) => request({ retry: true, after: keptFor(conversation.value.messages, view) }),
+    again: (view) => request({ retry: true, after: view.id }),
     sent: setSent,
     switchBranch,
     fork: async (view) => {
@@ -42,18 +42,17 @@ export function Talk() {
         const made = await ask(`conversations/${encodeURIComponent(shown.id)}/fork`, { method: 'POST', body: { message_id: view.id } });
         changed();
         toast('Forked into a new conversation.');
-        if (made.id && made.id !== shown.id) go('talk', made.id);
-        else if (made.branch !== undefined) switchBranch(made.branch);
+        go('talk', made.id);
       } catch (error) { failed(error); }
     },
   });
-  const drop = useDrop((given) => { setFiles((all) => [...all, ...acceptable(given)]); input.current?.focus(); });
+  const drop = useDrop((given) => { attach(given); input.current?.focus(); });
   return html`<div class="talk">
     <${Recent} current=${shown.id} />
     <section class=${`conversation ${drop.over ? 'dropping' : ''}`} aria-label="Conversation" ...${drop.handlers}>
       <${Head} shown=${shown} />
       <${Thread} shown=${shown} act=${act} info=${info} />
-      <${Composer} busy=${Boolean(shown.live)} files=${files} setFiles=${setFiles} models=${models} model=${model} setModel=${setModel}
+      <${Composer} busy=${Boolean(shown.live)} models=${models} model=${model} setModel=${setModel}
         options=${options} setOptions=${setOptions} tools=${info?.tools} inputRef=${input} onStop=${stop}
         onSend=${(text, given) => request({ text, files: given })} onUp=${() => lastOwn()?.focus()} />
       ${drop.over && html`<div class="drop-hint" aria-hidden="true">Drop to attach</div>`}
@@ -135,21 +134,27 @@ function Head({ shown }) {
 function Thread({ shown, act, info }) {
   const box = useRef(null);
   const atEnd = useRef(true);
+  const height = useRef(0); // of the content, as it was last seen
   const [isAway, setAway] = useState(false);
   const anchor = useRef(null);
   const { messages, live, hasMore, id, loading, error } = shown;
   const results = useMemo(() => resultsOf(messages), [messages]);
-  const end = () => { if (box.current) box.current.scrollTop = box.current.scrollHeight; };
+  const end = () => { if (box.current) box.current.scrollTop = height.current = box.current.scrollHeight; };
 
   useLayoutEffect(() => { atEnd.current = true; }, [id, shown.branch]);
   useLayoutEffect(() => { if (live) atEnd.current = true; }, [Boolean(live)]);
   useLayoutEffect(() => { // earlier messages were inserted above: keep the scroll position
-    if (anchor.current && anchor.current.node.isConnected) box.current.scrollTop += anchor.current.node.getBoundingClientRect().top - anchor.current.top;
+    if (anchor.current && anchor.current.node.isConnected) { box.current.scrollTop += anchor.current.node.getBoundingClientRect().top - anchor.current.top; height.current = box.current.scrollHeight; }
     anchor.current = null;
     if (atEnd.current) end();
   });
   useEffect(() => { // images and formulas load later and move the end
-    const watch = new ResizeObserver(() => { if (atEnd.current) end(); });
+    const watch = new ResizeObserver(() => { // by geometry: a scroll event may come between two changes
+      if (!box.current) return;
+      const { scrollTop, scrollHeight, clientHeight } = box.current;
+      if (Math.min(height.current, scrollHeight) - scrollTop - clientHeight < NEAR) { atEnd.current = true; setAway(false); end(); }
+      height.current = scrollHeight;
+    });
     watch.observe(box.current.firstElementChild);
     return () => watch.disconnect();
   }, []);
@@ -176,14 +181,16 @@ function Thread({ shown, act, info }) {
     if (next) { next.focus(); next.scrollIntoView({ block: 'nearest' }); }
   };
   const rows = messages.filter((view) => !isFolded(view, results));
+  const asked = shown.unanswered && messages.findLast((view) => view.role === 'user');
   return html`<div class="thread" ref=${box} onScroll=${scrolled} onKeyDown=${keys} tabindex="0" role="log" aria-live="off" aria-label="Messages">
     <div class="column">
       ${loading && html`<${Loading} what="the conversation" />`}
       ${!loading && !rows.length && !live && !error && html`<${Welcome} info=${info} />`}
       ${hasMore && html`<button class="link center" onClick=${more}>Load earlier messages</button>`}
-      ${rows.map((view) => html`<${Message} key=${view.id} view=${view} results=${results.of(view)} branch=${view.siblings?.length ? shown.branch : null} act=${act} busy=${Boolean(live)} />`)}
+      ${rows.map((view) => html`<${Message} key=${view.id} view=${view} results=${results.of(view)} branch=${view.siblings?.length ? shown.branch : null} act=${act} busy=${Boolean(live)} isComing=${Boolean(live) && view === rows.at(-1)} />`)}
       ${live && html`<${Live} live=${live} results=${results.all} />`}
-      ${error && html`<div class="notice bad" role="alert"><${Icon} name="warn" /><span>${error}</span></div>`}
+      ${error && html`<div class="notice bad" role="alert"><${Icon} name="warn" /><span class="grow">${error}</span>
+        ${asked && !loading && !live && html`<${Button} icon="retry" text="Try again" onClick=${() => act.again(asked)} />`}</div>`}
     </div>
     ${isAway && html`<button class="to-end" onClick=${() => { atEnd.current = true; end(); }}><${Icon} name="down" /><span>Latest</span></button>`}
   </div>`;

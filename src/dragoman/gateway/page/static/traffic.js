@@ -130,14 +130,14 @@ function Table({ list, more, onOpen }) {
 }
 
 const Row = memo(({ one, index, isCurrent, onOpen }) => {
-  const notes = [number(one.losses) ? `${number(one.losses)} lost` : '', number(one.repairs) ? `${number(one.repairs)} repaired` : '', one.attempts > 1 ? `${one.attempts} tries` : ''].filter(Boolean).join(', ');
+  const notes = [one.losses ? `${one.losses} lost` : '', one.repairs ? `${one.repairs} repaired` : '', one.attempts > 1 ? `${one.attempts} tries` : ''].filter(Boolean).join(', ');
   const cells = [clock(one.time), one.front, one.route ?? '–', one.model ?? '–', html`<span class=${`dot ${one.left ? 'off' : isError(one) ? 'bad' : ''}`}></span>${one.left ? 'aborted' : one.status}`, seconds(one.first_byte), `${compact(one.tokens_in)} → ${compact(one.tokens_out)}`, cost(one.cost), notes, seconds(one.seconds)];
   return html`<div class="traffic-grid traffic-row" role="row" aria-rowindex=${index + 2} tabindex=${isCurrent ? 0 : -1} style=${{ top: `${index * HEIGHT}px` }} onClick=${() => onOpen(one)}>
     ${cells.map((cell, column) => html`<span role="cell" class=${COLUMNS[column][1]} title=${typeof cell === 'string' ? cell : null}>${cell}</span>`)}</div>`;
 });
 
-const number = (value) => (Array.isArray(value) ? value.length : Number(value) || 0);
-const listed = (value) => (Array.isArray(value) ? value.join(', ') : number(value) ? String(value) : 'none');
+/** `2: messages[0].parts[1], sampling.top_k`; the names may be fewer than the number. */
+const listed = (number, names = []) => (number ? `${count(number)}${names.length ? `: ${names.join(', ')}` : ''}` : 'none');
 
 // --- one request
 
@@ -151,16 +151,18 @@ function Detail({ id, onClose }) {
 
 function Facts({ one }) {
   const facts = [['Time', exact(one.time)], ['Front', `${one.front}${one.kind ? ` · ${one.kind}` : ''}${one.stream ? ' · streamed' : ''}`], ['Route', one.route], ['Served by', [one.provider, one.model].filter(Boolean).join(' · ')], ['Key', one.key], ['Status', one.left ? `${one.status} (aborted by the client)` : one.status], ['Error', one.error],
-    ['Duration', `${seconds(one.seconds)} total, first byte after ${seconds(one.first_byte)}`], ['Tokens', `${count(one.tokens_in)} in, ${count(one.tokens_out)} out`], ['Cost', cost(one.cost)], ['Attempts', one.attempts], ['Body', one.passes ? 'passed through unchanged' : 'translated'], ['Losses', listed(one.losses)], ['Repairs', listed(one.repairs)]];
+    ['Duration', `${seconds(one.seconds)} total, first byte after ${seconds(one.first_byte)}`], ['Tokens', `${count(one.tokens_in)} in, ${count(one.tokens_out)} out`], ['Cost', cost(one.cost)], ['Attempts', one.attempts], ['Body', one.passes ? 'passed through unchanged' : 'translated'], ['Losses', listed(one.losses, one.lost)], ['Repairs', listed(one.repairs, one.repaired)]];
   return html`<dl class="facts-list">${facts.filter(([, value]) => value !== null && value !== undefined && value !== '').map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
     ${one.path?.length > 0 && html`<h3>Path through the gateway</h3><${Waterfall} steps=${one.path} total=${one.seconds} />`}
     ${['request_body', 'answer_body'].map((name) => one[name] && html`<div class="labelled"><span>${name === 'request_body' ? 'Request' : 'Response'}</span><${CopyButton} text=${one[name]} label="Copy" /></div><pre class="json" tabindex="0">${one[name]}</pre>`)}
     ${!one.request_body && html`<p class="muted">Bodies are not stored. Set “keep_bodies” in the [server] table of the gateway’s configuration to store them, up to a size limit.</p>`}`;
 }
 
+/** Each step ends `at` a time, and took the `seconds` before it. */
 function Waterfall({ steps, total }) {
-  const whole = Math.max(total ?? 0, ...steps.map((step) => (step.at ?? 0) + (step.seconds ?? 0)), 1e-9);
+  const whole = Math.max(total ?? 0, ...steps.map((step) => step.at), 1e-9);
+  const share = (time) => `${(100 * Math.max(0, time)) / whole}%`;
   return html`<ol class="waterfall">${steps.map((step) => html`<li><strong>${step.layer}</strong>
-    <span class="lane" role="img" aria-label=${`from ${seconds(step.at)} for ${seconds(step.seconds)}`}><span class="bar" style=${{ left: `${(100 * (step.at ?? 0)) / whole}%`, width: `${(100 * (step.seconds ?? 0)) / whole}%` }}></span></span>
+    <span class="lane" role="img" aria-label=${`${seconds(step.seconds)}, until ${seconds(step.at)}`}><span class="bar" style=${{ left: share(step.at - step.seconds), width: share(step.seconds) }}></span></span>
     <span class="number">${seconds(step.seconds)}</span><span class="what">${step.what}${step.detail ? ` · ${step.detail}` : ''}</span></li>`)}</ol>`;
 }
