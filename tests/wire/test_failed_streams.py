@@ -49,7 +49,7 @@ def _failed(dialect: str, *events: Event) -> tuple[bytes, list[str]]:
 )
 def test_content_after_an_error_is_lost(dialect: str, late: Event) -> None:
     """Some servers go on after an error; an error ends the stream that is written."""
-    begun = [_start(dialect), PartStart(0, Text("")), PartDelta(0, "said"), _ERROR]
+    begun: list[Event] = [_start(dialect), PartStart(0, Text("")), PartDelta(0, "said"), _ERROR]
     encoder = encoder_of(dialect)
     stream = b"".join([*map(encoder.feed, [*begun, late]), encoder.close()])
     assert b"said" in stream
@@ -59,7 +59,7 @@ def test_content_after_an_error_is_lost(dialect: str, late: Event) -> None:
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 def test_what_ends_a_stream_after_its_error_is_no_loss(dialect: str) -> None:
     """The ends of parts and of the response, which decoders emit in any case."""
-    begun = [_start(dialect), PartStart(0, Text("")), PartDelta(0, "said")]
+    begun: list[Event] = [_start(dialect), PartStart(0, Text("")), PartDelta(0, "said")]
     encoder = encoder_of(dialect)
     for event in [*begun, _ERROR]:
         encoder.feed(event)
@@ -74,7 +74,7 @@ def test_what_ends_a_stream_after_its_error_is_no_loss(dialect: str) -> None:
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 def test_usage_before_an_error_is_sent_or_lost(dialect: str) -> None:
     """Whoever counts tokens learns that the counts are missing."""
-    begun = [_start(dialect), PartStart(0, Text("")), PartDelta(0, "said")]
+    begun: list[Event] = [_start(dialect), PartStart(0, Text("")), PartDelta(0, "said")]
     stream, losses = _failed(dialect, *begun, UsageUpdate(Usage(input=3, output=4)))
     usage = read(dialect, stream).response.usage
     assert "usage" in losses or (usage is not None and usage.output == 4)
@@ -82,7 +82,11 @@ def test_usage_before_an_error_is_sent_or_lost(dialect: str) -> None:
 
 def test_usage_that_a_message_began_with_is_sent() -> None:
     """Anthropic's first event has it, so an error takes nothing away."""
-    begun = [_start("anthropic"), UsageUpdate(Usage(input=3, output=4)), PartStart(0, Text("a"))]
+    begun: list[Event] = [
+        _start("anthropic"),
+        UsageUpdate(Usage(input=3, output=4)),
+        PartStart(0, Text("a")),
+    ]
     stream, losses = _failed("anthropic", *begun)
     assert losses == []
     assert read("anthropic", stream).response.usage == Usage(input=3, output=4)
@@ -91,8 +95,8 @@ def test_usage_that_a_message_began_with_is_sent() -> None:
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 def test_calls_before_an_error_are_sent_or_lost(dialect: str) -> None:
     """Some dialects can only send calls whole, and so hold them back."""
-    whole = [PartStart(0, _CALL), PartDelta(0, '{"city":"Rome"}')]
-    streamed = [ToolCallDelta(0, "call_1", "weather", '{"city":"Rome"}')]
+    whole: list[Event] = [PartStart(0, _CALL), PartDelta(0, '{"city":"Rome"}')]
+    streamed: list[Event] = [ToolCallDelta(0, "call_1", "weather", '{"city":"Rome"}')]
     for call in (whole, streamed):
         stream, losses = _failed(dialect, _start(dialect), *call)
         choices = read(dialect, stream).response.choices
@@ -103,7 +107,7 @@ def test_calls_before_an_error_are_sent_or_lost(dialect: str) -> None:
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 def test_parts_that_wait_for_another_are_sent_or_lost(dialect: str) -> None:
     """Blocks come one after the other: text beside an open call waits for its end."""
-    begun = [_start(dialect), PartStart(0, _CALL), PartDelta(0, '{"city":')]
+    begun: list[Event] = [_start(dialect), PartStart(0, _CALL), PartDelta(0, '{"city":')]
     stream, losses = _failed(dialect, *begun, PartStart(1, Text("")), PartDelta(1, "meanwhile"))
     heard = str(read(dialect, stream).response.message)
     assert "meanwhile" in heard or any("parts[1]" in path for path in losses)
@@ -119,7 +123,7 @@ def test_citations_and_details_for_the_last_chunk_are_lost() -> None:
 
 def test_a_signature_apart_from_its_thinking_is_lost() -> None:
     """Thinking that another block interrupted is split, and its signature covers all of it."""
-    events = [
+    events: list[Event] = [
         _start("anthropic"),
         PartStart(0, Thinking("", signature="")),
         PartDelta(0, "first"),
@@ -140,7 +144,7 @@ def test_a_signature_apart_from_its_thinking_is_lost() -> None:
 
 def test_a_model_that_comes_too_late_is_lost() -> None:
     """Anthropic's first event has it, and can't be sent again."""
-    events = [PartStart(0, Text("a")), _start("anthropic"), PartStop(0)]
+    events: list[Event] = [PartStart(0, Text("a")), _start("anthropic"), PartStop(0)]
     encoder = encoder_of("anthropic")
     for event in [*events, ChoiceFinish(FinishReason.STOP), ResponseEnd()]:
         encoder.feed(event)
