@@ -19,6 +19,7 @@ from dragoman.wire.foreign_extras import foreign_losses
 from dragoman.wire.fronts import Sealer, StateFields
 from dragoman.wire.lane.flows import Delta, Flow, FlowingEncoder, inner_flow
 from dragoman.wire.losses import Loss, Repair
+from dragoman.wire.stream_encoding import NO_USAGE
 from dragoman.wire.streams import StreamEncoder
 from dragoman.wire.target import Target
 from dragoman.wire.usage_details import UsageDetails
@@ -106,8 +107,8 @@ class ReportingEncoder(FlowingEncoder):
         for error in errors:
             left += foreign_losses(error.extras, self._limits.dialect, "error.extras")
         if errors and self._folded.response.usage is not None:
-            left.append(Loss("usage", "a failed response can't report usage"))
-        return [*self._encoder.losses, *left]
+            left.append(Loss("usage", NO_USAGE))
+        return list(dict.fromkeys([*self._encoder.losses, *left]))
 
     @property
     def repairs(self) -> Sequence[Repair]:

@@ -20,6 +20,7 @@ from dragoman.model.jsontext import loads
 from dragoman.model.responses import Choice, Response
 from dragoman.wire.framing import MAX_FRAME, Framing, SteppedFraming
 from dragoman.wire.lane import switch
+from dragoman.wire.lane.runs import EventList, Run
 from dragoman.wire.lane.templates import Growth, Noises, Template, template_of
 
 FrameT = TypeVar("FrameT")
@@ -70,6 +71,7 @@ class FrameDecoder(Generic[FrameT]):
         self._grown_at: tuple[Any, ...] | None = None  # which part the previous frame extended
         self._folded = MessageAccumulator()
         self._events: list[Event] = []
+        self._runs: list[Run] = []  # among these events
         self._is_closed = False
 
     @property
@@ -92,8 +94,7 @@ class FrameDecoder(Generic[FrameT]):
             if ready is not None and len(data) <= MAX_FRAME:
                 start = self._run(ready, data, 0)
                 if start == len(data):  # the usual case
-                    events, self._events = self._events, []
-                    return events
+                    return self._taken()
                 data = data[start:]
             fault = None
             try:
@@ -107,7 +108,14 @@ class FrameDecoder(Generic[FrameT]):
                 fault = self._broken(error)
             if fault is not None:
                 raise fault  # outside the handler, so that the inner error is not its context
+        return self._taken()
+
+    def _taken(self) -> list[Event]:
+        """The events since the last call."""
         events, self._events = self._events, []
+        if self._runs:
+            events = EventList(events, self._runs)
+            self._runs = []
         return events
 
     def _step(self, data: bytes) -> None:
@@ -135,7 +143,7 @@ class FrameDecoder(Generic[FrameT]):
 
     def _run(self, template: Template, data: bytes, position: int) -> int:
         """Read frames that repeat the previous one; returns the position where others begin."""
-        end = template.run(data, position, self._events)
+        end = template.run(data, position, self._events, self._runs)
         if end > position:
             self._budget = _MAX_UNREPEATED
             if template.counts is not None:
@@ -173,8 +181,7 @@ class FrameDecoder(Generic[FrameT]):
             self._is_closed = True
             if fault is not None:
                 raise fault
-        events, self._events = self._events, []
-        return events
+        return self._taken()
 
     def _broken(self, error: Exception) -> WireError:
         """The error to raise when decoding fails: the peer is at fault. Nothing more is read."""

@@ -27,6 +27,9 @@ INTERRUPTED = events.StreamError(
     "the response was interrupted before it was complete", "stream_interrupted"
 )
 """The error for clients of a stream that ended early (G1)."""
+HELD_BACK = "it was held back until the end of the response, which failed"
+"""The loss for what was received, but could only have been sent by a complete response."""
+NO_USAGE = "a failed response can't report usage"
 TEXTS = (Text, Thinking, Refusal)
 """The parts that consist of text only."""
 
@@ -42,6 +45,7 @@ _METHODS = {
     events.OpaqueEvent: "_opaque_event",
     events.ResponseEnd: "_response_end",
 }
+_CONTENT = frozenset({events.PartStart, events.PartDelta, ToolCallDelta})
 
 
 class EventHandler:
@@ -68,6 +72,7 @@ class EventEncoder(FlowingEncoder, EventHandler):
     _dialect: ClassVar[str]
     _has_one_choice: ClassVar[bool] = True
     _reports_late_events: ClassVar[bool] = True
+    """Whether any event after the end is reported, or only content."""
 
     def __init__(self, reports: Reports | None = None) -> None:
         self._reports = reports
@@ -91,7 +96,7 @@ class EventEncoder(FlowingEncoder, EventHandler):
 
     def _feed(self, event: events.Event) -> bytes:
         if self._is_over:
-            if self._reports_late_events:
+            if self._reports_late_events or type(event) in _CONTENT:
                 self._lose("events", "events after the end of a response are left out")
             return b""
         if self._has_one_choice and (choice := getattr(event, "choice", None)):
@@ -128,6 +133,7 @@ class EventEncoder(FlowingEncoder, EventHandler):
     def _stream_error(self, event: events.StreamError) -> bytes:
         """Encode an error and end the stream."""
         self._is_over = True
+        self._note(self._held_back())
         return self._error(event)
 
     def _opaque_event(self, event: events.OpaqueEvent) -> bytes:
@@ -161,6 +167,10 @@ class EventEncoder(FlowingEncoder, EventHandler):
     def _call_flow(self, event: ToolCallDelta) -> Flow | None:  # noqa: ARG002 - for subclasses
         """The fast path for the next arguments of a call, after these."""
         return None
+
+    def _held_back(self) -> Iterable[Loss]:
+        """What a failed response leaves out although it was received: by default the usage."""
+        return () if self._usage is None else (Loss("usage", NO_USAGE),)
 
     def _started(self, event: events.ResponseStart) -> bytes:  # noqa: ARG002 - for subclasses
         """Handle new metadata of the response."""

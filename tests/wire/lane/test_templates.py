@@ -20,6 +20,7 @@ from dragoman.model import ids
 from dragoman.model.events import Event
 from dragoman.model.responses import Response
 from dragoman.wire.lane import switch
+from dragoman.wire.lane.runs import Run
 from dragoman.wire.lane.templates import Template
 from tests.corpus import Corpus
 from tests.wire.lane.frames import (
@@ -93,9 +94,11 @@ def hits(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
     found: list[Event] = []
     run = Template.run
 
-    def counted(self: Template, data: bytes, position: int, told: list[Event]) -> int:
+    def counted(
+        self: Template, data: bytes, position: int, told: list[Event], runs: list[Run]
+    ) -> int:
         before = len(told)
-        end = run(self, data, position, told)
+        end = run(self, data, position, told, runs)
         found.extend(told[before:])
         return end
 

@@ -8,7 +8,7 @@ the others are buffered until it is done.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 from dragoman.model import events
@@ -41,12 +41,15 @@ from dragoman.wire.anthropic.stream_block_writers import (
 from dragoman.wire.anthropic.stream_blocks import KNOWN_DELTAS, TEXT_DELTAS
 from dragoman.wire.framing import is_event_name
 from dragoman.wire.lane.flows import Delta, Flow
-from dragoman.wire.stream_encoding import CORRECTED, EventEncoder
+from dragoman.wire.losses import Loss
+from dragoman.wire.stream_encoding import CORRECTED, HELD_BACK, EventEncoder
 from dragoman.wire.writing import Writing
 
 _AT_START = frozenset({"type", "role", "id", "model", "content", "usage"})
 _BESIDE_DELTA = frozenset({"context_management", "input_transformations"})
 """Message fields that are in `message_delta` outside of its `delta`."""
+
+_SPLIT = "the signature is not that of its block, as another part interrupted the thinking"
 
 
 class StreamEncoder(EventEncoder):
@@ -59,6 +62,7 @@ class StreamEncoder(EventEncoder):
         super().__init__(self._writing)
         self._queue = BlockQueue(self._writing)
         self._begun: Block | None = None  # the message as sent in `message_start`
+        self._begun_usage: Usage | None = None
         self._refusals: dict[int, list[str]] = {}
         self._calls = MessageAccumulator()  # maps deltas to calls
         self._has_calls = False
@@ -69,6 +73,8 @@ class StreamEncoder(EventEncoder):
         self._calls.add(event)
         start = self._start
         self._writing.origin = start.origin
+        if event.model and self._begun is not None and not self._begun["model"]:
+            self._lose("model", "received after the start of the response")
         # Our own decoder emits the usage next, which belongs in `message_start`; others emit it at
         # the end, and clients should not wait for that (G3). Azure's preamble has no id or model,
         # and some servers' first chunk has only one: wait for a second start or the first part.
@@ -81,6 +87,7 @@ class StreamEncoder(EventEncoder):
     def _message_start(self) -> bytes:
         if self._begun is not None:
             return b""
+        self._begun_usage = self._usage
         self._begun = body = _well_formed(encode_response(self._response(())).body)
         if body["id"] is not self._start.id:
             self._start = self._start.replace(id=body["id"])
@@ -174,6 +181,12 @@ class StreamEncoder(EventEncoder):
     def _error(self, error: events.StreamError) -> bytes:
         return frame("error", **encode_stream_error(error))
 
+    def _held_back(self) -> Iterable[Loss]:
+        usage = () if self._usage is self._begun_usage else super()._held_back()
+        numbers = [*self._refusals, *self._queue.held_back]
+        parts = [Loss(f"choices[0].message.parts[{n}]", HELD_BACK) for n in numbers]
+        return [*usage, *parts]
+
     def _opaque(self, payload: Block) -> bytes | None:
         kind, index = payload.get("type"), self._queue.open_index
         if type(kind) is not str or not is_event_name(kind):
@@ -212,6 +225,10 @@ def _is_unknown(payload: Block) -> bool:
     if not isinstance(delta, dict) or type(kind) is not str:
         return False
     return kind not in KNOWN_DELTAS or delta.get(TEXT_DELTAS.get(kind, "")) == ""
+
+
+def _is_empty(part: AnyPart) -> bool:
+    return isinstance(part, (Text, Thinking)) and not (part.text or part.signature)
 
 
 # --- unfinished blocks: one is written, the others wait
@@ -256,6 +273,15 @@ class BlockQueue:
         """The index of the open block, if there is one."""
         return self._index if self._is_open else None
 
+    @property
+    def held_back(self) -> list[int]:
+        """The indices of the parts of which something waits for another part to end."""
+        return [
+            queued.number
+            for queued in self._queue
+            if queued.waiting or (queued.writer is None and not _is_empty(queued.part))
+        ]
+
     def skip(self) -> int:
         """Count a part that is not written as a block; returns its index."""
         self._number += 1
@@ -276,6 +302,8 @@ class BlockQueue:
             if continued is None:
                 return b""
             queued = self._append(key, continued)
+        if delta.signature and queued.before and isinstance(queued.part, Thinking):
+            self._lose(queued, _SPLIT)
         if queued.writer is not None and len(self._queue) == 1:
             return queued.writer.grow(self._index, delta)
         queued.waiting.append(delta)
@@ -301,6 +329,8 @@ class BlockQueue:
         queued.is_stopped = True
         if queued.is_rest and isinstance(final, (Text, Thinking)):  # `final` is the whole part
             self._report_late_citations(queued, final)
+            if final.signature and queued.before and isinstance(final, Thinking):
+                self._lose(queued, _SPLIT)
             queued.final = type(final)(final.text[queued.before :], signature=final.signature)
         else:
             queued.final = final

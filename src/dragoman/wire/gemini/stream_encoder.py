@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dragoman.model import events
@@ -29,8 +30,9 @@ from dragoman.wire.gemini.response import (
 from dragoman.wire.gemini.response_errors import encode_stream_error
 from dragoman.wire.gemini.stream_chunks import ChunkWriter, Form, escape_separators
 from dragoman.wire.lane.flows import MARK, NO_BYTES, Flow, Writer, around_mark
+from dragoman.wire.losses import Loss
 from dragoman.wire.overlay import note_of, with_overlay
-from dragoman.wire.stream_encoding import EventEncoder, SentPart
+from dragoman.wire.stream_encoding import HELD_BACK, EventEncoder, SentPart
 
 _CHUNK = b'{"candidates":[{"content":{"parts":%b,"role":"model"}%b}]%b'
 
@@ -81,6 +83,10 @@ class StreamEncoder(EventEncoder):
 
     def _error(self, error: events.StreamError) -> bytes:
         return self._chunks.write(dumps(encode_stream_error(error))) + self._chunks.end()
+
+    def _held_back(self) -> Iterable[Loss]:
+        found = [loss for writer in self._candidates.values() for loss in writer.held_back()]
+        return [*super()._held_back(), *found]
 
     def _opaque(self, payload: dict[str, Any]) -> bytes:
         return self._chunks.write(dumps(payload))
@@ -364,6 +370,20 @@ class CandidateWriter:
         return self._placed(written)
 
     # --- the end
+
+    def held_back(self) -> Iterator[Loss]:
+        """What only the last chunk of a complete response could have sent."""
+        choice = f"choices[{self._number}]"
+        for number in (*(number for number, _ in self._waiting.values()), *self._call_numbers):
+            yield Loss(f"{choice}.message.parts[{number}]", HELD_BACK)
+        for streamed in self._streamed.values():
+            if streamed.citations:
+                yield Loss(f"{choice}.message.parts[{streamed.number}].citations", HELD_BACK)
+        event = self._finish
+        if event is not None and event.extras:
+            yield Loss(f"{choice}.extras", HELD_BACK)
+        if event is not None and event.logprobs is not None:
+            yield Loss(f"{choice}.logprobs", HELD_BACK)
 
     def finish(self, event: events.ChoiceFinish) -> Parts:
         """Finish the candidate; the reason is sent in the last chunk."""

@@ -8,8 +8,7 @@ one check per delta. The deltas of one network read are written at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeGuard
 
 import msgspec
@@ -19,6 +18,7 @@ from dragoman.model.frozen import EMPTY
 from dragoman.model.jsontext import dumps
 from dragoman.model.tools import ToolCallDelta
 from dragoman.wire.lane import switch
+from dragoman.wire.lane.runs import EventList
 
 Delta = PartDelta | ToolCallDelta
 Encode = Callable[[str], bytes]
@@ -66,11 +66,15 @@ class Flow:
         made.kept = (*self.kept, *kept)
         return made
 
-    def take(self, first: Event, rest: Iterator[Event]) -> tuple[list[str], Event | None]:
-        """The texts of the matching events, up to the first other event; and that event."""
+    def texts_at(self, events: Sequence[Event], place: int) -> list[str]:
+        """The texts of the matching events from there on."""
+        if type(events) is EventList and (texts := events.texts_at(place)):
+            first = events[place]
+            return texts if is_plain(first) and self.is_for(first) else []
         index, choice, texts = self.index, self.choice, list[str]()
         take, is_call = texts.append, self.kind is ToolCallDelta
-        for event in chain((first,), rest):
+        for number in range(place, len(events)):
+            event = events[number]
             if type(event) is PartDelta:  # `is_for` and `is_plain`, inlined
                 text = event.text
                 if (
@@ -83,15 +87,15 @@ class Flow:
                     or event.data is not None
                     or event.citations
                 ):
-                    return texts, event
+                    break
                 take(text)
             elif (
                 type(event) is ToolCallDelta and self.is_for(event) and (text := _plain_text(event))
             ):
                 take(text)
             else:
-                return texts, event
-        return texts, None
+                break
+        return texts
 
     def is_for(self, event: Delta) -> bool:
         """Whether an event is about the same part."""
@@ -150,18 +154,14 @@ class FlowingEncoder:
             return self.feed(events[0]) if events else b""
         written: list[bytes] = []
         is_own = type(self).feed is FlowingEncoder.feed  # an overridden `feed` must see each event
-        rest, place = iter(events), 0
-        event = next(rest, None)
-        while event is not None:
+        place, count = 0, len(events)
+        while place < count:
             flow = self.flow if is_own else None
-            if flow is not None:
-                texts, event = flow.take(event, rest)
-                if texts:
-                    written.append(self._flown(events[place : place + len(texts)], texts))
-                    place += len(texts)
-            if event is not None:
-                written.append(self.feed(event))
-                event = next(rest, None)
+            if flow is not None and (texts := flow.texts_at(events, place)):
+                written.append(self._flown(events[place : place + len(texts)], texts))
+                place += len(texts)
+            else:
+                written.append(self.feed(events[place]))
                 place += 1
         return b"".join(written)
 

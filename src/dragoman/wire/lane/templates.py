@@ -25,6 +25,7 @@ from dragoman.model.tools import ToolCallDelta
 from dragoman.model.value import shallow_copy
 from dragoman.wire.framing import MAX_FRAME
 from dragoman.wire.lane.frame_columns import TEXT, Columns
+from dragoman.wire.lane.runs import Run
 
 Delta = PartDelta | ToolCallDelta
 Path = tuple[str | int, ...]
@@ -150,23 +151,39 @@ class Template:
         self._field = growth.field
         self._kept = kept
 
-    def run(self, data: bytes, position: int, told: list[Event]) -> int:
-        """Decode matching frames from there on; returns the position of the first other frame."""
+    def run(self, data: bytes, position: int, told: list[Event], runs: list[Run]) -> int:
+        """Decode matching frames from there on; returns the position of the first other frame.
+
+        Their events are added to `told`, and if there are many, a run to `runs`.
+        """
+        texts: list[str] = []
         if len(data) - position <= self._many:
-            return self._run_singly(data, position, told, len(data))
+            position = self._run_singly(data, position, told, texts, len(data))
+        else:
+            start = len(told)
+            position = self._run_many(data, position, told, texts)
+            if len(texts) > _RUN_BEFORE_BATCH:
+                runs.append(Run(start, told[start:], texts))
+        for kept in self._kept:
+            kept.extend(texts)
+        return position
+
+    def _run_many(self, data: bytes, position: int, told: list[Event], texts: list[str]) -> int:
         # Most runs are short: batches are used only after some frames.
         while True:
-            count = len(told)
-            position = self._run_singly(data, position, told, _RUN_BEFORE_BATCH)
-            if len(told) - count < _RUN_BEFORE_BATCH:
+            most = len(texts) + _RUN_BEFORE_BATCH
+            position = self._run_singly(data, position, told, texts, most)
+            if len(texts) < most:
                 return position
-            end = self._run_batch(data, position, told)
+            end = self._run_batch(data, position, told, texts)
             while end > position:
-                position, end = end, self._run_batch(data, end, told)
+                position, end = end, self._run_batch(data, end, told, texts)
 
-    def _run_singly(self, data: bytes, position: int, told: list[Event], most: int) -> int:
+    def _run_singly(
+        self, data: bytes, position: int, told: list[Event], texts: list[str], most: int
+    ) -> int:
         head, size, tail, after = self._head, len(self._head), self._tail, self._after
-        delta, field, before, texts = self._delta, self._field, self._before, list[str]()
+        delta, field, before = self._delta, self._field, self._before
         while data.startswith(head, position) and len(texts) < most:
             start = position + size
             for match, literal in before:
@@ -194,24 +211,18 @@ class Template:
             told.append(made)
             texts.append(text)
             position = end
-        self._keep(texts)
         return position
 
-    def _run_batch(self, data: bytes, position: int, told: list[Event]) -> int:
+    def _run_batch(self, data: bytes, position: int, told: list[Event], texts: list[str]) -> int:
         """Decode a batch of frames; what follows it is left, and may match as well."""
         if self._columns is None:
             self._columns = _columns_of(self._frame, self._holes)
-        texts, end = self._columns.texts(data, position)
-        made: list[Delta] = list(map(shallow_copy, repeat(self._delta, len(texts))))
-        deque(map(force_setattr, made, repeat(self._field), texts), maxlen=0)
+        found, end = self._columns.texts(data, position)
+        made: list[Delta] = list(map(shallow_copy, repeat(self._delta, len(found))))
+        deque(map(force_setattr, made, repeat(self._field), found), maxlen=0)
         told += made
-        self._keep(texts)
+        texts += found
         return end
-
-    def _keep(self, texts: list[str]) -> None:
-        """Add the texts of a run to the lists that collect them."""
-        for kept in self._kept:
-            kept.extend(texts)
 
     def _rest(self, data: bytes, position: int, written: bytes) -> int:
         """The end of the frame after its text; negative if the frame doesn't match."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from dragoman.model import events
@@ -22,6 +23,7 @@ from dragoman.wire.framing import NdjsonParser
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.lane.flows import MARK, NO_BYTES, Flow, around_mark
 from dragoman.wire.lane.templates import ASCII_TEXT, Growth, Noises
+from dragoman.wire.losses import Loss
 from dragoman.wire.ollama.content import decode_images, encode_assistant, note_written
 from dragoman.wire.ollama.dialect import NAME, OllamaReading, OllamaWriting, is_own
 from dragoman.wire.ollama.response import (
@@ -42,7 +44,7 @@ from dragoman.wire.stream_decoding import (
     object_in,
     stream_error,
 )
-from dragoman.wire.stream_encoding import EventEncoder, SentPart, piece_of
+from dragoman.wire.stream_encoding import HELD_BACK, EventEncoder, SentPart, piece_of
 from dragoman.wire.times import encode_time
 from dragoman.wire.tolerance import plain_text
 
@@ -319,6 +321,10 @@ class StreamEncoder(EventEncoder):
     def _error(self, error: events.StreamError) -> bytes:
         mine = fields_of(error.extras, NAME)
         return _line(dict(mine) if mine else {"error": error.message or _FAILED})
+
+    def _held_back(self) -> Iterable[Loss]:
+        calls = [Loss(f"{_MESSAGE}.parts[{n}]", HELD_BACK) for n in self._call_numbers]
+        return [*super()._held_back(), *calls]
 
     def _opaque(self, payload: dict[str, Any]) -> bytes:
         return _line(payload)

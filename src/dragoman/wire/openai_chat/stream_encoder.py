@@ -6,7 +6,7 @@ and what is lost is decided in one place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman.model import events
@@ -25,6 +25,7 @@ from dragoman.wire.fitting.tools import NO_ARGUMENTS
 from dragoman.wire.framing import is_event_name, sse
 from dragoman.wire.json_values import is_list, is_object
 from dragoman.wire.lane.flows import Flow, Writer, around_mark
+from dragoman.wire.losses import Loss
 from dragoman.wire.openai_chat.content_assistant import (
     encode_assistant,
     encode_speech_delta,
@@ -140,6 +141,9 @@ class StreamEncoder(EventEncoder):
         code = error.code if error.code is not None or error.status is None else str(error.status)
         body = {"message": error.message, "type": "server_error", "param": None, "code": code}
         return sse(dumps({"error": dict(mine) if mine else body}))
+
+    def _held_back(self) -> Iterable[Loss]:
+        return super()._held_back() if self._include_usage else ()
 
     def _opaque(self, payload: Mapping[str, Any]) -> bytes | None:
         name, data = payload.get("event"), payload.get("data")

@@ -1,0 +1,151 @@
+"""Streams that fail: what was received but can no longer be sent is reported."""
+
+from __future__ import annotations
+
+import pytest
+
+import dragoman
+from dragoman import Text, Thinking, Usage
+from dragoman.model.events import (
+    ChoiceFinish,
+    Event,
+    PartDelta,
+    PartStart,
+    PartStop,
+    ResponseEnd,
+    ResponseStart,
+    StreamError,
+    UsageUpdate,
+)
+from dragoman.model.parts import Citation, Origin
+from dragoman.model.tools import ToolCallDelta, make_call
+from dragoman.model.usage import FinishReason
+from tests.wire.streamed import encoder_of, folded, read
+
+_ERROR = StreamError("it broke", "server_error", 500)
+_CALL = make_call("call_1", "weather", raw="")
+
+
+def _start(dialect: str, model: str | None = "m") -> ResponseStart:
+    return ResponseStart(id="r1", model=model, origin=Origin(dialect=dialect, model=model))
+
+
+def _failed(dialect: str, *events: Event) -> tuple[bytes, list[str]]:
+    """The stream for events that end in an error, and the paths of the losses."""
+    encoder = encoder_of(dialect)
+    stream = b"".join([*map(encoder.feed, events), encoder.feed(_ERROR), encoder.close()])
+    return stream, [loss.path for loss in encoder.losses]
+
+
+@pytest.mark.parametrize("dialect", dragoman.dialects())
+@pytest.mark.parametrize(
+    "late",
+    [
+        PartStart(1, Text("more")),
+        PartDelta(0, "more"),
+        ToolCallDelta(0, "call_2", "weather", "{}"),
+    ],
+    ids=["part", "text", "call"],
+)
+def test_content_after_an_error_is_lost(dialect: str, late: Event) -> None:
+    """Some servers go on after an error; an error ends the stream that is written."""
+    begun: list[Event] = [_start(dialect), PartStart(0, Text("")), PartDelta(0, "said"), _ERROR]
+    encoder = encoder_of(dialect)
+    stream = b"".join([*map(encoder.feed, [*begun, late]), encoder.close()])
+    assert b"said" in stream
+    assert encoder.losses or b"more" in stream or b"call_2" in stream
+
+
+@pytest.mark.parametrize("dialect", dragoman.dialects())
+def test_what_ends_a_stream_after_its_error_is_no_loss(dialect: str) -> None:
+    """The ends of parts and of the response, which decoders emit in any case."""
+    begun: list[Event] = [_start(dialect), PartStart(0, Text("")), PartDelta(0, "said")]
+    encoder = encoder_of(dialect)
+    for event in [*begun, _ERROR]:
+        encoder.feed(event)
+    before = list(encoder.losses)
+    if dialect in {"openai-chat", "ollama"}:
+        encoder.feed(PartStop(0))
+        encoder.feed(ResponseEnd())
+    encoder.close()
+    assert list(encoder.losses) == before
+
+
+@pytest.mark.parametrize("dialect", dragoman.dialects())
+def test_usage_before_an_error_is_sent_or_lost(dialect: str) -> None:
+    """Whoever counts tokens learns that the counts are missing."""
+    begun: list[Event] = [_start(dialect), PartStart(0, Text("")), PartDelta(0, "said")]
+    stream, losses = _failed(dialect, *begun, UsageUpdate(Usage(input=3, output=4)))
+    usage = read(dialect, stream).response.usage
+    assert "usage" in losses or (usage is not None and usage.output == 4)
+
+
+def test_usage_that_a_message_began_with_is_sent() -> None:
+    """Anthropic's first event has it, so an error takes nothing away."""
+    begun: list[Event] = [
+        _start("anthropic"),
+        UsageUpdate(Usage(input=3, output=4)),
+        PartStart(0, Text("a")),
+    ]
+    stream, losses = _failed("anthropic", *begun)
+    assert losses == []
+    assert read("anthropic", stream).response.usage == Usage(input=3, output=4)
+
+
+@pytest.mark.parametrize("dialect", dragoman.dialects())
+def test_calls_before_an_error_are_sent_or_lost(dialect: str) -> None:
+    """Some dialects can only send calls whole, and so hold them back."""
+    whole: list[Event] = [PartStart(0, _CALL), PartDelta(0, '{"city":"Rome"}')]
+    streamed: list[Event] = [ToolCallDelta(0, "call_1", "weather", '{"city":"Rome"}')]
+    for call in (whole, streamed):
+        stream, losses = _failed(dialect, _start(dialect), *call)
+        choices = read(dialect, stream).response.choices
+        names = [made.name for choice in choices for made in choice.message.tool_calls]
+        assert names == ["weather"] or any("parts[0]" in path for path in losses)
+
+
+@pytest.mark.parametrize("dialect", dragoman.dialects())
+def test_parts_that_wait_for_another_are_sent_or_lost(dialect: str) -> None:
+    """Blocks come one after the other: text beside an open call waits for its end."""
+    begun: list[Event] = [_start(dialect), PartStart(0, _CALL), PartDelta(0, '{"city":')]
+    stream, losses = _failed(dialect, *begun, PartStart(1, Text("")), PartDelta(1, "meanwhile"))
+    heard = str(read(dialect, stream).response.message)
+    assert "meanwhile" in heard or any("parts[1]" in path for path in losses)
+
+
+def test_citations_and_details_for_the_last_chunk_are_lost() -> None:
+    """Gemini sends them at the end only."""
+    cited = Text("", (Citation(kind="web", url="https://a.example"),))
+    finish = ChoiceFinish(FinishReason.STOP, extras={"gemini": {"avgLogprobs": -1}})
+    _, losses = _failed("gemini", _start("gemini"), PartStart(0, cited), PartDelta(0, "a"), finish)
+    assert losses == ["choices[0].message.parts[0].citations", "choices[0].extras"]
+
+
+def test_a_signature_apart_from_its_thinking_is_lost() -> None:
+    """Thinking that another block interrupted is split, and its signature covers all of it."""
+    events: list[Event] = [
+        _start("anthropic"),
+        PartStart(0, Thinking("", signature="")),
+        PartDelta(0, "first"),
+        PartStart(1, Text("")),
+        PartDelta(1, "text"),
+        PartDelta(0, " second"),
+        PartDelta(0, signature="c2ln"),
+        PartStop(0),
+        PartStop(1),
+        ChoiceFinish(FinishReason.STOP),
+        ResponseEnd(),
+    ]
+    encoder = encoder_of("anthropic")
+    stream = b"".join([*map(encoder.feed, events), encoder.close()])
+    assert read("anthropic", stream).response.message.parts != folded(events).message.parts
+    assert [loss.path for loss in encoder.losses] == ["choices[0].message.parts[0]"]
+
+
+def test_a_model_that_comes_too_late_is_lost() -> None:
+    """Anthropic's first event has it, and can't be sent again."""
+    events: list[Event] = [PartStart(0, Text("a")), _start("anthropic"), PartStop(0)]
+    encoder = encoder_of("anthropic")
+    for event in [*events, ChoiceFinish(FinishReason.STOP), ResponseEnd()]:
+        encoder.feed(event)
+    assert [loss.path for loss in encoder.losses] == ["model"]
