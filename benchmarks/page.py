@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -66,7 +67,7 @@ def _run(folder: Path, chromium: Any) -> None:
                  f"conversations/{long}?limit=60", "traffic?limit=200", "traffic?status=error",
                  "traffic/series?step=60")  # fmt: skip
         for path in paths:
-            _told(path.replace(long, "{id}"), "100 ms", lambda path=path: gateway.read(path))
+            _told(path.replace(long, "{id}"), "100 ms", partial(gateway.read, path))
         _in_browser(chromium, f"{gateway.url}/ui/", long)
     _sizes()
 

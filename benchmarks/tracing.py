@@ -123,8 +123,8 @@ async def _all(
     floor = await measured({"two spans": (_nothing, partial(_bare, modes))}, rounds, 10)
     show("the SDK's own floor: bare spans with the attributes of a turn", floor, [])
     if peers:
-        jobs = {OFF: (_nothing, pydantic_job(None)), ON: (_nothing, pydantic_job(modes.provider))}
-        ratios += _shown(PEER, await measured(jobs, rounds, per_round), bar=False)
+        ways = {OFF: (_nothing, pydantic_job(None)), ON: (_nothing, pydantic_job(modes.provider))}
+        ratios += _shown(PEER, await measured(ways, rounds, per_round), bar=False)
     return ratios
 
 

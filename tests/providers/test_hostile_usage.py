@@ -6,6 +6,7 @@ import json
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,7 +113,7 @@ def test_no_count_gives_a_negative_cost(case: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("field", ["input", "output", "cache_read", "cache_write", "thinking"])
 def test_a_negative_count_that_was_stored_has_no_known_cost(field: str) -> None:
     """Earlier versions have stored what servers said."""
-    usage = Usage(**{"input": 5, "output": 5, field: -7})
+    usage = msgspec.structs.replace(Usage(5, 5), **{field: -7})
     message = Message.assistant(
         "x", usage=usage, origin=Origin(dialect="openai-chat", provider="openai", model="gpt-5")
     )

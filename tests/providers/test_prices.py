@@ -331,7 +331,7 @@ def _compacted(*iterations: dict[str, Any], stream: bool = False) -> Response:
     """A response of Claude that took these iterations besides the one that answered."""
     usage = {"input_tokens": 1000, "output_tokens": 100}
     last = {"type": "message", "cache_read_input_tokens": 0, **usage}
-    whole = {
+    whole: dict[str, Any] = {
         "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-6",
         "content": [], "stop_reason": "end_turn", "stop_sequence": None,
         "usage": {**usage, "iterations": [*iterations, last]},
@@ -339,7 +339,7 @@ def _compacted(*iterations: dict[str, Any], stream: bool = False) -> Response:
     anthropic = dragoman.dialect("anthropic")
     if not stream:
         return anthropic.decode_response(whole)
-    events = [
+    events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {**whole, "stop_reason": None, "usage": usage}},
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": whole["usage"]},
         {"type": "message_stop"},

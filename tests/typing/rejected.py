@@ -154,7 +154,7 @@ def of_agents(model: ScriptedModel, agent: Agent[Stranger]) -> None:
     Agent[Database](model, tools=[agent.as_handoff("a", "b")])  # type: ignore[list-item]
     Agent[Database](model, dynamic_tools=tools)  # type: ignore[arg-type]
     Agent(model, tools=[agent])  # type: ignore[list-item]
-    agent.as_tool("a")  # type: ignore[call-arg]
+    agent.as_tool(3)  # type: ignore[arg-type]
 
 
 def of_overrides(agent: Agent[Database]) -> None:

@@ -24,8 +24,7 @@ class RequestRecord(Struct, gc=False):
     """Seconds until the first byte of the response."""
     route: str | None = None
     provider: str | None = None
-    """The provider's kind, such as `openai-compatible`; `place`: its name in `[providers]`."""
-    place: str | None = None
+    """The provider's kind, such as `openai-compatible`."""
     model: str | None = None
     key: str | None = None
     """The id of the key."""
@@ -55,6 +54,8 @@ class RequestRecord(Struct, gc=False):
     request_body: bytes | None = None
     """The beginning of the request body, if bodies are kept."""
     answer_body: bytes | None = None
+    place: str | None = None
+    """The provider's name in `[providers]`."""
 
     @property
     def provider_name(self) -> str | None:

@@ -25,9 +25,11 @@ _WITHOUT_MODELS = frozenset({"local", "echo", "scripted"})
 """Local backends, which are not providers and need no model name."""
 _UNLISTED = ("input_audio", "output_audio", "cached_audio", "output_image", "web_searches")
 """Counts whose prices are not in our list."""
-_COMPACTION_BUCKETS = ("input", "output", "cache_read", "cache_write")
+_COMPACTION = (
+    "compaction_input", "compaction_output", "compaction_cache_read", "compaction_cache_write",
+)  # fmt: skip
 _OTHER_MODELS = "other_models"
-_SEPARATE = frozenset({_OTHER_MODELS, *(f"compaction_{name}" for name in _COMPACTION_BUCKETS)})
+_SEPARATE = frozenset({_OTHER_MODELS, *_COMPACTION})
 """Tokens that are billed besides the counts: Anthropic's compaction, and advisors' calls."""
 _CACHE_SIZE = 64
 """Maximum number of cached provider names."""
@@ -135,9 +137,7 @@ class Prices:
             return cost  # of everything
         if usage.details.get(_OTHER_MODELS):
             return None
-        compaction = Usage(
-            **{name: usage.details.get(f"compaction_{name}", 0) for name in _COMPACTION_BUCKETS}
-        )
+        compaction = Usage(*(usage.details.get(name, 0) for name in _COMPACTION))
         extra = self._cost_of_counts(compaction, place, names, tier or usage_tier(usage), at)
         return None if extra is None else cost + extra
 

@@ -10,9 +10,11 @@ class Hash(Protocol):
 
     def digest(self) -> bytes:
         """As bytes."""
+        ...
 
     def hexdigest(self) -> str:
         """As hexadecimal digits."""
+        ...
 
 
 def sha256(data: bytes) -> Hash:

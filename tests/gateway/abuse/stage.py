@@ -37,7 +37,8 @@ def configuration(upstream: HostileUpstream, **server: Any) -> str:
         lines += [
             f"[providers.{back}-lab]", f'kind = "{kind}"', 'api_key_env = "ABUSE_KEY"',
             f'base_url = "{upstream.url}{_PATHS.get(back, "")}"', f'dialect = "{back}"',
-            "retries = 0", 'timeouts = { connect = "2s", first_byte = "2s", between = "1s" }',
+            "retries = 0",
+            'timeouts = { connect = "2s", first_byte = "2s", between_chunks = "1s" }',
             "[[routes]]", f'model = "{back}.*"', f'to = "{back}-lab"',
         ]  # fmt: skip
     lines += ["[[routes]]", 'model = "m"', 'to = "openai-chat-lab"']

@@ -5,13 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from tests.gateway.abuse.stage import CANARY, MAX_BODY, Stage, refused
 from tests.gateway.client_requests import body_for
 
-zstd = pytest.importorskip("backports.zstd")
+zstd: Any = pytest.importorskip("backports.zstd")
 
 MEBIBYTE = 1024 * 1024
 
@@ -21,7 +23,7 @@ def _raw_deflate(data: bytes) -> bytes:
     return packer.compress(data) + packer.flush()
 
 
-PACKED = {
+PACKED: dict[str, Callable[[bytes], tuple[list[tuple[str, str]], bytes]]] = {
     "gzip": lambda body: ([("content-encoding", "gzip")], gzip.compress(body)),
     "x-gzip, upper case": lambda body: ([("content-encoding", "X-GZIP")], gzip.compress(body)),
     "two parts": lambda body: (

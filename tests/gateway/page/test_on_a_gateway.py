@@ -140,9 +140,10 @@ def test_every_option_reaches_the_model(flow: Flow) -> None:
         page.get_by_label("Thinking").select_option(level)
         flow.say(f"Question {number}", f"Answer {number}")
     back = flow.gateway.gateway.upstream(flow.gateway.gateway.config.places["scripted:"])
-    seen = [request.thinking for request in back._model.requests]
+    model: Any = back._model
+    seen = [request.thinking for request in model.requests]
     assert [each is None for each in seen] == [True, False, False, False, False]
-    last = back._model.requests[-1]
+    last = model.requests[-1]
     assert (last.sampling.temperature, last.sampling.max_tokens) == (0.5, 20)
 
 

@@ -58,6 +58,7 @@ def test_tool_is_refused_with_a_reason(looking: Looking) -> None:
     page.fill(".approval input", "not now")
     page.get_by_role("button", name="Refuse").click()
     answered(page, 2)
+    assert looking.mock is not None
     approvals = [body for _, path, body in looking.mock.asked if path.endswith("/approve")]
     assert approvals[0]["allow"] is False
     assert approvals[0]["reason"] == "not now"
