@@ -91,7 +91,10 @@ class Stage:
         model = f"{back}.{how}"
         is_stream = options.pop("stream", False)
         body = {**body_for(front, CANARY, stream=is_stream, model=model), **options}
-        return self.post(front, body, stream=is_stream, model=model)
+        answer = self.post(front, body, stream=is_stream, model=model)
+        if b"could not be reached" in answer.body:  # on a connection that a server has just closed
+            answer = self.post(front, body, stream=is_stream, model=model)
+        return answer
 
     def serves(self, front: str = "openai-chat", back: str = "openai-chat") -> None:
         """The next good request is served, whole or, every other time, streamed."""

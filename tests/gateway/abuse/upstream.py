@@ -254,8 +254,9 @@ def redirects(asked: Asked, at: socket.socket) -> None:
 @behaviour
 def trailing(asked: Asked, at: socket.socket) -> None:
     """More than the answer: the next one, as if somebody had asked."""
-    _send(asked, at, _whole(asked))
-    at.sendall(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged")
+    body = _whole(asked)
+    head = _head("200 OK", _type_of(asked), f"content-length: {len(body)}")
+    at.sendall(head + body + b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged")
 
 
 @behaviour

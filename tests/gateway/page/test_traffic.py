@@ -230,7 +230,7 @@ def test_a_fallback_is_in_the_path(tmp_path: Path) -> None:
         [route] = ask(serving, "routes").body["routes"]
     assert item["attempts"] == 2
     asked = [step for step in shown["path"] if step["layer"] == "upstream"]
-    assert [step["what"] for step in asked] == ["sent to openai-compatible", "sent to anthropic"]
+    assert [step["what"] for step in asked] == ["sent to place0", "sent to place1"]
     assert asked[0]["detail"] == "Overloaded"
     assert (route["requests"], route["errors"], route["fallbacks"]) == (1, 0, 1)
     assert [hop["healthy"] for hop in route["hops"]] == [False, True]
