@@ -99,8 +99,12 @@ def decoder_of(kind: type[T] | Any) -> msgspec.json.Decoder[T]:
     msgspec describes a struct when it is first used. Another thread that uses the unfinished
     description crashes the process, so one thread does it at a time.
     """
-    with _describing:
-        return msgspec.json.Decoder(kind, dec_hook=frozen_hook)
+    try:
+        with _describing:
+            return msgspec.json.Decoder(kind, dec_hook=frozen_hook)
+    except TypeError:
+        msg = "values of this type can't be decoded"  # msgspec quotes it
+    raise InvalidInputError(msg)
 
 
 _described = lru_cache(1024)(decoder_of)

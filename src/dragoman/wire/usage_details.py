@@ -23,19 +23,21 @@ class UsageDetails:
     names in the model (`input` for `input_audio`).
     """
 
-    __slots__ = ("_dialect", "_kinds", "_lists", "_paths", "keeps_mark")
+    __slots__ = ("_dialect", "_kinds", "_lists", "_paths", "derived", "keeps_mark")
 
     def __init__(self, dialect: str, lists: Mapping[str, str] = EMPTY, **paths: str) -> None:
         self._dialect = dialect
         self._lists = lists
         self._paths = {name: tuple(path.split(".")) for name, path in paths.items()}
         self._kinds = tuple(f"{kind}_" for kind in lists.values())
+        self.derived: frozenset[str] = frozenset()
+        """Names of counts that the decoder adds up from others, which stay where they are."""
         self.keeps_mark = False
         """Whether an empty object of the dialect in the extras is significant."""
 
     def has(self, name: str) -> bool:
         """Whether the dialect has a count of that name."""
-        return name in self._paths or name.startswith(self._kinds)
+        return name in self._paths or name in self.derived or name.startswith(self._kinds)
 
     def taken(self, usage: Usage) -> Usage:
         """Move the counts in a usage's extras into its details."""

@@ -70,6 +70,14 @@ DETAILS = UsageDetails(
     web_searches="server_tool_use.web_search_requests",
     web_fetches="server_tool_use.web_fetch_requests",
 )
+_BUCKETS = {
+    "compaction_input": "input_tokens",
+    "compaction_output": "output_tokens",
+    "compaction_cache_read": "cache_read_input_tokens",
+    "compaction_cache_write": "cache_creation_input_tokens",
+}
+_OTHER_MODELS = "other_models"
+DETAILS.derived = frozenset({*_BUCKETS, _OTHER_MODELS})
 
 
 def is_usage(wire: Any) -> bool:
@@ -121,12 +129,6 @@ def _usage(usage: Usage) -> Block:
 
 # Iterations that the counts of the response include.
 _INCLUDED = frozenset({"message", "fallback_message"})
-_BUCKETS = {
-    "input": "input_tokens",
-    "output": "output_tokens",
-    "cache_read": "cache_read_input_tokens",
-    "cache_write": "cache_creation_input_tokens",
-}
 
 
 def _separate_tokens(iterations: Any) -> dict[str, int]:
@@ -137,9 +139,8 @@ def _separate_tokens(iterations: Any) -> dict[str, int]:
         if isinstance(kind, str) and kind in _INCLUDED:
             continue
         for name, field in _BUCKETS.items():
-            found[f"compaction_{name}" if kind == "compaction" else "other_models"] += max(
-                0, _count(each.get(field))
-            )
+            count = max(0, _count(each.get(field)))
+            found[name if kind == "compaction" else _OTHER_MODELS] += count
     return {name: count for name, count in found.items() if count}
 
 
