@@ -1,7 +1,8 @@
 # Needs Python 3.11 or newer, pip, git and make. Everything else is installed into .venv.
 
 PYTHON ?=
-JOBS ?= auto
+# One more than there are cores: many tests wait for a server or a process of theirs.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2) + 1)
 
 VENV := .venv
 BENCH := .venv-bench
@@ -32,7 +33,7 @@ run: $(VENV)/.local ## a conversation with a small model on this machine, then t
 chat: $(VENV)/.local ## chat in the terminal, with whatever model is within reach
 	@$(VENV)/bin/python -m dragoman.cli chat
 
-# Two processes on two cores, no more than four anywhere; JOBS=0 runs in this one, for a debugger.
+# Three processes on two cores, no more than four anywhere; JOBS=0 runs in this one, for a debugger.
 # Without coverage, which takes as long again: test-all measures it.
 test: $(VENV)/.dev ## run the tests, in about ten minutes on two cores
 	@echo "==> running the tests (few examples of each property; corpus tier: core)"
