@@ -137,7 +137,10 @@ class Prices:
             return cost  # of everything
         if usage.details.get(_OTHER_MODELS):
             return None
-        compaction = Usage(*(usage.details.get(name, 0) for name in _COMPACTION))
+        read, written, cache_read, cache_write = (
+            usage.details.get(name, 0) for name in _COMPACTION
+        )
+        compaction = Usage(read, written, cache_read, cache_write)
         extra = self._cost_of_counts(compaction, place, names, tier or usage_tier(usage), at)
         return None if extra is None else cost + extra
 

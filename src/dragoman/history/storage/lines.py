@@ -28,7 +28,7 @@ class _RowDocument(msgspec.Struct, forbid_unknown_fields=True):
     value: StoredRow
 
 
-_decoder = decoder_of(_RowDocument)
+_decoder: msgspec.json.Decoder[_RowDocument] = decoder_of(_RowDocument)
 
 
 def parsed(line: bytes) -> StoredRow | None:
