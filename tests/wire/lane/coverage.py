@@ -17,7 +17,7 @@ from tests.wire.recorded import bodies
 
 
 def main(sources: list[str]) -> None:
-    """Print what was found, by source and target."""
+    """Print the figures by source and target."""
     lane.LONG = 0
     corpus = Corpus.open()
     all_in_all = Counter[str]()

@@ -113,12 +113,12 @@ _FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4"
 
 
 def refusals(schema: Any, profile: str) -> list[str]:
-    """Why the target would refuse the schema; empty where it takes it."""
+    """Why the target would refuse the schema; empty if it accepts it."""
     return list(_RULES[profile](schema))
 
 
 def nodes_of(schema: Any, depth: int = 0) -> Iterator[tuple[dict[str, Any], int]]:
-    """All schemas in a schema, and how many objects each is in."""
+    """All schemas in a schema, and how many objects each is nested in."""
     if not isinstance(schema, dict):
         return
     yield schema, depth
