@@ -1,8 +1,7 @@
 """One change at a time to every field of every value, derived from the types.
 
-`edits` takes a request or a response and yields what people may do to it: each field set to
-something else and to nothing, each item removed, doubled, moved. A field that is added to the
-model is edited without a word here.
+`edits` takes a request or a response and yields all possible edits: each field set to another value
+and cleared, each item removed, doubled, moved. New fields of the model are included automatically.
 """
 
 from __future__ import annotations

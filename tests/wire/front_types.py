@@ -1,7 +1,7 @@
 """The vendors' own response and stream types, validated strictly.
 
-The SDKs themselves take anything; here each model is validated, so that every field without a
-default has to be there, and of its type.
+The SDKs themselves do not validate; here each model is validated, so every field without a default
+must be present and have its type.
 """
 
 from __future__ import annotations

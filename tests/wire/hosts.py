@@ -69,7 +69,7 @@ def target_of(recording: Recording, dialect: str) -> Target:
 def body_of(recording: Recording, target: Target) -> Any:
     """The request; if a host accepts only short ids, the recorder's placeholders are cut.
 
-    Such hosts would have refused those (C1).
+    Such hosts would have refused the placeholders (C1).
     """
     body = recording.request_body
     return _with_ids(body) if target.ids.max_length < _SHORT else body

@@ -1,8 +1,8 @@
 """Malformed bodies, and everything that the library can do with one.
 
 `python -m tests.wire.mutations --seconds 600 --seed 1` mutates recordings, our own fixtures and
-bodies made to be odd, and prints every class of exception that is not ours, once each with the
-seed that leads to it. What takes too much memory or time ends as one of these.
+odd bodies, and prints every class of exception that is not ours, once each with the seed that
+reproduces it. Excessive memory or time is reported in the same way.
 """
 
 from __future__ import annotations
@@ -139,8 +139,8 @@ def odd(rng: random.Random) -> Any:
 def _hostile(rng: random.Random) -> Any:
     """A schema written to be expensive.
 
-    Families build theirs of shared pieces. Here each gets its own: a mutation that puts one schema
-    inside such a piece would put it inside itself, and change the piece for all that come after.
+    Families share objects between their schemas. These are copied here, as a mutation of a shared
+    object could create a cycle, and would change all later schemas.
     """
     return json.loads(json.dumps(rng.choice([*FAMILIES.values()])(rng.choice((2, 20)))))
 

@@ -1,8 +1,8 @@
 """Unusual bodies: valid ones in which something has another type, is missing, or is unknown.
 
-The valid ones are our own fixtures and the rich bodies below. At each place below the top level
-each of the odd values is put, and the field is left out: what clients, gateways and hand-written
-scripts really send.
+The valid ones are our own fixtures and the rich bodies below. At each place below the top level,
+the value is replaced by each odd value, and removed, as in the requests of real clients, gateways
+and scripts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Bodies with unusual spellings, which must not override an edit.
 
-Aliases, both spellings at once, explicit nulls, whole numbers with a fraction, texts for lists,
-objects of unknown kinds, and fields that nobody knows in every object. Texts that begin with
-`odd` are in no type: they have to survive any edit of something else.
+Aliases, both spellings at once, explicit nulls, integers written as floats, texts instead of lists,
+objects of unknown kinds, and unknown fields in every object. Texts that begin with `odd` belong to
+no known field: they must survive any edit of another value.
 """
 
 from __future__ import annotations

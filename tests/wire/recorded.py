@@ -1,7 +1,7 @@
-"""The recorded bodies that each dialect must round-trip, and what that means.
+"""The recorded bodies that each dialect must round-trip, and how they are compared.
 
-`python -m tests.wire.recorded` prints how much of the corpus comes back whole, and which share of
-its bytes rides in extras instead of in the model's own fields.
+`python -m tests.wire.recorded` prints how much of the corpus round-trips, and which share of its
+bytes is in extras instead of in the model's own fields.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Conversations in the corpus: what a client sent back of a response.
+"""Conversations in the corpus: how clients repeated a response in the next request.
 
 Recordings of one `source` with successive `seq` are calls of one conversation, so the answer to one
 call is in the history of the next, if the client replayed it faithfully. `python -m
@@ -31,7 +31,7 @@ class Replay:
     def is_faithful(self) -> bool:
         """Whether the next request has the same answer; clients may rename calls.
 
-        So do we where a wire has no ids: those of a request come from places in it.
+        So do we if a wire has no ids: ids in a request are derived from positions.
         """
         return any(map(self.answer.equal_ignoring_call_ids, self.history))
 

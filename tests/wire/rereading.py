@@ -1,7 +1,7 @@
-"""Checks that an edit reached the wire, and nothing else did, by decoding the body again.
+"""Checks that an edit changed the body, and nothing else changed, by decoding it again.
 
-Reading is lossless (other tests show it), so a body that is read as the edited value says the edit
-and nothing else; what a dialect can't say has to be reported at its place.
+Decoding is lossless (as other tests show), so if a body decodes to the edited value, the edit is
+the only change; unsupported edits must be reported with their path.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A dialect's rules, each with examples that break it and examples that don't.
 
-Each dialect's `test_rules` makes one of its rows; `tests/wire/test_rules.py` runs them all.
+Each dialect's `test_rules` defines a `Book` of them; `tests/wire/test_rules.py` runs them all.
 """
 
 from __future__ import annotations

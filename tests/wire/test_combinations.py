@@ -1,6 +1,6 @@
 """Bodies mixed from others: with parts dropped, repeated or reordered, without ids, with context.
 
-Nobody would write them by hand. What came goes back as it came, and at the vendor's own host both
+They are unlike any body written by hand. They round-trip, and for the vendor's own host both
 invariants hold: no error is no change, and every change is reported.
 """
 
@@ -110,7 +110,7 @@ def test_mixtures_keep_the_invariants_at_the_vendor(dialect: str, data: st.DataO
 def test_mixed_bodies_can_be_translated(source: str, target: str, data: st.DataObject) -> None:
     """Every dialect gets a valid message order, the same on every call.
 
-    Values that nobody takes (data that is no base64) are the caller's, and stay what they are.
+    Invalid values (such as data that is no base64) are left unchanged.
     """
     if source == target:
         return

@@ -204,7 +204,7 @@ _SAID = ("messages", "contents", "input")  # the conversation, which has parts o
 def misspelled(wire: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     """The body with one of its settings, or of the fields inside one, turned into nonsense.
 
-    An object with an unknown field is none in the place of another.
+    Objects are not replaced, as an object with an unknown field is still valid there.
     """
     for key, value in wire.items():
         if key in _SAID or not says(value):
@@ -251,7 +251,7 @@ def test_an_edit_replaces_nonsense_in_a_setting(
 ) -> None:
     """Once the setting has a value, the nonsense in its place is not sent.
 
-    Settings that several dialects share may stay unsaid, if that is told.
+    Settings that several dialects share may be left out, if that is reported.
     """
     speaker = dragoman.dialect(dialect)
     usual = speaker.decode_request(wire, path=path)

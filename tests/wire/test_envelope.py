@@ -76,7 +76,7 @@ def test_envelopes_round_trip(part: AnyPart, at: tuple[int, int] | None) -> None
 def test_an_envelope_is_base64(part: AnyPart) -> None:
     """Standard base64 with a constant prefix, which still opens after being re-encoded.
 
-    google-genai has `thoughtSignature` as bytes, and writes them in the other alphabet.
+    google-genai has `thoughtSignature` as bytes, and encodes them as URL-safe base64.
     """
     made = sealed(part)
     assert made.startswith(PREFIX)

@@ -17,7 +17,7 @@ PAIRS = [(a, b) for a in dragoman.dialects() for b in dragoman.dialects() if a !
 def _said(request: Request) -> tuple[list[str], list[Any], int]:
     """The user's texts, the calls with their arguments, and the number of their results.
 
-    Results to calls that only the provider has kept (`previous_response_id`) don't count.
+    Results of calls that only the provider has stored (`previous_response_id`) don't count.
     """
     users = [
         part.text

@@ -252,7 +252,7 @@ def _strays(request: Request) -> set[str]:
 def touched(request: Request, dialect: str) -> Request:
     """The request, with no message that counts as an unchanged one of the dialect.
 
-    Those may keep what nobody was seen to refuse.
+    Unchanged messages may keep whatever no host was observed to refuse.
     """
     owns = dragoman.dialect(dialect).target.owns
     return request.replace(

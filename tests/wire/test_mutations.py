@@ -1,6 +1,6 @@
 """Malformed recordings, fixtures and generated bodies: only our own errors are raised.
 
-See `tests.wire.mutations`, which can be run for as long as one likes.
+See `tests.wire.mutations`, which can be run for any time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The repair principle for named targets: only what the host was seen to refuse is changed.
+"""The repair principle for named targets: only observed refusals are repaired.
 
-Two invariants, on the rows of the rules and on recordings: what no rule calls an error is sent as
-it came; and what is sent otherwise is reported.
+Two invariants, on the examples of the rules and on recordings: a body that breaks no rule is sent
+unchanged, and every change is reported.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def repairable() -> list[Any]:
 def test_observed_refusals_are_repaired(book: Book, rule: Rule[Any], rows: list[Case]) -> None:
     """For that host, violating bodies are repaired, and the repair is reported.
 
-    Odd ones that no message can hold (a limit that is a text) may stay as they came.
+    Odd values that the model can't represent (a limit that is a text) may stay unchanged.
     """
     mended = 0
     for case in rows:

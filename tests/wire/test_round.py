@@ -1,8 +1,8 @@
 """One conversation through all dialects, a turn in each, twice; every loss is reported.
 
-Every turn has a picture, thinking that its provider seals, text, two calls at once, a result and a
-failure. `Owner` keeps the conversation itself, as our users do; `Traveller` has nothing but the
-last body that was sent, as a chain of proxies would.
+Every turn has an image, sealed thinking, text, two parallel calls, a result and a failure. `Owner`
+keeps the conversation itself, as our users do; `Traveller` keeps only the last body that was sent,
+as a chain of proxies would.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Everything a caller wrote is on the wire, or a loss or repair names it: no silent drops.
 
-Each leaf is a word of its own, so that it can be looked for.
+Each value is a unique word, so that it can be searched for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decoding is tolerant: a body of a known dialect is decoded, however unusual.
 
-What the model can't say is kept, so that it goes back as it came; another dialect is told of it
-by a `Loss`; and an edit counts more than what was kept.
+Values that the model can't represent are kept, so that the body round-trips; for another dialect
+they are a `Loss`; and an edit overrides them.
 """
 
 from __future__ import annotations

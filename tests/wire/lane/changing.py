@@ -1,7 +1,7 @@
 """Streams whose frames change their form within a run, with the lane and without it.
 
-`python -m tests.wire.lane.changing --seconds 600 --seed 1` makes them up, reads them cut in several
-ways, writes what they say in every dialect, and prints what differs.
+`python -m tests.wire.lane.changing --seconds 600 --seed 1` generates them, decodes them
+cut in several ways, encodes the events in every dialect, and prints differences.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def cuts(rng: random.Random, frames: list[bytes]) -> list[list[bytes]]:
 def check(rng: random.Random, dialect: str) -> int:
     """Decode and encode one stream with the lane and without it, with all kinds of cuts.
 
-    Returns how many events it had.
+    Returns the number of its events.
     """
     frames = stream(rng, dialect)
     with switch.off():

@@ -1,7 +1,7 @@
 """Requests through the lane and the general path, side by side.
 
 `python -m tests.wire.lane.requests --seconds 600 --seed 1` compares mutated recordings, fixtures
-and made-up conversations in all pairs of dialects, and prints what differs.
+and generated conversations in all pairs of dialects, and prints differences.
 """
 
 from __future__ import annotations

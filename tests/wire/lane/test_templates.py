@@ -160,7 +160,7 @@ def test_templates_are_given_up_without_repetition(dialect: str) -> None:
 def test_runs_take_linear_time(dialect: str, rest: str) -> None:
     """A stream of ten times the length takes about ten times as long, in pieces of any size.
 
-    Also where texts end in half a character, which only the general way reads.
+    Also if texts end in a lone surrogate, which only the general way decodes.
     """
     name = PLAIN[dialect][0]
     for size in (1 << 30, 7):

@@ -1,4 +1,4 @@
-"""An independent definition of what each target accepts of JSON Schema.
+"""An independent definition of the JSON Schemas that each target accepts.
 
 Nothing here is shared with the compiler: the lists come from the vendors' documentation, SDKs and
 error texts (wire rules W14, W15, W62, W90 to W94).

@@ -1,6 +1,6 @@
 """Schemas written to be expensive, each with a size `n`: see `FAMILIES`.
 
-None of them is long for what it asks: what a family costs is told by comparing `n` with `2 * n`.
+They are short for their cost, which is measured by comparing `n` with `2 * n`.
 """
 
 from __future__ import annotations

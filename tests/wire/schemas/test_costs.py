@@ -1,7 +1,7 @@
 """The cost of schemas: work is counted in steps, and too much raises an error.
 
-Nothing here looks at a clock. That steps tell the work is shown by another count: how often Python
-calls a function.
+Nothing here measures time. That steps measure the work is verified by counting Python's function
+calls.
 """
 
 from __future__ import annotations
