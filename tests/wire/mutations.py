@@ -165,7 +165,7 @@ def extras(rng: random.Random) -> dict[str, Any]:
 
 
 def envelope(value: Any) -> str:
-    """An envelope that anybody could have written."""
+    """A forged envelope."""
     try:
         written = msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):

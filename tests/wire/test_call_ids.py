@@ -231,7 +231,7 @@ def test_ids_depend_on_the_arguments(dialect: str) -> None:
     assert first({"a": 1, "b": 2}) == first({"b": 2, "a": 1})
 
 
-# --- responses: a whole answer with two calls alike and no ids, plain and streamed
+# --- responses: an answer with two equal calls and no ids, plain and streamed
 
 
 def _answers(stamp: str) -> dict[str, tuple[Wire, bytes]]:

@@ -20,7 +20,7 @@ HELLO: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": 
 CLAUDE = HELLO | {"model": "claude-x", "max_tokens": 1}
 ANSWER = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "Hi"}],
           "stop_reason": "end_turn"}  # fmt: skip
-# One of ours under another name: it is a dialect, but calls itself otherwise.
+# One of our dialects under another name: its own name differs.
 RENAMED = "import dragoman\nDIALECT = dragoman.dialect('anthropic')\n"
 LISTED = (
     RENAMED

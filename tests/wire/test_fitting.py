@@ -260,7 +260,7 @@ def test_thinking_is_disabled_in_a_tool_turn_that_began_without_it() -> None:
     assert fitted(after, target).request is after
 
 
-def test_thinking_goes_back_to_the_model_that_made_it() -> None:
+def test_sealed_thinking_is_sent_only_to_its_own_model() -> None:
     """Sealed thinking of another model is left out with a loss; the same model's is kept (W54)."""
     origin = Origin(dialect="strict", model="m-1-20260101")
     sealed = Message.assistant(Thinking("hm", signature="s", origin=origin), "b")

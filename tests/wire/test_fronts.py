@@ -1,4 +1,4 @@
-"""Opaque state of a model comes back to it through a client that speaks another dialect."""
+"""Sealed state of a model is returned to it through a client that speaks another dialect."""
 
 from __future__ import annotations
 

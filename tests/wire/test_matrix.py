@@ -38,7 +38,7 @@ def _said(request: Request) -> tuple[list[str], list[Any], int]:
 def _can_be_said(request: Request) -> bool:
     """Whether the request has any content, and valid JSON Schemas."""
     if request.state and (request.state.previous_response_id or request.state.conversation):
-        return False  # most of it is with the provider
+        return False  # most of it is stored by the provider
     types = [tool.parameters.get("type") for tool in request.tools
              if isinstance(tool, dragoman.ToolDefinition) and tool.parameters]  # fmt: skip
     has_words = any(m.text or m.tool_calls or m.media for m in request.messages)
@@ -94,7 +94,7 @@ def test_translated_requests_pass_the_target_s_rules(
 ) -> None:
     """Recorded histories break no rule of the dialect that they are translated to."""
     if source == target:
-        return  # the recordings themselves are judged in `test_refused`
+        return  # `test_refused` checks the recordings themselves
     speaker: Any = dragoman.dialect(target)  # dialects that have rules
     found = []
     for body in bodies(corpus, source):

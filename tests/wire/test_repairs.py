@@ -1,4 +1,4 @@
-"""What came in a dialect is sent back unchanged, and every change is reported."""
+"""Bodies round-trip unchanged in their own dialect, and every change is reported."""
 
 from __future__ import annotations
 

@@ -203,7 +203,7 @@ def test_streamed_calls_are_restored(name: str, is_mixed: bool) -> None:
         ToolCall("c3", "weather", json.dumps({**ASKED, "days": 3})),
     )
     context = context_of(name, WEATHER, TIME)
-    assert set(context.undos) == {"weather", "time"}  # a literal has to be undone there
+    assert set(context.undos) == {"weather", "time"}  # a literal has to be restored there
     decoder, events = read(name, context, streamed(name, said(*parts, is_mixed=is_mixed)))
     assert decoder.is_complete
     response = decoder.response

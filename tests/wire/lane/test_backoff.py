@@ -1,4 +1,4 @@
-"""Clients whose conversations always leave the lane pay next to nothing for it."""
+"""Clients whose conversations always leave the lane have almost no overhead."""
 
 from __future__ import annotations
 

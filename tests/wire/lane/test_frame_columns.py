@@ -1,4 +1,4 @@
-"""Frames decoded in batches give the same texts as one by one, or are left to that."""
+"""Frames decoded in batches give the same texts as one by one, or are left to the decoder."""
 
 from __future__ import annotations
 

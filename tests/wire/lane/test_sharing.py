@@ -106,7 +106,7 @@ def test_calls_converted_for_clients_leave_the_lane() -> None:
         assert not result.took_lane
 
 
-# --- targets that are values
+# --- targets given as objects
 
 
 @pytest.mark.parametrize("make", [lambda: dialect("anthropic").target, lambda: _acme("anthropic")])

@@ -1,4 +1,4 @@
-"""Bodies with known surroundings fare as on the general path, whatever is between them."""
+"""Bodies with known surroundings give the same result as on the general path."""
 
 from __future__ import annotations
 
