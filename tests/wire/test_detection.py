@@ -109,7 +109,7 @@ def test_detection_loads_no_codec() -> None:
 @pytest.mark.corpus
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 def test_recorded_bodies_are_detected(corpus: Corpus, dialect: str) -> None:
-    """Less than 1% of recorded bodies, without paths, are detected as another dialect."""
+    """At most 1% of recorded bodies, without paths, are detected as another dialect."""
     chosen = [body for body in bodies(corpus, dialect) if not _is_anybodys(dialect, body.wire)]
     wrong = [body for body in chosen if detect(body.wire) != dialect]
     assert chosen

@@ -174,7 +174,7 @@ _SIGNED_SEAL = Seal(Origin(dialect="gemini"), Thinking(signature="c2ln"))
 
 
 def test_a_signed_envelope_is_accepted_by_its_signer() -> None:
-    """It opens with its key or a rotated list with that key, and not without a key."""
+    """It opens with its key, also among rotated keys, and not without a key."""
     with signed_with(_KEY):
         made = wrap(_SIGNED_SEAL)
         assert unwrap(made) == _SIGNED_SEAL

@@ -109,7 +109,7 @@ def test_google_tools_in_snake_case() -> None:
 def test_ids_of_stored_provider_state_round_trip(
     source: str, body: dict[str, Any], state: State
 ) -> None:
-    """They round-trip, are reported as lost in other dialects, and can be edited."""
+    """State references round-trip, are losses in other dialects, and can be edited."""
     home = dialect(source)
     request = home.decode_request(body)
     assert request.state == state

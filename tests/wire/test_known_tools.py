@@ -32,7 +32,7 @@ def _minimum(tools: tuple[Any, ...]) -> Any:
 
 
 def test_equal_tools_are_the_same_objects() -> None:
-    """Equal tools of different requests are the same objects if their keys are in order."""
+    """Equal tools of different requests are the same objects if their keys have the same order."""
     known = _known()
     first = known.read([_tool()])
     assert known.read([_tool()]) is first

@@ -142,7 +142,7 @@ def test_stored_requests_of_version_1_are_unchanged(file: Path) -> None:
 
 
 def test_tools_keep_their_settings_across_dialects() -> None:
-    """Both of OpenAI's dialects have deferred loading and allowed callers."""
+    """Deferred loading and allowed callers are translated, or reported as lost."""
     body = {
         **_body("anthropic"),
         "tools": [{"name": "f", "input_schema": {"type": "object", "properties": {}},
