@@ -47,7 +47,7 @@ def test_the_oldest_open_call_is_found(history: list[tuple[str, int, set[str]]])
 
 
 def test_an_answered_call_is_removed_everywhere() -> None:
-    """A call is removed from all indexes, even if several share a key."""
+    """A closed call is closed in all indexes that share the set of answered calls."""
     answered: set[str] = set()
     step, repeated = OpenCalls(answered), OpenCalls(answered)
     step.add("call_1", "f", None)

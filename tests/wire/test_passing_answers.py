@@ -76,7 +76,7 @@ def test_summaries_equal_the_decoded_answers(corpus: Corpus, name: str) -> None:
         assert found.usage is not None
         assert found.usage.counts == read.usage.counts
         counted = {key for key, value in read.usage.details.items() if value}
-        assert counted <= {"cache_write_5m"}  # which is what all of them are, unless it is said
+        assert counted <= {"cache_write_5m"}  # the default of all of them
         compared += 1
     assert compared > 5
 
