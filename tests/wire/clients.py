@@ -1,4 +1,4 @@
-"""Simulated clients of a front: what they send back of a response, and what reaches the model."""
+"""Simulated clients of a front: what they send back, and what reaches the provider."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def history(front: str, body: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def asked(front: str, said: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
-    """The messages that a front reads, of a client that repeats what was said."""
+    """The messages that a front decodes, from a client that repeats the answer."""
     if front == "gemini":
         opening: dict[str, Any] = {"role": "user", "parts": [{"text": "Hi"}]}
         body: dict[str, Any] = {"contents": [opening, *said]}
@@ -48,19 +48,19 @@ def asked(front: str, said: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
 
 
 def returned(front: str, response: Response) -> tuple[Message, ...]:
-    """What comes back of a response."""
+    """The messages that a client sends back after a response."""
     return asked(front, history(front, dragoman.dialect(front).encode_response(response).body))
 
 
 def streamed(front: str, events: Iterable[Event]) -> bytes:
-    """A stream of a front."""
+    """The stream of a front."""
     full: Any = dragoman.dialect(front)
     encoder = full.stream_encoder()
     return b"".join([encoder.feed(event) for event in events]) + bytes(encoder.close())
 
 
 def folded(front: str, stream: bytes) -> dict[str, Any]:
-    """The body that a client makes of a stream."""
+    """The body that a client builds from a stream."""
     full: Any = dragoman.dialect(front)
     decoder = full.stream_decoder()
     decoder.feed(stream)
@@ -68,17 +68,17 @@ def folded(front: str, stream: bytes) -> dict[str, Any]:
     module = import_module(f"dragoman.wire.{front.replace('-', '_')}.response")
     body: dict[str, Any] = module.encode_response(
         decoder.response
-    ).body  # as it is: a client seals nothing
+    ).body  # unchanged: a client seals nothing
     return body
 
 
 def returned_stream(front: str, events: Iterable[Event]) -> tuple[Message, ...]:
-    """What comes back of a stream."""
+    """The messages that a client sends back after a stream."""
     return asked(front, history(front, folded(front, streamed(front, events))))
 
 
 def sent(home: str, messages: Iterable[Message], origin: Origin | None = None) -> Encoded:
-    """What the model behind is sent: the answer, and results for its calls."""
+    """The provider's request: the answer, and results for its calls."""
     turns: list[Message] = [Message.user("Hi")]
     for message in messages:
         turns.append(message if origin is None else message.replace(origin=origin))
@@ -91,7 +91,7 @@ def sent(home: str, messages: Iterable[Message], origin: Origin | None = None) -
 
 
 def seals(home: str, body: Any) -> list[tuple[str, str]]:
-    """All opaque state in what the model behind is sent, in its order."""
+    """All opaque state in the provider's request, in order."""
     return list(_seals(home, body))
 
 

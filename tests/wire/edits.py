@@ -1,8 +1,7 @@
 """One change at a time to every field of every value, derived from the types.
 
-`edits` takes a request or a response and yields what people may do to it: each field set to
-something else and to nothing, each item removed, doubled, moved. A field that is added to the
-model is edited without a word here.
+`edits` takes a request or a response and yields all possible edits: each field set to another value
+and cleared, each item removed, doubled, moved. New fields of the model are included automatically.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
 
 @dataclass(frozen=True)
 class Edit:
-    """A value with one thing changed: where, from what (in which value), and to what."""
+    """A value with one change: its path, the value before (and its owner), and the new one."""
 
     path: str
     what: str
@@ -48,7 +47,7 @@ class Edit:
 
 
 def edits(value: Value) -> Iterator[Edit]:
-    """Every change of one thing in a request or a response."""
+    """Every single change of a request or a response."""
     yield from _in_value(value, "", lambda made: made)
 
 
@@ -103,7 +102,7 @@ def _in_tuple(items: tuple[Any, ...], path: str, rebuild: Rebuild) -> Iterator[E
 def _made(
     path: str, what: str, old: Any, new: Any, rebuild: Rebuild, owner: Any = None
 ) -> Iterator[Edit]:
-    """The edit, if people are allowed to make it."""
+    """The edit, if it is valid."""
     try:
         yield Edit(path, what, rebuild(new), old, new, owner)
     except DragomanError:
@@ -111,7 +110,7 @@ def _made(
 
 
 def _newcomers(like: Any) -> Iterator[tuple[str, Any]]:
-    """What may stand beside a value."""
+    """Possible neighbours of a value."""
     if isinstance(like, _Message):
         yield "a user's message", Message.user("a new message")
         yield "an assistant's message", Message.assistant("a new answer")
@@ -146,7 +145,7 @@ _MADE: dict[type, Any] = {
 
 
 def _others(old: Any, kind: Any, name: str, owner: str) -> Iterator[tuple[str, Any]]:
-    """Other values of the same type, and nothing where that is allowed."""
+    """Other values of the same type, and None if that is allowed."""
     for what, new in _candidates(old, kind, name, owner):
         if type(new) is not type(old) or new != old:
             yield what, new
@@ -159,7 +158,7 @@ def _candidates(old: Any, kind: Any, name: str, owner: str) -> Iterator[tuple[st
     elif old == () or (isinstance(old, tuple) and old):
         yield "cleared", ()
     if isinstance(old, Mapping) and old.keys() == {"part"}:
-        return  # ours: what stands in it is the payload
+        return  # ours: its content is the payload
     if isinstance(old, Mapping) and name in {
         "metadata",
         "payload",
@@ -183,7 +182,7 @@ def _of_type(kind: Any, old: Any, name: str, owner: str) -> Iterator[tuple[str, 
     origin = get_origin(kind)
     if origin is Literal:
         for word in get_args(kind):
-            if "redacted" not in {word, old}:  # by its data
+            if "redacted" not in {word, old}:  # the data decides
                 yield f"set to {word}", word
     elif origin is tuple and get_args(kind)[0] is str:
         yield "set", (WORD,)

@@ -1,7 +1,7 @@
 """The vendors' own response and stream types, validated strictly.
 
-The SDKs themselves take anything; here each model is validated, so that every field without a
-default has to be there, and of its type.
+The SDKs themselves do not validate; here each model is validated, so every field without a default
+must be present and have its type.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import dragoman
 from dragoman.model.requests import Request
 from tests.sdk_types.streams import events_of
 
-# What the Open Responses specification requires, null or not, beyond OpenAI's own types.
+# Fields that the Open Responses specification requires beyond OpenAI's own types; null is allowed.
 OPEN_RESPONSES = frozenset({
     "id", "object", "created_at", "completed_at", "status", "incomplete_details", "model",
     "previous_response_id", "instructions", "output", "error", "tools", "tool_choice",
@@ -27,7 +27,7 @@ OPEN_RESPONSES = frozenset({
     "store", "background", "service_tier", "metadata", "safety_identifier", "prompt_cache_key",
 })  # fmt: skip
 
-# The same of what stands in a response, and of the events of a stream, by their types.
+# The same for items and parts of a response, and for stream events, by their types.
 _OPEN_PARTS: dict[str, frozenset[str]] = {
     kind: frozenset(fields.split())
     for kind, fields in {
@@ -70,8 +70,8 @@ _OPEN_EVENTS: dict[str, frozenset[str]] = {
 _OPEN_USAGE = {"input_tokens", "output_tokens", "total_tokens", "input_tokens_details",
                "output_tokens_details"}  # fmt: skip
 
-# Of each dialect: the types of a whole answer, and of what a stream is made of. Any of them will
-# do: Anthropic has more blocks while they are being tried out.
+# For each dialect: the types of a plain answer, and of stream events. Matching any of them is
+# enough: Anthropic has more blocks in its beta types.
 _BODIES = {
     "openai-chat": ("groq.types.chat:ChatCompletion", "openai.types.chat:ChatCompletion"),
     "openai-responses": ("openai.types.responses:Response",),
@@ -104,7 +104,7 @@ _LIFECYCLE = frozenset(
 
 @cache
 def _models(name: str) -> dict[str, Any]:
-    """The models of a type by the `type` that they are for; under the empty word, of any."""
+    """The models of a type by their `type`; under the empty string, those for any."""
     module, _, kind = name.partition(":")
     found = getattr(import_module(module), kind)
     while get_origin(found) is Annotated:
@@ -125,10 +125,10 @@ def _validate(names: tuple[str, ...], body: Mapping[str, Any]) -> None:
         adapter = models.get("") or models.get(body.get("type", ""))
         assert adapter is not None, body.get("type")
         try:
-            # Google's reads its own times and enumerations before it checks.
+            # Google's models parse times and enums before validation.
             adapter.validate_json(data, strict=not name.startswith("google"))
         except ValidationError as error:
-            # Fields that an SDK is too old for are no fault.
+            # Unknown fields are fine: the SDK may be older.
             is_newer = all(each["type"] == "extra_forbidden" for each in error.errors())
             if number == len(names) and not is_newer:
                 raise
@@ -137,7 +137,7 @@ def _validate(names: tuple[str, ...], body: Mapping[str, Any]) -> None:
 
 
 def check_body(front: str, data: bytes) -> dict[str, Any]:
-    """A whole answer, which has all that its vendor's types require."""
+    """Check that a plain answer has all fields that its vendor's types require."""
     body: dict[str, Any] = msgspec.json.decode(data)
     _validate(_BODIES[front], body)
     _check_stamp(front, body)
@@ -169,7 +169,7 @@ def _check_open_responses(body: Mapping[str, Any]) -> None:
 
 
 def _check_open_parts(wire: Any) -> None:
-    """An item, or a part of one, and those inside it."""
+    """Check an item or a part, and those inside it."""
     if isinstance(wire, list):
         for each in wire:
             _check_open_parts(each)
@@ -182,7 +182,7 @@ def _check_open_parts(wire: Any) -> None:
 
 
 def check_stream(front: str, data: bytes) -> list[dict[str, Any]]:
-    """A stream, every frame of which has it, with one id, time and model in all of them."""
+    """Check that every frame of a stream is complete, with one id, time and model."""
     frames = events_of(data, front)
     heads = set()
     for frame in frames:
@@ -222,7 +222,7 @@ def _head(front: str, frame: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def request_to(front: str) -> Request:
-    """What a client of this dialect may ask."""
+    """A request of this dialect's client."""
     said: dict[str, Any] = {"role": "user", "content": "Hi"}
     path = None
     body: dict[str, Any] = {"model": "asked-for", "messages": [said]}

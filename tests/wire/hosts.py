@@ -35,7 +35,7 @@ def provider_of(recording: Recording, dialect: str) -> Provider | None:
     """The provider behind a recording's host; any other Chat server is a compatible one."""
     host = recording.row.host
     if "__vllm" in recording.row.file:
-        host = "localhost:8000"  # its client gave OpenAI's address
+        host = "localhost:8000"  # its client used OpenAI's address
     for pattern, name in _HOSTS:
         if re.match(pattern, host):
             found = dragoman.provider(name)
@@ -44,7 +44,7 @@ def provider_of(recording: Recording, dialect: str) -> Provider | None:
 
 
 def model_of(recording: Recording) -> str | None:
-    """The model that was asked, from the body or the path."""
+    """The requested model, from the body or the path."""
     body = recording.request_body
     found = _MODEL_IN_PATH.search(recording.request_path)
     told = body.get("model") if isinstance(body, dict) else None
@@ -52,7 +52,7 @@ def model_of(recording: Recording) -> str | None:
 
 
 def target_of(recording: Recording, dialect: str) -> Target:
-    """The provider's model; hosts that nobody knows sign nothing, and keep nothing."""
+    """The provider's model; unknown hosts sign and store nothing."""
     provider = provider_of(recording, dialect)
     if provider is not None:
         return provider.target(model_of(recording), dialect)
@@ -67,9 +67,9 @@ def target_of(recording: Recording, dialect: str) -> Target:
 
 
 def body_of(recording: Recording, target: Target) -> Any:
-    """The request; where a host takes short ids only, the recorder's own words for them are cut.
+    """The request; if a host accepts only short ids, the recorder's placeholders are cut.
 
-    Such hosts would have refused those (C1).
+    Such hosts would have refused the placeholders (C1).
     """
     body = recording.request_body
     return _with_ids(body) if target.ids.max_length < _SHORT else body

@@ -1,8 +1,8 @@
 """Malformed bodies, and everything that the library can do with one.
 
 `python -m tests.wire.mutations --seconds 600 --seed 1` mutates recordings, our own fixtures and
-bodies made to be odd, and prints every class of exception that is not ours, once each with the
-seed that leads to it. What takes too much memory or time ends as one of these.
+odd bodies, and prints every class of exception that is not ours, once each with the seed that
+reproduces it. Excessive memory or time is reported in the same way.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ _EVENT: Any = Event
 
 
 class Seed(NamedTuple):
-    """Something to mutate, and what it is."""
+    """Something to mutate, and its kind."""
 
     kind: str
     dialect: str
     value: Any
 
 
-# --- what is put in
+# --- inserted values
 
 _ENDINGS = ("", " instead", " shape", " absent", " meant", " spelling")
 """Of the keys in extras, after the dialect; all but the last are of earlier versions."""
@@ -132,21 +132,21 @@ _ODD: list[Callable[[random.Random], Any]] = [
 
 
 def odd(rng: random.Random) -> Any:
-    """Any value, likely the wrong one."""
+    """Any value, probably of the wrong type."""
     return rng.choice(_ODD)(rng)
 
 
 def _hostile(rng: random.Random) -> Any:
     """A schema written to be expensive.
 
-    Families build theirs of shared pieces. Here each gets its own: a mutation that puts one schema
-    inside such a piece would put it inside itself, and change the piece for all that come after.
+    Families share objects between their schemas. These are copied here, as a mutation of a shared
+    object could create a cycle, and would change all later schemas.
     """
     return json.loads(json.dumps(rng.choice([*FAMILIES.values()])(rng.choice((2, 20)))))
 
 
 def extras(rng: random.Random) -> dict[str, Any]:
-    """Extras that no decoder has made."""
+    """Extras that no decoder makes."""
     name = rng.choice(DIALECTS)
     shapes: list[Callable[[], Any]] = [
         lambda: odd(rng),
@@ -165,7 +165,7 @@ def extras(rng: random.Random) -> dict[str, Any]:
 
 
 def envelope(value: Any) -> str:
-    """An envelope that anybody could have written."""
+    """A forged envelope."""
     try:
         written = msgspec.json.encode(value)
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
@@ -190,7 +190,7 @@ def forged(rng: random.Random) -> str:
 
 
 def places_in(value: Any) -> list[tuple[Any, Any]]:
-    """Every place in a value: what holds it, and under which key."""
+    """Every place in a value: its container and key."""
     found: list[tuple[Any, Any]] = []
     pending = [value]
     while pending:
@@ -243,7 +243,7 @@ def _mutate(root: Any, rng: random.Random) -> None:
     if not places:
         return
     holder, key = rng.choice(places)
-    if rng.random() < 0.1:  # what stands elsewhere in it
+    if rng.random() < 0.1:  # a value from elsewhere in it
         other, at = rng.choice(places)
         holder[key] = _copied(other[at])
     else:
@@ -258,14 +258,14 @@ def _copied(value: Any) -> Any:
 
 
 def mutated(value: Any, rng: random.Random) -> Any:
-    """A copy with one thing wrong in it, or a few."""
+    """A copy with one or a few wrong values."""
     box = [_copied(value)]
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         _mutate(box, rng)
     return box[0] if box else None
 
 
-# --- what is mutated
+# --- seeds
 
 _RICH: dict[str, Any] = {
     "type": "object",
@@ -287,7 +287,7 @@ _RICH: dict[str, Any] = {
 
 
 def _made() -> Iterator[Seed]:
-    """Bodies with what recordings have little of: schemas, settings, envelopes."""
+    """Bodies with content that is rare in recordings: schemas, settings, envelopes."""
     sealed = envelope({"origin": {"dialect": "gemini"}, "part": {
         "type": "thinking", "text": "x", "signature": "c2ln",
         "extras": {"gemini": {"a": 1}, "gemini instead": [[["text"], "x", "y"]]}}})  # fmt: skip
@@ -411,7 +411,7 @@ _APIS = {
 
 
 def _from_corpus() -> Iterator[Seed]:
-    """Small recordings, of each host and set of features one."""
+    """Small recordings, one for each host and set of features."""
     try:
         corpus = Corpus.open()
     except CorpusNotFoundError:
@@ -439,7 +439,7 @@ def _canonical(request: Request) -> Any:
 
 @cache
 def seeds() -> list[Seed]:
-    """All there is to mutate; of every request, its canonical form too."""
+    """All seeds; of every request, its canonical form too."""
     found = [*_made(), *_errors(), *_from_fixtures(), *_from_corpus()]
     for seed in [each for each in found if each.kind == "request"]:
         try:
@@ -452,15 +452,15 @@ def seeds() -> list[Seed]:
     return found
 
 
-# --- what is done with it
+# --- operations
 
 
 class ForeignError(AssertionError):
-    """Something escaped that is not ours."""
+    """An exception that is not ours."""
 
 
 def _attempt(name: str, work: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """What comes out; None where an error of ours does."""
+    """The result, or None if one of our errors was raised."""
     try:
         return work(*args, **options)
     except DragomanError as error:
@@ -474,7 +474,7 @@ def _attempt(name: str, work: Callable[..., Any], *args: Any, **options: Any) ->
 
 @cache
 def targets() -> list[tuple[str, Any]]:
-    """Where requests are sent: every dialect, the vendor's own target, and hosts with flags."""
+    """The targets of requests: every dialect, its default target, and hosts with flags."""
     found: list[tuple[str, Any]] = []
     for name in DIALECTS:
         found += [(name, None), (name, dragoman.dialect(name).target)]
@@ -485,7 +485,7 @@ def targets() -> list[tuple[str, Any]]:
 
 
 def send(request: Request, rng: random.Random) -> None:
-    """Show a request, store it, encode it for everyone, and read an answer in its terms."""
+    """Show a request, store it, encode it for every target, and decode an answer."""
     for value in (request, *request.tools, *request.messages):
         _attempt("repr", repr, value)
     _attempt("Request.to_json", request.to_json)
@@ -512,7 +512,7 @@ def _restore(context: Context, rng: random.Random) -> None:
 
 
 def answer(response: Response, rng: random.Random) -> None:
-    """Encode a response for every front, whole and as a stream."""
+    """Encode a response for every front, plain and streamed."""
     _attempt("repr", repr, response)
     for name in DIALECTS:
         speaker = dragoman.dialect(name)
@@ -526,7 +526,7 @@ def answer(response: Response, rng: random.Random) -> None:
 
 
 def stream(events: list[Event]) -> None:
-    """Write events for every front."""
+    """Encode events for every front."""
     for name in DIALECTS:
         encoder = dragoman.dialect(name).stream_encoder()
         for event in events:
@@ -535,7 +535,7 @@ def stream(events: list[Event]) -> None:
 
 
 def _as_sent(body: Any, rng: random.Random) -> Any:
-    """As a caller has it: a dict, or JSON text."""
+    """The body as a caller has it: a dict, or JSON text."""
     if not isinstance(body, dict) or rng.random() < 0.4:
         try:
             return json.dumps(body)
@@ -545,7 +545,7 @@ def _as_sent(body: Any, rng: random.Random) -> Any:
 
 
 def take_request(dialect: str, body: Any, rng: random.Random) -> None:
-    """All that can be done with the body of a request."""
+    """Do everything possible with the body of a request."""
     speaker, sent = dragoman.dialect(dialect), _as_sent(body, rng)
     _attempt(f"{dialect}.check", speaker.check, sent, _GEMINI_PATH)
     _attempt("detect", dragoman.detect, sent)
@@ -576,7 +576,7 @@ def _validate(tool: Any, rng: random.Random) -> None:
 
 
 def take_response(dialect: str, body: Any, rng: random.Random) -> None:
-    """All that can be done with the body of a response."""
+    """Do everything possible with the body of a response."""
     speaker, sent = dragoman.dialect(dialect), _as_sent(body, rng)
     _attempt("detect", dragoman.detect, sent)
     _attempt(f"{dialect}.decode_error", speaker.decode_error, 400, body)
@@ -586,7 +586,7 @@ def take_response(dialect: str, body: Any, rng: random.Random) -> None:
 
 
 def take_error(dialect: str, body: Any) -> None:
-    """All that can be done with the body of an error."""
+    """Do everything possible with the body of an error."""
     speaker = dragoman.dialect(dialect)
     for status in (None, 200, 400, 429, 500):
         headers = {"retry-after": "x"}
@@ -598,7 +598,7 @@ def take_error(dialect: str, body: Any) -> None:
 
 
 def take_stream(dialect: str, text: str, rng: random.Random) -> None:
-    """All that can be done with a stream."""
+    """Do everything possible with a stream."""
     decoder = dragoman.dialect(dialect).stream_decoder()
     raw = text.encode("utf-8", "surrogatepass")
     events: list[Event] = _attempt(f"{dialect}.stream_decoder", decoder.feed, raw) or []
@@ -610,7 +610,7 @@ def take_stream(dialect: str, text: str, rng: random.Random) -> None:
 
 
 def _odd_event(event: Event, rng: random.Random) -> Event:
-    """The event with one thing in it replaced, if an event can hold that."""
+    """The event with one value replaced, if that is valid."""
     if rng.random() < 0.8:
         return event
     plain: Any = msgspec.to_builtins(event)
@@ -623,7 +623,7 @@ def _odd_event(event: Event, rng: random.Random) -> Event:
 
 
 def take_canonical(kind: str, document: Any, rng: random.Random) -> None:
-    """All that can be done with a stored document."""
+    """Do everything possible with a stored document."""
     try:
         raw = json.dumps(document)
     except (RecursionError, ValueError):
@@ -645,7 +645,7 @@ def take_canonical(kind: str, document: Any, rng: random.Random) -> None:
 
 
 def _mutated_stream(text: str, rng: random.Random) -> str:
-    """A stream in which the JSON of one event is another, or events are lost, doubled or moved."""
+    """A stream with the JSON of one event changed, or events lost, doubled or moved."""
     lines = text.split("\n")
     for _ in range(rng.choice((1, 1, 2, 4))):
         places = [at for at, line in enumerate(lines) if line.lstrip().startswith(("data:", "{"))]
@@ -671,7 +671,7 @@ def _mutated_stream(text: str, rng: random.Random) -> str:
 
 
 def _with_odd_extras(document: Any, rng: random.Random) -> Any:
-    """A stored document whose values have extras that no decoder has made."""
+    """A stored document whose values have extras that no decoder makes."""
     changed = copy.deepcopy(document)
     holders = [
         holder[key]
@@ -690,7 +690,7 @@ def _with_odd_extras(document: Any, rng: random.Random) -> Any:
 
 
 def run(seed: Seed, rng: random.Random) -> None:
-    """Mutate it, and do everything with it; raises `ForeignError`."""
+    """Mutate a seed, and do everything with it; raises `ForeignError`."""
     if seed.kind == "stream":
         take_stream(seed.dialect, _mutated_stream(seed.value, rng), rng)
     elif seed.kind == "request":
@@ -711,7 +711,7 @@ _PLAIN: list[Any] = [
 
 
 def systematic() -> Iterator[tuple[Seed, Callable[[], Any]]]:
-    """Every value in the bodies made for it, replaced by one of every type, or left out."""
+    """Every value of the bodies made for it, replaced by one of every type, or removed."""
     for seed in _made():
         for at in range(len(places_in([seed.value])) - 1):
             for number in range(len(_PLAIN) + 1):
@@ -745,15 +745,15 @@ def _by_kind() -> dict[str, list[Seed]]:
 
 
 def one(number: int) -> None:
-    """The mutation of that number: the same each time, on every machine with the same corpus."""
+    """The mutation of that number: the same on every machine with the same corpus."""
     rng = random.Random(number)
     kinds = _by_kind()
     found = kinds[rng.choice(sorted(kinds))]
-    first = found[: len(DIALECTS)]  # those made for it are in front of their kind
+    first = found[: len(DIALECTS)]  # our own bodies are the first of their kind
     run(rng.choice(first if rng.random() < 0.4 else found), rng)
 
 
-# --- at length
+# --- long runs
 
 
 def _where(error: BaseException) -> str:
@@ -765,11 +765,11 @@ def _where(error: BaseException) -> str:
 
 
 class StuckError(BaseException):
-    """An input takes longer than anybody would wait; not for `_attempt`."""
+    """An input takes too long; not caught by `_attempt`."""
 
 
 def _limit() -> None:
-    """What takes too much memory fails, and what takes too long is stopped (see `main`)."""
+    """Limit memory and time (see `main`)."""
 
     def stop(*_: object) -> None:
         raise StuckError
@@ -779,7 +779,7 @@ def _limit() -> None:
 
 
 def main() -> int:
-    """Run until the time is up; the number of classes found."""
+    """Run until the time is up; returns the number of classes found."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,8 +1,8 @@
 """Unusual bodies: valid ones in which something has another type, is missing, or is unknown.
 
-The valid ones are our own fixtures and the rich bodies below. At each place below the top level
-each of the odd values is put, and the field is left out: what clients, gateways and hand-written
-scripts really send.
+The valid ones are our own fixtures and the rich bodies below. At each place below the top level,
+the value is replaced by each odd value, and removed, as in the requests of real clients, gateways
+and scripts.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ UNREADABLE = {
 
 
 class Odd(NamedTuple):
-    """A body with something odd in it, and where."""
+    """A body with something odd in it, and its place."""
 
     dialect: str
     kind: Kind
@@ -274,7 +274,7 @@ class Odd(NamedTuple):
 
 @cache
 def valid_bodies(dialect: str, kind: Kind) -> tuple[dict[str, Any], ...]:
-    """The bodies to start from: the rich ones and our own fixtures."""
+    """The valid bodies: the rich ones and our own fixtures."""
     found = list(RICH[dialect, kind])
     for file in sorted((FIXTURES / dialect).glob("*.json")):
         fixture = json.loads(file.read_text(encoding="utf-8"))
@@ -284,7 +284,7 @@ def valid_bodies(dialect: str, kind: Kind) -> tuple[dict[str, Any], ...]:
 
 
 def places(value: Any, path: Steps = ()) -> Iterator[Steps]:
-    """Every place in a JSON value, but the whole of it."""
+    """Every place in a JSON value except its root."""
     items: Any = ()
     if isinstance(value, dict):
         items = value.items()
@@ -296,7 +296,7 @@ def places(value: Any, path: Steps = ()) -> Iterator[Steps]:
 
 
 def put(value: Any, path: Steps, new: Any) -> Any:
-    """A copy of a JSON value with something else at a place; what is beside the way is shared."""
+    """A copy of a JSON value with another value at a place; other branches are shared."""
     step, *rest = path
     changed: Any = dict(value) if isinstance(value, dict) else list(value)
     if rest:
@@ -323,7 +323,7 @@ def odd_bodies(
 
 
 def came_back(odd: Odd) -> Any:
-    """The body, read and written in its own dialect, as whoever gets it reads it."""
+    """The body, decoded and encoded in its own dialect, as its recipient parses it."""
     speaker = dragoman.dialect(odd.dialect)
     if odd.kind == "request":
         request = speaker.decode_request(odd.body, path=GEMINI_PATH)
@@ -485,7 +485,7 @@ def framed(dialect: str, chunks: Any) -> bytes:
 
 
 def odd_streams(dialect: str) -> Iterator[tuple[Steps, list[Any]]]:
-    """The stream with each odd value at each place in its chunks, but for whole chunks."""
+    """The stream with each odd value at each place in its chunks, except whole chunks."""
     chunks = STREAMS[dialect]
     for path in places(chunks):
         for value in ODD if len(path) > 1 else ():

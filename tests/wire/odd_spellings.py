@@ -1,8 +1,8 @@
 """Bodies with unusual spellings, which must not override an edit.
 
-Aliases, both spellings at once, explicit nulls, whole numbers with a fraction, texts for lists,
-objects of unknown kinds, and fields that nobody knows in every object. Texts that begin with
-`odd` are in no type: they have to survive any edit of something else.
+Aliases, both spellings at once, explicit nulls, integers written as floats, texts instead of lists,
+objects of unknown kinds, and unknown fields in every object. Texts that begin with `odd` belong to
+no known field: they must survive any edit of another value.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-# One line a body, however long its objects are.
+# One line for each body, even if it is long.
 # fmt: off
 _USER = {"role": "user", "content": "Hello"}
 _SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
@@ -626,7 +626,7 @@ _OLLAMA_MESSAGES: dict[str, list[Any]] = {
 
 
 def bodies(dialect: str) -> Iterator[tuple[str, dict[str, Any], str | None]]:
-    """What a body shows, the body, and its path where the dialect has something there."""
+    """A description, the body, and its path if the dialect uses it."""
     settings, conversations, rest, path = _ALL[dialect]
     field = {"gemini": "contents", "openai-responses": "input"}.get(dialect, "messages")
     greeting = {"parts": [{"text": "Hello"}], "role": "user"} if dialect == "gemini" else _USER

@@ -1,7 +1,7 @@
-"""The recorded bodies that each dialect must round-trip, and what that means.
+"""The recorded bodies that each dialect must round-trip, and how they are compared.
 
-`python -m tests.wire.recorded` prints how much of the corpus comes back whole, and which share of
-its bytes rides in extras instead of in the model's own fields.
+`python -m tests.wire.recorded` prints how much of the corpus round-trips, and which share of its
+bytes is in extras instead of in the model's own fields.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _FAULTY = {
     "anthropic/dd-trace-py__cassettes-anthropic_completion_tools_call_with_tool_result_stream_helper"
     "__00.json": "its ids were replaced by hand: the result answers a call that is not there",
 }
-# The one normal form: a list that holds one plain text, and the text.
+# The one normal form: a list of one plain text equals the text.
 _TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
 
 
 def keeps_items(recording: Recording) -> bool:
-    """Whether a host of Responses looks items up: OpenAI's do; a recording of vLLM says it is."""
+    """Whether a Responses host stores items: OpenAI's do; a recording of vLLM says it is one."""
     return recording.row.host.endswith("openai.com") and "__vllm" not in recording.row.file
 
 
 @dataclass(frozen=True)
 class Body:
-    """A recorded body and how a dialect reads and writes it."""
+    """A recorded body and how a dialect decodes and encodes it."""
 
     dialect: Dialect
     kind: Literal["request", "response"]
@@ -61,7 +61,7 @@ class Body:
 
     @property
     def target(self) -> Target:
-        """The place it was sent to: compatible hosts take what the vendor does not (W5, W54)."""
+        """Its target: compatible hosts accept what the vendor does not (W5, W54)."""
         folder = self.dialect.name.replace("-", "_")
         vendors: Target = import_module(f"dragoman.wire.{folder}.dialect").TARGET
         if self.recording.row.provider_api != folder:
@@ -69,7 +69,7 @@ class Body:
         if vendors.thinking.verifies_signatures and self.recording.row.host not in _ANTHROPIC_HOSTS:
             return vendors.with_flags(
                 {"thinking.verifies_signatures": False}
-            )  # Ollama's, for one, has no seals
+            )  # Ollama, for example, has no seals
         if vendors.state.verifies_items and not keeps_items(self.recording):
             return vendors.with_flags(
                 {"state.verifies_items": False, "sampling.min_output_tokens": 0}
@@ -77,20 +77,20 @@ class Body:
         return vendors
 
     def decode(self) -> Value:
-        """What the body says."""
+        """The decoded body."""
         if self.kind == "request":
             return self.dialect.decode_request(self.wire, path=self.path)
         return self.dialect.decode_response(self.wire)
 
     def encode(self, value: Any) -> dict[str, Any]:
-        """The body that says it."""
+        """The encoded value."""
         if self.kind == "request":
             return self.dialect.encode_request(value, self.target).body
         return self.dialect.encode_response(value).body
 
 
 def bodies(corpus: Corpus, dialect: str, tier: Tier | None = None) -> Iterator[Body]:
-    """The accepted requests and plain 200 responses that speak a dialect."""
+    """The accepted requests and plain 200 responses of a dialect."""
     speaker = dragoman.dialect(dialect)
     for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200, tier=tier):
         if recording.row.file in _FAULTY:
@@ -141,14 +141,14 @@ def rewritten(value: Any, rewrite: Callable[[Value], Value]) -> Any:
 
 
 def without_extras(value: Any) -> Any:
-    """A value with nothing in any extras: only what the model understands."""
+    """A value without any extras: only the model's own fields."""
     return rewritten(
         value, lambda v: v.replace(extras=EMPTY) if "extras" in v.__struct_fields__ else v
     )
 
 
 def bytes_in_extras(value: Any) -> int:
-    """How many bytes of JSON ride in extras and opaque payloads."""
+    """The number of JSON bytes in extras and opaque payloads."""
     total = 0
 
     def count(found: Value) -> Value:
@@ -196,7 +196,7 @@ LANE_TARGETS = ("anthropic", "openai-responses")
 
 
 def lane_share(corpus: Corpus, dialect: str) -> tuple[int, int]:
-    """How many requests of a dialect take the lane, to each of two targets; and how many can."""
+    """How many requests of a dialect take the lane, for two targets; and how many can."""
     took = total = 0
     for body in bodies(corpus, dialect):
         if body.kind != "request":
@@ -209,7 +209,7 @@ def lane_share(corpus: Corpus, dialect: str) -> tuple[int, int]:
 
 
 def _takes_lane(raw: bytes, dialect: str, target: str, path: str) -> bool:
-    """Whether a request takes the lane when it comes again: at first its head is new."""
+    """Whether a request takes the lane the second time: at first its head is new."""
     try:
         for _ in range(2):
             dragoman.translate(raw, source=dialect, target=target, path=path)

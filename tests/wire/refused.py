@@ -41,7 +41,7 @@ _BY_STATUS = {
     429: "RateLimited",
     500: "ServerError",
 }
-# What tells the 400s apart, read by hand from the recordings.
+# What distinguishes the 400s, classified by hand.
 _BY_CAUSE = (
     (r"exceeds the available context size|model's context length is only", "ContextTooLong"),
     (r"Invalid model:|not a valid model ID|supported API model names", "ModelNotFound"),
@@ -62,7 +62,7 @@ DOUBTFUL = {
     r"has been deprecated": "the model was there once: ModelNotFound",
 }
 
-# Why a refusal can't be foreseen from the body alone.
+# Why a refusal can't be predicted from the body alone.
 REASONS = {
     r"does not support|not enabled for this model": "nobody knows what this host's model takes",
     r"service_tier": "depends on the account",
@@ -82,7 +82,7 @@ REASONS = {
 }
 
 
-# Accepted recordings that break a rule all the same, each with the fault in the recording.
+# Accepted recordings that break a rule nevertheless, each with the fault in the recording.
 FAULTY = {
     # the recorder put a placeholder for the id in one of two places
     "anthropic/rig__opus_4_8-messages_preserve_system_role_after_server_tool_result__01.json",
@@ -93,7 +93,7 @@ FAULTY = {
 
 
 def failures(corpus: Corpus, tier: Tier | None = None) -> Iterator[Recording]:
-    """The recordings that end in an error, those under status 200 included."""
+    """The recordings that end in an error, including those with status 200."""
     for recording in corpus.select(provider_api=tuple(SPEAKERS), tier=tier):
         body = recording.response_body
         if recording.row.status >= 400 or (isinstance(body, dict) and body.get("error")):
@@ -101,7 +101,7 @@ def failures(corpus: Corpus, tier: Tier | None = None) -> Iterator[Recording]:
 
 
 def expected(recording: Recording) -> str:
-    """The class that an error should have, by rules of this test's own."""
+    """The expected class of an error, by this test's own rules."""
     if recording.row.status in _BY_STATUS:
         return _BY_STATUS[recording.row.status]
     text = json.dumps(recording.response_body)
@@ -109,7 +109,7 @@ def expected(recording: Recording) -> str:
 
 
 def decoded(recording: Recording) -> ProviderError:
-    """The error, by the dialect."""
+    """The decoded error."""
     speaker: Any = dragoman.dialect(SPEAKERS[recording.row.provider_api])
     error: ProviderError = speaker.decode_error(
         recording.row.status, recording.response_body, recording.response_headers
@@ -118,7 +118,7 @@ def decoded(recording: Recording) -> ProviderError:
 
 
 def matched(recording: Recording, table: dict[str, str]) -> str | None:
-    """What a table says about an error body."""
+    """The entry of a table for an error body."""
     text = json.dumps(recording.response_body)
     return next((says for words, says in table.items() if re.search(words, text)), None)
 
@@ -134,7 +134,7 @@ def requests(corpus: Corpus, *, accepted: bool, tier: Tier | None = None) -> Ite
 
 
 def checked(recording: Recording) -> list[Violation]:
-    """What `check` finds in a recorded request, told the provider and the model."""
+    """The findings of `check` for a recorded request, with provider and model."""
     dialect = JUDGED[recording.row.provider_api]
     speaker: Any = dragoman.dialect(dialect)
     target = target_of(recording, dialect)
@@ -148,12 +148,12 @@ def checked(recording: Recording) -> list[Violation]:
 
 
 def errors_in(recording: Recording) -> list[Violation]:
-    """The findings that should have been refused."""
+    """The findings of severity "error"."""
     return [violation for violation in checked(recording) if violation.severity == "error"]
 
 
 def explaining(recording: Recording) -> list[Violation]:
-    """The findings that can be what a refusal is about: those in the field that it names."""
+    """The findings that may explain a refusal: those in the field that it names."""
     api = recording.row.provider_api
     param = decoded(recording).param if api in SPEAKERS else None
     root = re.split(r"[.\[]", param)[0] if param else ""

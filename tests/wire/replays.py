@@ -1,4 +1,4 @@
-"""Conversations in the corpus: what a client sent back of a response.
+"""Conversations in the corpus: how clients repeated a response in the next request.
 
 Recordings of one `source` with successive `seq` are calls of one conversation, so the answer to one
 call is in the history of the next, if the client replayed it faithfully. `python -m
@@ -20,7 +20,7 @@ from tests.wire.recorded import ENDPOINTS, SPOKEN_BY
 
 @dataclass(frozen=True)
 class Replay:
-    """An answer, and what came closest to it in the next request."""
+    """An answer, and the most similar message in the next request."""
 
     client: str
     file: str
@@ -29,15 +29,15 @@ class Replay:
 
     @property
     def is_faithful(self) -> bool:
-        """Whether the next request holds just what was answered; clients may name calls anew.
+        """Whether the next request has the same answer; clients may rename calls.
 
-        So do we where a wire has no ids: those of a request come from places in it.
+        So do we if a wire has no ids: ids in a request are derived from positions.
         """
         return any(map(self.answer.equal_ignoring_call_ids, self.history))
 
     @property
     def change(self) -> str:
-        """What the client did to it."""
+        """The client's change."""
         if self.is_faithful:
             return "nothing"
         for change, kinds in _CHANGES:
@@ -60,7 +60,7 @@ _CHANGES: tuple[tuple[str, tuple[type, ...]], ...] = (
 
 
 def _without(message: Message, kinds: tuple[type, ...]) -> list[object]:
-    """What is said besides parts of these kinds; citations, media and ids count as decoration."""
+    """The content without parts of these kinds; citations, media and ids are ignored."""
     told: list[object] = []
     for part in message.parts:
         if isinstance(part, kinds):
@@ -75,7 +75,7 @@ def _without(message: Message, kinds: tuple[type, ...]) -> list[object]:
 
 
 def replays(corpus: Corpus, dialect: str) -> Iterator[Replay]:
-    """The answers of a dialect whose next request is recorded and longer than the one before."""
+    """The answers of a dialect whose next request is recorded, and longer."""
     conversations: dict[str, dict[int, Recording]] = defaultdict(dict)
     for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200, tier="extended"):
         is_chat = ENDPOINTS[dialect].search(recording.request_path.partition("?")[0])

@@ -1,7 +1,7 @@
-"""Checks that an edit reached the wire, and nothing else did, by decoding the body again.
+"""Checks that an edit changed the body, and nothing else changed, by decoding it again.
 
-Reading is lossless (other tests show it), so a body that is read as the edited value says the edit
-and nothing else; what a dialect can't say has to be reported at its place.
+Decoding is lossless (as other tests show), so if a body decodes to the edited value, the edit is
+the only change; unsupported edits must be reported with their path.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _OBJECTS = frozenset({"output", "thinking", "state", "state.conversation", "tool
 def verdicts(
     dialect: Dialect, kind: Kind, wire: Mapping[str, Any], path: str | None = None
 ) -> Iterator[tuple[Edit, str | None]]:
-    """Each edit of what a body says, and what is wrong with what it becomes."""
+    """Each edit of a decoded body, and the problems with its encoding."""
     value = _decode(dialect, kind, wire, path)
     before = _encode(dialect, kind, value)
     for edit in edits(value):
         if kind == "response" and edit.path.endswith(".item_id"):
-            continue  # the provider's: without it the answer is another's
+            continue  # the provider's: without it the answer belongs to another
         yield edit, _problem(dialect, kind, before, edit)
 
 
@@ -97,7 +97,7 @@ def _problem(dialect: Dialect, kind: Kind, before: Encoded, edit: Edit) -> str |
 
 
 def _items(value: Any) -> Any:
-    """A request of Responses item by item: it is not on the wire which ones are one message."""
+    """A Responses request item by item: the wire does not group items into messages."""
     if not isinstance(value, Request):
         return object()
     said: list[Any] = []
@@ -113,12 +113,12 @@ def _items(value: Any) -> Any:
 
 
 def covers(told: str, found: str) -> bool:
-    """Whether a report names the place where something differs, or what it is in, or a part."""
+    """Whether a report has the path of a difference, or one above or below it."""
     return found.startswith(told) or told.startswith(found)
 
 
 def _moves(told: str, found: str, edit: Edit) -> bool:
-    """Whether a report is about what was edited, and the difference is where it went."""
+    """Whether a report is about the edit, and the difference is where it was moved to."""
     owner = edit.path.rpartition(".")[0] or edit.path
     talk = ("messages", "system")
     if edit.path.startswith(talk):
@@ -129,7 +129,7 @@ def _moves(told: str, found: str, edit: Edit) -> bool:
 
 
 def odd(body: Any) -> frozenset[str]:
-    """The texts of a body that nobody knows: those that begin with `odd`."""
+    """The unknown texts of a body: those that begin with `odd`."""
     if isinstance(body, Mapping):
         return frozenset().union(*map(odd, body.values()), *map(odd, body.keys()))
     if isinstance(body, (list, tuple)):
@@ -138,7 +138,7 @@ def odd(body: Any) -> frozenset[str]:
 
 
 def odd_in(value: Any) -> frozenset[str]:
-    """As `odd`, of a value."""
+    """As `odd`, for a value."""
     if isinstance(value, Value):
         fields = (getattr(value, name) for name in value.__struct_fields__)
         return frozenset().union(*map(odd_in, fields))
@@ -148,13 +148,13 @@ def odd_in(value: Any) -> frozenset[str]:
 
 
 def differences(one: Any, other: Any, dialect: str, kind: Kind) -> Iterator[str]:
-    """The paths at which two values say different things."""
+    """The paths at which two values differ."""
     yield from _compared(_plain(one, dialect, kind, _numbers(one)),
                          _plain(other, dialect, kind, _numbers(other)), "")  # fmt: skip
 
 
 def _numbers(value: Any) -> dict[str, str]:
-    """The ids that were made up for calls without one, numbered: they hang on their place."""
+    """Derived call ids, numbered, as they depend on their position."""
     messages = value.messages if isinstance(value, Request) else [c.message for c in value.choices]
     found: dict[str, str] = {}
     for message in messages:
@@ -165,7 +165,7 @@ def _numbers(value: Any) -> dict[str, str]:
 
 
 def _plain(value: Any, dialect: str, kind: Kind, ids: dict[str, str]) -> Any:
-    """What a value says, as plain data: spelling and luggage left out."""
+    """The content of a value as plain data, without spelling and extras."""
     if isinstance(value, tuple):
         return [_plain(item, dialect, kind, ids) for item in value]
     if not isinstance(value, Value):
@@ -188,10 +188,10 @@ def _plain(value: Any, dialect: str, kind: Kind, ids: dict[str, str]) -> Any:
 def _normal(  # noqa: PLR0911 - one for each kind of value
     value: Value, dialect: str, kind: Kind, ids: dict[str, str]
 ) -> dict[str, Any]:
-    """Those fields of a value that have more than one form, in the same one."""
+    """The fields of a value that have several forms, in the same one."""
     match value:
         case Message(name=None) if _holds_results(value):
-            return {"name": _SAME}  # the tool's
+            return {"name": _SAME}  # the tool has it
         case ServerTool():  # its type is its name, on some wires
             payload = thaw(value.payload)
             return {"payload": {key: payload[key] for key in payload if key != "type"}}
@@ -221,14 +221,14 @@ def _plain_call(call: ToolCall, dialect: str, ids: dict[str, str]) -> dict[str, 
         "id": call.wire_id if is_own else ids.get(call.id, call.id),
     }
     if dialect == "gemini":
-        said["kind"] = _SAME  # the tool's own tells
+        said["kind"] = _SAME  # the tool itself has it
         if call.kind == "custom":
             said["arguments"] = {"input": call.raw}
     return said
 
 
 def _end(finish: FinishReason | None, dialect: str) -> FinishReason | None:
-    """Why it ended, where some wires have one word for two reasons."""
+    """The finish reason, as some wires have one word for two reasons."""
     if finish is FinishReason.REFUSAL and dialect in {"openai-chat", "gemini"}:
         return FinishReason.CONTENT_FILTER
     if finish is FinishReason.CONTEXT_FULL:
@@ -264,11 +264,11 @@ def _plain_media(media: Media, dialect: str, kind: Kind) -> dict[str, Any]:
     if kind == "response":
         said = {}
     elif dialect == "ollama" or (dialect == "anthropic" and media.data is not None):
-        said["mime"] = _SAME  # by the data themselves
+        said["mime"] = _SAME  # the data itself decides
     if media.item_id is not None or media.file_id is not None:
-        said["transcript"] = _SAME  # with the provider
+        said["transcript"] = _SAME  # the provider has it
     if dialect == "openai-responses":
-        said["name"] = media.name or _SAME  # inline data need one
+        said["name"] = media.name or _SAME  # inline data needs one
     return said
 
 
@@ -298,7 +298,7 @@ def _unsaid(value: Value, dialect: str, kind: Kind) -> Collection[str]:
         luggage = {"cache", "signature"} if kind == "response" else set()
         return {"raw", "input"} | luggage | _NOWHERE[dialect]
     if isinstance(value, (Part, Citation)):
-        # Nobody signs or caches an answer, or says in it how to look at a picture.
+        # Answers have no signatures, cache hints or image details.
         return _NOWHERE[dialect] | (_OF_REQUESTS if kind == "response" else set())
     return ()
 
@@ -324,7 +324,7 @@ def _plain_result(
     }
     if ids or dialect in {"gemini", "ollama"}:
         said["call_id"] = _SAME  # by name and order: there are no ids
-    said["kind"] = _SAME  # the call tells
+    said["kind"] = _SAME  # the call has it
     if said["content"] == []:
         said["content"] = ""
     if dialect in {"gemini", "ollama"} and isinstance(said["content"], list):
@@ -335,7 +335,7 @@ def _plain_result(
 
 
 def _told_content(result: ToolResult, dialect: str, kind: Kind, ids: dict[str, str]) -> Any:
-    """The content where texts are one, before the media."""
+    """The content with its texts joined, before the media."""
     text, parts = result.text, result.parts
     rest = [_plain(part, dialect, kind, ids) for part in parts if not isinstance(part, Text)]
     told = _SAME if result.data is not UNSET else text
@@ -343,7 +343,7 @@ def _told_content(result: ToolResult, dialect: str, kind: Kind, ids: dict[str, s
 
 
 class _Same:
-    """Equal to anything: said by others where it is not said."""
+    """Equal to anything: for values that the wire derives from others."""
 
     def __eq__(self, other: object) -> bool:
         return True
@@ -356,7 +356,7 @@ _SAME = _Same()
 
 _OF_REQUESTS = {"cache", "signature", "detail", "mime", "name", "server", "kind"}
 _NOWHERE = {
-    # Identities that only some wires have; they say nothing.
+    # Ids that only some wires have; they carry no meaning.
     "openai-chat": {"item_id", "tool_name", "form"},
     "anthropic": {"item_id", "tool_name", "form"},
     "openai-responses": {"item_id", "tool_name"},
@@ -366,7 +366,7 @@ _NOWHERE = {
 
 
 def _settled(request: Request, dialect: str) -> Request:
-    """A request in which each thing is said once: what makes no difference is left out."""
+    """A request without redundant and meaningless values."""
     changes: dict[str, Any] = {"sampling": _drawn(request.sampling)}
     if request.tool_choice is not None:
         changes["tool_choice"] = _chosen(request.tool_choice, dialect)
@@ -378,7 +378,7 @@ def _settled(request: Request, dialect: str) -> Request:
         is_told = request.model is not None or dialect == "ollama"
         changes["stream"] = bool(request.stream) if is_told else None
     tools = request.tools
-    if dialect == "openai-chat":  # the old `functions` and the search are listed apart
+    if dialect == "openai-chat":  # the old `functions` and the search are listed separately
         tools = tuple(sorted(tools, key=_field_of))
     if dialect == "anthropic":
         tools = tuple(permitted_tools(tools, request.tool_choice).values())
@@ -416,7 +416,7 @@ def _formed(output: Output, dialect: str) -> Output | None:
     if dialect == "openai-responses":
         output = output.replace(schema=output.schema or {})
     if dialect in {"anthropic", "gemini", "ollama"}:
-        output = output.replace(strict=None)  # every answer is held to its schema
+        output = output.replace(strict=None)  # every answer must match its schema
     return output
 
 
@@ -445,18 +445,16 @@ def _field_of(tool: Any) -> int:
 
 
 def _fitting(tool: Any) -> Any:
-    """A tool without what tools of its kind don't have."""
+    """A tool without the fields that tools of its kind don't have."""
     if not isinstance(tool, ToolDefinition):
         return tool
     if tool.kind == "custom":
         return tool.replace_unchecked(parameters=None, strict=None)
-    return tool.replace_unchecked(
-        format=None, strict=tool.strict or None
-    )  # false unless it is true
+    return tool.replace_unchecked(format=None, strict=tool.strict or None)  # false is the default
 
 
 def _runs(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages as Responses has them: what the model says in a row is one."""
+    """The messages as Responses has them: adjacent assistant messages are one."""
     joined: list[Message] = []
     for message in messages:
         if joined and message.role is joined[-1].role is Role.ASSISTANT:
@@ -472,7 +470,7 @@ def _holds_results(message: Message) -> bool:
 
 
 def _thought(thinking: ThinkingConfig, dialect: str) -> ThinkingConfig | None:
-    """Off is off, however it is said; who tells how hard to think need not tell to think."""
+    """Normalized thinking settings: all forms of "off" are equal, and an effort implies "on"."""
     if dialect == "openai-chat":
         return thinking
     if dialect == "openai-responses":
@@ -500,12 +498,12 @@ _ORDER = ("Thinking", "Text", "Opaque", "Refusal", "Audio", "Image", "Video", "F
 
 
 def _ordered(message: Message, dialect: str) -> tuple[Any, ...]:  # noqa: PLR0911 - one for each
-    """The parts in the order that the wire has them in; texts joined where it has only one."""
+    """The parts in the order of the wire; texts joined where it has only one."""
     parts, role = message.parts, message.role
     match dialect:
         case "openai-responses":
             return _by_form(parts)
-        case "anthropic":  # a refusal stands beside the content
+        case "anthropic":  # a refusal is beside the content
             return tuple(sorted(parts, key=lambda part: isinstance(part, Refusal)))
         case "gemini" if _holds_results(message):  # in the order of the calls
             return tuple(sorted(parts, key=lambda part: part.text))
@@ -535,7 +533,7 @@ def _chat_parts(parts: tuple[Any, ...], role: Role) -> tuple[Any, ...]:
     if role is not Role.ASSISTANT or at is None:
         return parts
     parts = tuple(p.replace(citations=()) if isinstance(p, Text) else p for p in parts)
-    return (*parts[:at], parts[at].replace(citations=cited), *parts[at + 1 :])  # the message's
+    return (*parts[:at], parts[at].replace(citations=cited), *parts[at + 1 :])  # the message has it
 
 
 def _joined(parts: tuple[Any, ...], between: str) -> tuple[Any, ...]:
@@ -546,14 +544,14 @@ def _joined(parts: tuple[Any, ...], between: str) -> tuple[Any, ...]:
 
 
 def _pieces(part: Any) -> tuple[Any, ...]:
-    """Thinking that is both readable and sealed is two."""
+    """Thinking that is both readable and sealed is two parts."""
     if isinstance(part, Thinking) and part.data is not None and part.text:
         return part.replace(data=None), Thinking("", part.data, "redacted")
     return (part,)
 
 
 def _by_form(parts: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The parts with summaries before what they sum up, in each run of thinking."""
+    """The parts with summaries before full texts, in each run of thinking."""
     runs = groupby(parts, key=lambda part: isinstance(part, Thinking) and (part.item_id,))
     return tuple(
         part
@@ -563,7 +561,7 @@ def _by_form(parts: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _sealed_first(run: list[Thinking]) -> list[Thinking]:
-    """The seal is the item's, and stands on the first of its parts."""
+    """The seal belongs to the item, and is on the first of its parts."""
     seals = [part.data for part in run if part.data is not None]
     if len(seals) != 1:
         return run

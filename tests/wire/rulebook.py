@@ -1,6 +1,6 @@
 """A dialect's rules, each with examples that break it and examples that don't.
 
-Each dialect's `test_rules` makes one of its rows; `tests/wire/test_rules.py` runs them all.
+Each dialect's `test_rules` defines a `Book` of them; `tests/wire/test_rules.py` runs them all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Row = tuple[dict[str, Any], str, dict[str, Any]]
 
 
 class Case(NamedTuple):
-    """A row of a rule."""
+    """An example for a rule."""
 
     name: str
     wrong: dict[str, Any]
@@ -29,7 +29,7 @@ class Case(NamedTuple):
 
 @dataclass(frozen=True)
 class Book:
-    """The rows of one dialect."""
+    """The examples of one dialect."""
 
     dialect: str
     rows: Mapping[str, list[Row]]
@@ -44,31 +44,31 @@ class Book:
 
     @property
     def rules(self) -> list[Rule[Any]]:
-        """The rules that are registered."""
+        """The registered rules."""
         return list(import_module(f"dragoman.wire.{self.folder}.rules").RULES)
 
     @property
     def cases(self) -> Iterator[Case]:
-        """All rows."""
+        """All examples."""
         return (Case(name, *row) for name, rows in self.rows.items() for row in rows)
 
     def target(self, name: str) -> Target | None:
-        """The target that a rule's rows are for."""
+        """The target for the examples of a rule."""
         return self.targets.get(name, self.usual)
 
     def check(self, body: Any, target: Target | None = None) -> list[Violation]:
-        """What all rules find."""
+        """The findings of all rules."""
         speaker: Any = dragoman.dialect(self.dialect)
         found: list[Violation] = speaker.check(body, target=target)
         return found
 
     def found(self, name: str, body: Any, target: Target | None = None) -> list[str]:
-        """The paths that one rule names, which `check` has to report as well."""
+        """The paths that one rule finds, which `check` has to report as well."""
         (rule,) = (rule for rule in self.rules if rule.find.__name__ == name)
         rulebook = import_module(f"dragoman.wire.{self.folder}.rules").RULEBOOK
         vendors = import_module(f"dragoman.wire.{self.folder}.dialect").TARGET
         meant = target or self.target(name)
-        # Only OpenAI's Chat has rules that ask whether anyone was named at all.
+        # Only OpenAI's Chat has rules that depend on whether a target is named.
         judged = meant if self.dialect == "openai-chat" else meant or vendors
         view = rulebook.view(body, judged, None, None)
         findings = list(rule.find(view))

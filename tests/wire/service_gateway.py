@@ -37,7 +37,7 @@ TOKENS = 42
 
 
 class Gateway(NamedTuple):
-    """What answers, and what it was asked so far."""
+    """The gateway's answers, and the requests so far."""
 
     dialect: str
     asked: list[Any]
@@ -55,7 +55,7 @@ class Gateway(NamedTuple):
         return 200, *found
 
     def transport(self, httpx: Any) -> Any:
-        """The same as a transport of the HTTP library that an SDK is built on."""
+        """The same as a transport for the SDK's HTTP library."""
 
         def answer(came: Any) -> Any:
             status, headers, content = self(came.url.raw_path.decode(), came.content)
@@ -104,13 +104,13 @@ def model_named(name: str) -> ModelInfo:
 
 
 def embedded(asked: ToEmbed) -> Embedded:
-    """Vectors that tell the inputs apart."""
+    """Different vectors for different inputs."""
     vectors = [(float(place), len(given) / 4, -0.5) for place, given in enumerate(asked.inputs)]
     return Embedded(vectors, Usage(7), None)
 
 
 def answered(request: Request) -> Response:
-    """An answer that repeats what the user said last."""
+    """An answer that repeats the last user text."""
     said = f"re: {request.messages[-1].text}"
     choice = Choice(0, Message.assistant(said), FinishReason.STOP)
     return Response(choices=(choice,), usage=Usage(input=3, output=2))

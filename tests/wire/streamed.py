@@ -32,7 +32,7 @@ from dragoman.wire.streams import StreamDecoder, StreamEncoder
 
 
 def encoder_of(dialect: str) -> StreamEncoder:
-    """What writes a stream that says all it can: Chat's clients ask for the usage (W9)."""
+    """An encoder for complete streams: Chat's includes usage (W9)."""
     speaker: Any = dragoman.dialect(dialect)
     made: StreamEncoder = (
         speaker.stream_encoder(include_usage=True)
@@ -43,7 +43,7 @@ def encoder_of(dialect: str) -> StreamEncoder:
 
 
 def written(dialect: str, events: Iterable[Event]) -> tuple[bytes, list[Loss]]:
-    """The stream for events, and what it could not say."""
+    """The encoded stream, and its losses."""
     encoder = encoder_of(dialect)
     stream = b"".join([*map(encoder.feed, events), encoder.close()])
     return stream, list(encoder.losses)
@@ -59,13 +59,13 @@ def read(dialect: str, *pieces: bytes) -> StreamDecoder:
 
 
 def folded(events: Iterable[Event]) -> Response:
-    """What events add up to."""
+    """The response that events add up to."""
     accumulator = MessageAccumulator()
     accumulator.extend(events)
     return accumulator.response
 
 
-# --- events that anybody's stream might be made of
+# --- random events
 
 _CITATION = Citation(kind="url_citation", url="https://a.example", title="A", start=0, end=1)
 _PNG = "iVBORw0KGgo="
@@ -82,7 +82,7 @@ _NOTHING: dict[str, Any] = {}
 
 
 class Script:
-    """A stream in the making: its events, and the words that a reader has to find."""
+    """A stream in the making: its events, and the words that must arrive."""
 
     def __init__(self, home: str | None) -> None:
         self.origin = None if home is None else Origin(dialect=home)
@@ -91,7 +91,7 @@ class Script:
         self.stopped: set[tuple[int, int]] = set()
         self.corrected: set[tuple[int, int]] = set()
         self.calls = 0
-        self.has_deltas = False  # calls come in pieces, or as parts: nobody does both
+        self.has_deltas = False  # calls are either deltas or parts, never both
         self._words = 0
 
     def __repr__(self) -> str:
@@ -99,11 +99,11 @@ class Script:
 
     @property
     def has_called(self) -> bool:
-        """Whether there are calls that are parts."""
+        """Whether there are calls as parts."""
         return any(isinstance(part, ToolCall) for part in self.parts.values())
 
     def word(self) -> str:
-        """A word that comes once."""
+        """A unique word."""
         self._words += 1
         return f"<{self._words}>"
 
@@ -114,17 +114,17 @@ class Script:
                 if isinstance(event, kinds) and (event.choice, event.index) == place]  # fmt: skip
 
     def start(self, choice: int, part: AnyPart) -> None:
-        """A part begins."""
+        """Start a part."""
         place = (choice, sum(1 for known, _ in self.parts if known == choice))
         self.parts[place] = part
         self.events.append(PartStart(place[1], part, choice))
 
     def grow(self, place: tuple[int, int], **more: Any) -> None:
-        """A part grows."""
+        """Extend a part."""
         self.events.append(PartDelta(place[1], choice=place[0], **more))
 
     def stop(self, place: tuple[int, int], final: AnyPart | None) -> None:
-        """A part ends."""
+        """End a part."""
         self.stopped.add(place)
         self.events.append(PartStop(place[1], final, place[0]))
 
@@ -166,7 +166,7 @@ def _grow(draw: Any, script: Script, place: tuple[int, int]) -> None:
         elif isinstance(part, Thinking):
             more |= draw(st.sampled_from([_NOTHING, {"signature": "eA=="}]))
         if place in script.stopped and len(more) > 1:
-            del more["text"]  # what comes late is rather a source, or a seal
+            del more["text"]  # late events are more often citations or seals
         script.grow(place, **more)
     else:
         script.grow(place, extras={"openai-chat": {"late": 1}})
@@ -204,7 +204,7 @@ def _call(draw: Any, script: Script, choice: int) -> None:
 
 
 def _aside(draw: Any, script: Script, step: str) -> list[Event]:
-    """What is said beside the parts."""
+    """An event beside the parts."""
     if step == "usage":
         return [UsageUpdate(Usage(draw(st.integers(0, 9)), 2))]
     if step == "start":
@@ -223,7 +223,7 @@ _STEPS = ["part", "part", "grow", "grow", "grow", "stop", "call", "usage", "fini
 
 @st.composite
 def scripts(draw: Any) -> Script:
-    """Streams with whatever may be in one, in any order."""
+    """Random streams with all kinds of events, in any order."""
     script = Script(draw(st.sampled_from([None, *dragoman.dialects()])))
     choices = st.sampled_from([0, 0, 0, 1])
     finished: set[int] = set()

@@ -45,8 +45,8 @@ def _pictures(response: Any) -> list[tuple[str | None, str | None]]:
 
 @pytest.mark.parametrize("target", dialects())
 @pytest.mark.parametrize("source", _ANSWERS)
-def test_whole_answers(source: str, target: str) -> None:
-    """Written for another client and read there, the picture is the same, or its loss is told."""
+def test_plain_answers(source: str, target: str) -> None:
+    """In another client's dialect, the image is the same, or its loss is reported."""
     given = dialect(source).decode_response(_ANSWERS[source])
     assert _pictures(given) == [(_PNG, "image/png")]
     encoded = dialect(target).encode_response(given)
@@ -61,7 +61,7 @@ def test_whole_answers(source: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", _WITH_PLACE)
 def test_streamed_answers(target: str) -> None:
-    """The same in a stream."""
+    """In a stream, the image is the same, or its loss is reported."""
     told: list[events.Event] = [
         events.ResponseStart(id="x", model="m"),
         events.PartStart(0, Text("Here")),
@@ -78,8 +78,8 @@ def test_streamed_answers(target: str) -> None:
     assert not [loss for loss in losses if "parts[1]" in loss.path]
 
 
-def test_clients_of_responses_get_the_item_of_their_own_tool() -> None:
-    """Their types know a picture as the result of a call that makes pictures."""
+def test_responses_clients_get_an_image_generation_item() -> None:
+    """The Responses types have images only as results of image generation calls."""
     front = Front("openai-responses", request_to("openai-responses"))
     given = dialect("gemini").decode_response(_ANSWERS["gemini"])
     body = check_body("openai-responses", front.response(given).to_bytes())

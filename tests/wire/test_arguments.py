@@ -35,8 +35,8 @@ def _sent(name: str, call: ToolCall) -> tuple[Encoded, Any]:
 
 @pytest.mark.parametrize("raw", ['{"a":', "a b", "[1]", "5"])
 @pytest.mark.parametrize("name", READERS)
-def test_what_is_no_object_is_put_into_one(name: str, raw: str) -> None:
-    """The request goes through, and that is told."""
+def test_non_object_arguments_are_wrapped_in_an_object(name: str, raw: str) -> None:
+    """Arguments that are no JSON object are wrapped in one, and that is reported."""
     encoded, call = _sent(name, make_call("call_1", "f", raw))
     assert ToolCall("c", "f", call["function"]["arguments"]).arguments == {"input": raw}
     repaired = [(repair.path, repair.action) for repair in encoded.repairs]
@@ -45,30 +45,30 @@ def test_what_is_no_object_is_put_into_one(name: str, raw: str) -> None:
 
 @pytest.mark.parametrize("raw", ['{"a": 1}', "{}"])
 @pytest.mark.parametrize("name", READERS)
-def test_objects_are_left_alone(name: str, raw: str) -> None:
-    """To the byte."""
+def test_object_arguments_are_unchanged(name: str, raw: str) -> None:
+    """Object arguments are sent byte for byte."""
     encoded, call = _sent(name, ToolCall("call_1", "f", raw))
     assert call["function"]["arguments"] == raw
     assert encoded.losses == ()
 
 
 @pytest.mark.parametrize("raw", ["[1]", "5", "null"])
-def test_others_take_json_of_any_kind(raw: str) -> None:
-    """OpenAI does not look for an object in it."""
+def test_openai_accepts_any_json_arguments(raw: str) -> None:
+    """OpenAI does not require an object, so other JSON is sent as it is."""
     encoded, call = _sent("openai:gpt-4o", make_call("call_1", "f", raw))
     assert call["function"]["arguments"] == raw
     assert encoded.losses == ()
 
 
-def test_what_nobody_parses_stays_what_the_model_wrote() -> None:
-    """A call that was cut off is a text like any other there."""
+def test_arguments_that_no_host_parses_are_unchanged() -> None:
+    """Truncated arguments are sent as plain text to hosts that do not parse them."""
     encoded, call = _sent("openai:gpt-4o", make_call("call_1", "f", '{"a":'))
     assert call["function"]["arguments"] == '{"a":'
     assert encoded.repairs == ()
 
 
-def test_a_custom_tool_takes_any_text() -> None:
-    """It is no function."""
+def test_custom_tool_input_may_be_any_text() -> None:
+    """Custom tool calls are not functions: their input is free text."""
     encoded, call = _sent("openai:gpt-4o", ToolCall("call_1", "f", "a b", kind="custom"))
     assert call["custom"]["input"] == "a b"
     assert encoded.losses == ()
@@ -86,7 +86,7 @@ def _asked(call: ToolCall, origin: Origin | None) -> Request:
 
 
 def _arguments(body: Any) -> list[str]:
-    """All arguments in a body, wherever they stand."""
+    """All arguments in a body, at any depth."""
     if isinstance(body, dict):
         own = [body["arguments"]] if isinstance(body.get("arguments"), str) else []
         return own + [text for value in body.values() for text in _arguments(value)]
@@ -96,10 +96,10 @@ def _arguments(body: Any) -> list[str]:
 @pytest.mark.parametrize("raw", ["", " \n"])
 @pytest.mark.parametrize("home", [None, "anthropic"])
 @pytest.mark.parametrize("name", TEXTS)
-def test_others_calls_without_arguments_have_an_empty_object(
+def test_foreign_calls_without_arguments_get_an_empty_object(
     name: str, home: str | None, raw: str
 ) -> None:
-    """Requests and answers have JSON for whoever parses it, and nothing is lost by that."""
+    """In requests and answers, missing arguments become `{}`, without a loss."""
     origin = None if home is None else Origin(dialect=home)
     request = _asked(ToolCall("call_1", "f", raw), origin)
     encoded = dragoman.dialect(name).encode_request(request)
@@ -110,8 +110,8 @@ def test_others_calls_without_arguments_have_an_empty_object(
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_dialects_own_call_without_arguments_comes_back_as_it_was(name: str) -> None:
-    """In a request that is read and written again; another dialect's is an object (W45)."""
+def test_a_dialect_s_own_call_without_arguments_round_trips(name: str) -> None:
+    """Decoded and encoded it is unchanged; another dialect's gets an object (W45)."""
     speaker = dragoman.dialect(name)
     fields: dict[str, Any] = {
         "openai-chat": {"messages": [
@@ -139,8 +139,8 @@ def test_a_dialects_own_call_without_arguments_comes_back_as_it_was(name: str) -
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_a_call_that_was_cut_off_before_its_arguments_has_none(name: str) -> None:
-    """An empty object would make a whole call of it (I7)."""
+def test_a_call_truncated_before_its_arguments_has_none(name: str) -> None:
+    """An empty object would make it look like a complete call (I7)."""
     answer = Message(Role.ASSISTANT, (ToolCall("call_1", "f", ""),))
     response = Response(choices=(Choice(0, answer, FinishReason.LENGTH),))
     assert _arguments(dragoman.dialect(name).encode_response(response).body) == [""]
@@ -148,7 +148,7 @@ def test_a_call_that_was_cut_off_before_its_arguments_has_none(name: str) -> Non
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_streamed_call_without_arguments_has_an_empty_object(name: str) -> None:
-    """Though none of its pieces had any."""
+    """A streamed call without argument deltas gets an empty object."""
     events: list[Event] = [
         ResponseStart(id="r1", model="m"), ToolCallDelta(0, "call_1", "f", ""),
         ChoiceFinish(FinishReason.TOOL_CALLS), ResponseEnd(),

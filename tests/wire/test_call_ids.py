@@ -21,7 +21,7 @@ Wire = dict[str, Any]
 
 
 class Call(NamedTuple):
-    """A call of a turn, and how the wire names it and its result."""
+    """A call of a turn, with the ids that the wire has for it and its result."""
 
     name: str
     arguments: Wire
@@ -99,14 +99,14 @@ TURNS: dict[str, tuple[str, Callable[[Turn], list[Wire]]]] = {
 
 
 def body(dialect: str, turns: list[Turn]) -> Wire:
-    """A request in a dialect."""
+    """A request body in a dialect."""
     field, write = TURNS[dialect]
     limit = {"max_tokens": 9} if dialect == "anthropic" else {}
     return {"model": "m", **limit, field: [item for turn in turns for item in write(turn)]}
 
 
 def decoded(dialect: str, wire: Wire) -> Messages:
-    """The conversation of a request."""
+    """The decoded messages of a request."""
     return Messages.wrapping(dragoman.dialect(dialect).decode_request(wire).messages)
 
 
@@ -116,7 +116,7 @@ def calls(messages: Messages) -> list[ToolCall]:
 
 
 def answered(messages: Messages) -> list[str]:
-    """The ids of the calls that results answer."""
+    """The call ids that results refer to."""
     return [part.call_id for part in messages.parts if isinstance(part, ToolResult)]
 
 
@@ -126,7 +126,7 @@ def answered(messages: Messages) -> list[str]:
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(turns=talks)
 def test_decoding_twice_gives_equal_requests(dialect: str, turns: list[Turn]) -> None:
-    """Equal, of one hash, and with ids that are all there and all different."""
+    """Decoded requests are equal, hash alike, and have non-empty, unique ids."""
     wire = body(dialect, turns)
     one, other = (dragoman.dialect(dialect).decode_request(wire) for _ in range(2))
     assert one == other
@@ -139,10 +139,10 @@ def test_decoding_twice_gives_equal_requests(dialect: str, turns: list[Turn]) ->
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(turns=talks, more=talks)
-def test_ids_stay_when_a_conversation_grows(
+def test_ids_are_stable_when_a_conversation_grows(
     dialect: str, turns: list[Turn], more: list[Turn]
 ) -> None:
-    """The next request has the same messages before the new ones: prompt caches compare them."""
+    """Earlier messages keep their ids in the next request, as prompt caches compare them."""
     short, long = (
         decoded(dialect, body(dialect, turns)),
         decoded(dialect, body(dialect, turns + more)),
@@ -152,16 +152,16 @@ def test_ids_stay_when_a_conversation_grows(
 
 @pytest.mark.parametrize("dialect", [name for name in DIALECTS if name != "anthropic"])
 @given(turns=talks)
-def test_results_find_their_calls(dialect: str, turns: list[Turn]) -> None:
-    """In their order, where ids are missing, empty or used again; each call has one result."""
+def test_results_are_matched_with_their_calls(dialect: str, turns: list[Turn]) -> None:
+    """Missing, empty or reused ids are matched in order; each call has one result."""
     talk = decoded(dialect, body(dialect, turns))
     assert sorted(answered(talk)) == sorted(call.id for call in calls(talk))
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(turns=talks)
-def test_a_request_still_comes_back_as_it_was(dialect: str, turns: list[Turn]) -> None:
-    """Derived ids are ours: none of them is written where the wire had none, or another."""
+def test_a_request_round_trips_unchanged(dialect: str, turns: list[Turn]) -> None:
+    """Derived ids are never written where the wire had none, or another id."""
     wire, speaker = body(dialect, turns), dragoman.dialect(dialect)
     assert isinstance(speaker, Codec)
     lenient = speaker.target.with_flags({"state.verifies_items": False})
@@ -171,10 +171,10 @@ def test_a_request_still_comes_back_as_it_was(dialect: str, turns: list[Turn]) -
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(turns=talks, place=st.integers(0, 5), as_result=st.booleans())
-def test_a_derived_id_gives_way_to_one_of_the_wire(
+def test_derived_ids_avoid_ids_on_the_wire(
     dialect: str, turns: list[Turn], place: int, as_result: bool
 ) -> None:
-    """Whoever came with an id keeps it, though it was derived for an earlier call."""
+    """An id on the wire is kept, even if it was derived for an earlier call."""
     known = decoded(dialect, body(dialect, turns))
     derived = [call.id for call in calls(known) if call.id.startswith("call_")]
     if not derived:
@@ -201,8 +201,8 @@ def _is_call(item: Wire) -> bool:
 
 
 @pytest.mark.parametrize("dialect", ["gemini", "ollama"])
-def test_results_of_nothing_get_ids_of_their_own(dialect: str) -> None:
-    """The same each time; two of them are two."""
+def test_orphaned_results_get_unique_ids(dialect: str) -> None:
+    """Their derived ids are deterministic, and two results have different ones."""
     field, write = TURNS[dialect]
     results = [item for item in write([Call("f", {}, None)]) if not _is_call(item)]
     wire = {"model": "m", field: results + results}
@@ -212,7 +212,7 @@ def test_results_of_nothing_get_ids_of_their_own(dialect: str) -> None:
 
 
 def test_an_old_function_message_answers_the_call_of_its_name() -> None:
-    """Of this turn: a call that nobody answered before is not meant."""
+    """A `function` message answers the call of its name in the same turn."""
     old = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}}
     new = {"role": "assistant", "content": None, "function_call": {"name": "g", "arguments": "{}"}}
     result = {"role": "function", "name": "g", "content": "r"}
@@ -221,8 +221,8 @@ def test_an_old_function_message_answers_the_call_of_its_name() -> None:
 
 
 @pytest.mark.parametrize("dialect", ["gemini", "ollama"])
-def test_pieces_of_a_conversation_have_ids_of_their_own(dialect: str) -> None:
-    """Read one by one, calls with other arguments are told apart; the order of keys is nothing."""
+def test_ids_depend_on_the_arguments(dialect: str) -> None:
+    """Calls with other arguments have other ids; the order of keys makes no difference."""
 
     def first(arguments: Wire) -> str:
         return calls(decoded(dialect, body(dialect, [[Call("f", arguments, None)]])))[0].id
@@ -231,7 +231,7 @@ def test_pieces_of_a_conversation_have_ids_of_their_own(dialect: str) -> None:
     assert first({"a": 1, "b": 2}) == first({"b": 2, "a": 1})
 
 
-# --- responses: a whole answer with two calls alike and no ids, plain and streamed
+# --- responses: an answer with two equal calls and no ids, plain and streamed
 
 
 def _answers(stamp: str) -> dict[str, tuple[Wire, bytes]]:
@@ -301,8 +301,8 @@ def _ids(response: Response) -> list[str]:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_answers_have_ids_of_their_own(dialect: str) -> None:
-    """Two calls alike are two; the next answer has others, and so has a request."""
+def test_call_ids_are_unique_across_answers(dialect: str) -> None:
+    """Equal calls have different ids, also in the next answer and in requests."""
     first, second = (_answers(stamp)[dialect][0] for stamp in ("r", "rr"))
     decode = dragoman.dialect(dialect).decode_response
     turn = [Call("f", {}, None)] * 2
@@ -314,8 +314,8 @@ def test_answers_have_ids_of_their_own(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_streamed_answer_has_the_ids_of_its_plain_form(dialect: str) -> None:
-    """However it is cut."""
+def test_streamed_and_plain_answers_have_the_same_ids(dialect: str) -> None:
+    """Call ids do not depend on streaming or on chunk boundaries."""
     plain, stream = _answers("r")[dialect]
     whole = dragoman.dialect(dialect).decode_response(plain)
     one, other = (
@@ -327,8 +327,8 @@ def test_a_streamed_answer_has_the_ids_of_its_plain_form(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", ["gemini", "ollama"])
-def test_answers_without_an_identity_are_told_apart_by_what_they_say(dialect: str) -> None:
-    """Plain and streamed alike, and the same each time."""
+def test_ids_of_answers_without_an_id_depend_on_their_content(dialect: str) -> None:
+    """The ids are deterministic, and differ between answers with different content."""
     plain, stream = _answers("r")[dialect]
     for key in ("responseId", "modelVersion", "created_at", "model"):
         plain.pop(key, None)
@@ -344,13 +344,13 @@ def test_answers_without_an_identity_are_told_apart_by_what_they_say(dialect: st
 
 
 @pytest.mark.parametrize("target", DIALECTS)
-def test_a_front_names_the_calls_as_we_do(target: str) -> None:
-    """A Chat server without ids, behind a gateway: the client is told the ids that we keep."""
+def test_a_front_sends_the_derived_call_ids(target: str) -> None:
+    """If a Chat server sends no ids, the client gets the derived ones."""
     decoder = dragoman.dialect("openai-chat").stream_decoder()
     events = decoder.feed(_answers("r")["openai-chat"][1]) + decoder.close()
     stream, _ = written(target, events)
     shown = read(target, stream).response
     if target in {"anthropic", "openai-responses"}:
         assert _ids(shown) == _ids(decoder.response)
-    else:  # where a call may do without, it stays as it came
+    else:  # where ids are optional, calls without one stay without
         assert shown.message.equal_ignoring_call_ids(decoder.response.message)

@@ -53,7 +53,7 @@ CRM: dict[str, Any] = {
 
 
 def body(*tools: Any, items: Any = (), **fields: Any) -> dict[str, Any]:
-    """A request of a Responses client."""
+    """A Responses request body."""
     hello = {"role": "user", "content": "Hi"}
     return {"model": "gpt-5", "input": [hello, *items], "tools": list(tools), **fields}
 
@@ -65,7 +65,7 @@ def declared(encoded: Any, to: str) -> list[str]:
 
 
 def answered(to: str, encoded: Any, name: str, arguments: dict[str, Any]) -> Response:
-    """The answer of another model with one call, as it is read in the request's own terms."""
+    """Another model's answer with one call, decoded with the request's context."""
     call = ToolCall.create("call_9", "f", arguments).replace_unchecked(name=name)
     message = Message.assistant(tool_calls=(call,))
     response = Response(choices=(Choice(0, message, FinishReason.TOOL_CALLS),), model="m", id="r")
@@ -74,7 +74,7 @@ def answered(to: str, encoded: Any, name: str, arguments: dict[str, Any]) -> Res
 
 
 def streamed(to: str, encoded: Any, name: str, arguments: dict[str, Any]) -> list[Event]:
-    """The same as a stream of the other model, as it is read in the request's own terms."""
+    """The same as a stream, decoded with the request's context."""
     from dragoman.model.events import (
         ChoiceFinish,
         PartDelta,
@@ -104,7 +104,7 @@ def streamed(to: str, encoded: Any, name: str, arguments: dict[str, Any]) -> lis
 
 
 def written(events: list[Event], request: Request) -> list[dict[str, Any]]:
-    """The items of the stream that a Responses client is sent."""
+    """The items of the stream that a Responses client gets."""
     encoder = Front(RESPONSES, request).stream()
     wire = b"".join(encoder.feed(event) for event in events) + encoder.close()
     frames = [json.loads(line[6:]) for line in wire.decode().splitlines() if line[:6] == "data: "]
@@ -115,14 +115,14 @@ def written(events: list[Event], request: Request) -> list[dict[str, Any]]:
 
 
 def calls_in(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without what else was said: texts, and sealed state of the model."""
+    """The calls without other content such as texts and sealed state."""
     return [item for item in items if item["type"] not in ("message", "reasoning")]
 
 
 @pytest.mark.parametrize("to", OTHERS)
 @pytest.mark.parametrize("name", sorted(TOOLS))
-def test_a_tool_of_the_client_is_a_function_elsewhere_and_comes_back(to: str, name: str) -> None:
-    """Any model can be told of it; its call is the client's own kind of item again."""
+def test_a_client_tool_becomes_a_function_and_is_restored(to: str, name: str) -> None:
+    """Any model can be offered it, and its call becomes the client's own item type again."""
     wire = body(TOOLS[name], tool_choice={"type": name})
     encoded = translate(wire, source=RESPONSES, target=to)
     assert declared(encoded, to) == [name]
@@ -142,8 +142,8 @@ def test_a_tool_of_the_client_is_a_function_elsewhere_and_comes_back(to: str, na
 
 
 @pytest.mark.parametrize("name", sorted(TOOLS))
-def test_what_no_client_could_run_is_told_as_a_functions_call(name: str) -> None:
-    """Another model may write anything; the client is not sent an item that its types refuse."""
+def test_invalid_calls_stay_function_calls(name: str) -> None:
+    """If a call's arguments do not fit the client's item type, it stays a function call."""
     wire = body(TOOLS[name])
     request = dragoman.dialect(RESPONSES).decode_request(wire)
     encoded = translate(wire, source=RESPONSES, target="anthropic")
@@ -155,8 +155,8 @@ def test_what_no_client_could_run_is_told_as_a_functions_call(name: str) -> None
     assert (told["type"], json.loads(told["arguments"])) == ("function_call", {"nonsense": 1})
 
 
-def test_a_function_of_the_same_name_stays_another() -> None:
-    """Both are declared, and their calls are told apart, in the history and in the answer."""
+def test_a_function_of_the_same_name_is_kept_apart() -> None:
+    """Both are declared, and their calls are distinct in the history and in the answer."""
     function = {"type": "function", "name": "shell", "strict": False,
                 "parameters": {"type": "object", "properties": {}}}  # fmt: skip
     items = [
@@ -180,8 +180,8 @@ def test_a_function_of_the_same_name_stays_another() -> None:
 
 
 @pytest.mark.parametrize("to", OTHERS)
-def test_the_providers_own_shell_is_no_function(to: str) -> None:
-    """One that runs in a container of the provider's can't be run by the client."""
+def test_the_provider_s_own_shell_is_no_function(to: str) -> None:
+    """A shell that runs in the provider's container can't be run by the client."""
     tool = {"type": "shell", "environment": {"type": "container_auto"}}
     encoded = translate(body(tool), source=RESPONSES, target=to)
     assert declared(encoded, to) == []
@@ -189,8 +189,8 @@ def test_the_providers_own_shell_is_no_function(to: str) -> None:
 
 
 @pytest.mark.parametrize("to", [name for name in dragoman.dialects() if name != "anthropic"])
-def test_claudes_computer_is_a_function_elsewhere(to: str) -> None:
-    """The model is told the size of the screen; the screenshots arrive as pictures."""
+def test_claude_s_computer_tool_becomes_a_function(to: str) -> None:
+    """The model is told the screen size, and screenshots are sent as images."""
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png",
                                            "data": "iVBORw0KGgo="}}  # fmt: skip
     wire = {
@@ -216,8 +216,8 @@ def test_claudes_computer_is_a_function_elsewhere(to: str) -> None:
 
 
 @pytest.mark.parametrize("to", OTHERS)
-def test_a_namespace_is_flat_elsewhere_and_comes_back(to: str) -> None:
-    """Declarations, calls of the history, the choice; the answer has name and namespace."""
+def test_a_namespace_is_flattened_and_restored(to: str) -> None:
+    """Declarations, calls and tool choice are flattened; answers have name and namespace."""
     items = [
         {"type": "function_call", "call_id": "a", "name": "find", "namespace": "crm",
          "arguments": '{"id":"1"}'},
@@ -228,7 +228,7 @@ def test_a_namespace_is_flat_elsewhere_and_comes_back(to: str) -> None:
     encoded = translate(wire, source=RESPONSES, target=to)
     again = dragoman.dialect(to).decode_request(encoded.body, path=encoded.path)
     names = declared(encoded, to)
-    assert names in (["crm__find", "crm__list"], ["crm__find"])  # Ollama says the choice so
+    assert names in (["crm__find", "crm__list"], ["crm__find"])  # Ollama has no other way
     assert "Customers." in str(json.dumps(encoded.body))
     calls = [call.name for message in again.messages for call in message.tool_calls]
     assert calls == ["crm__find"]
@@ -242,8 +242,8 @@ def test_a_namespace_is_flat_elsewhere_and_comes_back(to: str) -> None:
     assert json.loads(told["arguments"]) == {"id": "2"}
 
 
-def test_a_namespace_stays_one_where_it_came_from() -> None:
-    """The same dialect gets what it sent."""
+def test_a_namespace_is_unchanged_in_its_own_dialect() -> None:
+    """Namespaces round-trip unchanged in the same dialect."""
     items = [{"type": "function_call", "call_id": "a", "name": "find", "namespace": "crm",
               "arguments": "{}"},
              {"type": "function_call_output", "call_id": "a", "output": "Ann"}]  # fmt: skip
@@ -252,8 +252,8 @@ def test_a_namespace_stays_one_where_it_came_from() -> None:
     assert dialect.encode_request(dialect.decode_request(wire)).body == wire
 
 
-def test_flat_names_that_are_taken_or_too_long_are_others() -> None:
-    """Two tools never share a name, and the target's limits hold; the answer has their own."""
+def test_flattened_names_are_unique_and_short_enough() -> None:
+    """Taken or too long names are changed within the target's limits, and restored."""
     taken = {"type": "function", "name": "crm__find", "strict": False,
              "parameters": {"type": "object", "properties": {}}}  # fmt: skip
     long = {**CRM, "name": "c" * 127}
@@ -269,12 +269,12 @@ def test_flat_names_that_are_taken_or_too_long_are_others() -> None:
                      ("c" * 127, "find"), ("c" * 127, "list")]  # fmt: skip
 
 
-# --- tools that come and go
+# --- tools added or removed during a conversation
 
 
 @pytest.mark.parametrize("to", OTHERS)
-def test_added_tools_join_the_list(to: str) -> None:
-    """Tools of an `additional_tools` item are tools of the request, whatever their kind."""
+def test_additional_tools_are_merged_into_the_list(to: str) -> None:
+    """Tools of an `additional_tools` item are tools of the request, of any kind."""
     function = {"type": "function", "name": "clock", "strict": False,
                 "parameters": {"type": "object", "properties": {}}}  # fmt: skip
     item = {"type": "additional_tools", "role": "developer", "tools": [function, CRM,
@@ -287,8 +287,8 @@ def test_added_tools_join_the_list(to: str) -> None:
 
 
 @pytest.mark.parametrize("to", [name for name in dragoman.dialects() if name != "anthropic"])
-def test_tools_that_come_and_go_are_those_that_are_left(to: str) -> None:
-    """Claude's additions and removals, as the list of tools at the end of the conversation."""
+def test_tool_additions_and_removals_are_applied(to: str) -> None:
+    """The list has the tools after all of Claude's additions and removals."""
     schema = {"type": "object", "properties": {}}
     tools = [{"name": name, "input_schema": schema} for name in ("always", "old")]
     late = {"name": "late", "input_schema": schema, "defer_loading": True}
@@ -321,8 +321,8 @@ def test_tools_that_come_and_go_are_those_that_are_left(to: str) -> None:
 
 
 @pytest.mark.parametrize("source", [RESPONSES, "anthropic"])
-def test_recorded_tools_that_come_late_are_declared_everywhere(corpus: Corpus, source: str) -> None:
-    """What was added in mid-conversation is in the list of tools."""
+def test_recorded_additional_tools_are_declared_everywhere(corpus: Corpus, source: str) -> None:
+    """Tools that were added in mid-conversation are in the list of tools."""
     marks = ("additional_tools", "tool_addition")
     found = 0
     for recorded in bodies(corpus, source):
@@ -370,8 +370,8 @@ _TOOL = st.fixed_dictionaries(
                          st.sampled_from(["find", "crm"])), max_size=3),
     _ODD,
 )  # fmt: skip
-def test_odd_groups_and_additions_break_nothing(tools: Any, items: Any, choice: Any) -> None:
-    """Whatever stands in a declaration: it goes back as it came, and is sent anywhere."""
+def test_odd_groups_and_additions_do_no_harm(tools: Any, items: Any, choice: Any) -> None:
+    """Odd declarations round-trip, and can be encoded for every dialect."""
     wire = body(*tools, items=items, tool_choice=choice)
     dialect = dragoman.dialect(RESPONSES)
     request = dialect.decode_request(wire)
@@ -380,8 +380,8 @@ def test_odd_groups_and_additions_break_nothing(tools: Any, items: Any, choice: 
         dragoman.dialect(to).encode_request(request)
 
 
-def test_losses_of_tools_are_reported_where_those_came_from() -> None:
-    """Behind a group the numbers are others; what was added stands in a message."""
+def test_losses_of_tools_have_the_original_path() -> None:
+    """Paths count the tools of the original body; added tools have their message's path."""
     search = {"type": "file_search", "vector_store_ids": ["v"]}
     item = {"type": "additional_tools", "role": "developer", "tools": [search]}
     encoded = translate(body(CRM, search, items=[item]), source=RESPONSES, target="anthropic")

@@ -1,6 +1,6 @@
 """Bodies mixed from others: with parts dropped, repeated or reordered, without ids, with context.
 
-Nobody would write them by hand. What came goes back as it came, and at the vendor's own host both
+They are unlike any body written by hand. They round-trip, and for the vendor's own host both
 invariants hold: no error is no change, and every change is reported.
 """
 
@@ -38,7 +38,7 @@ IDS = ("id", "call_id", "tool_call_id", "tool_use_id", "name", "status", "type")
 
 @cache
 def pieces(dialect: str) -> tuple[list[Any], list[dict[str, Any]]]:
-    """The messages of all bodies that are at hand, and what else stands in those."""
+    """The messages and the other fields of all available bodies."""
     field = dragoman.dialect(dialect).messages_field
     found = [case.wrong for book in BOOKS if book.dialect == dialect for case in book.cases]
     found += [case.right for book in BOOKS if book.dialect == dialect for case in book.cases]
@@ -53,7 +53,7 @@ def pieces(dialect: str) -> tuple[list[Any], list[dict[str, Any]]]:
 
 @st.composite
 def bodies(draw: st.DrawFn, dialect: str) -> dict[str, Any]:
-    """A body of pieces that never stood together."""
+    """A body made of unrelated pieces."""
     messages, rest = pieces(dialect)
     chosen = draw(st.lists(st.sampled_from(messages), min_size=1, max_size=7))
     chosen = draw(st.permutations([*chosen, *chosen[: draw(st.integers(0, 1))]]))
@@ -65,7 +65,7 @@ def bodies(draw: st.DrawFn, dialect: str) -> dict[str, Any]:
 
 
 def _without_ids(draw: st.DrawFn, message: dict[str, Any]) -> dict[str, Any]:
-    """Now and then, a message in which one field is missing, wherever it stands."""
+    """Sometimes removes one field from a message, at any depth."""
     if draw(st.integers(0, 3)):
         return message
     key = draw(st.sampled_from(IDS))
@@ -82,8 +82,8 @@ def _without_ids(draw: st.DrawFn, message: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 @given(data=st.data())
-def test_mixtures_go_back_as_they_came(dialect: str, data: st.DataObject) -> None:
-    """Whatever stands beside what: the host is unknown, so nothing is changed or reported."""
+def test_mixed_bodies_round_trip(dialect: str, data: st.DataObject) -> None:
+    """For an unknown host, any combination is sent unchanged, without reports."""
     body = data.draw(bodies(dialect))
     speaker = dragoman.dialect(dialect)
     encoded = speaker.encode_request(speaker.decode_request(body))
@@ -94,7 +94,7 @@ def test_mixtures_go_back_as_they_came(dialect: str, data: st.DataObject) -> Non
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 @given(data=st.data())
 def test_mixtures_keep_the_invariants_at_the_vendor(dialect: str, data: st.DataObject) -> None:
-    """No error is no change, and a change is reported."""
+    """If no rule calls it an error, it is unchanged; every change is reported."""
     body = data.draw(bodies(dialect))
     speaker = dragoman.dialect(dialect)
     encoded = speaker.encode_request(speaker.decode_request(body), speaker.target)
@@ -107,10 +107,10 @@ def test_mixtures_keep_the_invariants_at_the_vendor(dialect: str, data: st.DataO
 @pytest.mark.parametrize("target", dragoman.dialects())
 @pytest.mark.parametrize("source", dragoman.dialects())
 @given(data=st.data())
-def test_mixtures_can_be_said_elsewhere(source: str, target: str, data: st.DataObject) -> None:
-    """In every other dialect, in an order that its vendor takes, and the same each time.
+def test_mixed_bodies_can_be_translated(source: str, target: str, data: st.DataObject) -> None:
+    """Every dialect gets a valid message order, the same on every call.
 
-    Values that nobody takes (data that is no base64) are the caller's, and stay what they are.
+    Invalid values (such as data that is no base64) are left unchanged.
     """
     if source == target:
         return

@@ -52,13 +52,13 @@ HELLO = {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}
         ({"model": "m", "message": {"role": "assistant", "content": ""}, "done": True}, "ollama"),
     ],
 )
-def test_bodies_give_their_dialect_away(body: Any, found: str) -> None:
-    """Fields, roles, blocks and tools tell the dialect."""
+def test_the_dialect_is_detected_from_the_body(body: Any, found: str) -> None:
+    """Fields, roles, blocks and tools identify the dialect."""
     assert detect(body) == found
 
 
 def test_paths_and_headers_decide() -> None:
-    """Where a request was sent says more than what is in it."""
+    """The path and headers of a request take precedence over its body."""
     assert detect(HELLO, path="/v1/messages") == "anthropic"
     assert detect(HELLO, headers={"Anthropic-Version": "2023-06-01"}) == "anthropic"
     assert detect({}, path="/v1beta/models/m:generateContent?alt=sse") == "gemini"
@@ -66,8 +66,8 @@ def test_paths_and_headers_decide() -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {"model": "m"}, "[]", "3"])
-def test_what_nothing_tells_is_asked_for(body: Any) -> None:
-    """A body without any sign is an error that asks for the name."""
+def test_an_undetectable_dialect_is_an_error(body: Any) -> None:
+    """The error for a body without any sign asks for the dialect's name."""
     with pytest.raises(InvalidInputError, match="name it"):
         detect(body)
 
@@ -82,22 +82,22 @@ def test_what_nothing_tells_is_asked_for(body: Any) -> None:
         {"id": "v1_1", "object": "interaction", "status": "completed", "steps": []},
     ],
 )
-def test_interactions_are_no_responses(body: Any) -> None:
-    """Gemini's other API has an `input`, too: what nobody here speaks is said to be so."""
+def test_interactions_are_not_responses(body: Any) -> None:
+    """Gemini's Interactions API has an `input`, too; the error says it is unsupported."""
     with pytest.raises(InvalidInputError, match="Interactions"):
         detect(body)
 
 
-def test_the_path_of_interactions_says_so() -> None:
-    """Where the body alone could be anybody's."""
+def test_the_interactions_path_is_unsupported() -> None:
+    """The path identifies an Interactions request even if the body does not."""
     body = {"model": "m", "input": "Hi"}
     assert detect(body) == "openai-responses"
     with pytest.raises(InvalidInputError, match="Interactions"):
         detect(body, path="/v1beta/interactions?alt=sse")
 
 
-def test_no_codec_is_loaded_for_it() -> None:
-    """Descriptions are enough, of all dialects."""
+def test_detection_loads_no_codec() -> None:
+    """Detection needs only the descriptions of the dialects."""
     code = (
         "import sys, dragoman; dragoman.detect({'contents': []});"
         "print(*(name for name in sys.modules if name.endswith(('.codec', '.request'))))"
@@ -108,8 +108,8 @@ def test_no_codec_is_loaded_for_it() -> None:
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("dialect", dragoman.dialects())
-def test_recorded_bodies_are_told_apart(corpus: Corpus, dialect: str) -> None:
-    """Of recorded bodies, without their paths, not one in a hundred is taken for another's."""
+def test_recorded_bodies_are_detected(corpus: Corpus, dialect: str) -> None:
+    """At most 1% of recorded bodies, without paths, are detected as another dialect."""
     chosen = [body for body in bodies(corpus, dialect) if not _is_anybodys(dialect, body.wire)]
     wrong = [body for body in chosen if detect(body.wire) != dialect]
     assert chosen
@@ -117,6 +117,6 @@ def test_recorded_bodies_are_told_apart(corpus: Corpus, dialect: str) -> None:
 
 
 def _is_anybodys(dialect: str, wire: Mapping[str, Any]) -> bool:
-    """Whether a body of Ollama's is one of OpenAI Chat's as well, and taken for it."""
+    """Whether an Ollama body is also valid OpenAI Chat, and detected as that."""
     both = {"model", "messages", "stream", "tools", "temperature"}
     return dialect == "ollama" and wire.keys() <= both and detect(wire) == "openai-chat"

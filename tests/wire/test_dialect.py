@@ -11,21 +11,21 @@ from dragoman.wire.context import NOTHING
 
 
 def test_dialects_are_found_by_their_folders() -> None:
-    """Every dialect answers to its name."""
+    """Every dialect is registered under its name."""
     assert {"anthropic", "gemini", "openai-chat", "openai-responses"} <= set(dragoman.dialects())
     for name in dragoman.dialects():
         assert dragoman.dialect(name).name == name
 
 
-def test_an_unknown_dialect_is_told_with_the_known_ones() -> None:
-    """A wrong name is an error that lists the right ones."""
+def test_an_unknown_dialect_error_lists_the_known_ones() -> None:
+    """The error for an unknown name lists the known dialects."""
     with pytest.raises(ConfigError, match="anthropic"):
         dragoman.dialect("esperanto")
 
 
 @pytest.mark.parametrize("name", dragoman.dialects())
-def test_what_can_t_be_said_is_a_loss(name: str) -> None:
-    """Thinking that the target can't verify is left out and named; `or_raise` makes it an error."""
+def test_unsupported_content_is_a_loss(name: str) -> None:
+    """Unverifiable thinking is left out with a loss, which `or_raise` turns into an error."""
     foreign = Thinking("hmm", signature="s", origin=dragoman.model.Origin(dialect="another"))
     messages = (Message.user("hi"), Message.assistant(foreign, "yo"), Message.user("go on"))
     request = Request(model="m", messages=messages)
@@ -38,8 +38,8 @@ def test_what_can_t_be_said_is_a_loss(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", dragoman.dialects())
-def test_made_by_hand_goes_everywhere_without_loss(name: str) -> None:
-    """A plain conversation with a tool round and a picture can be said in every dialect."""
+def test_plain_conversations_have_no_losses(name: str) -> None:
+    """A plain conversation with a tool call and an image can be encoded in every dialect."""
     call = dragoman.ToolCall.create("call_1", "weather", {"city": "Basel"})
     request = Request(
         model="m",
@@ -64,7 +64,7 @@ def test_made_by_hand_goes_everywhere_without_loss(name: str) -> None:
 
 
 def test_encoded_shows_sizes_only() -> None:
-    """An encoded body's repr does not quote it."""
+    """The repr of an encoded body does not show its content."""
     encoded = Encoded({"secret": "value"}, losses=(Loss("messages[0]", "gone"),))
     assert repr(encoded) == "Encoded(1 fields, 1 losses, 0 repairs)"
     assert encoded.to_bytes() == b'{"secret":"value"}'
@@ -73,8 +73,8 @@ def test_encoded_shows_sizes_only() -> None:
         assert repr(shown) == "reveal()"
 
 
-def test_looking_at_an_encoded_body_leaves_its_bytes() -> None:
-    """A repr, in a debugger or a log, must not change what is sent or how fast."""
+def test_repr_does_not_change_an_encoded_body() -> None:
+    """A repr, in a debugger or a log, does not change what is sent or how fast."""
     encoded = Encoded.of_bytes(b'{ "a" : 1e2 }', None, {}, (), (), NOTHING)
     assert repr(encoded) == "Encoded(1 fields, 0 losses, 0 repairs)"
     assert encoded.is_raw

@@ -27,8 +27,8 @@ ANSWER = {"id": "msg_1", "type": "message", "role": "assistant", "content": [],
         ({"model": "m", "input": [ITEM]}, False, False),
     ],
 )
-def test_messages_and_responses_are_told_apart(wire: Any, message: bool, response: bool) -> None:
-    """A tool's result has an `output` as responses do, and some responses are a `message`."""
+def test_messages_and_responses_are_distinguished(wire: Any, message: bool, response: bool) -> None:
+    """Tool results have an `output` as responses do; some responses are a `message`."""
     assert is_message(wire) is message
     assert is_response(wire, "messages") is response
 
@@ -45,14 +45,14 @@ def test_messages_and_responses_are_told_apart(wire: Any, message: bool, respons
         ("text", "openai-chat"),
     ],
 )
-def test_one_part_gives_a_whole_list_away(kind: str, name: str) -> None:
-    """Wherever it stands; a plain text could be anybody's."""
+def test_one_part_identifies_the_dialect_of_a_list(kind: str, name: str) -> None:
+    """A typical part at any position identifies the dialect; plain text does not."""
     items = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": [{"type": kind}]}]
     assert dialect_of_history(items) == name
 
 
 @pytest.mark.parametrize("kind", ["function_call", "reasoning", "web_search_call", "mcp_call"])
-def test_one_item_gives_a_whole_list_away(kind: str) -> None:
-    """No other dialect has things besides messages in its list."""
+def test_one_item_identifies_the_dialect_of_a_list(kind: str) -> None:
+    """Only Responses has items other than messages in its list."""
     items = [{"role": "user", "content": "Hi"}, {"type": kind}]
     assert dialect_of_history(items) == "openai-responses"

@@ -25,7 +25,7 @@ DIALECTS = dragoman.dialects()
 
 
 def hand_made(dialect: str, kind: Kind) -> Iterator[tuple[str, dict[str, Any], str | None]]:
-    """The fixtures: rich bodies of our own making."""
+    """The fixtures, which were written by hand."""
     for path in sorted((FIXTURES / dialect).glob("*.json")):
         fixture = json.loads(path.read_text(encoding="utf-8"))
         if fixture["canonical"]["kind"].lower() == kind:
@@ -33,13 +33,13 @@ def hand_made(dialect: str, kind: Kind) -> Iterator[tuple[str, dict[str, Any], s
 
 
 def problems(dialect: str, kind: Kind, wire: Any, path: str | None) -> list[str]:
-    """What is wrong with the edits of a body."""
+    """The problems found with the edits of a body."""
     found = verdicts(dragoman.dialect(dialect), kind, wire, path)
     return [f"{edit}: {problem}" for edit, problem in found if problem is not None]
 
 
 def params(kind: Kind) -> list[Any]:
-    """Every body of every dialect; of the oddly spelled ones, a third unless it is thorough."""
+    """Every body of every dialect; a third of the oddly spelled ones unless `thorough`."""
     rich = [
         pytest.param(dialect, wire, path, id=f"{dialect}-{label}")
         for dialect in DIALECTS
@@ -58,23 +58,23 @@ def params(kind: Kind) -> list[Any]:
 
 
 @pytest.mark.parametrize(("dialect", "wire", "path"), params("request"))
-def test_an_edit_of_a_request_is_what_changes(
+def test_an_edit_of_a_request_changes_only_that(
     dialect: str, wire: dict[str, Any], path: str | None
 ) -> None:
-    """Every field of the request and of all that it holds, in rich and in oddly spelled bodies."""
+    """Any field in the request can be edited, in rich and in oddly spelled bodies."""
     assert problems(dialect, "request", wire, path) == []
 
 
 @pytest.mark.parametrize(("dialect", "wire", "path"), params("response"))
-def test_an_edit_of_a_response_is_what_changes(
+def test_an_edit_of_a_response_changes_only_that(
     dialect: str, wire: dict[str, Any], path: str | None
 ) -> None:
-    """Every field of the response and of all that it holds: what is shown is what was set."""
+    """Any field in the response can be edited, and the body has the new value."""
     assert problems(dialect, "response", wire, path) == []
 
 
 def recorded(kind: Kind, dialect: str, share: int) -> Iterator[Body]:
-    """Every so many of the recorded bodies; none where there are no recordings."""
+    """Every n-th of the recorded bodies; none without the corpus."""
     try:
         corpus = Corpus.open()
     except CorpusNotFoundError:
@@ -95,16 +95,16 @@ def check_recorded(kind: Kind, dialect: str, share: int) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("kind", ["request", "response"])
-def test_an_edit_of_a_recorded_body_is_what_changes(kind: Kind, dialect: str) -> None:
-    """As above, in a sample of what was sent and answered."""
+def test_an_edit_of_a_recorded_body_changes_only_that(kind: Kind, dialect: str) -> None:
+    """As above, for a sample of recorded bodies."""
     check_recorded(kind, dialect, 97)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("kind", ["request", "response"])
-def test_an_edit_of_any_recorded_body_is_what_changes(kind: Kind, dialect: str) -> None:
-    """As above, in all of it."""
+def test_an_edit_of_any_recorded_body_changes_only_that(kind: Kind, dialect: str) -> None:
+    """As above, for all recorded bodies."""
     check_recorded(kind, dialect, 1)
 
 
@@ -130,10 +130,10 @@ _UNREAD: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("dialect", "unread", "settings"), _UNREAD)
-def test_what_could_not_be_read_gives_way_whole(
+def test_an_edit_replaces_unreadable_values(
     dialect: str, unread: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    """An edit is written as if the wire had said nothing there: no piece of the old is mixed in."""
+    """The new value replaces the odd one as a whole; nothing of the old value is mixed in."""
     speaker = dragoman.dialect(dialect)
     label, plain, path = next(iter(odd_spellings.bodies(dialect)))
     assert label == "minimal"
@@ -162,10 +162,10 @@ _TWICE: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("dialect", "twice", "settings", "expected"), _TWICE)
-def test_what_was_said_twice_is_changed_in_both_places(
+def test_an_edit_changes_both_spellings(
     dialect: str, twice: dict[str, Any], settings: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    """The other spelling of a setting does not say the old value beside the new one."""
+    """If a body has a setting in two spellings, neither keeps the old value."""
     speaker = dragoman.dialect(dialect)
     _, plain, _ = next(iter(odd_spellings.bodies(dialect)))
     request = speaker.decode_request({**plain, **twice})
@@ -175,16 +175,16 @@ def test_what_was_said_twice_is_changed_in_both_places(
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_stored_request_remembers_what_the_wire_meant(dialect: str) -> None:
-    """Written down and read again, an oddly spelled body goes back as it came, and is editable."""
+def test_a_stored_request_round_trips(dialect: str) -> None:
+    """An oddly spelled body, stored and loaded, is encoded as it came."""
     speaker = dragoman.dialect(dialect)
     for _, wire, path in odd_spellings.bodies(dialect):
         request = Request.from_json(speaker.decode_request(wire, path=path).to_json())
         assert normal(speaker.encode_request(request, repair=False).body) == normal(wire)
 
 
-def test_what_an_answer_lacked_can_be_set() -> None:
-    """Fields that the wire left out are written once somebody says them."""
+def test_missing_fields_of_an_answer_can_be_set() -> None:
+    """Fields that the wire left out are written after they have been set."""
     chat = dragoman.dialect("openai-chat")
     answer = chat.decode_response({"choices": [{"finish_reason": "content_filter"}]})
     assert chat.encode_response(answer).body == {"choices": [{"finish_reason": "content_filter"}]}
@@ -197,14 +197,14 @@ def test_what_an_answer_lacked_can_be_set() -> None:
 
 
 _ODD = {"odd": ["odd"]}
-_OFF = {"thinking": ThinkingConfig(effort="none"), "output": Output()}  # mostly said elsewhere
-_SAID = ("messages", "contents", "input")  # what people say: it has parts of its own
+_OFF = {"thinking": ThinkingConfig(effort="none"), "output": Output()}  # often in other fields
+_SAID = ("messages", "contents", "input")  # the conversation, which has parts of its own
 
 
 def misspelled(wire: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
     """The body with one of its settings, or of the fields inside one, turned into nonsense.
 
-    An object with an unknown field is none in the place of another.
+    Objects are not replaced, as an object with an unknown field is still valid there.
     """
     for key, value in wire.items():
         if key in _SAID or not says(value):
@@ -218,12 +218,12 @@ def misspelled(wire: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], dict[str
 
 
 def says(value: Any) -> bool:
-    """Whether there is anything but nulls in a value."""
+    """Whether a value has anything but nulls in it."""
     return any(map(says, value.values())) if isinstance(value, dict) else value is not None
 
 
 def at(body: Any, place: tuple[str, ...]) -> Any:
-    """What a body says in a place; None where it says nothing."""
+    """The value at a place in a body; None if there is none."""
     for key in place:
         body = body.get(key) if isinstance(body, dict) else None
     return body
@@ -237,7 +237,7 @@ _ALL = Request(model="m", messages=(Message.user("Hello"),)).with_settings(
 
 
 def all_settings() -> list[Any]:
-    """A body of each dialect that says all that can be set."""
+    """A body of each dialect with all settings."""
     bodies = {name: dragoman.dialect(name).encode_request(_ALL, repair=False) for name in DIALECTS}
     return [
         pytest.param(dialect, encoded.body, None, id=f"{dialect}-all settings")
@@ -246,12 +246,12 @@ def all_settings() -> list[Any]:
 
 
 @pytest.mark.parametrize(("dialect", "wire", "path"), [*params("request"), *all_settings()])
-def test_nonsense_in_a_setting_gives_way_to_what_is_set(
+def test_an_edit_replaces_nonsense_in_a_setting(
     dialect: str, wire: dict[str, Any], path: str | None
 ) -> None:
-    """Whichever setting it stands for: once that says something, the nonsense is not sent.
+    """Once the setting has a value, the nonsense in its place is not sent.
 
-    Settings that several dialects share may stay unsaid, if that is told.
+    Settings that several dialects share may be left out, if that is reported.
     """
     speaker = dragoman.dialect(dialect)
     usual = speaker.decode_request(wire, path=path)
@@ -270,7 +270,7 @@ def test_nonsense_in_a_setting_gives_way_to_what_is_set(
             if getattr(usual, name) != getattr(odd, name)
         }
         for changes in (hidden, {name: _OFF[name] for name in hidden if name in _OFF}):
-            if changes:  # otherwise nobody understands it anyhow
+            if changes:  # otherwise it is meaningless anyway
                 edited = speaker.encode_request(odd.replace(**changes), repair=False)
                 is_told = any(loss.path.startswith(tuple(changes)) for loss in edited.losses)
                 assert at(normal(edited.body), place) != _ODD or is_told, (place, list(changes))

@@ -20,7 +20,7 @@ HELLO: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": 
 CLAUDE = HELLO | {"model": "claude-x", "max_tokens": 1}
 ANSWER = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "Hi"}],
           "stop_reason": "end_turn"}  # fmt: skip
-# One of ours under another name: it is a dialect, but calls itself otherwise.
+# One of our dialects under another name: its own name differs.
 RENAMED = "import dragoman\nDIALECT = dragoman.dialect('anthropic')\n"
 LISTED = (
     RENAMED
@@ -34,14 +34,14 @@ DIALECT = Codec(described, DIALECT.target.replace(dialect='acme'), DIALECT._func
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A place for packages to be installed in."""
+    """A directory for installed packages."""
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
     sys.modules.pop("acme_dialect", None)
 
 
 def install(folder: Path, code: str, name: str = "acme") -> None:
-    """A package that adds a dialect."""
+    """Install a package that adds a dialect."""
     (folder / "acme_dialect.py").write_text(code, encoding="utf-8")
     info = folder / "acme_dialect-1.dist-info"
     info.mkdir()
@@ -63,8 +63,8 @@ def install(folder: Path, code: str, name: str = "acme") -> None:
         (LISTED, "its description's fields is a list"),
     ],
 )
-def test_a_broken_package_breaks_nothing_else(installed: Path, code: str, problem: str) -> None:
-    """Asked for by name it is an error that quotes nothing; detecting and reading go on."""
+def test_a_broken_package_is_isolated(installed: Path, code: str, problem: str) -> None:
+    """Requesting it is an error without quotes; detection and reading still work."""
     install(installed, code)
     assert "acme" in dragoman.dialects()
     assert dragoman.detect(HELLO) == "openai-chat"
@@ -99,8 +99,8 @@ class Said:
 """
 
 
-def test_a_description_that_raises_breaks_nothing_else(installed: Path) -> None:
-    """What it can't say is no; it is reported, and still there for who asks for it."""
+def test_a_description_that_raises_is_isolated(installed: Path) -> None:
+    """Its failing checks count as "no" and are reported; the dialect stays available."""
     install(installed, RAISING)
     assert dragoman.detect(CLAUDE) == "anthropic"
     assert dragoman.detect(HELLO | {"seed": 1}) == "acme"  # by its fields, before Chat
@@ -111,8 +111,8 @@ def test_a_description_that_raises_breaks_nothing_else(installed: Path) -> None:
     assert dragoman.dialect("acme").name == "acme"
 
 
-def test_our_own_names_stay_ours(installed: Path) -> None:
-    """A package can't take the place of a dialect that everybody knows, and is not even loaded."""
+def test_built_in_names_can_t_be_replaced(installed: Path) -> None:
+    """A package can't replace a built-in dialect, and is not even loaded."""
     install(installed, "raise RuntimeError", name="gemini")
     assert dragoman.dialects().count("gemini") == 1
     assert dragoman.dialect("gemini").messages_field == "contents"
@@ -120,16 +120,16 @@ def test_our_own_names_stay_ours(installed: Path) -> None:
     assert "built-in" in unusable_dialects()["gemini"]
 
 
-def test_the_command_says_what_is_wrong(installed: Path) -> None:
-    """`dragoman dialects` lists those that work, and names the others beside."""
+def test_the_command_reports_unusable_dialects(installed: Path) -> None:
+    """`dragoman dialects` lists the usable dialects, and names the others on stderr."""
     install(installed, "raise RuntimeError")
     done = CliRunner().invoke(command, ["dialects", "--json"])
     assert "acme" in done.stderr
     assert "acme" not in {row["name"] for row in json.loads(done.stdout)}
 
 
-def test_a_package_that_comes_later_is_found(installed: Path) -> None:
-    """A name that is not known is looked for once more."""
+def test_a_package_installed_later_is_found(installed: Path) -> None:
+    """An unknown name is looked up again."""
     with pytest.raises(ConfigError, match="unknown dialect"):
         dragoman.dialect("acme")
     install(installed, RENAMED)

@@ -48,14 +48,14 @@ PARTS = st.one_of(
 
 
 def sealed(part: AnyPart, **fields: Any) -> str:
-    """An envelope that is there."""
+    """An envelope, which must exist."""
     made = wrap(Seal(HOME, part, **fields))
     assert made is not None
     return made
 
 
 def forged(written: bytes) -> str:
-    """An envelope as anybody can write one: of any content, with a proper checksum."""
+    """A forged envelope: any content, with a valid checksum."""
     head = base64.b64decode(PREFIX)
     return base64.b64encode(head + envelope._checksum(written) + written).decode()
 
@@ -64,8 +64,8 @@ SAMPLE = sealed(Thinking("", "ZGF0YQ==", signature="c2ln"), at=(3, 1), length=7)
 
 
 @given(PARTS, st.none() | st.tuples(st.integers(0, 99), st.integers(0, 9)))
-def test_what_goes_in_comes_out(part: AnyPart, at: tuple[int, int] | None) -> None:
-    """Every field of the part, its origin and its place."""
+def test_envelopes_round_trip(part: AnyPart, at: tuple[int, int] | None) -> None:
+    """Every field of the part, its origin and its position are restored."""
     found = unwrap(sealed(part, owner=fingerprint(part), at=at))
     assert found is not None
     assert found.part.identical(part)
@@ -74,9 +74,9 @@ def test_what_goes_in_comes_out(part: AnyPart, at: tuple[int, int] | None) -> No
 
 @given(PARTS)
 def test_an_envelope_is_base64(part: AnyPart) -> None:
-    """Standard base64 with a constant beginning; read as bytes and written anew it still opens.
+    """Standard base64 with a constant prefix, which still opens after being re-encoded.
 
-    google-genai has `thoughtSignature` as bytes, and writes them in the other alphabet.
+    google-genai has `thoughtSignature` as bytes, and encodes them as URL-safe base64.
     """
     made = sealed(part)
     assert made.startswith(PREFIX)
@@ -91,7 +91,7 @@ def test_an_envelope_is_base64(part: AnyPart) -> None:
 
 
 def test_envelopes_nest() -> None:
-    """When the provider behind is another gateway, its envelope is data like any other."""
+    """If the provider is another gateway, its envelope is data like any other."""
     made = SAMPLE
     for _ in range(3):
         made = sealed(Thinking("", form="full", signature=made))
@@ -104,21 +104,21 @@ def test_envelopes_nest() -> None:
 
 
 def test_state_that_is_too_large_has_no_envelope(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is a loss, rather than something that nobody opens."""
+    """State that is too large is a loss, not an envelope that can't be opened."""
     monkeypatch.setattr(envelope, "MAX_LENGTH", 100)
     assert wrap(Seal(HOME, Thinking("", "x" * 100))) is None
     assert unwrap(SAMPLE) is None
 
 
 @given(st.integers(0, len(SAMPLE) - 1))
-def test_a_cut_envelope_is_none(cut: int) -> None:
-    """Wherever it is cut, but for its padding."""
+def test_a_truncated_envelope_is_rejected(cut: int) -> None:
+    """An envelope cut anywhere but in its padding is not opened."""
     assert unwrap(SAMPLE[:cut]) is None or set(SAMPLE[cut:]) == {"="}
 
 
 @given(st.integers(len(PREFIX), len(SAMPLE) - 1), st.sampled_from("Aa0+_! \u00e9\ud800"))
-def test_a_changed_envelope_is_none(place: int, mark: str) -> None:
-    """Whichever character is another."""
+def test_an_altered_envelope_is_rejected(place: int, mark: str) -> None:
+    """An envelope with any character changed is not opened."""
     changed = SAMPLE[:place] + mark + SAMPLE[place + 1 :]
     meant = changed.translate({45: 43, 95: 47})
     is_same = meant[:-3] == SAMPLE[:-3]  # the last character before the padding has idle bits
@@ -126,8 +126,8 @@ def test_a_changed_envelope_is_none(place: int, mark: str) -> None:
 
 
 @given(st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()))
-def test_garbage_is_none(written: bytes) -> None:
-    """With the right beginning and the right checksum, too."""
+def test_garbage_is_rejected(written: bytes) -> None:
+    """Garbage is not opened, even with the right prefix and checksum."""
     assert unwrap(forged(written)) is None
 
 
@@ -148,18 +148,18 @@ def test_garbage_is_none(written: bytes) -> None:
         b'{"origin":{"dialect":"x"},"part":{"type":"image"}}',
     ],
 )  # fmt: skip
-def test_a_forged_envelope_is_none(written: bytes) -> None:
-    """Deep, of wrong types, with fields that nobody knows, or extras of another dialect."""
+def test_a_forged_envelope_is_rejected(written: bytes) -> None:
+    """Deep nesting, wrong types, unknown fields or extras of another dialect are rejected."""
     assert unwrap(forged(written)) is None
 
 
-def test_an_envelope_shows_nothing() -> None:
-    """Neither the state nor where it came from is in a log."""
+def test_the_repr_of_a_seal_shows_no_content() -> None:
+    """Neither the state nor its origin is in a log."""
     assert repr(unwrap(SAMPLE)) == "Seal(Thinking(full, 0 chars, signed, sealed))"
 
 
-def test_a_seal_is_known_by_its_looks() -> None:
-    """Before it is opened, which is never done for the others."""
+def test_envelopes_are_recognized_by_their_prefix() -> None:
+    """Other values are never opened."""
     assert is_sealed(Thinking("", signature=SAMPLE))
     assert is_sealed(Thinking("", SAMPLE))
     assert is_sealed(Text("a", signature=SAMPLE))
@@ -173,8 +173,8 @@ _KEY, _OTHER = b"k" * 16, b"o" * 32
 _SIGNED_SEAL = Seal(Origin(dialect="gemini"), Thinking(signature="c2ln"))
 
 
-def test_a_signed_envelope_comes_back_to_its_signer() -> None:
-    """With its key, or with one that follows it; without any key it is not taken."""
+def test_a_signed_envelope_is_accepted_by_its_signer() -> None:
+    """It opens with its key, also among rotated keys, and not without a key."""
     with signed_with(_KEY):
         made = wrap(_SIGNED_SEAL)
         assert unwrap(made) == _SIGNED_SEAL
@@ -183,8 +183,8 @@ def test_a_signed_envelope_comes_back_to_its_signer() -> None:
     assert unwrap(made) is None
 
 
-def test_forged_state_is_refused_where_there_is_a_key() -> None:
-    """Envelopes without a signature, of another key, and altered ones: each raises."""
+def test_forged_state_is_refused_if_there_is_a_key() -> None:
+    """Unsigned envelopes, those of another key and altered ones raise."""
     bare = wrap(_SIGNED_SEAL)
     with signed_with(_OTHER):
         foreign = wrap(_SIGNED_SEAL)
@@ -197,12 +197,12 @@ def test_forged_state_is_refused_where_there_is_a_key() -> None:
         for forged in (bare, foreign, altered):
             with pytest.raises(InvalidInputError, match="not signed here"):
                 unwrap(forged)
-        assert unwrap("c2lnbmF0dXJl") is None  # a provider's own signature is none of ours
+        assert unwrap("c2lnbmF0dXJl") is None  # a provider's own signature is not ours
 
 
 @given(st.binary(max_size=80), st.booleans())
-def test_anything_behind_the_prefix_is_refused(tail: bytes, is_marked: bool) -> None:
-    """Whatever a client makes up: nothing but our own error escapes, with a key and without."""
+def test_any_data_after_the_prefix_is_refused(tail: bytes, is_marked: bool) -> None:
+    """Only our own error is raised, with a key and without."""
     text = PREFIX + base64.b64encode((b"signed" if is_marked else b"") + tail).decode()
     assert unwrap(text) is None
     with signed_with(_KEY), suppress(InvalidInputError):
@@ -210,15 +210,15 @@ def test_anything_behind_the_prefix_is_refused(tail: bytes, is_marked: bool) -> 
 
 
 @pytest.mark.parametrize("key", [b"", b"short", b"x" * 65, "a text of enough characters"])
-def test_a_key_has_enough_bytes(key: Any) -> None:
-    """A weak or unusable key is refused when it is given."""
+def test_a_key_must_be_long_enough(key: Any) -> None:
+    """A weak or unusable key is refused when it is configured."""
     with pytest.raises(InvalidInputError), signed_with(key):
         pass
 
 
 @pytest.mark.parametrize("front", dialects())
-def test_a_front_takes_back_only_what_it_signed(front: str) -> None:
-    """State behind any front: signed on the way out, checked on the way in."""
+def test_a_front_accepts_only_state_that_it_signed(front: str) -> None:
+    """State behind any front is signed in responses and verified in requests."""
     origin = Origin(dialect="anthropic" if front == "gemini" else "gemini")
     thought = Thinking("Hm.", signature="c2ln", origin=origin)
     message = Message.assistant(thought, "Yes.")

@@ -48,7 +48,7 @@ def _failed(dialect: str, *events: Event) -> tuple[bytes, list[str]]:
     ids=["part", "text", "call"],
 )
 def test_content_after_an_error_is_lost(dialect: str, late: Event) -> None:
-    """Some servers go on after an error; an error ends the stream that is written."""
+    """Some servers continue after an error, but an error ends the encoded stream."""
     begun: list[Event] = [_start(dialect), PartStart(0, Text("")), PartDelta(0, "said"), _ERROR]
     encoder = encoder_of(dialect)
     stream = b"".join([*map(encoder.feed, [*begun, late]), encoder.close()])
@@ -57,8 +57,8 @@ def test_content_after_an_error_is_lost(dialect: str, late: Event) -> None:
 
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
-def test_what_ends_a_stream_after_its_error_is_no_loss(dialect: str) -> None:
-    """The ends of parts and of the response, which decoders emit in any case."""
+def test_end_events_after_an_error_are_no_loss(dialect: str) -> None:
+    """The ends of parts and of the response follow in any case."""
     begun: list[Event] = [_start(dialect), PartStart(0, Text("")), PartDelta(0, "said")]
     encoder = encoder_of(dialect)
     for event in [*begun, _ERROR]:
@@ -73,15 +73,15 @@ def test_what_ends_a_stream_after_its_error_is_no_loss(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 def test_usage_before_an_error_is_sent_or_lost(dialect: str) -> None:
-    """Whoever counts tokens learns that the counts are missing."""
+    """Missing token counts are reported."""
     begun: list[Event] = [_start(dialect), PartStart(0, Text("")), PartDelta(0, "said")]
     stream, losses = _failed(dialect, *begun, UsageUpdate(Usage(input=3, output=4)))
     usage = read(dialect, stream).response.usage
     assert "usage" in losses or (usage is not None and usage.output == 4)
 
 
-def test_usage_that_a_message_began_with_is_sent() -> None:
-    """Anthropic's first event has it, so an error takes nothing away."""
+def test_usage_in_the_first_event_is_sent() -> None:
+    """Anthropic's first event has the usage, so nothing is lost by an error."""
     begun: list[Event] = [
         _start("anthropic"),
         UsageUpdate(Usage(input=3, output=4)),
@@ -94,7 +94,7 @@ def test_usage_that_a_message_began_with_is_sent() -> None:
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 def test_calls_before_an_error_are_sent_or_lost(dialect: str) -> None:
-    """Some dialects can only send calls whole, and so hold them back."""
+    """Some dialects send only complete calls, and so hold them back."""
     whole: list[Event] = [PartStart(0, _CALL), PartDelta(0, '{"city":"Rome"}')]
     streamed: list[Event] = [ToolCallDelta(0, "call_1", "weather", '{"city":"Rome"}')]
     for call in (whole, streamed):
@@ -106,7 +106,7 @@ def test_calls_before_an_error_are_sent_or_lost(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 def test_parts_that_wait_for_another_are_sent_or_lost(dialect: str) -> None:
-    """Blocks come one after the other: text beside an open call waits for its end."""
+    """Blocks are sequential: text beside an open call waits for the call's end."""
     begun: list[Event] = [_start(dialect), PartStart(0, _CALL), PartDelta(0, '{"city":')]
     stream, losses = _failed(dialect, *begun, PartStart(1, Text("")), PartDelta(1, "meanwhile"))
     heard = str(read(dialect, stream).response.message)
@@ -114,15 +114,15 @@ def test_parts_that_wait_for_another_are_sent_or_lost(dialect: str) -> None:
 
 
 def test_citations_and_details_for_the_last_chunk_are_lost() -> None:
-    """Gemini sends them at the end only."""
+    """Gemini sends them only in the last chunk."""
     cited = Text("", (Citation(kind="web", url="https://a.example"),))
     finish = ChoiceFinish(FinishReason.STOP, extras={"gemini": {"avgLogprobs": -1}})
     _, losses = _failed("gemini", _start("gemini"), PartStart(0, cited), PartDelta(0, "a"), finish)
     assert losses == ["choices[0].message.parts[0].citations", "choices[0].extras"]
 
 
-def test_a_signature_apart_from_its_thinking_is_lost() -> None:
-    """Thinking that another block interrupted is split, and its signature covers all of it."""
+def test_a_signature_of_interrupted_thinking_is_lost() -> None:
+    """Interrupted thinking is split, and its signature covers all of it."""
     events: list[Event] = [
         _start("anthropic"),
         PartStart(0, Thinking("", signature="")),
@@ -143,7 +143,7 @@ def test_a_signature_apart_from_its_thinking_is_lost() -> None:
 
 
 def test_a_model_that_comes_too_late_is_lost() -> None:
-    """Anthropic's first event has it, and can't be sent again."""
+    """Anthropic's first event has the model, and can't be sent again."""
     events: list[Event] = [PartStart(0, Text("a")), _start("anthropic"), PartStop(0)]
     encoder = encoder_of("anthropic")
     for event in [*events, ChoiceFinish(FinishReason.STOP), ResponseEnd()]:

@@ -201,15 +201,15 @@ CASES: list[tuple[int | None, Any, str]] = [
 
 @pytest.mark.parametrize(("status", "body", "kind"), CASES)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_errors_land_in_their_class(dialect: str, status: int, body: Any, kind: str) -> None:
-    """Code, words and status together decide, whether the body is parsed or still text."""
+def test_errors_are_classified(dialect: str, status: int, body: Any, kind: str) -> None:
+    """Code, message and status decide, for parsed bodies and for text."""
     assert type(_speaker(dialect).decode_error(status, body)).__name__ == kind
     raw = json.dumps(body) if isinstance(body, (dict, list)) else body
     assert type(_speaker(dialect).decode_error(status, raw)).__name__ == kind
 
 
-def test_an_error_carries_what_helps() -> None:
-    """Status, code, path and request id are attributes, and the text says them."""
+def test_an_error_has_details() -> None:
+    """Status, code, path and request id are attributes and in the message."""
     body = _chat("Invalid schema", "invalid_function_parameters", "invalid_request_error")
     body["error"]["param"] = "tools[0].function.parameters.properties.secret_plan"
     error = _speaker("openai-chat").decode_error(400, body, {"X-Request-Id": "req_1"})
@@ -237,7 +237,7 @@ def test_an_error_carries_what_helps() -> None:
     ],
 )
 def test_paths_name_only_the_dialects_fields(path: str, safe: str | None) -> None:
-    """A path is cut where people's own names begin."""
+    """A path is cut where user-defined names begin."""
     assert safe_path(path) == safe
 
 
@@ -270,13 +270,13 @@ def test_paths_name_only_the_dialects_fields(path: str, safe: str | None) -> Non
         ({}, "", None),
     ],
 )
-def test_when_to_come_back(headers: dict[str, str], text: str, seconds: float | None) -> None:
-    """Every spelling of a wait that providers use, and some that they should not."""
+def test_retry_after_is_parsed(headers: dict[str, str], text: str, seconds: float | None) -> None:
+    """All spellings of a wait that providers use are parsed, including malformed ones."""
     assert retry_after(headers, text, now=NOW) == pytest.approx(seconds)
 
 
-def test_waits_are_told_where_they_mean_something() -> None:
-    """A rate limit's headers count for rate limits; 529 never says when (W73)."""
+def test_waits_are_read_only_where_they_apply() -> None:
+    """Rate limit headers count for rate limits only; a 529 has no wait (W73)."""
     headers = {"x-ratelimit-reset": "5", "x-should-retry": "true"}
     assert decode_failure(429, "", headers).retry_after == 5
     assert decode_failure(400, "", headers).retry_after is None
@@ -284,8 +284,8 @@ def test_waits_are_told_where_they_mean_something() -> None:
     assert decode_failure(500, "", {"retry-after": "5"}).retry_after == 5
 
 
-def test_the_provider_knows_whether_to_try_again() -> None:
-    """`x-should-retry` and some statuses overrule the class."""
+def test_the_provider_decides_about_retries() -> None:
+    """`x-should-retry` and some statuses override the class."""
     assert decode_failure(500, "").retryable
     assert not decode_failure(500, "", {"X-Should-Retry": "false"}).retryable
     assert decode_failure(400, "", {"x-should-retry": "true"}).retryable
@@ -295,10 +295,10 @@ def test_the_provider_knows_whether_to_try_again() -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("kind", PROVIDER_ERRORS)
 @pytest.mark.parametrize("streamed", [False, True])
-def test_a_class_survives_the_way_through_a_gateway(
+def test_an_error_class_survives_a_gateway(
     dialect: str, kind: type[ProviderError], streamed: bool
 ) -> None:
-    """Encoded and decoded again, in mid-stream too, an error is of the same class (G6)."""
+    """Encoded and decoded, plain and in mid-stream, an error has the same class (G6)."""
     speaker = _speaker(dialect)
     status, body = speaker.encode_error(kind("it failed", request_id="req_1"))
     assert 400 <= status < 600
@@ -308,10 +308,10 @@ def test_a_class_survives_the_way_through_a_gateway(
 @pytest.mark.parametrize("source", DIALECTS)
 @pytest.mark.parametrize("target", DIALECTS)
 @pytest.mark.parametrize(("status", "body", "kind"), CASES)
-def test_an_error_is_told_in_the_clients_dialect(
+def test_errors_are_translated_between_dialects(
     source: str, target: str, status: int, body: Any, kind: str
 ) -> None:
-    """Whatever one dialect said, the other says it with the same class."""
+    """An error of one dialect has the same class in the other."""
     error = _speaker(source).decode_error(status, body)
     told = _speaker(target).decode_error(*_speaker(target).encode_error(error))
     assert type(told).__name__ == kind
@@ -319,8 +319,8 @@ def test_an_error_is_told_in_the_clients_dialect(
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("kind", [getattr(errors, name) for name in errors.__all__])
-def test_every_error_can_be_told(dialect: str, kind: type[DragomanError]) -> None:
-    """All of ours have a status and a body, and what happened inside is not told."""
+def test_every_error_can_be_encoded(dialect: str, kind: type[DragomanError]) -> None:
+    """All of our errors have a status and a body, without internal details."""
     status, body = _speaker(dialect).encode_error(kind("the text"))
     assert json.dumps(body)
     assert 400 <= status < 600
@@ -330,8 +330,8 @@ def test_every_error_can_be_told(dialect: str, kind: type[DragomanError]) -> Non
         assert "the text" not in json.dumps(body)
 
 
-def test_statuses_are_kept_where_they_fit() -> None:
-    """A provider's own status goes on unless it means another class."""
+def test_statuses_are_kept_if_they_fit_the_class() -> None:
+    """A provider's status is passed on unless it means another class."""
     speaker = _speaker("anthropic")
     assert speaker.encode_error(errors.InvalidRequest("x", status=422))[0] == 422
     assert speaker.encode_error(errors.InvalidRequest("x", status=429))[0] == 400
@@ -384,8 +384,8 @@ hiding_places = st.sampled_from(
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(status=st.none() | st.integers(300, 600), body=hiding_places)
-def test_nothing_a_provider_quotes_gets_out(dialect: str, status: int | None, body: Any) -> None:
-    """Neither text nor attributes nor the re-shaped body hold what the provider quoted."""
+def test_provider_messages_are_not_quoted(dialect: str, status: int | None, body: Any) -> None:
+    """Neither message, attributes nor the encoded body have the provider's text."""
     error = _speaker(dialect).decode_error(status, body)
     told = _speaker(dialect).encode_error(error)
     assert SECRET not in f"{error} {error!r} {error.args} {vars(error)} {told}"
@@ -397,8 +397,10 @@ def test_nothing_a_provider_quotes_gets_out(dialect: str, status: int | None, bo
     body=json_values | st.binary(max_size=60),
     headers=st.none() | st.dictionaries(st.text(max_size=10), st.text(max_size=10)),
 )
-def test_any_answer_is_an_error(dialect: str, status: Any, body: Any, headers: Any) -> None:
-    """Whatever comes, `decode_error` returns one of the classes."""
+def test_any_body_is_decoded_to_an_error(
+    dialect: str, status: Any, body: Any, headers: Any
+) -> None:
+    """For any input, `decode_error` returns one of the classes."""
     error = _speaker(dialect).decode_error(status, body, headers)
     assert type(error) in PROVIDER_ERRORS
     error = _speaker(dialect).decode_error(status, {"error": body}, headers)
@@ -407,7 +409,7 @@ def test_any_answer_is_an_error(dialect: str, status: Any, body: Any, headers: A
 
 @given(value=st.text(max_size=40) | st.from_regex(r"[0-9:TZ. -]{1,30}", fullmatch=True))
 def test_any_header_gives_a_wait_or_none(value: str) -> None:
-    """No date, number or duration makes the reader fail."""
+    """Any date, number or duration is parsed without an exception."""
     names = ("retry-after", "retry-after-ms", "x-ratelimit-reset")
     for name in names:
         seconds = retry_after({name: value}, value)

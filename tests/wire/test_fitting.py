@@ -42,7 +42,7 @@ NINE = Target(dialect="nine", ids=IdFlags(pattern=r"[A-Za-z0-9]{9}", max_length=
 
 
 def call(call_id: str, name: str = "f") -> ToolCall:
-    """A call off a wire: any id, any name."""
+    """A tool call as decoded from a wire, with any id and name."""
     return make_call(call_id, name, raw="{}")
 
 
@@ -51,8 +51,8 @@ def asked(*messages: Message) -> Request:
     return Request(model="m", messages=messages)
 
 
-def test_what_the_target_takes_is_not_touched() -> None:
-    """A conversation in order goes through as the same object, without losses."""
+def test_a_conversation_the_target_accepts_is_unchanged() -> None:
+    """A conversation that needs no repair is returned as the same object, without losses."""
     request = asked(
         Message.user("a"),
         Message.assistant(tool_calls=[call("1"), call("2")]),
@@ -64,24 +64,24 @@ def test_what_the_target_takes_is_not_touched() -> None:
     assert done.losses == ()
 
 
-def test_a_call_without_a_result_gets_one_that_says_so() -> None:
-    """The outcome is unknown, and that is what the model is told (I9)."""
+def test_a_call_without_a_result_gets_a_placeholder_result() -> None:
+    """A call without a result gets one that says that the outcome is unknown (I9)."""
     done = fitted(asked(Message.user("a"), Message.assistant(tool_calls=[call("1")])), STRICT)
     result = done.request.messages[-1].tool_results[0]
     assert (result.call_id, result.content, result.is_error) == ("1", UNKNOWN, True)
     assert done.losses == ()
 
 
-def test_a_call_that_was_cut_off_is_told_as_such() -> None:
-    """A call that the token cap cut was not run, and its result says that (I7)."""
+def test_a_truncated_call_gets_a_placeholder_result() -> None:
+    """A call cut off by the token limit gets a result saying that it was not run (I7)."""
     cut = Message.assistant(tool_calls=[call("1")]).replace(finish=FinishReason.LENGTH)
     done = fitted(asked(Message.user("a"), cut, Message.user("go on")), STRICT)
     assert done.request.messages[2].tool_results[0].content == CUT_OFF
     assert done.request.messages[3].text == "go on"
 
 
-def test_a_result_without_a_call_goes_with_a_loss() -> None:
-    """An orphaned result is carried as text and named; the user's words beside it stay."""
+def test_a_result_without_a_call_becomes_text_with_a_loss() -> None:
+    """An orphaned result is sent as text with a loss, and the user's text beside it is kept."""
     mixed = Message(Role.USER, (ToolResult("gone", "x"), Text("and this?")))
     done = fitted(asked(Message.user("a"), Message.assistant("b"), mixed), STRICT)
     assert [loss.path for loss in done.losses] == ["messages[2].parts[0]"]
@@ -91,7 +91,7 @@ def test_a_result_without_a_call_goes_with_a_loss() -> None:
 
 
 def test_late_results_move_to_their_calls() -> None:
-    """A result that came after the user went on stands with its call again (I8)."""
+    """A result that came after later user messages is moved behind its call (I8)."""
     done = fitted(
         asked(
             Message.user("a"),
@@ -106,8 +106,8 @@ def test_late_results_move_to_their_calls() -> None:
     assert done.losses == ()
 
 
-def test_results_of_a_round_are_grouped_where_the_target_wants_it() -> None:
-    """Results in messages of their own become one message for a target that wants one (W40)."""
+def test_results_of_a_round_are_grouped_if_the_target_requires_it() -> None:
+    """Results in separate messages are merged into one if the target requires that (W40)."""
     request = asked(
         Message.user("a"),
         Message.assistant(tool_calls=[call("1"), call("2")]),
@@ -118,16 +118,16 @@ def test_results_of_a_round_are_grouped_where_the_target_wants_it() -> None:
     assert fitted(request, NINE.with_flags({"ids.pattern": ".*"})).request is request
 
 
-def test_results_come_before_the_user_s_own_words() -> None:
-    """Where results and words share a message, the results come first for such a target (W41)."""
+def test_results_come_before_the_user_s_text() -> None:
+    """In a message with both, results are moved before the text for such targets (W41)."""
     late = Message(Role.USER, (Text("here:"), ToolResult("1", "x")))
     done = fitted(asked(Message.user("a"), Message.assistant(tool_calls=[call("1")]), late), STRICT)
     kinds = [message.kind for message in done.request.messages]
     assert kinds == ["user", "tool_call", "tool_result", "user"]
 
 
-def test_ids_are_projected_alike_for_call_and_result() -> None:
-    """An id that the target refuses becomes the same other id on both sides, each time (I4)."""
+def test_call_and_result_get_the_same_new_id() -> None:
+    """A call id that the target refuses is replaced by the same new id in call and result (I4)."""
     request = asked(
         Message.user("a"),
         Message.assistant(tool_calls=[call("functions.f:0"), call("x" * 90)]),
@@ -143,8 +143,8 @@ def test_ids_are_projected_alike_for_call_and_result() -> None:
         assert [c.id for c in fitted(request, target).request.messages[1].tool_calls] == ids
 
 
-def test_an_id_used_again_is_told_apart() -> None:
-    """Name-derived ids that recur in a later turn are unique for a target that wants it (W43)."""
+def test_reused_call_ids_become_unique() -> None:
+    """Call ids that recur in a later turn are made unique if the target requires it (W43)."""
     turn = (Message.user("a"), Message.assistant(tool_calls=[call("f")]), Message.tool("f", "x"))
     done = fitted(asked(*turn, *turn), STRICT).request
     first, second = (m.tool_calls[0].id for m in done.messages if m.tool_calls)
@@ -154,7 +154,7 @@ def test_an_id_used_again_is_told_apart() -> None:
 
 
 def test_calls_that_share_an_id_in_one_message_keep_their_results() -> None:
-    """The first result is the first call's, the second the second's; none is lost (I5)."""
+    """Calls with the same id in one message are matched with their results in order (I5)."""
     done = fitted(
         asked(
             Message.user("a"),
@@ -172,8 +172,8 @@ def test_calls_that_share_an_id_in_one_message_keep_their_results() -> None:
 
 
 @pytest.mark.parametrize("name", ["9lives", "9" * 200, "4 ever", "-"])
-def test_aliases_begin_as_the_target_wants(name: str) -> None:
-    """Gemini takes no name that begins with a digit (W89), and no alias either."""
+def test_aliases_start_with_an_allowed_character(name: str) -> None:
+    """Names and aliases sent to Gemini never start with a digit (W89)."""
     named = make_definition(name, "It does.", {"type": "object", "properties": {}}, strict=False)
     request = Request(model="m", messages=(Message.user("Hi"),), tools=(named,))
     encoded = dragoman.dialect("gemini").encode_request(request)
@@ -182,7 +182,7 @@ def test_aliases_begin_as_the_target_wants(name: str) -> None:
 
 
 def test_names_are_aliased_and_restored() -> None:
-    """A name with dots is said otherwise to the target, everywhere, and comes back as it was."""
+    """A tool name with dots is aliased everywhere in the request, and restored afterwards."""
     name = "mcp.server/search tool"
     tool = make_definition(name, parameters={"type": "object"}, origin=Origin(dialect="x"))
     request = Request(
@@ -204,8 +204,8 @@ def test_names_are_aliased_and_restored() -> None:
     assert done.context.names == {alias: name}
 
 
-def test_blank_texts_and_a_missing_opening_are_put_right() -> None:
-    """A target that refuses blanks and wants the user first gets neither (W46, W47)."""
+def test_blank_texts_are_removed_and_a_first_user_message_is_added() -> None:
+    """Blank texts are removed, and a user message comes first, if required (W46, W47)."""
     done = fitted(
         asked(Message.assistant(" "), Message.assistant("b", " "), Message.user("")), STRICT
     )
@@ -222,7 +222,7 @@ def test_blank_texts_and_a_missing_opening_are_put_right() -> None:
 
 @pytest.mark.parametrize("name", dialects())
 def test_a_tool_message_without_results_is_not_sent(name: str) -> None:
-    """An agent notes in one which calls it has begun: no provider hears of it."""
+    """A tool message without results (such as an agent's note of begun calls) is left out."""
     calls = Message.assistant(tool_calls=[call("1"), call("2")])
     noted = make_message(Role.TOOL).with_metadata("begun", ["1", "2"])
     results = Message.tool(ToolResult("1", "a", tool_name="f"), ToolResult("2", "b", tool_name="f"))
@@ -233,16 +233,16 @@ def test_a_tool_message_without_results_is_not_sent(name: str) -> None:
     assert reasons == ["tool message without a result"]
 
 
-def test_instructions_alone_get_a_message() -> None:
-    """A target that wants at least one message gets one that says that it begins (W47)."""
+def test_instructions_alone_get_a_user_message() -> None:
+    """A request of instructions only gets a user message if the target needs one (W47)."""
     request = asked(Message.system("Be brief."))
     assert fitted(request, STRICT).request is request
     done = fitted(request, STRICT.with_flags({"turns.needs_message": True})).request
     assert [message.role for message in done.messages] == [Role.SYSTEM, Role.USER]
 
 
-def test_thinking_pauses_where_a_turn_began_without_it() -> None:
-    """A tool turn that another model began can't go on thinking here; the next one can (W51)."""
+def test_thinking_is_disabled_in_a_tool_turn_that_began_without_it() -> None:
+    """Thinking is off for a tool turn that another model began, and on for the next (W51)."""
     target = STRICT.with_flags({"thinking.begins_turns": True})
     turn = (
         Message.user("a"),
@@ -260,8 +260,8 @@ def test_thinking_pauses_where_a_turn_began_without_it() -> None:
     assert fitted(after, target).request is after
 
 
-def test_thinking_goes_back_to_the_model_that_made_it() -> None:
-    """Sealed thinking of another model is left out and named; the same model's stays (W54)."""
+def test_sealed_thinking_is_sent_only_to_its_own_model() -> None:
+    """Sealed thinking of another model is left out with a loss; the same model's is kept (W54)."""
     origin = Origin(dialect="strict", model="m-1-20260101")
     sealed = Message.assistant(Thinking("hm", signature="s", origin=origin), "b")
     request = asked(Message.user("a"), sealed, Message.user("c"))
@@ -272,16 +272,16 @@ def test_thinking_goes_back_to_the_model_that_made_it() -> None:
     assert [loss.path for loss in done.losses] == ["messages[1].parts[0]"]
 
 
-def test_a_target_that_takes_no_thinking_gets_none() -> None:
-    """All thinking is left out and named; what was said stays (W110)."""
+def test_thinking_is_left_out_if_the_target_refuses_it() -> None:
+    """All thinking is left out with losses, and the other content is kept (W110)."""
     request = asked(Message.user("a"), Message.assistant(Thinking("hm"), "b"), Message.user("c"))
     done = fitted(request, STRICT.with_flags({"thinking.sent_back": "never"}))
     assert [part.__class__ for part in done.request.messages[1].parts] == [Text]
     assert [loss.path for loss in done.losses] == ["messages[1].parts[0]"]
 
 
-def test_a_target_that_wants_thinking_everywhere_gets_it() -> None:
-    """Every answer has thinking, anyone's or an empty one, and nothing is changed twice (C2)."""
+def test_thinking_is_added_if_the_target_requires_it() -> None:
+    """Every answer gets thinking, kept or empty, and fitting is idempotent (C2)."""
     foreign = Message.assistant(Thinking("hm", signature="s", origin=Origin(dialect="other")), "b")
     request = asked(Message.user("a"), foreign, Message.user("c"),
                     Message.assistant("d", tool_calls=[call("1")]),
@@ -295,8 +295,8 @@ def test_a_target_that_wants_thinking_everywhere_gets_it() -> None:
     assert fitted(done.request, target).request is done.request
 
 
-def test_no_thinking_is_wanted_where_none_goes_on() -> None:
-    """Without calls, or with thinking switched off, answers stay as they are (C2)."""
+def test_no_thinking_is_added_if_it_is_not_required() -> None:
+    """Without calls, or with thinking off, answers are unchanged (C2)."""
     target = STRICT.with_flags({"thinking.sent_back": "all"})
     talk = asked(Message.user("a"), Message.assistant("b"), Message.user("c"))
     called = asked(Message.user("a"), Message.assistant("b", tool_calls=[call("1")]),
@@ -305,13 +305,13 @@ def test_no_thinking_is_wanted_where_none_goes_on() -> None:
         assert fitted(request, target).request is request
 
 
-# --- what hosts and models differ in
+# --- differences between hosts and models
 
 ANY = Target(dialect="any")
 
 
 def told(thinking: ThinkingConfig, target: Target) -> tuple[ThinkingConfig | None, list[str]]:
-    """What becomes of a wish for thinking, and what is lost of it."""
+    """The thinking settings after fitting, and their losses."""
     done = fitted(asked(Message.user("a")).replace(thinking=thinking), target)
     return done.request.thinking, [loss.path for loss in done.losses]
 
@@ -343,10 +343,10 @@ def told(thinking: ThinkingConfig, target: Target) -> tuple[ThinkingConfig | Non
         ("any", {"budget": 2000, "effort": "odd"}, {"budget": 2000, "effort": "odd"}, []),
     ],
 )  # fmt: skip
-def test_thinking_is_asked_for_in_the_target_s_form(
+def test_thinking_settings_are_translated_for_the_target(
     form: Any, given: dict[str, Any], expected: dict[str, Any] | None, lost: list[str]
 ) -> None:
-    """Efforts, budgets and switches stand for each other, as near as can be."""
+    """Effort, budget and on/off switch are translated into each other, as near as possible."""
     found, losses = told(ThinkingConfig(**given), ANY.with_flags({"thinking.form": form}))
     assert found == (None if expected is None else ThinkingConfig(**expected))
     assert losses == lost
@@ -359,10 +359,10 @@ def test_thinking_is_asked_for_in_the_target_s_form(
      (("none", "high"), "low", "high"),
      (("low", "high"), "odd", None), ((), "low", None)],
 )  # fmt: skip
-def test_the_nearest_effort_that_the_model_knows_is_told(
+def test_the_nearest_supported_effort_is_used(
     known: tuple[str, ...], asked_for: str, expected: str | None
 ) -> None:
-    """Another effort than the one asked for is a loss; none is never made of some."""
+    """A different effort than the requested one is a loss; enabled thinking is never turned off."""
     target = ANY.with_flags({"thinking.efforts": known, "thinking.form": "effort"})
     found, losses = told(ThinkingConfig(effort=asked_for), target)
     assert found == ThinkingConfig(effort=expected)
@@ -383,10 +383,10 @@ def test_the_nearest_effort_that_the_model_knows_is_told(
         ({"visible": True}, True, {"visible": True}, []),
     ],
 )
-def test_a_budget_is_one_that_the_model_takes(
+def test_budgets_are_clamped_to_the_model_s_range(
     given: dict[str, Any], always: bool, expected: dict[str, Any], lost: list[str]
 ) -> None:
-    """Between the least and the most; and not zero where it can't but think."""
+    """Budgets are clamped, and never zero for a model that can't turn thinking off."""
     target = ANY.with_flags(
         {
             "thinking.form": "budget",
@@ -397,8 +397,8 @@ def test_a_budget_is_one_that_the_model_takes(
     assert told(ThinkingConfig(**given), target) == (ThinkingConfig(**expected), lost)
 
 
-def test_what_thinks_anyway_is_told_no_effort() -> None:
-    """Where only "on" was asked for, how much is its own business."""
+def test_no_effort_is_sent_to_models_that_always_think() -> None:
+    """If only "on" was requested, no effort is sent."""
     target = ANY.with_flags(
         {
             "thinking.form": "effort",
@@ -410,8 +410,8 @@ def test_what_thinks_anyway_is_told_no_effort() -> None:
     assert found == (ThinkingConfig(visible=True), [])
 
 
-def test_sampling_that_is_refused_is_left_out() -> None:
-    """What is as it would be anyway may be said; the rest is a loss (W12)."""
+def test_refused_sampling_settings_are_left_out() -> None:
+    """Default values may be sent; other refused sampling settings are losses (W12)."""
     target = ANY.with_flags(
         {
             "sampling.refused": ("temperature", "choices", "stop", "top_k"),
@@ -440,10 +440,10 @@ def test_sampling_that_is_refused_is_left_out() -> None:
         ({"top_p": 0.9}, {"top_p": 0.9}, []),
     ],
 )
-def test_one_of_temperature_and_top_p_is_enough(
+def test_temperature_and_top_p_are_not_both_sent(
     given: dict[str, Any], kept: dict[str, Any], lost: list[str]
 ) -> None:
-    """Where they exclude each other, the one that says nothing goes, or `top_p` as a loss (W59)."""
+    """If they exclude each other, the default one is dropped, or `top_p` with a loss (W59)."""
     request = asked(Message.user("a")).replace(sampling=Sampling(**given))
     assert fitted(request, ANY).request.sampling == request.sampling
     done = fitted(request, ANY.with_flags({"sampling.refuses_temperature_with_top_p": True}))
@@ -451,8 +451,8 @@ def test_one_of_temperature_and_top_p_is_enough(
     assert [loss.path for loss in done.losses] == lost
 
 
-def test_settings_that_are_not_known_are_left_out() -> None:
-    """The form of the answer, strict tools and parallel calls, each with its loss."""
+def test_unsupported_settings_are_left_out() -> None:
+    """Unsupported response formats, strict tools and parallel calls are losses."""
     tool = ToolDefinition.create("now", "The time.")
     request = asked(Message.user("a")).replace(
         tools=(tool,),
@@ -478,8 +478,8 @@ def test_settings_that_are_not_known_are_left_out() -> None:
     assert fitted(request, target.with_flags({"schemas.outputs": ("text",)})).request.output is None
 
 
-def test_a_thinking_model_is_not_forced() -> None:
-    """Where both can't be had, the tool counts (W58), also where thinking is the default."""
+def test_a_forced_tool_choice_disables_thinking() -> None:
+    """If the model can't do both, the tool choice wins (W58), even if thinking is the default."""
     target = ANY.with_flags(
         {
             "thinking.form": "switch",
@@ -499,8 +499,8 @@ def test_a_thinking_model_is_not_forced() -> None:
     assert fitted(free, target).request is free
 
 
-def test_instructions_stand_first_in_one_message() -> None:
-    """They are joined; those that stood later are moved, which is told (W117)."""
+def test_instructions_are_joined_in_a_first_message() -> None:
+    """Instructions are joined, and moving later ones to the front is reported (W117)."""
     target = ANY.with_flags({"turns.system_place": "first"})
     request = asked(Message.system("a"), Message.system("b"), Message.user("c"),
                     Message.system("d")).replace(system=(Text("0"),))  # fmt: skip
@@ -513,8 +513,8 @@ def test_instructions_stand_first_in_one_message() -> None:
     assert fitted(done.request, target).request is done.request
 
 
-def test_instructions_are_put_into_the_user_s_words() -> None:
-    """For a model that knows no instructions (W117)."""
+def test_instructions_become_user_text() -> None:
+    """A model without a system role gets instructions in the user's text (W117)."""
     target = ANY.with_flags({"turns.system_place": "nowhere"})
     done = fitted(
         asked(Message.system("a"), Message.user("b")).replace(system=(Text("0"),)), target
@@ -525,8 +525,8 @@ def test_instructions_are_put_into_the_user_s_words() -> None:
     assert [m.role for m in begun.request.messages] == [Role.USER, Role.ASSISTANT]
 
 
-def test_roles_take_turns() -> None:
-    """Neighbours of one role are one message; a developer may be a system (W13, W117, C1)."""
+def test_roles_alternate() -> None:
+    """Adjacent messages of one role are merged; developer may become system (W13, W117, C1)."""
     target = ANY.with_flags(
         {
             "turns.alternates_roles": True,
@@ -548,8 +548,8 @@ def test_roles_take_turns() -> None:
     assert fitted(done.request, target).request is done.request
 
 
-def test_words_beside_results_wait_for_an_answer() -> None:
-    """A user's message with results and words is two, with the assistant's between (C1)."""
+def test_user_text_beside_results_is_split_off() -> None:
+    """Results and text of one user message are split, with an answer between them (C1)."""
     mixed = Message(Role.USER, (ToolResult("1", "x"), Text("and?")))
     request = asked(Message.user("a"), Message.assistant(tool_calls=[call("1")]), mixed)
     done = fitted(request, ANY.with_flags({"turns.answers_results": True}))
@@ -561,8 +561,8 @@ def test_words_beside_results_wait_for_an_answer() -> None:
     [({"media.kinds": ()}, []), ({"media.kinds": ("image",)}, ["data", "url"]),
      ({"media.takes_image_urls": False}, ["data", "file"])],
 )  # fmt: skip
-def test_media_that_can_t_be_seen_are_told_of(flags: dict[str, Any], kept: list[str]) -> None:
-    """Words stand in their place, in messages and in results, and each is a loss (W105)."""
+def test_unsupported_media_become_placeholder_text(flags: dict[str, Any], kept: list[str]) -> None:
+    """In messages and results, unsupported media become text, each with a loss (W105)."""
     shown: dict[str, Any] = {
         "data": Image(data="aGk=", mime="image/png"),
         "url": Image(url="https://x"),
@@ -586,10 +586,8 @@ def test_media_that_can_t_be_seen_are_told_of(flags: dict[str, Any], kept: list[
     ("prefill", "ends", "repaired"),
     [("free", "So ", 0), ("trimmed", "So", 1), ("refused", "user", 1)],
 )
-def test_a_begun_answer_is_what_the_target_makes_of_it(
-    prefill: Any, ends: str, repaired: int
-) -> None:
-    """Gone on with, without white space at its end, or not at all (W48)."""
+def test_assistant_prefill_is_adapted_to_the_target(prefill: Any, ends: str, repaired: int) -> None:
+    """A prefilled answer is sent, sent without trailing whitespace, or dropped (W48)."""
     request = asked(Message.user("a"), Message.assistant("So "))
     done = fitted(request, ANY.with_flags({"turns.prefill": prefill}))
     last = done.request.messages[-1]
@@ -597,8 +595,8 @@ def test_a_begun_answer_is_what_the_target_makes_of_it(
     assert [each.path.partition(".")[0] for each in done.repairs] == ["messages[1]"] * repaired
 
 
-def test_the_oldest_cache_hints_go_first() -> None:
-    """Of tools, instructions, messages and results, in this order (W60); so do times (W61)."""
+def test_excess_cache_hints_are_dropped_oldest_first() -> None:
+    """Hints are counted over tools, instructions, messages and results (W60); TTLs too (W61)."""
     hint = CacheHint("1h")
     tool = ToolDefinition("f", "x", {"type": "object"}, cache=hint, origin=Origin(dialect="any"))
     request = asked(
@@ -617,8 +615,8 @@ def test_the_oldest_cache_hints_go_first() -> None:
     assert len(short.losses) == 5
 
 
-def test_a_history_declares_its_tools() -> None:
-    """Where calls without tools are refused, they are declared, not to be called (W63)."""
+def test_tools_of_the_history_are_declared() -> None:
+    """Undeclared tools of earlier calls are declared with tool choice "none" if needed (W63)."""
     request = asked(Message.user("a"), Message.assistant(tool_calls=[call("1", "ns.f")]),
                     Message.tool("1", "x"))  # fmt: skip
     done = fitted(
@@ -653,7 +651,7 @@ _messages = st.lists(
 
 @given(messages=_messages)
 def test_fitting_any_history_gives_one_that_needs_no_fitting(messages: list[Message]) -> None:
-    """Fitting is idempotent, pairs every call once, and never loses what a user said (I11)."""
+    """Fitting is idempotent, answers every call once, and keeps all user text (I11)."""
     done = fitted(asked(*messages), STRICT)
     again = fitted(done.request, STRICT)
     assert again.request == done.request
@@ -669,8 +667,8 @@ def test_fitting_any_history_gives_one_that_needs_no_fitting(messages: list[Mess
     assert said.count("words") <= kept.count("words")
 
 
-def test_a_call_in_the_first_turn_has_a_turn_before_it() -> None:
-    """W77: also where another message of the model's comes first; to the target both are one."""
+def test_a_user_turn_is_added_before_a_first_call() -> None:
+    """Adjacent assistant messages count as one, so a user turn is added before them (W77)."""
     call = make_call("call_1", "look", input={})
     said = (Message.assistant("Yes."), Message.assistant(tool_calls=[call]), Message.user("So?"))
     gemini = dragoman.dialect("gemini")
@@ -680,8 +678,8 @@ def test_a_call_in_the_first_turn_has_a_turn_before_it() -> None:
 
 
 @pytest.mark.parametrize("name", dragoman.dialects())
-def test_a_call_of_the_user_s_is_the_assistant_s(name: str) -> None:
-    """Nobody takes it elsewhere; that it was moved is reported, and it is answered."""
+def test_a_call_in_a_user_message_moves_to_the_assistant(name: str) -> None:
+    """Such a call is moved with a report, and it gets a result."""
     call = make_call("call_1", "look", input={"a": 1})
     asked = make_message(Role.USER, (Text("Look:"), call))
     speaker = dragoman.dialect(name)

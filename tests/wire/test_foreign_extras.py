@@ -51,8 +51,8 @@ def _response(dialect: str, extras: dict[str, Any]) -> Response:
 
 
 @pytest.mark.parametrize("name", dragoman.dialects())
-def test_what_a_response_says_elsewhere_is_reported(name: str) -> None:
-    """Wherever it stands, one loss for each field that says something; plain and streamed alike."""
+def test_unsupported_response_fields_are_reported(name: str) -> None:
+    """Each non-empty field, at any depth, is a loss, plain and streamed alike."""
     encoded = dragoman.dialect(name).encode_response(_response("elsewhere", _ODD))
     told = {loss.path for loss in encoded.losses}
     assert _LEFT | _UNCOUNTED.get(name, set()) <= told
@@ -62,15 +62,15 @@ def test_what_a_response_says_elsewhere_is_reported(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", dragoman.dialects())
-def test_what_is_written_is_not_reported(name: str) -> None:
-    """A dialect's own fields go back as they came."""
+def test_supported_fields_are_not_reported(name: str) -> None:
+    """A dialect's own fields round-trip without losses."""
     encoded = dragoman.dialect(name).encode_response(_response(name, {name: {"odd": 1}}))
     assert not any("extras" in loss.path for loss in encoded.losses)
     assert "odd" in encoded.to_bytes().decode()
 
 
-def test_what_goes_along_sealed_is_not_reported() -> None:
-    """A call's state comes back through the client, and is not lost."""
+def test_sealed_state_is_not_reported() -> None:
+    """A call's state is returned through the client, so it is not lost."""
     body = {"id": "m", "type": "message", "role": "assistant", "model": "c", "stop_sequence": None,
             "stop_reason": "tool_use", "usage": {"input_tokens": 1, "output_tokens": 1},
             "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {},
@@ -83,15 +83,15 @@ def test_what_goes_along_sealed_is_not_reported() -> None:
 
 @pytest.mark.parametrize("name", dragoman.dialects())
 def test_the_fields_of_an_error_are_reported(name: str) -> None:
-    """An error in mid-stream says its message; what else the provider said of it is told."""
+    """A mid-stream error has its message; the provider's other fields are losses."""
     error = StreamError("it failed", extras=_ODD)
     _, losses = written(name, [*_EVENTS[:2], error])
     assert "error.extras.odd" in {loss.path for loss in losses}
 
 
 @pytest.mark.parametrize("name", [name for name in dragoman.dialects() if name != "gemini"])
-def test_seals_on_texts_and_calls_are_reported(name: str) -> None:
-    """Gemini signs them; a provider that has no place for it is not told, and that is."""
+def test_signatures_of_texts_and_calls_are_reported(name: str) -> None:
+    """Gemini's signatures are a loss for providers without a field for them."""
     sign = {"thoughtSignature": "c2ln"}
     body = {"contents": [
         {"role": "user", "parts": [{"text": "q"}]},
@@ -104,8 +104,8 @@ def test_seals_on_texts_and_calls_are_reported(name: str) -> None:
     assert {"messages[1].parts[0]", "messages[1].parts[1]"} <= told
 
 
-def test_a_result_that_the_model_gave_itself_is_moved_and_reported() -> None:
-    """It stands behind its call, once, in a turn of its own."""
+def test_a_result_in_an_assistant_message_is_moved_and_reported() -> None:
+    """The result follows its call, once, in a user turn."""
     use = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
     result = {"type": "tool_result", "tool_use_id": "t", "content": "x"}
     body = {"model": "m", "max_tokens": 9, "messages": [
@@ -120,8 +120,8 @@ def test_a_result_that_the_model_gave_itself_is_moved_and_reported() -> None:
     ]
 
 
-def test_settings_that_a_vendor_refuses_are_its_own_business() -> None:
-    """Unless the target is named, they go back as they came, and nothing is reported."""
+def test_refused_settings_are_kept_for_an_unnamed_target() -> None:
+    """Without a named target, they are sent unchanged and nothing is reported."""
     thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
     body = {"model": "m", "max_tokens": 9, "temperature": 1.5, "top_k": 3,
             "thinking": {"type": "enabled", "budget_tokens": 2000},
@@ -132,8 +132,8 @@ def test_settings_that_a_vendor_refuses_are_its_own_business() -> None:
     assert (json.loads(encoded.to_bytes()), encoded.losses, encoded.repairs) == (body, (), ())
 
 
-def test_a_sound_in_the_content_stays_there() -> None:
-    """Mistral's answers may hold one, in a stream too; only what the model speaks is `audio`."""
+def test_audio_in_the_content_stays_there() -> None:
+    """Mistral's answers may have audio in the content; only spoken answers are `audio`."""
     delta = {"role": "assistant", "content": [{"type": "input_audio", "input_audio": "AAAA"}]}
     choice = {"index": 0, "finish_reason": "stop", "delta": delta}
     chunk = {"id": "c", "model": "m", "choices": [choice]}

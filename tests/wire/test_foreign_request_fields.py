@@ -47,8 +47,8 @@ STRANGE: dict[str, tuple[dict[str, Any], str | None, list[str]]] = {
 
 @pytest.mark.parametrize("target", dragoman.dialects())
 @pytest.mark.parametrize("source", STRANGE)
-def test_what_stays_behind_is_told(source: str, target: str) -> None:
-    """Each field that another dialect has no place for is a loss; at home there are none."""
+def test_unsupported_request_fields_are_reported(source: str, target: str) -> None:
+    """Each field that the target lacks is a loss; in its own dialect there are none."""
     body, path, left = STRANGE[source]
     encoded = dragoman.translate(body, source=source, target=target, path=path)
     found = {loss.path for loss in encoded.losses}
@@ -56,8 +56,8 @@ def test_what_stays_behind_is_told(source: str, target: str) -> None:
     assert told == ([] if source == target else left)
 
 
-def test_names_that_could_be_anything_are_not_quoted() -> None:
-    """A field's name is told only where it looks like one."""
+def test_arbitrary_field_names_are_not_quoted() -> None:
+    """A field's name is in the report only if it looks like an identifier."""
     body = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "my secret is": 1}
     encoded = dragoman.translate(body, source="openai-chat", target="anthropic")
     assert "secret" not in str([(loss.path, loss.reason) for loss in encoded.losses])

@@ -19,7 +19,7 @@ def _paths(encoded: Any) -> set[str]:
 
 
 def test_settings_of_servers_go_to_ollama_and_back() -> None:
-    """`min_p` and its like are options of Ollama's, and fields of the servers that take them."""
+    """`min_p` and similar settings are Ollama's options, and fields of Chat servers."""
     body = {**_CHAT, "min_p": 0.1, "repetition_penalty": 1.1, "typical_p": 0.9, "top_k": 5}
     there = translate(body, source="openai-chat", target="ollama")
     options = {"min_p": 0.1, "repeat_penalty": 1.1, "typical_p": 0.9, "top_k": 5}
@@ -36,8 +36,8 @@ def test_settings_of_servers_go_to_ollama_and_back() -> None:
 
 
 @pytest.mark.parametrize("target", [name for name in dialects() if name != "openai-chat"])
-def test_documents_beside_the_messages_are_text_elsewhere(target: str) -> None:
-    """Groq's and Cohere's documents are part of what the user says."""
+def test_documents_beside_the_messages_become_text(target: str) -> None:
+    """Groq's and Cohere's documents become part of the user's text in other dialects."""
     documents = [{"id": "d", "source": {"type": "text", "text": "Rhine: 1230 km"}},
                  {"source": {"type": "json", "data": {"Po": "652 km"}}},
                  {"data": {"title": "Ebro", "snippet": "930 km"}}, "Tagus"]  # fmt: skip
@@ -51,15 +51,15 @@ def test_documents_beside_the_messages_are_text_elsewhere(target: str) -> None:
 
 
 def test_odd_documents_are_reported() -> None:
-    """What can't be read in them is a loss, and breaks nothing."""
+    """Unreadable content in documents is a loss, not an exception."""
     odd: Any
     for odd in (7, [7], [{"source": 7}], [{"data": 7}], [{"data": {"a": 1}}], [], {}, [None]):
         encoded = translate({**_CHAT, "documents": odd}, source="openai-chat", target="gemini")
         assert "extras.documents" in _paths(encoded) or not odd
 
 
-def test_whether_thinking_is_shown() -> None:
-    """Groq's `include_reasoning` and `reasoning_format` say what Claude and Gemini can be told."""
+def test_visibility_of_thinking_is_translated() -> None:
+    """Groq's `include_reasoning` and `reasoning_format` are translated for Claude and Gemini."""
     shown = translate({**_CHAT, "include_reasoning": True}, source="openai-chat", target="gemini")
     thinking = shown.body["generationConfig"]["thinkingConfig"]
     assert thinking["includeThoughts"] is True
@@ -69,8 +69,8 @@ def test_whether_thinking_is_shown() -> None:
 
 
 @pytest.mark.parametrize("kind", ["browser_search", "web_search"])
-def test_tools_that_chat_hosts_run(kind: str) -> None:
-    """A search that Groq or Mistral would run is the search of the others."""
+def test_tools_run_by_chat_hosts_are_translated(kind: str) -> None:
+    """The search tools of Groq and Mistral become the search tools of other dialects."""
     body = {**_CHAT, "tools": [{"type": kind}, {"type": "code_interpreter"}]}
     encoded = translate(body, source="openai-chat", target="gemini")
     assert encoded.body["tools"] == [{"googleSearch": {}}, {"codeExecution": {}}]
@@ -80,7 +80,7 @@ def test_tools_that_chat_hosts_run(kind: str) -> None:
 
 
 def test_google_tools_in_snake_case() -> None:
-    """Google's SDK sends options of tools in snake case: they are the same options."""
+    """Google's SDK sends tool options in snake case, which are read as well."""
     body = {**_GEMINI, "tools": [{"googleSearch": {"exclude_domains": ["a.example"]}}]}
     encoded = translate(body, source="gemini", target="anthropic")
     assert encoded.body["tools"][0]["blocked_domains"] == ["a.example"]
@@ -106,8 +106,10 @@ def test_google_tools_in_snake_case() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_what_a_provider_holds_is_state(source: str, body: dict[str, Any], state: State) -> None:
-    """It is read, written as it came, lost elsewhere with a report; and an edit wins."""
+def test_ids_of_stored_provider_state_round_trip(
+    source: str, body: dict[str, Any], state: State
+) -> None:
+    """State references round-trip, are losses in other dialects, and can be edited."""
     home = dialect(source)
     request = home.decode_request(body)
     assert request.state == state
@@ -129,8 +131,8 @@ def test_what_a_provider_holds_is_state(source: str, body: dict[str, Any], state
     assert home.decode_request(again).state == State(**other)
 
 
-def test_tiers_have_names_of_their_own() -> None:
-    """A host's own word for a tier goes to others as the nearest that they have."""
+def test_service_tiers_are_translated() -> None:
+    """A service tier is sent to other hosts as their nearest equivalent."""
     tiers = {"on_demand": ("default", "standard_only", "standard"),
              "performance": ("priority", None, "priority"),
              "fast": ("fast", None, "priority")}  # fmt: skip
@@ -148,7 +150,7 @@ def test_tiers_have_names_of_their_own() -> None:
 
 
 def test_cache_options() -> None:
-    """OpenAI's two dialects share them; a prompt that is cached whole is so at Anthropic, too."""
+    """OpenAI's two dialects share cache options; automatic caching is translated to Anthropic."""
     options = {"mode": "explicit", "ttl": "30m"}
     chat = {**_CHAT, "prompt_cache_options": options}
     responses = translate(chat, source="openai-chat", target="openai-responses")

@@ -70,12 +70,12 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def formatter(name: str) -> Formatter:
-    """Its formatter."""
+    """The dialect's formatter."""
     return Formatter(dragoman.dialect(name))
 
 
-def test_messages_are_formatted_as_the_dialect_has_them(name: str, formatter: Formatter) -> None:
-    """The formatted messages, put into a request, are read as the same conversation."""
+def test_formatted_messages_are_readable(name: str, formatter: Formatter) -> None:
+    """The formatted messages, put into a request, decode to the same conversation."""
     dialect = dragoman.dialect(name)
     body = {dialect.messages_field: formatter.format_messages(CONVERSATION), "model": "m"}
     again = dialect.decode_request(body)
@@ -86,8 +86,10 @@ def test_messages_are_formatted_as_the_dialect_has_them(name: str, formatter: Fo
     assert spoken[3].text == "Sonnig."
 
 
-def test_instructions_are_joined_outside_or_stay_inside(name: str, formatter: Formatter) -> None:
-    """Targets with a field for instructions get them all there, and not among the messages."""
+def test_instructions_are_separate_if_the_dialect_has_a_field(
+    name: str, formatter: Formatter
+) -> None:
+    """Dialects with a field for instructions get them only there."""
     found = formatter.system_instruction(CONVERSATION)
     roles = {str(m.get("role")) for m in formatter.format_messages(CONVERSATION)}
     if dragoman.dialect(name).system_field is None or found is None:
@@ -101,7 +103,7 @@ def test_instructions_are_joined_outside_or_stay_inside(name: str, formatter: Fo
 
 @pytest.mark.parametrize("shape", ["openai", "content", "flat", "canonical"])
 def test_messages_may_be_dicts(name: str, formatter: Formatter, shape: Shape) -> None:
-    """Seed 000's legacy arrays: in any shape, among messages, they say what messages say."""
+    """Dicts of any shape are accepted among messages, and mean the same (seed 000)."""
     dialect = dragoman.dialect(name)
     mixed = [
         message if place % 2 else message.to_dict(shape=shape)
@@ -117,8 +119,8 @@ def test_messages_may_be_dicts(name: str, formatter: Formatter, shape: Shape) ->
     assert formatter.format_message(user.to_dict(shape=shape)) == formatter.format_message(user)
 
 
-def test_plain_instructions_of_claude_are_one_text() -> None:
-    """Seed 000's letter; what a text of them carries besides keeps them apart."""
+def test_claude_s_plain_instructions_are_one_text() -> None:
+    """Plain instructions are one text (seed 000); those with other fields stay separate."""
     formatter = Formatter(dragoman.dialect("anthropic"))
     assert formatter.system_instruction(CONVERSATION) == "Be brief.\nIn German."
     assert formatter.system_instruction([Message.system("Be brief."), CONVERSATION[2]]) == (
@@ -130,13 +132,13 @@ def test_plain_instructions_of_claude_are_one_text() -> None:
 
 
 def test_one_message_is_one_dict(formatter: Formatter) -> None:
-    """A message that the dialect says in one piece is that piece; others are refused."""
+    """A message that is one object in the dialect is formatted as that object."""
     assert isinstance(formatter.format_message(Message.user("Hi")), dict)
     assert isinstance(formatter.format_message(Message.tool("call_1", "x", tool_name="f")), dict)
 
 
-def test_a_message_that_is_several_there_is_refused() -> None:
-    """Two results are two messages for OpenAI, so there is no one dict for them."""
+def test_a_message_of_several_dicts_is_refused() -> None:
+    """Two results are two messages for OpenAI, so there is no single dict for them."""
     both = Message.tool(ToolResult.success("1", "x"), ToolResult.success("2", "y"))
     with pytest.raises(InvalidInputError, match="format_messages"):
         Formatter(dragoman.dialect("openai-chat")).format_message(both)
@@ -154,8 +156,8 @@ def test_tools_are_formatted(formatter: Formatter) -> None:
     assert "now" in written
 
 
-def test_a_response_gives_up_its_pieces(name: str, formatter: Formatter) -> None:
-    """Usage, calls, text and the reason for the end come out the same from every dialect."""
+def test_response_accessors_agree_in_all_dialects(name: str, formatter: Formatter) -> None:
+    """Usage, calls, text and finish reason are the same from every dialect."""
     answer = ANSWERS[name]
     usage = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
     assert formatter.usage(answer) == usage

@@ -45,7 +45,7 @@ def _events(pieces: list[bytes]) -> list[tuple[str | None, str]]:
         (b"data:  two\n\n", [(None, " two")]),
         ("data: \u2028\u00e9\x85\n\n".encode(), [(None, "\u2028\u00e9\x85")]),
         (b"data: \xff\n\n", [(None, "\ufffd")]),
-        (b"data: a\n\n\xef\xbb\xbfdata: b\n\n", [(None, "a")]),  # only the first mark is one
+        (b"data: a\n\n\xef\xbb\xbfdata: b\n\n", [(None, "a")]),  # only the first BOM counts
         (b"event:x\ndata\ndata:a\ndata: b\n\n\ndata: \xc3\xa9\n\n", [("x", "\na\nb"), (None, "é")]),
         (b"", []),
     ],
@@ -53,7 +53,7 @@ def _events(pieces: list[bytes]) -> list[tuple[str | None, str]]:
 def test_events_are_read_as_the_standard_says(
     stream: bytes, events: list[tuple[str | None, str]]
 ) -> None:
-    """Names, several data lines, comments, every line ending, a missing end: all as specified."""
+    """Names, multi-line data, comments, line endings and missing ends are handled as specified."""
     assert _events([stream]) == events
 
 
@@ -62,10 +62,10 @@ def test_events_are_read_as_the_standard_says(
     ending=st.sampled_from(["\n", "\r", "\r\n"]),
     places=st.lists(st.integers(0, 300), max_size=12),
 )
-def test_cuts_make_no_difference_to_events(
+def test_events_do_not_depend_on_chunk_boundaries(
     texts: list[str], ending: str, places: list[int]
 ) -> None:
-    """Cut anywhere, in the middle of a character or of a CRLF too, the same events come out."""
+    """Cut anywhere, within a character or a CRLF too, the same events come out."""
     stream = "".join(f"event: e{ending}data: {text}{ending}{ending}" for text in texts)
     raw = (
         stream.encode("utf-8", "surrogatepass")
@@ -86,10 +86,10 @@ def test_cuts_make_no_difference_to_events(
     places=st.lists(st.integers(0, 100), max_size=8),
     is_ended=st.booleans(),
 )
-def test_cuts_make_no_difference_to_lines(
+def test_lines_do_not_depend_on_chunk_boundaries(
     lines: list[bytes], ending: bytes, places: list[int], is_ended: bool
 ) -> None:
-    """Lines of JSON come out whole, with or without a newline at the end."""
+    """Lines of JSON are complete, with or without a final newline."""
     stream = ending.join(lines) + (ending if is_ended else b"")
     parser = NdjsonParser()
     found = [line for piece in _cut(stream, places) for line in parser.feed(piece)]
@@ -109,10 +109,10 @@ def test_cuts_make_no_difference_to_lines(
     between=st.sampled_from([",", "\n,\r\n", " , "]),
     places=st.lists(st.integers(0, 300), max_size=12),
 )
-def test_cuts_make_no_difference_to_arrays(
+def test_arrays_do_not_depend_on_chunk_boundaries(
     objects: list[dict[str, Any]], indent: int | None, between: str, places: list[int]
 ) -> None:
-    """The objects of an array come out whole, brackets and quotes in their texts or not."""
+    """The objects of an array are complete, even with brackets and quotes in their texts."""
     written = [json.dumps(one, indent=indent, ensure_ascii=False).encode() for one in objects]
     stream = b"[" + between.encode().join(written) + b"\n]\n"
     for pieces in ([stream], _cut(stream, places), _cut(stream, [*range(len(stream))])):
@@ -123,8 +123,8 @@ def test_cuts_make_no_difference_to_arrays(
         assert parser.close() == []
 
 
-def test_an_array_is_given_out_while_it_comes() -> None:
-    """An object is there with its last bracket; before that it is none, and the array not whole."""
+def test_array_objects_are_emitted_at_once() -> None:
+    """An object is emitted with its closing bracket, before the array is complete."""
     parser = JsonArrayParser()
     assert parser.feed(b'[{"a": "}"}') == [b'{"a": "}"}']
     assert parser.feed(b',{"b"') == []
@@ -136,21 +136,21 @@ def test_an_array_is_given_out_while_it_comes() -> None:
 
 
 def test_objects_may_come_without_an_array() -> None:
-    """One after the other, they are whole as soon as none is open."""
+    """Objects without an array around them are complete as soon as none is open."""
     parser = JsonArrayParser()
     assert parser.feed(b'{"a":1}\n{"b":[2]}') == [b'{"a":1}', b'{"b":[2]}']
     assert parser.is_whole
 
 
 @pytest.mark.parametrize("stream", [b"[1]", b"[[", b"{}]", b"[{}]{}", b"[]]", b"x", b"[{}}"])
-def test_what_is_no_array_of_objects_is_refused(stream: bytes) -> None:
-    """As soon as it is seen."""
+def test_data_that_is_no_array_of_objects_is_refused(stream: bytes) -> None:
+    """Other data is refused as soon as it is seen."""
     with pytest.raises(WireError):
         JsonArrayParser().feed(stream)
 
 
 def test_a_frame_past_the_limit_is_refused() -> None:
-    """A line, or an event of many lines, that never ends does not fill the memory."""
+    """An endless line or event does not fill the memory."""
     with pytest.raises(WireError):
         SseParser(limit=10).feed(b"data: 0123456789abc")
     parser = SseParser(limit=10)
@@ -164,8 +164,8 @@ def test_a_frame_past_the_limit_is_refused() -> None:
         array.feed(b'{"a":1234}')
 
 
-def test_written_events_read_back() -> None:
-    """What `sse` writes, the parser reads."""
+def test_written_events_can_be_parsed() -> None:
+    """The parser reads the events that `sse` writes."""
     assert _events([sse(b'{"a":1}', "start"), sse(b"[DONE]")]) == [
         ("start", '{"a":1}'),
         (None, "[DONE]"),

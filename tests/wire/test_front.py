@@ -44,21 +44,21 @@ from tests.wire.streamed import Script, scripts
 
 FRONTS = tuple(SPOKEN_BY)
 _MOST, _LEAST = 70, 15
-# What hosts have said themselves, in their own dialect, goes out as it came, even where it is not
-# as the vendor's types have it.
+# Bodies that hosts sent in the front's own dialect are passed on unchanged, even where they don't
+# match the vendor's types.
 _AS_IT_CAME = (
     "apply_patch", "fallback", "file_annotation", "include_raw_annotations", "mistral_v1",
     "mistral-reasoning", "mistral-stream-reasoning", "model_armor", "openrouter", "openai-error",
     "openai-web-search", "opentelemetry-python-contrib", "service_tier", "snowflake", "together",
     "unknown-finish-reason", "verbosity", "web_search_tool_stream", "xai",
 )  # fmt: skip
-# Types that are not up to date: the chunks of OpenAI's SDK know no custom tools; and a picture that
-# was cut by hand.
+# Outdated types: the chunks of OpenAI's SDK have no custom tools; and an image that was truncated
+# by hand.
 _FAULTY = ("test_custom_tool", "openai-image-generation-tool.1")
 
 
 def picked(corpus: Corpus, home: str) -> Iterator[Recording]:
-    """Some recordings of a dialect, from all over the corpus."""
+    """Some recordings of a dialect, spread over the corpus."""
     listed = list(corpus.select(provider_api=SPOKEN_BY[home], status=200, tier="core"))
     for recording in listed[:: len(listed) // _MOST + 1]:
         is_faulty = any(word in recording.row.file for word in _FAULTY)
@@ -67,7 +67,7 @@ def picked(corpus: Corpus, home: str) -> Iterator[Recording]:
 
 
 def answered(recording: Recording, home: str) -> Response | list[Event] | None:
-    """What was answered: a response, or the events of a stream."""
+    """The recorded answer: a response, or the events of a stream."""
     speaker = dragoman.dialect(home)
     stream, body = recording.response_stream, recording.response_body
     if stream is not None:
@@ -94,8 +94,8 @@ def _streamed(front: Front, events: list[Event]) -> bytes:
 
 
 @pytest.mark.parametrize("home", ["openai-chat", "anthropic", "openai-responses"])
-def test_a_server_gives_an_answer_an_id_of_its_own(home: str) -> None:
-    """Whole and streamed, with items that belong to it, and fields that are the server's to say."""
+def test_a_server_completes_an_answer(home: str) -> None:
+    """Plain and streamed answers get an id, item ids and the fields that servers set."""
     told = Response(
         choices=(Choice(0, Message.assistant("Hello"), FinishReason.STOP),), id="resp_other",
         model="m", usage=Usage(),
@@ -120,7 +120,7 @@ def test_a_server_gives_an_answer_an_id_of_its_own(home: str) -> None:
 @pytest.mark.corpus
 @pytest.mark.parametrize("home", FRONTS)
 def test_recorded_answers_are_complete_behind_every_front(corpus: Corpus, home: str) -> None:
-    """With all that the vendor's types require, and one id, time and model in all of a stream."""
+    """They have all fields that the vendor's types require, and one id, time and model."""
     count = 0
     for recording in picked(corpus, home):
         answer = answered(recording, home)
@@ -143,7 +143,7 @@ def test_recorded_answers_are_complete_behind_every_front(corpus: Corpus, home: 
     assert count >= _LEAST
 
 
-# --- what is stamped
+# --- id, time and model
 
 BARE = Response(choices=(Choice(0, dragoman.Message.assistant("Hello"), FinishReason.STOP),))
 HELLO: list[Event] = [
@@ -168,15 +168,15 @@ class _Clock:
 
 
 @pytest.mark.parametrize("name", FRONTS)
-def test_starts_that_tell_nothing_are_stamped(name: str) -> None:
-    """However many there are, no frame goes out without its id, time and model."""
+def test_start_events_without_names_are_completed(name: str) -> None:
+    """However many start events come, every frame has an id, time and model."""
     front = Front(name, request_to(name))
     check_stream(name, _streamed(front, [ResponseStart(), ResponseStart(), *HELLO]))
 
 
 @pytest.mark.parametrize("name", FRONTS)
-def test_an_answer_that_names_nothing_is_stamped(name: str) -> None:
-    """With the model that the client asked for, an id and the time; the same each time."""
+def test_an_answer_without_names_is_completed(name: str) -> None:
+    """It gets the requested model, an id and the time, the same ones on every call."""
     front = Front(name, request_to(name), clock=_Clock())
     body = check_body(name, front.response(BARE).to_bytes())
     assert "asked-for" in (body.get("model"), body.get("modelVersion"))
@@ -187,16 +187,16 @@ def test_an_answer_that_names_nothing_is_stamped(name: str) -> None:
 
 @pytest.mark.parametrize("name", FRONTS)
 @pytest.mark.parametrize("skipped", [0, 1])
-def test_a_stream_that_names_nothing_is_stamped(name: str, skipped: int) -> None:
-    """Also one that never says that it starts."""
+def test_a_stream_without_names_is_completed(name: str, skipped: int) -> None:
+    """It gets id, time and model, even without a start event."""
     front = Front(name, request_to(name), clock=_Clock())
     frames = check_stream(name, _streamed(front, HELLO[skipped:]))
     assert "asked-for" in str(frames)
 
 
 @pytest.mark.parametrize("name", FRONTS)
-def test_what_an_answer_names_stays(name: str) -> None:
-    """Its id, its model and its time."""
+def test_the_answer_s_own_names_are_kept(name: str) -> None:
+    """The answer's own id, model and time are kept."""
     front = Front(name, request_to(name))
     named = BARE.replace(id="abc", model="another", created_at=1_750_000_000.0)
     body = check_body(name, front.response(named).to_bytes())
@@ -210,8 +210,8 @@ def test_what_an_answer_names_stays(name: str) -> None:
     assert b"late" not in stream
 
 
-def test_a_preamble_without_any_name_waits_for_the_names() -> None:
-    """Azure's: what comes next has the id."""
+def test_a_preamble_without_names_is_held_back() -> None:
+    """Azure's first chunk has no id; it is held until the next chunk names one."""
     stream = _streamed(
         Front("openai-chat", request_to("openai-chat")),
         [ResponseStart(), ResponseStart(id="abc", model="another"), *HELLO[1:]],
@@ -220,7 +220,7 @@ def test_a_preamble_without_any_name_waits_for_the_names() -> None:
     assert {frame["id"] for frame in frames} == {"abc"}
 
 
-# --- what is echoed
+# --- echoed request settings
 
 ASKED: dict[str, Any] = {
     "model": "gpt-5",
@@ -259,7 +259,7 @@ ECHOED = {
 
 
 def test_responses_echo_what_the_client_asked_for() -> None:
-    """In a whole answer, and in each event that has a response."""
+    """The request's settings are in plain answers and in every event that has a response."""
     front = Front("openai-responses", dragoman.dialect("openai-responses").decode_request(ASKED))
     body = check_body("openai-responses", front.response(BARE).to_bytes())
     assert {key: body[key] for key in ECHOED} == ECHOED
@@ -272,8 +272,8 @@ def test_responses_echo_what_the_client_asked_for() -> None:
     assert bodies[-1]["usage"]["total_tokens"] == 3
 
 
-def test_what_a_response_of_this_dialect_says_stays() -> None:
-    """The provider knows better what it did."""
+def test_a_response_in_the_front_s_dialect_keeps_its_settings() -> None:
+    """The provider's own values are not overwritten by the request's."""
     speaker = dragoman.dialect("openai-responses")
     body = {"id": "resp_1", "object": "response", "output": [], "temperature": 1.0, "tools": []}
     front = Front("openai-responses", speaker.decode_request(ASKED))
@@ -282,8 +282,8 @@ def test_what_a_response_of_this_dialect_says_stays() -> None:
     assert told["top_p"] == 0.9
 
 
-def test_an_answer_shares_nothing_with_the_next() -> None:
-    """Who changes a body changes no other."""
+def test_bodies_share_no_mutable_state() -> None:
+    """Changing one body changes no other."""
     front = Front("openai-responses", request_to("openai-responses"))
     front.response(BARE).body["metadata"]["a"] = "b"
     front.response(BARE).body["text"]["format"]["type"] = "json_object"
@@ -292,8 +292,8 @@ def test_an_answer_shares_nothing_with_the_next() -> None:
     assert body["text"]["format"] == {"type": "text"}
 
 
-def test_chat_streams_tell_the_usage_to_who_asked() -> None:
-    """With `stream_options`, and never else (W9)."""
+def test_chat_streams_send_usage_only_on_request() -> None:
+    """Usage is sent with `stream_options`, and never otherwise (W9)."""
     speaker = dragoman.dialect("openai-chat")
     asked: dict[str, Any] = {"model": "m", "messages": [], "stream": True}
     plain = Front("openai-chat", speaker.decode_request(asked))
@@ -306,14 +306,14 @@ def test_chat_streams_tell_the_usage_to_who_asked() -> None:
 
 
 @pytest.mark.parametrize("name", ["anthropic", "openai-responses"])
-def test_usage_is_always_told_elsewhere(name: str) -> None:
-    """At the end of the stream."""
+def test_other_dialects_always_stream_usage(name: str) -> None:
+    """Usage is at the end of every stream."""
     stream = _streamed(Front(name, request_to(name)), HELLO)
     assert b'"output_tokens":2' in stream
 
 
-def test_ollama_tells_how_long_it_took() -> None:
-    """In nanoseconds, at the end; the parts make up the whole."""
+def test_ollama_reports_durations() -> None:
+    """Durations are in nanoseconds at the end, and the parts sum up to the total."""
     front = Front("ollama", request_to("ollama"), clock=_Clock())
     *lines, last = check_stream("ollama", _streamed(front, HELLO))
     assert not any("total_duration" in line for line in lines)
@@ -326,7 +326,7 @@ def test_ollama_tells_how_long_it_took() -> None:
     ("query", "kind"), [("?alt=sse", "text/event-stream"), ("", "application/json")]
 )
 def test_gemini_streams_in_the_form_that_was_asked_for(query: str, kind: str) -> None:
-    """Events with `alt=sse`, else an array (W120)."""
+    """Gemini streams are SSE with `alt=sse`, and a JSON array otherwise (W120)."""
     path = f"/v1beta/models/asked-for:streamGenerateContent{query}"
     front = Front("gemini", request_to("gemini"), path=path)
     encoder = front.stream()
@@ -338,7 +338,7 @@ def test_gemini_streams_in_the_form_that_was_asked_for(query: str, kind: str) ->
         assert all("responseId" in chunk for chunk in msgspec.json.decode(written))
 
 
-# --- blocks that Anthropic's answers have
+# --- Anthropic's content blocks
 
 DRAWN = Response(
     choices=(
@@ -359,8 +359,8 @@ DRAWN = Response(
 )
 
 
-def test_pictures_are_a_loss_for_clients_of_anthropic() -> None:
-    """They know no such block in an answer."""
+def test_images_are_a_loss_for_anthropic_clients() -> None:
+    """Anthropic's answers have no image blocks."""
     front = Front("anthropic", request_to("anthropic"))
     encoded = front.response(DRAWN)
     body = check_body("anthropic", encoded.to_bytes())
@@ -382,8 +382,8 @@ def test_pictures_are_a_loss_for_clients_of_anthropic() -> None:
     assert [loss.path for loss in encoder.losses] == ["choices[0].message.parts[1]"]
 
 
-def test_a_failed_answer_says_why_in_responses() -> None:
-    """`failed`, with an error."""
+def test_a_failed_answer_has_an_error_in_responses() -> None:
+    """The status is `failed`, with an error."""
     failed = Response(choices=(Choice(0, BARE.message, FinishReason.ERROR),))
     front = Front("openai-responses", request_to("openai-responses"))
     body = check_body("openai-responses", front.response(failed).to_bytes())
@@ -410,7 +410,7 @@ REQUEST_IDS = {
 
 @pytest.mark.parametrize("name", FRONTS)
 def test_errors_have_their_status_and_headers(name: str) -> None:
-    """When to come back, and which request it was."""
+    """Errors have a status, a retry header and the request id."""
     front = Front(name, request_to(name))
     answer = front.error(errors.Overloaded("busy", retry_after=2.5, request_id="req_9"))
     status, word = OVERLOADED[name]
@@ -428,7 +428,7 @@ def test_errors_have_their_status_and_headers(name: str) -> None:
 @pytest.mark.parametrize("name", FRONTS)
 @pytest.mark.parametrize("kind", [errors.ContextTooLong, errors.InvalidRequest])
 def test_413_stays_413(name: str, kind: type[errors.ProviderError]) -> None:
-    """And is the same class to who reads it."""
+    """A 413 keeps its status, and clients read the same error class from it."""
     answer = Front(name, request_to(name)).error(kind("too large", status=413))
     assert answer.status == 413
     told = dragoman.dialect(name).decode_error(answer.status, answer.body)
@@ -436,7 +436,7 @@ def test_413_stays_413(name: str, kind: type[errors.ProviderError]) -> None:
 
 
 def test_anthropic_errors_name_the_request() -> None:
-    """In the body as in the header."""
+    """The request id is in the body and in the header."""
     front = Front("anthropic", request_to("anthropic"))
     given = errors.ContextTooLong("too large", status=413)
     body = front.error(given).body
@@ -463,8 +463,8 @@ def _holds(frame: Any, wanted: dict[str, Any]) -> bool:
 
 @pytest.mark.parametrize("name", FRONTS)
 @pytest.mark.parametrize("status", [503, 529])
-def test_overload_is_the_same_in_mid_stream(name: str, status: int) -> None:
-    """Whoever behind the front is overloaded, and however that is told."""
+def test_overload_errors_keep_their_class_in_mid_stream(name: str, status: int) -> None:
+    """Whichever provider is overloaded, the client reads an overload error."""
     front = Front(name, request_to(name))
     told = front.stream()
     begun = b"".join(map(told.feed, HELLO[:3]))
@@ -480,18 +480,18 @@ def test_overload_is_the_same_in_mid_stream(name: str, status: int) -> None:
 
 
 @pytest.mark.parametrize("name", FRONTS)
-def test_a_stream_that_breaks_off_ends_in_an_error(name: str) -> None:
-    """Complete, but for the answer (G1)."""
+def test_an_interrupted_stream_ends_in_an_error(name: str) -> None:
+    """An interrupted stream ends in an error instead of a normal end (G1)."""
     assert "error" in str(check_stream(name, _streamed(Front(name, request_to(name)), HELLO[:3])))
 
 
-# --- anybody's
+# --- random responses and streams
 
 
 @pytest.mark.parametrize("name", FRONTS)
 @given(response=strategies.responses)
 def test_any_response_is_written(name: str, response: Response) -> None:
-    """Or is refused with an error of ours."""
+    """Any response is written, or refused with one of our errors."""
     with suppress(DragomanError):
         Front(name, request_to(name)).response(response).to_bytes()
 
@@ -499,7 +499,7 @@ def test_any_response_is_written(name: str, response: Response) -> None:
 @pytest.mark.parametrize("name", FRONTS)
 @given(request=strategies.requests, script=scripts())
 def test_any_stream_is_written_for_any_request(name: str, request: Request, script: Script) -> None:
-    """Or is refused with an error of ours."""
+    """Any stream is written, or refused with one of our errors."""
     with suppress(DragomanError):
         _streamed(Front(name, request), script.events)
 
@@ -507,7 +507,7 @@ def test_any_stream_is_written_for_any_request(name: str, request: Request, scri
 @pytest.mark.parametrize("name", FRONTS)
 @given(script=scripts())
 def test_any_stream_of_another_dialect_is_complete(name: str, script: Script) -> None:
-    """Whatever is in it, but for what is of this dialect, or unknown: that goes out as it came."""
+    """Frames are complete, apart from content of this dialect or of unknown kinds."""
     origins = [script.origin, *(part.origin or script.origin for part in script.parts.values())]
     assume(all(origin is not None and origin.dialect != name for origin in origins))
     known = [event for event in script.events if not isinstance(event, OpaqueEvent)]
@@ -515,8 +515,8 @@ def test_any_stream_of_another_dialect_is_complete(name: str, script: Script) ->
     check_stream(name, _streamed(Front(name, request_to(name)), events))
 
 
-def test_a_dialect_without_a_form_has_nothing_to_complete() -> None:
-    """As of an outside package; and its front is quiet about what it holds."""
+def test_a_dialect_without_required_fields_is_unchanged() -> None:
+    """External dialects may have nothing to fill in; the front's repr shows no content."""
     own = dragoman.dialect("openai-chat")
     assert isinstance(own, Codec)
     plain = Codec(own.description, own.target, own._functions._replace(front_form=None))
@@ -535,8 +535,8 @@ _FAILED = {
 
 
 @pytest.mark.parametrize("name", dragoman.dialects())
-def test_a_failed_answer_is_a_failure_behind_every_front(name: str) -> None:
-    """Where the dialect can't say so in an answer, it is an error; never an ordinary end."""
+def test_a_failed_answer_is_an_error_behind_every_front(name: str) -> None:
+    """If the dialect has no failed answers, an error is sent, never a normal end."""
     failed = dragoman.dialect("openai-responses").decode_response(_FAILED)
     front = Front(name, Request(model="m"))
     if name == "openai-responses":
@@ -546,7 +546,7 @@ def test_a_failed_answer_is_a_failure_behind_every_front(name: str) -> None:
         front.response(failed)
     answer = front.error(caught.value)
     assert answer.status >= 500
-    assert "internal error" in json.dumps(answer.body)  # the provider's own words are not passed on
+    assert "internal error" in json.dumps(answer.body)  # the provider's message is not passed on
     encoder, decoder = front.stream(), dragoman.dialect(name).stream_decoder()
     events: list[Event] = [
         ResponseStart(id="r", model="m"),

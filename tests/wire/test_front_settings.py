@@ -24,7 +24,7 @@ values = st.recursive(
 
 
 def bodies_of(name: str, request: dragoman.Request) -> list[bytes]:
-    """What a front repeats: as it is written, remembered, and found again."""
+    """The settings that a front echoes: first computed, then cached, then from the cache."""
     with switch.off():
         written = dumps(dragoman.Front(name, request).asked)
     return [written, *(dumps(dragoman.Front(name, request).asked) for _ in range(2))]
@@ -32,10 +32,10 @@ def bodies_of(name: str, request: dragoman.Request) -> list[bytes]:
 
 @pytest.mark.parametrize("name", DIALECTS)
 @given(extra=values, temperature=st.sampled_from([None, 0, 1, 1.0]), has_tool=st.booleans())
-def test_settings_are_the_same_when_they_are_known(
+def test_cached_settings_equal_computed_ones(
     name: str, extra: Any, temperature: float | None, *, has_tool: bool
 ) -> None:
-    """Whatever a client asks for, what is remembered says it in the same bytes."""
+    """For any request, the cached settings are the same bytes as the computed ones."""
     request = dragoman.Request(
         model="m",
         tools=(TOOL,) if has_tool else (),
@@ -46,16 +46,16 @@ def test_settings_are_the_same_when_they_are_known(
     assert first == again == written
 
 
-def test_nobody_gets_what_another_has_changed() -> None:
-    """The settings of one front are its own, though another client sent the same."""
+def test_cached_settings_are_never_shared() -> None:
+    """Changing one front's settings does not change those of another with the same request."""
     request = dragoman.Request(model="m", tools=(TOOL,))
     one: Any = dragoman.Front("openai-responses", request).asked
     one["tools"].clear()
     assert dragoman.Front("openai-responses", request).asked["tools"]
 
 
-def test_long_settings_are_not_kept() -> None:
-    """Only short ones are remembered, and not more than so many."""
+def test_long_settings_are_not_cached() -> None:
+    """Only short settings are cached, up to a limit."""
     front_settings._cached.cache_clear()
     system = (dragoman.Text("x" * 5000),)
     assert dragoman.Front("openai-responses", dragoman.Request(system=system)).asked

@@ -1,4 +1,4 @@
-"""Opaque state of a model comes back to it through a client that speaks another dialect."""
+"""Sealed state of a model is returned to it through a client that speaks another dialect."""
 
 from __future__ import annotations
 
@@ -182,17 +182,17 @@ LOOPS = [
 
 
 def decoded(home: str, body: dict[str, Any]) -> Response:
-    """What the model behind has said."""
+    """The decoded response of the model behind the front."""
     return dragoman.dialect(home).decode_response(json.dumps(body))
 
 
 def direct(response: Response) -> list[Message]:
-    """The same without any front: what the model behind would get of its own client."""
+    """The same without a front: the request that the provider's own client would send."""
     return [Message(Role.ASSISTANT, response.message.parts_with_origin())]
 
 
 def events_of(response: Response) -> Iterator[Event]:
-    """A response as a stream: what can come in pieces does, and seals come last (W26, W67)."""
+    """A response as a stream: content in deltas where possible, seals last (W26, W67)."""
     message = response.message
     yield ResponseStart(id=response.id, model=response.model, origin=message.origin)
     for index, part in enumerate(message.parts):
@@ -220,12 +220,12 @@ def _pieces(text: str) -> list[str]:
     return [text[start : start + 4] for start in range(0, len(text), 4)]
 
 
-# --- there and back
+# --- round trips
 
 
 @pytest.mark.parametrize(("home", "body", "front"), LOOPS)
-def test_a_model_gets_back_what_it_said(home: str, body: dict[str, Any], front: str) -> None:
-    """The very request that its own client would send, seals and item ids in their places."""
+def test_sealed_state_survives_a_round_trip(home: str, body: dict[str, Any], front: str) -> None:
+    """The provider gets the request that its own client would send, seals and ids included."""
     response = decoded(home, body)
     back = sent(home, returned(front, response))
     assert back.body == sent(home, direct(response)).body
@@ -234,8 +234,10 @@ def test_a_model_gets_back_what_it_said(home: str, body: dict[str, Any], front: 
 
 
 @pytest.mark.parametrize(("home", "body", "front"), LOOPS)
-def test_a_stream_comes_back_as_well(home: str, body: dict[str, Any], front: str) -> None:
-    """As the plain answer does."""
+def test_sealed_state_survives_a_streamed_round_trip(
+    home: str, body: dict[str, Any], front: str
+) -> None:
+    """A streamed answer survives the round trip like a plain one."""
     response = decoded(home, body)
     events = list(events_of(response))
     accumulator = MessageAccumulator()
@@ -255,13 +257,13 @@ def _parts(messages: tuple[Message, ...]) -> list[AnyPart]:
     return [part for message in messages for part in message.parts]
 
 
-# --- what a client sees
+# --- what clients see
 
 
 @pytest.mark.parametrize("front", [f for f in FRONTS if f != "anthropic"])
 @pytest.mark.parametrize("is_stream", [False, True])
-def test_a_client_can_read_the_thinking(front: str, *, is_stream: bool) -> None:
-    """Where it looks for it."""
+def test_thinking_is_shown_in_the_client_s_own_field(front: str, *, is_stream: bool) -> None:
+    """Readable thinking is in the field that the client's dialect has for it."""
     response = decoded("anthropic", ANSWERS["anthropic: thinking in between"][1])
     if is_stream:
         body = folded(front, streamed(front, events_of(response)))
@@ -280,8 +282,8 @@ def test_a_client_can_read_the_thinking(front: str, *, is_stream: bool) -> None:
     assert thinking == ["Let me see.", "Let me see."]
 
 
-def test_calls_come_last_and_text_first() -> None:
-    """Clients look there: a call's carrier stands before it, a text's after it."""
+def test_text_is_first_and_calls_are_last() -> None:
+    """A call's carrier is before the call, and a text's carrier is after the text."""
     response = decoded("gemini", ANSWERS["gemini: signed text"][1])
     content = dragoman.dialect("anthropic").encode_response(response).body["content"]
     assert [block["type"] for block in content] == ["thinking", "text", "text", "redacted_thinking"]
@@ -290,8 +292,8 @@ def test_calls_come_last_and_text_first() -> None:
     assert [block["type"] for block in content] == ["redacted_thinking", "tool_use"]
 
 
-def test_a_loss_is_where_it_was() -> None:
-    """Carriers do not shift the places that losses name."""
+def test_carriers_do_not_shift_loss_paths() -> None:
+    """The paths of losses do not count carriers."""
     shown = Audio(data="aGk=", mime="audio/wav", signature="c2ln")
     parts = (Thinking("", "eA==", "redacted"), Text("a", signature="c2ln"), shown)
     message = Message(Role.ASSISTANT, parts, origin=Origin(dialect="gemini"))
@@ -299,25 +301,25 @@ def test_a_loss_is_where_it_was() -> None:
     assert [loss.path for loss in encoded.losses] == ["choices[0].message.parts[2]"]
 
 
-def test_own_answers_have_no_envelopes() -> None:
-    """What came in the front's own dialect needs none."""
+def test_answers_in_the_front_s_dialect_have_no_envelopes() -> None:
+    """Answers that came in the front's own dialect need no envelopes."""
     for home, body in ANSWERS.values():
         written = dragoman.dialect(home).encode_response(decoded(home, body))
         assert PREFIX.encode() not in written.to_bytes()
 
 
-def test_parts_without_envelopes_stay_the_same() -> None:
-    """Nothing is made anew."""
+def test_parts_without_envelopes_are_not_copied() -> None:
+    """Parts that need no envelope are the same objects as before."""
     parts = (Thinking("a", signature="c2ln"), Text("b"), ToolCall("c", "f", raw="{}"))
     assert unsealed(parts, "gemini") is parts
 
 
-# --- what a client does to it
+# --- changes by clients
 
 
 @pytest.mark.parametrize("front", FRONTS)
-def test_thinking_that_was_changed_is_not_sealed(front: str) -> None:
-    """Its provider would refuse it (W54), so the seal is left out, and the rest goes on."""
+def test_edited_thinking_loses_its_seal(front: str) -> None:
+    """The provider would refuse it (W54), so the seal is left out and the rest is kept."""
     home = "anthropic" if front != "anthropic" else "openai-responses"
     name = {"anthropic": "anthropic: thinking and a call",
             "openai-responses": "responses: summaries and a message"}[home]  # fmt: skip
@@ -333,8 +335,8 @@ def test_thinking_that_was_changed_is_not_sealed(front: str) -> None:
     assert thoughts[0].origin.dialect == home
 
 
-def test_state_goes_with_its_part() -> None:
-    """A carrier whose text or call was dropped, or changed, vanishes."""
+def test_a_carrier_without_its_part_is_dropped() -> None:
+    """The carrier of a text or call that was dropped or edited is left out."""
     body = ANSWERS["responses: thinking in between"][1]
     content = history(
         "anthropic",
@@ -354,8 +356,8 @@ def test_state_goes_with_its_part() -> None:
     ]  # fmt: skip
 
 
-def test_a_message_of_nothing_but_carriers_is_no_message() -> None:
-    """Nothing is sent for it, and the request stays valid."""
+def test_a_message_of_carriers_only_is_dropped() -> None:
+    """A message that holds nothing but carriers is not sent, and the request stays valid."""
     response = decoded("gemini", ANSWERS["gemini: a call without an id"][1])
     for front in FRONTS:
         if front == "gemini":
@@ -372,8 +374,8 @@ def test_a_message_of_nothing_but_carriers_is_no_message() -> None:
             _check(home, sent(home, asked(front, said)).body)
 
 
-def test_chunks_kept_apart_are_one_again() -> None:
-    """google-genai keeps each chunk of a stream as a content of its own."""
+def test_separate_stream_chunks_are_merged() -> None:
+    """google-genai stores each chunk of a stream as its own content; these are merged again."""
     for name in ("anthropic: thinking in between", "responses: thinking in between"):
         home, body = ANSWERS[name]
         response = decoded(home, body)
@@ -387,8 +389,8 @@ def test_chunks_kept_apart_are_one_again() -> None:
         assert seals(home, found) == seals(home, wanted)
 
 
-def test_a_text_cut_by_the_client_keeps_the_rest() -> None:
-    """Chat's one text, sent as a list of several: what can't be told apart is left out."""
+def test_a_text_split_by_the_client_keeps_its_content() -> None:
+    """If Chat's one text comes back as several, state that can't be assigned is left out."""
     home, body = ANSWERS["responses: thinking in between"]
     said = history("openai-chat", dragoman.dialect("openai-chat").encode_response(
         decoded(home, body)).body)  # fmt: skip
@@ -404,8 +406,8 @@ def test_a_text_cut_by_the_client_keeps_the_rest() -> None:
 
 
 @pytest.mark.parametrize(("home", "body", "front"), LOOPS)
-def test_another_model_gets_none_of_it(home: str, body: dict[str, Any], front: str) -> None:
-    """Neither the state nor its envelope, and its request is valid; what is left out is told."""
+def test_another_model_gets_no_sealed_state(home: str, body: dict[str, Any], front: str) -> None:
+    """Another model gets neither state nor envelope, its request is valid, losses are reported."""
     response = decoded(home, body)
     back = returned(front, response)
     kept = json.dumps(sent(home, direct(response)).body)
@@ -420,8 +422,8 @@ def test_another_model_gets_none_of_it(home: str, body: dict[str, Any], front: s
         _check(other, encoded.body)
 
 
-def test_a_gateway_behind_a_gateway_gets_its_envelopes_back() -> None:
-    """Of whichever dialects: each opens its own and no other."""
+def test_nested_gateways_get_their_own_envelopes_back() -> None:
+    """In any two dialects, each gateway opens its own envelopes and no others."""
     response = decoded("gemini", ANSWERS["gemini: parallel calls, the first signed"][1])
     for inner in ("anthropic", "openai-chat", "openai-responses"):
         for outer in FRONTS:
@@ -435,8 +437,8 @@ def test_a_gateway_behind_a_gateway_gets_its_envelopes_back() -> None:
             assert seals("gemini", home.body) == [("thoughtSignature", "c2lnLWE=")], (inner, outer)
 
 
-def test_a_front_without_a_place_says_so() -> None:
-    """Ollama's clients are shown the thinking; the seal is a loss, and the call gets W84's word."""
+def test_a_front_without_a_state_field_reports_the_loss() -> None:
+    """Ollama's clients see thinking; the seal is a loss, and calls get W84's placeholder."""
     response = decoded("gemini", ANSWERS["gemini: parallel calls, the first signed"][1])
     encoded = dragoman.dialect("ollama").encode_response(response)
     assert PREFIX.encode() not in encoded.to_bytes()
@@ -453,8 +455,8 @@ def test_a_front_without_a_place_says_so() -> None:
 
 
 @pytest.mark.parametrize("text", [PREFIX, PREFIX + "AAAA", PREFIX + "é", PREFIX + "A" * 99])
-def test_what_only_looks_like_an_envelope_is_a_signature(text: str) -> None:
-    """Of the front's own dialect, as any other."""
+def test_invalid_envelopes_are_plain_signatures(text: str) -> None:
+    """A value that only resembles an envelope is a signature of the front's own dialect."""
     block = {"type": "thinking", "thinking": "Hm.", "signature": text}
     (message,) = asked("anthropic", [{"role": "assistant", "content": [block]}])
     assert [part.signature for part in message.parts] == [text]
@@ -472,7 +474,7 @@ def _stream(front: str, *events: Event) -> list[AnyPart]:
 
 @pytest.mark.parametrize("front", ["anthropic", "openai-chat", "openai-responses"])
 def test_a_signature_may_come_late(front: str) -> None:
-    """After the part has begun, or in its last word only (W85)."""
+    """A signature may come after the part has begun, or only with its last event (W85)."""
     found = _stream(
         front,
         PartStart(0, Text("")), PartDelta(0, "Warm."), PartDelta(0, signature="dGV4dA=="),
@@ -492,8 +494,8 @@ def test_a_signature_may_come_late(front: str) -> None:
 
 
 @pytest.mark.parametrize("front", ["anthropic", "openai-chat", "openai-responses"])
-def test_parts_may_interleave(front: str) -> None:
-    """Each has its own state in the end."""
+def test_interleaved_parts_keep_their_state(front: str) -> None:
+    """Parts that interleave in a stream each get their own state."""
     found = _stream(
         front,
         PartStart(0, ToolCall("a", "f", raw="", signature="YQ==")),
@@ -507,8 +509,8 @@ def test_parts_may_interleave(front: str) -> None:
     assert [(p.text, p.signature) for p in found if isinstance(p, Text)] == [("So.", "Yw==")]
 
 
-def test_calls_in_pieces_keep_their_signatures() -> None:
-    """Chat's pieces of calls, with Google's field in the first or in one of its own (W85)."""
+def test_streamed_calls_keep_their_signatures() -> None:
+    """Chat's call deltas may have Google's field in the first delta or in one alone (W85)."""
     events: list[Event] = [
         ResponseStart(id="r", model="m", origin=Origin(dialect="openai-chat")),
         ToolCallDelta(0, "a", "f", "", signature="YQ=="), ToolCallDelta(0, None, None, "{}"),
@@ -523,8 +525,8 @@ def test_calls_in_pieces_keep_their_signatures() -> None:
         ]
 
 
-def test_text_is_not_held_back() -> None:
-    """Each piece is written when it comes, the seal when the part is over."""
+def test_text_is_streamed_at_once() -> None:
+    """Each text delta is written when it arrives, and the seal when the part ends."""
     for front in FRONTS:
         full: Any = dragoman.dialect(front)
         encoder = full.stream_encoder()
@@ -539,15 +541,15 @@ def test_text_is_not_held_back() -> None:
         assert not encoder.losses
 
 
-def test_what_was_never_stopped_is_sealed_at_the_end() -> None:
-    """Decoders of other dialects stop parts; streams made by hand may not."""
+def test_parts_without_a_stop_event_are_sealed_at_the_end() -> None:
+    """Streams made by hand may lack stop events; parts are sealed at the stream's end."""
     found = _stream("anthropic", PartStart(0, Thinking("Hm.")), PartDelta(0, signature="c2ln"))
     assert [(part.signature, part.origin and part.origin.dialect) for part in found] == [
         ("c2ln", "gemini")
     ]
 
 
-# --- whatever a model says
+# --- random responses
 
 TEXTS = st.text("ab \n\u00e9", max_size=6)
 SEALS = st.none() | st.sampled_from(["c2ln", "eA==", "x" * 40])
@@ -573,8 +575,8 @@ def _parts_of(home: str) -> st.SearchStrategy[list[AnyPart]]:
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.data())
-def test_state_is_never_mixed_up(data: st.DataObject) -> None:
-    """Whatever comes back of a call or of thinking, plain or streamed, is as it was, or nothing."""
+def test_sealed_state_is_returned_exactly_or_left_out(data: st.DataObject) -> None:
+    """State of any call or thinking, plain or streamed, comes back unchanged or not at all."""
     home = data.draw(st.sampled_from(FRONTS))
     front = data.draw(st.sampled_from([name for name in FRONTS if name != home]))
     parts = tuple(data.draw(_parts_of(home)))
@@ -605,8 +607,8 @@ def _core(part: Thinking) -> tuple[Any, ...]:
     return (part.text, part.signature, part.data, part.item_id, part.form, dict(part.extras))
 
 
-def test_a_forged_envelope_breaks_nothing() -> None:
-    """A client may write what it likes into one; what can be read is encoded all the same."""
+def test_forged_envelopes_do_no_harm() -> None:
+    """Whatever a client writes into an envelope, a decodable request can be encoded."""
     for home in FRONTS:
         origin = Origin(dialect=home)
         odd: list[AnyPart] = [
@@ -627,8 +629,8 @@ def test_a_forged_envelope_breaks_nothing() -> None:
                 assert isinstance(encoded.to_bytes(), bytes)
 
 
-def test_a_request_of_many_envelopes_is_quick() -> None:
-    """Each part is looked at a few times, however many there are: no timing, but it must end."""
+def test_many_envelopes_take_linear_work() -> None:
+    """A request with very many envelopes is handled; no timing, but the test must finish."""
     made = wrap(Seal(Origin(dialect="gemini"), Text("", signature="s"), owner="Text:00", length=9))
     block = {"type": "redacted_thinking", "data": made}
     text = {"type": "text", "text": "ab"}

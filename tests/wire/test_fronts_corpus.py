@@ -22,7 +22,7 @@ from tests.wire.test_fronts import direct
 pytestmark = pytest.mark.corpus
 
 _CHANGED = frozenset({
-    # What was said at its end is not what was said in between: the text was cut by hand,
+    # The final event differs from the deltas: the text was truncated by hand,
     "openai_responses/ai____fixtures__-openai-shell-container.1.json",
     # and an item has another id.
     (
@@ -35,7 +35,7 @@ _WHOLE = (Thinking, ServerToolCall, ServerToolResult, Opaque)
 
 
 def _answers(corpus: Corpus, home: str) -> Iterator[tuple[str, Response, list[Event]]]:
-    """Answers with state, and the events of those that were streamed."""
+    """Answers with state, and the events of the streamed ones."""
     full: Any = dragoman.dialect(home)
     for recording in corpus.select(provider_api=SPOKEN_BY[home], status=200):
         if not ENDPOINTS[home].search(recording.request_path.partition("?")[0]):
@@ -58,7 +58,7 @@ def _answers(corpus: Corpus, home: str) -> Iterator[tuple[str, Response, list[Ev
 
 
 def _has_state(message: Message) -> bool:
-    """Whether there is anything to bring back; the words of refusals are not always sent back."""
+    """Whether there is state to return; refusals are not always sent back."""
     return not any(isinstance(part, Refusal) for part in message.parts) and any(
         part.signature or part.item_id or isinstance(part, _WHOLE) for part in message.parts
     )
@@ -66,8 +66,8 @@ def _has_state(message: Message) -> bool:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("home", FRONTS)
-def test_recorded_state_comes_back(corpus: Corpus, home: str) -> None:
-    """In the places that it had, plain and streamed, and what is sent passes the check."""
+def test_recorded_state_round_trips(corpus: Corpus, home: str) -> None:
+    """State returns to its positions, plain and streamed, and the request passes `check`."""
     count = 0
     for file, response, events in _answers(corpus, home):
         count += 1
@@ -84,5 +84,5 @@ def test_recorded_state_comes_back(corpus: Corpus, home: str) -> None:
 
 
 def _named(found: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Responses seals anew what it repeats at the end of a stream; the first is as good."""
+    """Responses re-encrypts the content in its last stream event; either is valid."""
     return [(key, "" if key == "encrypted_content" else value) for key, value in found]

@@ -28,14 +28,14 @@ NAMES = [
 
 
 class _Gateway(BaseHTTPRequestHandler):
-    """Answers with what it is told to, and keeps what it was asked."""
+    """A server with a given answer, which records its requests."""
 
     body: ClassVar[bytes] = b""
     stream: ClassVar[bytes] = b""
     asked: ClassVar[list[tuple[str, dict[str, Any]]]] = []
 
     def do_POST(self) -> None:
-        """The answer, as a stream if that was asked for."""
+        """The answer, streamed if the request asks for that."""
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         self.asked.append((self.path, asked))
         streams = asked.get("stream", False) or "streamGenerate" in self.path
@@ -48,7 +48,7 @@ class _Gateway(BaseHTTPRequestHandler):
         self.wfile.write(answer)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
-        """Not to the terminal."""
+        """Log nothing."""
 
 
 @pytest.fixture(name="address", scope="module")
@@ -132,13 +132,13 @@ LOOPS = [
 
 
 @pytest.mark.parametrize(("name", "front", "is_stream"), LOOPS)
-def test_an_sdk_brings_back_what_was_sealed(
+def test_sealed_state_round_trips_through_an_sdk(
     address: str,
     name: str,
     front: str,
     is_stream: bool,
 ) -> None:
-    """Each seal and each item id, in its place."""
+    """Each seal and item id returns to its position."""
     home, body = ANSWERS[name]
     response = decoded(home, body)
     _Gateway.asked.clear()

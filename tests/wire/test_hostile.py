@@ -37,7 +37,7 @@ json_values = st.recursive(
 
 @cache
 def _wires(dialect: str) -> list[tuple[str, dict[str, Any]]]:
-    """The bodies in our own fixtures: requests and responses."""
+    """The request and response bodies in our own fixtures."""
     found = []
     for file in sorted((FIXTURES / dialect).glob("*.json")):
         fixture = json.loads(file.read_text(encoding="utf-8"))
@@ -71,7 +71,7 @@ def _put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 
 def _take(dialect: str, kind: str, body: Any) -> None:
-    """Decode and encode again; a `WireError` is a fine answer."""
+    """Decode and encode again; a `WireError` is acceptable."""
     speaker = dragoman.dialect(dialect)
     with suppress(WireError):
         if kind == "request":
@@ -86,7 +86,7 @@ def _take(dialect: str, kind: str, body: Any) -> None:
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 @given(body=json_values)
 def test_any_json_is_a_value_or_a_wire_error(dialect: str, kind: str, body: Any) -> None:
-    """Random JSON never gets past the decoders as another exception."""
+    """Random JSON raises no exception other than `WireError`."""
     _take(dialect, kind, json.dumps(body))
 
 
@@ -94,16 +94,16 @@ def test_any_json_is_a_value_or_a_wire_error(dialect: str, kind: str, body: Any)
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 @given(body=st.binary(max_size=60))
 def test_any_bytes_are_a_value_or_a_wire_error(dialect: str, kind: str, body: bytes) -> None:
-    """Random bytes never get past the decoders as another exception."""
+    """Random bytes raise no exception other than `WireError`."""
     _take(dialect, kind, body)
 
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 @given(data=st.data())
-def test_a_body_with_one_thing_wrong_is_a_value_or_a_wire_error(
+def test_a_body_with_one_wrong_value_is_a_value_or_a_wire_error(
     dialect: str, data: st.DataObject
 ) -> None:
-    """A real body in which any one value was replaced by any other does no harm."""
+    """A real body with any one value replaced raises no other exception."""
     kind, wire = data.draw(st.sampled_from(_wires(dialect)))
     path = data.draw(st.sampled_from(_places(wire)))
     _take(dialect, kind, _put(wire, path, data.draw(json_values)))

@@ -31,8 +31,8 @@ def _minimum(tools: tuple[Any, ...]) -> Any:
     return tool.parameters["properties"]["n"]["minimum"]
 
 
-def test_the_same_tools_are_the_same_objects() -> None:
-    """Whoever sends them, with the fields in the same order."""
+def test_equal_tools_are_the_same_objects() -> None:
+    """Equal tools of different requests are the same objects if their keys have the same order."""
     known = _known()
     first = known.read([_tool()])
     assert known.read([_tool()]) is first
@@ -40,8 +40,8 @@ def test_the_same_tools_are_the_same_objects() -> None:
     assert known.read([other]) is not first
 
 
-def test_tools_that_look_alike_are_told_apart() -> None:
-    """Numbers of other types, texts, and values that JSON does not have."""
+def test_similar_tools_are_kept_apart() -> None:
+    """Numbers of other types, texts and non-JSON values are not confused."""
     known = _known()
     for value in (1, 1.0, True, "1", None, 1, -0.0, 0.0, 0):
         assert repr(_minimum(known.read([_tool(value)]))) == repr(value)
@@ -51,8 +51,8 @@ def test_tools_that_look_alike_are_told_apart() -> None:
             known.read([_tool(odd)])
 
 
-def test_a_list_that_is_changed_later_changes_nothing() -> None:
-    """What is remembered is nobody's own."""
+def test_mutating_a_list_does_not_change_the_cache() -> None:
+    """The cache shares no mutable objects with the caller."""
     known = _known()
     wire = [_tool()]
     first = known.read(wire)
@@ -62,7 +62,7 @@ def test_a_list_that_is_changed_later_changes_nothing() -> None:
 
 
 def test_known_tools_are_bounded() -> None:
-    """In number, and none that takes a large part of all the room."""
+    """The cache is limited in number, and very large tools are not cached."""
     known = _known()
     for number in range(1_000):
         known.read([_tool(number)])
@@ -73,8 +73,8 @@ def test_known_tools_are_bounded() -> None:
 
 
 @pytest.mark.parametrize("depth", [50, 300, 900, 5_000])
-def test_deep_tools_fare_as_before(depth: int) -> None:
-    """Each time anew: what nests too deeply is refused, the second time too."""
+def test_deep_tools_are_refused_every_time(depth: int) -> None:
+    """Tools nested too deeply are refused both times."""
     parameters = '{"a":' * depth + "1" + "}" * depth
     tool = '{"type":"function","function":{"name":"f","parameters":' + parameters + "}}"
     raw = ('{"messages":[{"role":"user","content":"Hi"}],"tools":[' + tool + "]}").encode()
@@ -90,8 +90,8 @@ def test_deep_tools_fare_as_before(depth: int) -> None:
     assert (found[0] is None) == (depth <= 50)
 
 
-def test_tools_of_requests_are_read_once() -> None:
-    """From bytes and from dicts, in each dialect that has a list of them."""
+def test_tools_of_requests_are_cached() -> None:
+    """Bytes and dicts share tools, in each dialect that has a list of them."""
     function = {"name": "f", "parameters": _SCHEMA}
     bodies: dict[str, Any] = {
         "openai-chat": ("messages", {"type": "function", "function": function}),

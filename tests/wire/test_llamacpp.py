@@ -43,7 +43,7 @@ def _target(dialect: str, changes: Mapping[str, Any] = EMPTY) -> Target:
 def _encoded(
     dialect: str, request: Request, changes: Mapping[str, Any] = EMPTY
 ) -> tuple[Encoded, dict[str, Any]]:
-    """What is sent, which the rules for this server allow."""
+    """The encoded request, which must pass the rules for this server."""
     speaker, target = dragoman.dialect(dialect), _target(dialect, changes)
     made = speaker.encode_request(request, target)
     body: dict[str, Any] = json.loads(made.to_bytes())
@@ -60,7 +60,7 @@ def _chosen(body: dict[str, Any]) -> Any:
     return choice["type"] if isinstance(choice, dict) else choice
 
 
-# --- the choice among tools
+# --- tool choice
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -77,18 +77,18 @@ def _chosen(body: dict[str, Any]) -> Any:
         (ToolChoice("required"), ["first", "second", "third"], {"required", "any"}),
     ],
 )
-def test_a_choice_it_does_not_know_is_said_by_the_tools(
+def test_unsupported_tool_choices_filter_the_tools(
     dialect: str, choice: ToolChoice, sent: list[str], words: set[str | None]
 ) -> None:
-    """It would be taken for `auto`."""
+    """The server would take the choice for `auto`, so only the chosen tools are sent."""
     _, body = _encoded(dialect, Request(messages=(HI,), tools=TOOLS, tool_choice=choice))
     assert _names(body) == sent
     assert _chosen(body) in words
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_no_tools_means_no_tools(dialect: str) -> None:
-    """By its word where it has one, by leaving them out where it has none."""
+def test_tool_choice_none(dialect: str) -> None:
+    """The value "none" is sent if the dialect has it; otherwise the tools are left out."""
     request = Request(messages=(HI,), tools=TOOLS, tool_choice=ToolChoice("none"))
     _, body = _encoded(dialect, request)
     assert (_chosen(body) == "none") is (dialect != "anthropic")
@@ -96,14 +96,14 @@ def test_no_tools_means_no_tools(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_choice_of_nothing_that_is_there_is_left_to_the_server(dialect: str) -> None:
-    """Sending no tools at all would say something else."""
+def test_a_choice_of_an_unknown_tool_keeps_all_tools(dialect: str) -> None:
+    """Sending no tools would change the meaning."""
     request = Request(messages=(HI,), tools=TOOLS, tool_choice=ToolChoice("named", ("fourth",)))
     assert _names(_encoded(dialect, request)[1]) == ["first", "second", "third"]
 
 
-def test_losses_name_the_tools_by_their_own_numbers() -> None:
-    """Though the ones before them are not sent."""
+def test_losses_have_the_tools_original_index() -> None:
+    """The index counts tools that are not sent."""
     request = Request(messages=(HI,), tools=TOOLS, tool_choice=ToolChoice("named", ("second",)))
     made, _ = _encoded("anthropic", request)
     assert made.losses
@@ -111,20 +111,20 @@ def test_losses_name_the_tools_by_their_own_numbers() -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_schemas_of_tools_go_as_they_are(dialect: str) -> None:
-    """It makes a grammar of all that the vendors refuse in strict ones."""
+def test_tool_schemas_are_unchanged(dialect: str) -> None:
+    """The server's grammars support what vendors refuse in strict schemas."""
     made, body = _encoded(dialect, Request(messages=(HI,), tools=TOOLS[:1]))
     assert '"maximum": 3' in json.dumps(body["tools"])
     assert made.losses == ()
 
 
-# --- a call that must be
+# --- forced calls
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("mode", ["required", "named"])
-def test_a_call_can_be_begun_for_the_model(dialect: str, mode: Any) -> None:
-    """As the last words of the conversation, which it goes on with."""
+def test_a_forced_call_is_prefilled(dialect: str, mode: Any) -> None:
+    """The start of the call is sent as the last assistant message."""
     names = ("first",) if mode == "named" else ()
     request = Request(messages=(HI,), tools=TOOLS, tool_choice=ToolChoice(mode, names))
     _, body = _encoded(dialect, request, {"tools.call_opening": "<call>"})
@@ -145,8 +145,8 @@ def test_a_call_can_be_begun_for_the_model(dialect: str, mode: Any) -> None:
         {"messages": (HI, Message.assistant("I"))},
     ],
 )
-def test_nothing_is_begun_where_no_call_must_be(dialect: str, changes: dict[str, Any]) -> None:
-    """Nor where an answer is begun already."""
+def test_no_call_is_prefilled_unless_forced(dialect: str, changes: dict[str, Any]) -> None:
+    """Nor is one if the request has a prefilled answer already."""
     request = Request(messages=(HI,), tools=TOOLS, tool_choice=ToolChoice("required"))
     _, body = _encoded(dialect, request.replace(**changes), {"tools.call_opening": "<call>"})
     assert "<call>" not in json.dumps(body)
@@ -163,8 +163,8 @@ def test_nothing_is_begun_where_no_call_must_be(dialect: str, changes: dict[str,
         Message(Role.ASSISTANT, (Text("Yes.", item_id="msg_1"),)),
     ],
 )
-def test_an_answer_says_that_it_is_a_message(answer: Message) -> None:
-    """It is refused otherwise; OpenAI itself gets it as before."""
+def test_an_assistant_message_has_its_type(answer: Message) -> None:
+    """The server refuses it otherwise; OpenAI gets it as before."""
     request = Request(messages=(HI, answer, HI))
     _, body = _encoded(RESPONSES, request)
     assert all(item["type"] == "message" for item in body["input"][1:-1])
@@ -175,8 +175,8 @@ def test_an_answer_says_that_it_is_a_message(answer: Message) -> None:
     ][: len(usual["input"]) - 2]
 
 
-def test_thinking_goes_back_as_one_text() -> None:
-    """Summaries and seals are refused; what can be read in them is said, the rest is told."""
+def test_thinking_is_sent_as_one_text() -> None:
+    """Summaries become text and seals are losses, as the server refuses both."""
     parts = (
         Thinking("One.", None, "summary", item_id="rs_1"),
         Thinking("Two.", None, "full", item_id="rs_1"),
@@ -192,8 +192,8 @@ def test_thinking_goes_back_as_one_text() -> None:
     assert [loss.path for loss in made.losses] == ["messages[1].parts[2]"]
 
 
-def test_the_form_of_an_answer_stands_where_it_looks() -> None:
-    """As Chat has it, beside the dialect's own."""
+def test_the_response_format_is_where_the_server_looks() -> None:
+    """It is sent in Chat's field as well as in the dialect's own."""
     output = Output(format="schema", schema=SCHEMA, name="n", strict=True)
     _, body = _encoded(RESPONSES, Request(messages=(HI,), output=output))
     asked = body["response_format"]
@@ -206,8 +206,8 @@ def test_the_form_of_an_answer_stands_where_it_looks() -> None:
     assert "response_format" not in body
 
 
-def test_where_no_form_can_be_asked_for_it_is_told() -> None:
-    """Its Anthropic endpoint has no field for it."""
+def test_an_unsupported_response_format_is_a_loss() -> None:
+    """The server's Anthropic endpoint has no field for it."""
     output = Output(format="schema", schema=SCHEMA)
     made, body = _encoded("anthropic", Request(messages=(HI,), output=output))
     assert "output_config" not in body
@@ -245,10 +245,10 @@ CALL = {
         (5, {**_answer(5), "status": "failed"}, FinishReason.ERROR),
     ],
 )
-def test_an_answer_that_was_cut_off_is_known_by_its_length(
+def test_truncation_is_detected_by_the_token_count(
     limit: int | None, body: dict[str, Any], finish: FinishReason, *, is_streamed: bool
 ) -> None:
-    """The server calls it completed; a call in it must not be run."""
+    """The server reports `completed`, but a truncated call must not be run."""
     request = Request(messages=(HI,), sampling=Sampling(max_tokens=limit))
     context = _encoded(RESPONSES, request)[0].context
     speaker = dragoman.dialect(RESPONSES)
@@ -266,8 +266,8 @@ def test_an_answer_that_was_cut_off_is_known_by_its_length(
     assert response.message.finish is finish
 
 
-def test_others_are_taken_at_their_word() -> None:
-    """OpenAI says when it cuts off."""
+def test_other_servers_status_is_trusted() -> None:
+    """OpenAI reports truncation itself."""
     request = Request(messages=(HI,), sampling=Sampling(max_tokens=16))
     speaker = dragoman.dialect(RESPONSES)
     context = speaker.encode_request(request).context

@@ -45,8 +45,8 @@ _HOME: dict[str, Any] = {
 
 @pytest.mark.parametrize("target", _HOME)
 @pytest.mark.parametrize("source", _HOME)
-def test_they_are_read_as_they_were(source: str, target: str) -> None:
-    """Written in another dialect and read there, every token is as likely as before."""
+def test_logprobs_round_trip(source: str, target: str) -> None:
+    """Encoded in another dialect and decoded, all tokens have the same probability."""
     given = dialect(source).decode_response(_HOME[source])
     encoded = dialect(target).encode_response(given)
     again = dialect(target).decode_response(encoded.body)
@@ -58,8 +58,8 @@ def test_they_are_read_as_they_were(source: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", dialects())
 @pytest.mark.parametrize("source", _HOME)
-def test_streams_say_them_or_report_it(source: str, target: str) -> None:
-    """A stream has them at its end, where the target's streams have a place for them there."""
+def test_streams_have_them_or_report_a_loss(source: str, target: str) -> None:
+    """They are at the end of a stream if the dialect supports it; else a loss."""
     whole = dialect(source).decode_response(_HOME[source])
     stream, _ = written(source, _events(whole))
     decoder = dialect(source).stream_decoder()
@@ -90,8 +90,8 @@ def _events(whole: Any) -> list[Any]:
             [{"token": "a", "logprob": 1, "top_logprobs": 7}]],
 )  # fmt: skip
 @pytest.mark.parametrize("target", dialects())
-def test_odd_ones_break_nothing(odd: Any, target: str) -> None:
-    """Whatever stood there, an answer is written."""
+def test_odd_logprobs_do_no_harm(odd: Any, target: str) -> None:
+    """An answer with malformed log probabilities is encoded."""
     for source in ("openai-chat", "gemini"):
         given = dialect(source).decode_response(_HOME[source])
         choice = given.choices[0].replace(logprobs=odd)

@@ -15,9 +15,9 @@ PAIRS = [(a, b) for a in dragoman.dialects() for b in dragoman.dialects() if a !
 
 
 def _said(request: Request) -> tuple[list[str], list[Any], int]:
-    """What users said, the calls with their arguments, and the number of results to them.
+    """The user's texts, the calls with their arguments, and the number of their results.
 
-    Results to calls that only the provider has kept (`previous_response_id`) don't count.
+    Results of calls that only the provider has stored (`previous_response_id`) don't count.
     """
     users = [
         part.text
@@ -36,9 +36,9 @@ def _said(request: Request) -> tuple[list[str], list[Any], int]:
 
 
 def _can_be_said(request: Request) -> bool:
-    """Whether anything of it is in the request at all, and its schemas are JSON Schema."""
+    """Whether the request has any content, and valid JSON Schemas."""
     if request.state and (request.state.previous_response_id or request.state.conversation):
-        return False  # most of it is with the provider
+        return False  # most of it is stored by the provider
     types = [tool.parameters.get("type") for tool in request.tools
              if isinstance(tool, dragoman.ToolDefinition) and tool.parameters]  # fmt: skip
     has_words = any(m.text or m.tool_calls or m.media for m in request.messages)
@@ -55,8 +55,8 @@ def _is_same_call(ours: tuple[str, Any], theirs: tuple[str, Any]) -> bool:
 
 @pytest.mark.corpus
 @pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_no_words_calls_or_results_are_lost(corpus: Corpus, source: str, target: str) -> None:
-    """Recorded requests, said in another dialect and back again, still say all of it."""
+def test_no_texts_calls_or_results_are_lost(corpus: Corpus, source: str, target: str) -> None:
+    """Recorded requests keep them in another dialect and back again."""
     failures = []
     for body in bodies(corpus, source):
         if body.kind != "request":
@@ -89,13 +89,13 @@ def test_no_words_calls_or_results_are_lost(corpus: Corpus, source: str, target:
     "target", [n for n in dragoman.dialects() if hasattr(dragoman.dialect(n), "check")]
 )
 @pytest.mark.parametrize("source", dragoman.dialects())
-def test_what_is_sent_passes_the_target_s_own_rules(
+def test_translated_requests_pass_the_target_s_rules(
     corpus: Corpus, source: str, target: str
 ) -> None:
-    """Whoever made a history, what goes out to another dialect breaks no rule of its."""
+    """Recorded histories break no rule of the dialect that they are translated to."""
     if source == target:
-        return  # the recordings themselves are judged in `test_refused`
-    speaker: Any = dragoman.dialect(target)  # those of them that have rules so far
+        return  # `test_refused` checks the recordings themselves
+    speaker: Any = dragoman.dialect(target)  # dialects that have rules
     found = []
     for body in bodies(corpus, source):
         request = body.decode()

@@ -46,7 +46,7 @@ _SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
 
 
 class _Marks:
-    """A mark of its own for every part, by which it is found on the other side."""
+    """A unique mark for every part, by which it is found in the output."""
 
     def __init__(self) -> None:
         self._numbers = count(1)
@@ -87,7 +87,7 @@ def _thinking(draw: st.DrawFn, marks: _Marks) -> Thinking:
     origin = draw(_ORIGINS)
     if draw(st.integers(0, 3)) == 0:
         return Thinking("", mark, "redacted", origin=origin)
-    # Unsigned thinking of Anthropic's own comes back to it as it was: other servers sign none.
+    # Anthropic's own unsigned thinking round-trips: compatible servers sign none.
     is_signed = origin is None or origin.dialect == "anthropic" or draw(st.booleans())
     return Thinking(mark, signature="c2lnbmVk" if is_signed else None, origin=origin)
 
@@ -128,7 +128,7 @@ def _result(draw: st.DrawFn, marks: _Marks, call_id: str) -> ToolResult:
 
 
 def _turn(draw: st.DrawFn, marks: _Marks) -> Iterator[Message]:
-    """Somebody speaks, the model answers and calls, and most of its calls are answered."""
+    """A user message, an answer with calls, and results for most of them."""
     if draw(st.integers(0, 4)):
         yield _user(draw, marks)
     if draw(st.integers(0, 5)) == 0:
@@ -156,14 +156,14 @@ def _turn(draw: st.DrawFn, marks: _Marks) -> Iterator[Message]:
 
 @st.composite
 def histories(draw: st.DrawFn) -> Request:
-    """A request as someone may have it: whole, or torn, or begun under another dialect."""
+    """A random request: complete, incomplete, or begun in another dialect."""
     marks = _Marks()
     messages: list[Message] = []
     for _ in range(draw(st.integers(0, 3))):
         messages += _turn(draw, marks)
     messages.append(Message(Role.USER, (draw(_texts(marks)),)))
     names = draw(st.lists(st.sampled_from(_NAMES), max_size=3, unique=True))
-    ours = Origin(dialect="openai-chat")  # a name off a wire may be any
+    ours = Origin(dialect="openai-chat")  # a name from a wire may be anything
     tools = tuple(make_definition(name, "d", _SCHEMA, origin=ours) for name in names)
     choices = [None, ToolChoice("auto"), ToolChoice("required"), ToolChoice("none")]
     if names:
@@ -209,7 +209,7 @@ def _parts(request: Request) -> list[_Part]:
 
 
 def _mark_of(part: Any) -> str:
-    """What of a part can be found in the bytes that were sent."""
+    """The mark of a part, as found in the encoded bytes."""
     if isinstance(part, Media):
         return str(part.data or part.url)
     if isinstance(part, Thinking):
@@ -226,7 +226,7 @@ def _arrived(encoded: Encoded, target: str) -> Request:
 
 
 def _pairs(request: Request, names: Mapping[str, str]) -> tuple[list[Any], list[Any]]:
-    """The calls, and the results with the mark of the call that they answer."""
+    """The calls, and the results with the marks of their calls."""
     calls, results = list[Any](), list[Any]()
     latest: dict[str, str] = {}
     for found in _parts(request):
@@ -240,7 +240,7 @@ def _pairs(request: Request, names: Mapping[str, str]) -> tuple[list[Any], list[
 
 
 def _strays(request: Request) -> set[str]:
-    """The marks of results that no call of the conversation asked for."""
+    """The marks of results without a call in the conversation."""
     called = {found.part.id for found in _parts(request) if isinstance(found.part, ToolCall)}
     return {
         _mark_of(found.part)
@@ -250,9 +250,9 @@ def _strays(request: Request) -> set[str]:
 
 
 def touched(request: Request, dialect: str) -> Request:
-    """The request, with no message that counts as having come in the dialect as it is.
+    """The request, with no message that counts as an unchanged one of the dialect.
 
-    Those may keep what nobody was seen to refuse.
+    Unchanged messages may keep whatever no host was observed to refuse.
     """
     owns = dragoman.dialect(dialect).target.owns
     return request.replace(
@@ -265,16 +265,16 @@ def touched(request: Request, dialect: str) -> Request:
 
 @pytest.mark.parametrize("target", dragoman.dialects())
 @given(request=histories())
-def test_anything_can_be_said_and_is_said_the_same_each_time(target: str, request: Request) -> None:
-    """No history makes an encoder raise, and none is said in two ways."""
+def test_encoding_is_total_and_deterministic(target: str, request: Request) -> None:
+    """Every history can be encoded, with the same result each time."""
     speaker = dragoman.dialect(target)
     assert speaker.encode_request(request).to_bytes() == speaker.encode_request(request).to_bytes()
 
 
 @pytest.mark.parametrize("target", JUDGED)
 @given(request=histories())
-def test_what_is_sent_breaks_no_rule(target: str, request: Request) -> None:
-    """However torn a history is, what goes out passes the target's own rules."""
+def test_encoded_requests_break_no_rule(target: str, request: Request) -> None:
+    """Even incomplete histories pass the target's own rules after encoding."""
     speaker: Any = dragoman.dialect(target)
     body = speaker.encode_request(touched(request, target), speaker.target).body
     assert [v for v in speaker.check(body) if v.severity == "error"] == []
@@ -282,8 +282,8 @@ def test_what_is_sent_breaks_no_rule(target: str, request: Request) -> None:
 
 @pytest.mark.parametrize("target", JUDGED)
 @given(request=histories())
-def test_words_calls_and_results_arrive(target: str, request: Request) -> None:
-    """Every text, every call and every result to a call is there, and belongs to the same."""
+def test_texts_calls_and_results_arrive(target: str, request: Request) -> None:
+    """Every text, call and result is in the body, and results belong to the same calls."""
     speaker = dragoman.dialect(target)
     request = touched(request, target)
     encoded = speaker.encode_request(request, speaker.target)
@@ -298,15 +298,15 @@ def test_words_calls_and_results_arrive(target: str, request: Request) -> None:
     calls, results = _pairs(arrived, encoded.context.names)
     assert calls == _pairs(request, {})[0]
     known = _pairs(request, {})[1]
-    # A result of nothing may be given to a call that waits, by its position: that is reported.
+    # An orphaned result may be matched with an open call by its position: that is reported.
     assert {*known} <= {*results}
     assert {mark for pair in {*results} - {*known} for mark in pair[1:]} <= _strays(request)
 
 
 @pytest.mark.parametrize("target", JUDGED)
 @given(request=histories())
-def test_what_is_missing_is_what_losses_say(target: str, request: Request) -> None:
-    """A part that did not arrive is named by a loss; one that arrived as it was is not."""
+def test_missing_parts_are_reported(target: str, request: Request) -> None:
+    """A missing part is named by a loss; an unchanged part is not."""
     speaker = dragoman.dialect(target)
     encoded = speaker.encode_request(request, speaker.target)
     sent = encoded.to_bytes().decode("utf-8")
@@ -320,7 +320,7 @@ def test_what_is_missing_is_what_losses_say(target: str, request: Request) -> No
             assert path not in named
         for place, inner in enumerate(part.content if isinstance(part, ToolResult) else ()):
             if not isinstance(inner, str) and mark in sent:
-                # Media may be shown elsewhere, and that is told too (W1).
+                # Media may be moved elsewhere, which is reported too (W1).
                 assert _mark_of(inner) in sent or f"{path}.content[{place}]" in named
 
 
@@ -335,7 +335,7 @@ def _adapter(target: str) -> Any:
 
 
 def _accepted(target: str, body: Mapping[str, Any]) -> None:
-    """Raises where the SDK's own types refuse the body; `Iterable`s are checked when read."""
+    """Raise if the SDK's types refuse the body; `Iterable`s are checked when read."""
     plain = json.loads(json.dumps(body, default=dict))
     if "tools" in plain:  # MCP servers are under a beta header, and in the SDK's beta types only
         plain["tools"] = [tool for tool in plain["tools"] if tool.get("type") != "mcp_toolset"]
@@ -352,8 +352,8 @@ def _exhausted(value: Any) -> None:
 
 @pytest.mark.parametrize("target", TYPED)
 @given(request=histories())
-def test_the_sdk_s_types_accept_what_is_sent(target: str, request: Request) -> None:
-    """The vendors' own types for requests take what we write."""
+def test_the_sdk_s_types_accept_encoded_requests(target: str, request: Request) -> None:
+    """Encoded requests match the vendors' own request types."""
     _accepted(target, dragoman.dialect(target).encode_request(request).body)
 
 
@@ -363,10 +363,10 @@ def test_the_sdk_s_types_accept_what_is_sent(target: str, request: Request) -> N
 def test_the_sdk_s_types_accept_recorded_histories(
     corpus: Corpus, source: str, target: str
 ) -> None:
-    """So they do with what was recorded under another dialect."""
+    """So do recorded requests that were translated from another dialect."""
     if source == target:
-        return  # compatible hosts have fields of their own, which come back as they were
-    _adapter(target)  # skips, where there is no SDK
+        return  # fields of compatible hosts are kept
+    _adapter(target)  # skips without the SDK
     refused = []
     for body in bodies(corpus, source, "core"):
         request = body.decode()

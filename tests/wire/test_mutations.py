@@ -1,6 +1,6 @@
 """Malformed recordings, fixtures and generated bodies: only our own errors are raised.
 
-See `tests.wire.mutations`, which can be run for as long as one likes.
+See `tests.wire.mutations`, which can be run for any time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.wire import mutations
 _QUICK = 40
 _THOROUGH = 3_000
 _PARTS = 8
-_LONG = pytest.param(10**5000, id="long")  # longer than Python writes
+_LONG = pytest.param(10**5000, id="long")  # longer than Python's limit
 _SHAPES: list[Any] = [
     *(None, 5, True, "x", [], {}, [5], [[]], [[5]], [["a", 5]], [["a", 5, 5]], [[["a"], 5, 5]]),
     *([[[], 5, 5]], [[[5], 5, 5]], [["ab"]], {"a": 5}, {"a": []}, {"type": [], "id": 5}),
@@ -37,7 +37,7 @@ _SHAPES: list[Any] = [
 
 @pytest.fixture(autouse=True)
 def _watchdog() -> Iterator[None]:
-    """What hangs ends, with a traceback that says where."""
+    """End a hanging test with a traceback."""
 
     def stop(*_: object) -> None:
         pytest.fail("an input takes longer than anybody would wait")
@@ -52,7 +52,7 @@ def _watchdog() -> Iterator[None]:
 @pytest.mark.thorough
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_mutations(part: int) -> None:
-    """Whatever is wrong in a body, a stream, an error or a document, no error but ours escapes."""
+    """Malformed bodies, streams, errors and documents raise only our own errors."""
     for number in range(part * _QUICK, (part + 1) * _QUICK):
         mutations.one(number)
 
@@ -68,21 +68,21 @@ def test_many_mutations(part: int) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("part", range(2))
 def test_some_values_of_every_type(part: int) -> None:
-    """A sample of what the next test does."""
+    """A sample of the next test."""
     mutations.every(37 * part, 211)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(_PARTS))
 def test_every_value_of_every_type(part: int) -> None:
-    """Each field of requests with all kinds of content, replaced by each type of value."""
+    """Each field of rich requests, replaced by a value of each type."""
     mutations.every(part, _PARTS)
 
 
 def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No input takes more than its share of work: calls of functions are counted."""
+    """No input takes too much work, counted in function calls."""
     monkeypatch.setattr(projection, "MAX_STEPS", 4_000)
-    mutations.one(0)  # what is imported and compiled once is no work
+    mutations.one(0)  # one-time imports and compilation don't count
     counted = [0]
 
     def note(_frame: object, event: str, _argument: object) -> None:
@@ -100,7 +100,7 @@ def test_work_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_odd_values_share_nothing() -> None:
-    """What is put in is a tree of its own: no mutation leads back into it, or into the next one."""
+    """Inserted values are trees of their own, so mutations can't create cycles."""
     for number in range(3_000):
         values = [mutations.odd(random.Random(number)) for _ in range(2)]
         inner = [holder[key] for holder, key in mutations.places_in(values)]
@@ -108,7 +108,7 @@ def test_odd_values_share_nothing() -> None:
         assert len(held) == len({*held}), f"the value of {number} shares something"
 
 
-# --- the classes that it has found
+# --- failures found earlier
 
 
 @pytest.mark.thorough
@@ -117,7 +117,7 @@ def test_odd_values_share_nothing() -> None:
 )
 @pytest.mark.parametrize("name", mutations.DIALECTS)
 def test_extras_of_any_shape(name: str, shape: Any) -> None:
-    """Extras can come from stored documents: what no decoder has made is left aside."""
+    """Extras of stored documents that no decoder makes are ignored."""
     origin = Origin(dialect=name)
     old = [f"{name}{end}" for end in (" instead", " shape", " meant", " absent", " headers")]
     kinds = ("values", "guesses", "names", "single", "words", "said", "tools", "openapi")
@@ -136,8 +136,8 @@ def test_extras_of_any_shape(name: str, shape: Any) -> None:
         assert Messages.from_json(Messages(message).to_json())[0].extras == message.extras
 
 
-def test_sound_extras_still_work() -> None:
-    """Among entries of other shapes, those that a decoder makes are put back."""
+def test_valid_extras_among_odd_ones_are_used() -> None:
+    """Valid entries are restored even if others have odd shapes."""
     kept = {"d instead": [5, [["a"], 1, "one"], [[], 1, 2], ["a", 1, 2], [["a"], 1]]}
     assert overlay.with_overlay({"a": 1}, kept, "d") == {"a": "one"}
 
@@ -147,7 +147,7 @@ def test_sound_extras_still_work() -> None:
     "key", ["gemini", "gemini instead", "gemini meant", "gemini spelling", "other"]
 )
 def test_forged_envelopes(key: str, shape: Any) -> None:
-    """Clients can write envelopes: one with unsound extras is a signature like any other."""
+    """An envelope with invalid extras is treated as a signature."""
     part = {"type": "thinking", "text": "x", "extras": {key: shape}}
     sealed = mutations.envelope({"origin": {"dialect": "gemini"}, "part": part})
     body = {"model": "m", "max_tokens": 5, "messages": [{"role": "assistant", "content": [
@@ -162,7 +162,7 @@ def test_forged_envelopes(key: str, shape: Any) -> None:
 @pytest.mark.parametrize("name", mutations.DIALECTS)
 @pytest.mark.parametrize("value", [_LONG, [[]] * 3, {}, 5, None, True])
 def test_types_of_any_type(name: str, value: Any) -> None:
-    """A type that is a number, however long, is told by `check`, and no error."""
+    """`check` reports a type that is a number of any length, without an exception."""
     block = {"type": value, "text": "x", "functionCall": value}
     message = {"role": "user", "content": [block], "parts": [block]}
     body = {"model": "m", "messages": [message], "input": [block, message], "contents": [message],
@@ -175,7 +175,7 @@ def test_types_of_any_type(name: str, value: Any) -> None:
 @pytest.mark.parametrize("role", ["user", "assistant", "system", "tool", "other"])
 @pytest.mark.parametrize("name", mutations.DIALECTS)
 def test_parts_of_any_type(name: str, role: str) -> None:
-    """A part that is a bare text, a number or a list is read, and sent anywhere."""
+    """A part that is a bare text, a number or a list is decoded, and encoded everywhere."""
     parts = ["hi", 5, None, ["x"], {"text": "y"}, {"type": "text", "text": 5}]
     for content in ([part] for part in parts):
         message = {"role": role, "content": content, "parts": content}
@@ -183,8 +183,8 @@ def test_parts_of_any_type(name: str, role: str) -> None:
         mutations.take_request(name, body, random.Random(6))
 
 
-def test_a_part_that_came_in_another_shape() -> None:
-    """What the extras say about the shape of a part may be that it was no object at all."""
+def test_a_part_that_was_no_object() -> None:
+    """Extras may say that a part was not an object on the wire."""
     name = "openai-responses"
     for role in ("user", "assistant"):
         for kind in ("input_text", "output_text"):
@@ -198,8 +198,8 @@ def test_a_part_that_came_in_another_shape() -> None:
 
 
 @pytest.mark.parametrize("name", mutations.DIALECTS)
-def test_deep_values_are_refused_by_us(name: str) -> None:
-    """Deeper than any stack, in any place of a body that is no text."""
+def test_deep_values_raise_our_error(name: str) -> None:
+    """Nesting deeper than any stack, anywhere in a body but in a text."""
     deep: Any = "x"
     for _ in range(5_000):
         deep = {"type": [deep]}
@@ -217,7 +217,7 @@ def test_deep_values_are_refused_by_us(name: str) -> None:
 
 @pytest.mark.parametrize("shape", _SHAPES, ids=repr)
 def test_late_extras_of_any_shape(shape: Any) -> None:
-    """What a delta adds to extras is joined where both are fields, and replaces what was else."""
+    """Objects that a delta adds to extras are merged; other values are replaced."""
     accumulator = MessageAccumulator()
     accumulator.add(PartStart(0, Text("a", extras={"x": {"known": 1}})))
     accumulator.add(PartDelta(0, "b", extras={"x": shape}))
@@ -230,7 +230,7 @@ def test_late_extras_of_any_shape(shape: Any) -> None:
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("field", ["properties", "required", "anyOf", "$defs", "enum", "type"])
 def test_tools_with_schemas_of_any_shape(field: str, strict: bool, value: Any) -> None:
-    """A strict tool whose properties are null, or a number, is read, shown, checked and sent."""
+    """A strict tool with null or numeric properties is decoded, shown, checked and sent."""
     schema = {"type": "object", "properties": {"a": {}}, field: value}
     function = {"name": "f", "description": "d", "parameters": schema, "strict": strict}
     body = {"model": "m", "messages": [{"role": "user", "content": "x"}],
@@ -244,7 +244,7 @@ def test_tools_with_schemas_of_any_shape(field: str, strict: bool, value: Any) -
 
 @pytest.mark.parametrize("value", [None, {}, [], "x", _LONG, -1, 0.5, True, {"a": 1}])
 def test_settings_of_any_type(value: Any) -> None:
-    """Thinking budgets and their kin may be anything; they come back, or go with a loss."""
+    """Thinking budgets and similar settings of any type round-trip, or are losses."""
     base = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "x"}]}
     for settings in (
         {"thinking": {"type": "enabled", "budget_tokens": value}},

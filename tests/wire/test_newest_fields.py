@@ -108,8 +108,8 @@ _UNUSUAL = {"odd mcpServers"}
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_they_come_back_as_they_came(name: str) -> None:
-    """Also to the vendor itself, and nothing is reported."""
+def test_they_round_trip(name: str) -> None:
+    """They are sent unchanged, also to the vendor itself, and nothing is reported."""
     dialect, body = REQUESTS[name]
     speaker = dragoman.dialect(dialect)
     for target in (None, speaker.target):
@@ -119,16 +119,16 @@ def test_they_come_back_as_they_came(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(REQUESTS.keys() - _UNUSUAL))
-def test_check_has_nothing_against_them(name: str) -> None:
-    """What the vendor's types have is no mistake."""
+def test_check_accepts_them(name: str) -> None:
+    """Fields in the vendor's types are no findings."""
     dialect, body = REQUESTS[name]
     assert dragoman.dialect(dialect).check(_copy(body)) == []
 
 
 @pytest.mark.parametrize("target", dragoman.dialects())
 @pytest.mark.parametrize("name", REQUESTS)
-def test_they_go_elsewhere_or_are_told(name: str, target: str) -> None:
-    """No other dialect fails on them, and what goes there is valid."""
+def test_they_are_translated_validly(name: str, target: str) -> None:
+    """Every other dialect can encode them, and the result is valid."""
     dialect, body = REQUESTS[name]
     if dialect == target:
         return
@@ -155,31 +155,31 @@ def test_they_go_elsewhere_or_are_told(name: str, target: str) -> None:
         ("responseFormat image", "openai-chat", "extras.generationConfig"),
     ],
 )
-def test_what_has_no_equivalent_is_a_loss(name: str, target: str, path: str) -> None:
-    """The loss names the place."""
+def test_fields_without_an_equivalent_are_losses(name: str, target: str, path: str) -> None:
+    """The loss has the path of the field."""
     dialect, body = REQUESTS[name]
     sent = translate(_copy(body), source=dialect, target=target)
     assert any(loss.path.startswith(path) for loss in sent.losses), sent.losses
 
 
-def test_cache_options_go_between_openais_dialects() -> None:
-    """Chat and Responses have them alike."""
+def test_cache_options_are_shared_by_openai_s_dialects() -> None:
+    """Chat and Responses have the same cache options."""
     dialect, body = REQUESTS["prompt_cache_options"]
     sent = translate(_copy(body), source=dialect, target="openai-chat")
     assert sent.body["prompt_cache_options"] == body["prompt_cache_options"]
     assert sent.losses == ()
 
 
-def test_no_thinking_before_the_answer_is_no_thinking_elsewhere() -> None:
-    """`between_tools` is Claude's word for off: others have their own."""
+def test_between_tools_disables_thinking_elsewhere() -> None:
+    """Claude's `between_tools` becomes effort "none" in other dialects."""
     dialect, body = REQUESTS["between_tools"]
     sent = translate(_copy(body), source=dialect, target="openai-responses")
     assert sent.body["reasoning"] == {"effort": "none"}
 
 
 @pytest.mark.parametrize("name", ["mcpServers", "two mcpServers", "mcp_servers"])
-def test_mcp_servers_are_the_same_tool_everywhere(name: str) -> None:
-    """Each server in Gemini's list is a tool; and back again."""
+def test_mcp_servers_are_translated_both_ways(name: str) -> None:
+    """Each server in Gemini's list becomes a tool, and vice versa."""
     dialect, body = REQUESTS[name]
     sent = translate(_copy(body), source=dialect, target="openai-responses")
     servers = [tool for tool in sent.body["tools"] if tool["type"] == "mcp"]
@@ -192,8 +192,8 @@ def test_mcp_servers_are_the_same_tool_everywhere(name: str) -> None:
 
 
 @pytest.mark.parametrize("target", ["openai-chat", "openai-responses", "anthropic", "ollama"])
-def test_a_response_format_is_the_form_of_the_answer(target: str) -> None:
-    """Gemini's newest field for it is read as the older ones are."""
+def test_gemini_s_response_format_is_translated(target: str) -> None:
+    """Gemini's newest field is decoded like the older ones."""
     dialect, body = REQUESTS["responseFormat"]
     older = _gemini(
         generationConfig={"responseMimeType": "application/json", "responseJsonSchema": SCHEMA}
@@ -204,7 +204,7 @@ def test_a_response_format_is_the_form_of_the_answer(target: str) -> None:
 
 
 def test_an_edited_response_format_is_written_in_its_field() -> None:
-    """Another schema takes the place of the first, and plain text that of JSON."""
+    """A new schema replaces the old one, and plain text replaces JSON."""
     dialect, body = REQUESTS["responseFormat"]
     speaker = dragoman.dialect(dialect)
     request = speaker.decode_request(_copy(body))

@@ -19,8 +19,8 @@ _TOOLS: Any = (
 
 @pytest.mark.parametrize("to", dialects())
 @pytest.mark.parametrize("odd", [5, "text", [1], [["a", 1]], True, None], ids=repr)
-def test_extras_of_the_wrong_kind_break_nothing(odd: Any, to: str) -> None:
-    """A body is written, whatever stands in the place of a dialect's own fields."""
+def test_malformed_extras_do_no_harm(odd: Any, to: str) -> None:
+    """A request is encoded, whatever is in the extras of a dialect."""
     extras = dict.fromkeys(dialects(), odd)
     tool = ToolDefinition("f", "F.", {"type": "object"}, defer_loading=True, extras=extras)
     request = Request(
@@ -34,8 +34,8 @@ def test_extras_of_the_wrong_kind_break_nothing(odd: Any, to: str) -> None:
     assert encoded.body["tools" if to != "ollama" else "messages"]
 
 
-def test_a_server_without_an_address_is_not_named() -> None:
-    """Anthropic would look for a server that the request does not have: it is lost, and told."""
+def test_an_mcp_server_without_an_address_is_a_loss() -> None:
+    """Anthropic would look for a server that the request does not have."""
     request = Request(model="m", messages=(Message.user("Hi"),), tools=(McpServer(label="d"),))
     encoded = dialect("anthropic").encode_request(request)
     assert "tools" not in encoded.body

@@ -27,8 +27,8 @@ TURNS = st.lists(NAMES, min_size=1, max_size=6)
         max_size=30,
     )
 )
-def test_the_oldest_that_waits_is_found(history: list[tuple[str, int, set[str]]]) -> None:
-    """As in a plain list of all calls that were added and not closed."""
+def test_the_oldest_open_call_is_found(history: list[tuple[str, int, set[str]]]) -> None:
+    """The result equals that of searching a plain list of all open calls."""
     calls = OpenCalls[int]()
     added: list[tuple[int, set[str]]] = []
     closed: set[int] = set()
@@ -46,8 +46,8 @@ def test_the_oldest_that_waits_is_found(history: list[tuple[str, int, set[str]]]
             assert (label in calls) == any(label in known for _, known in added)
 
 
-def test_what_is_answered_waits_nowhere() -> None:
-    """Where several share what is answered."""
+def test_an_answered_call_is_removed_everywhere() -> None:
+    """A closed call is closed in all indexes that share the set of answered calls."""
     answered: set[str] = set()
     step, repeated = OpenCalls(answered), OpenCalls(answered)
     step.add("call_1", "f", None)
@@ -57,8 +57,8 @@ def test_what_is_answered_waits_nowhere() -> None:
 
 
 @given(TURNS, st.randoms(use_true_random=False))
-def test_readers_pair_by_name_and_order(names: list[str], chance: object) -> None:
-    """Results without ids, in any order: those of one tool are its calls', in their order."""
+def test_decoders_match_by_name_and_order(names: list[str], chance: object) -> None:
+    """Results without ids are matched with the calls of the same tool in order."""
     calls = CallIds()
     made = [calls.add_named_call(name, None)[0] for name in names]
     shuffled = list(names)
@@ -70,8 +70,8 @@ def test_readers_pair_by_name_and_order(names: list[str], chance: object) -> Non
 
 
 @given(TURNS, st.randoms(use_true_random=False))
-def test_fitting_pairs_as_readers_do(names: list[str], chance: object) -> None:
-    """Results whose ids no call has find the same calls when a request is fitted."""
+def test_fitting_matches_like_decoders(names: list[str], chance: object) -> None:
+    """Results with unknown ids are matched with the same calls when a request is fitted."""
     asked = [make_call(f"call_{number}", name, "{}") for number, name in enumerate(names)]
     shuffled = list(enumerate(names))
     chance.shuffle(shuffled)  # type: ignore[attr-defined]  # a Random

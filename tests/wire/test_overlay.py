@@ -23,17 +23,17 @@ objects = st.recursive(
 )
 
 
-def test_the_rest_is_what_is_not_known() -> None:
-    """Unknown fields are kept under the dialect's name, explicit nulls too; none is no extras."""
+def test_unknown_fields_are_kept() -> None:
+    """They are kept under the dialect's name, nulls included; without any, extras are empty."""
     assert overlay_of({"known": 1, "odd": None}, {"known"}, NAME) == {NAME: {"odd": None}}
     assert overlay_of({"known": 1}, {"known"}, NAME) is EMPTY
 
 
 @given(wire=objects, rebuilt=objects)
-def test_a_difference_laid_over_gives_the_wire_s_fields_back(
+def test_the_overlay_restores_the_wire_s_fields(
     wire: dict[str, Any], rebuilt: dict[str, Any]
 ) -> None:
-    """Whatever an encoder leaves out or gets wrong, the difference puts right."""
+    """It corrects whatever an encoder leaves out or writes differently."""
     restored = with_overlay(dict(rebuilt), overlay_of(wire, (), NAME, rebuilt), NAME)
     for key, value in wire.items():
         if not (isinstance(value, dict) and isinstance(rebuilt.get(key), dict)):
@@ -52,21 +52,21 @@ def test_a_difference_laid_over_gives_the_wire_s_fields_back(
         ({"a": {"b": True}}, {"a": {"b": 1}}, {"a": {"b": 1}}, {"a": {"b": True}}),
     ],
 )
-def test_what_the_model_says_now_is_not_overruled(
+def test_edits_override_the_overlay(
     came: dict[str, Any],
     wrote: dict[str, Any],
     writes_now: dict[str, Any],
     goes_out: dict[str, Any],
 ) -> None:
-    """A field that was changed since it came is written as it is now."""
+    """A field that was changed after decoding is written with its new value."""
     extras = overlay_of(came, (), NAME, wrote)
     written = with_overlay(writes_now, extras, NAME)
     assert written == goes_out
     assert repr(written) == repr(goes_out)
 
 
-def test_extras_of_another_dialect_stay_away() -> None:
-    """Only the dialect's own extras are laid over a body."""
+def test_extras_of_another_dialect_are_ignored() -> None:
+    """Only the dialect's own extras are applied to a body."""
     extras = overlay_of({"odd": 1}, (), "another-dialect")
     assert with_overlay({"a": 1}, extras, NAME) == {"a": 1}
     assert fields_of(extras, NAME) == {}
@@ -80,16 +80,16 @@ def test_a_body_that_is_no_object_is_a_wire_error(body: Any) -> None:
     assert caught.value.dialect == NAME
 
 
-def test_a_missing_field_is_named_and_its_value_is_not() -> None:
-    """The error says which field should be what, and quotes nothing."""
+def test_a_type_error_names_the_field_only() -> None:
+    """The error has the field and the expected type, and no value."""
     with pytest.raises(WireError, match=r"expected list at \$\.messages, found str") as caught:
         want({"messages": "a secret"}, "messages", list, NAME, "$")
     assert caught.value.path == "$.messages"
     assert "secret" not in str(caught.value)
 
 
-def test_names_that_clients_make_up_are_not_remembered_for_ever() -> None:
-    """Extras with ever new names, as stored rows or envelopes may have them, don't fill memory."""
+def test_caches_of_names_are_bounded() -> None:
+    """Extras with ever new names, as in stored rows or envelopes, don't fill memory."""
     for number in range(2000):
         assert overlay.has_overlay({f"made up {number}": {}}, f"made up {number}")
         assert list(overlay.kept_of_others({f"made up {number}": {"a": 1}}, "x"))

@@ -47,10 +47,8 @@ _usage = st.sampled_from(
 
 
 @given(st.lists(_said | _others | _usage, max_size=8), st.lists(st.integers(1, 60), max_size=20))
-def test_the_frame_with_the_usage_is_left_out_however_the_stream_is_cut(
-    frames: list[bytes], cuts: list[int]
-) -> None:
-    """All other bytes pass, in their order."""
+def test_the_usage_frame_is_filtered_out(frames: list[bytes], cuts: list[int]) -> None:
+    """All other bytes pass in order, wherever the stream is cut."""
     whole = b"".join(frames)
     kept = b"".join(frame for frame in frames if b"prompt_tokens" not in frame)
     keep, came, place = WithoutUsage(), b"", 0
@@ -62,10 +60,8 @@ def test_the_frame_with_the_usage_is_left_out_however_the_stream_is_cut(
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("name", _SUMMARISED)
-def test_summaries_of_recorded_answers_say_what_reading_them_says(
-    corpus: Corpus, name: str
-) -> None:
-    """Model, id and counts are those of the decoded answer; what may matter else is left to it."""
+def test_summaries_equal_the_decoded_answers(corpus: Corpus, name: str) -> None:
+    """Model, id and counts equal the decoded answer's; other details are left to the decoder."""
     lane = lane_of(name)
     assert lane is not None
     assert lane.summary is not None
@@ -80,7 +76,7 @@ def test_summaries_of_recorded_answers_say_what_reading_them_says(
         assert found.usage is not None
         assert found.usage.counts == read.usage.counts
         counted = {key for key, value in read.usage.details.items() if value}
-        assert counted <= {"cache_write_5m"}  # which is what all of them are, unless it is said
+        assert counted <= {"cache_write_5m"}  # the default of all of them
         compared += 1
     assert compared > 5
 

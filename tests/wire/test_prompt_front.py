@@ -53,7 +53,7 @@ def _said(*parts: Any, finish: FinishReason = STOP, **fields: Any) -> Response:
 
 
 def _check(name: str, body: dict[str, Any]) -> None:
-    """A body, whole or a piece, is of its vendor's type; of a piece, a reason may still lack."""
+    """A body or chunk matches its vendor's type; a chunk may lack a finish reason."""
     module, _, kind = TYPES[name].partition(":")
     sdk = pytest.importorskip(module)
     if name == "openai-chat":
@@ -88,8 +88,8 @@ def _text(name: str, frames: list[dict[str, Any]]) -> str:
 # --- requests
 
 
-def test_a_prompt_of_completions_is_what_the_user_says() -> None:
-    """Settings are those of a chat; what no chat has is reported wherever it is sent."""
+def test_a_completions_prompt_is_a_user_message() -> None:
+    """Settings are those of a chat; unsupported fields are reported for every target."""
     front = _front(
         "openai-chat", max_tokens=5, n=2, best_of=4, logprobs=3, stop=["x"], temperature=0.5,
         user="u", suffix="!", seed=7, logit_bias={"50256": -100}, stream=True,
@@ -108,8 +108,8 @@ def test_a_prompt_of_completions_is_what_the_user_says() -> None:
 @pytest.mark.parametrize("fields", [{"best_of": 1}, {"n": 2, "best_of": 2}, {"suffix": None},
                                     {"suffix": ""}, {"echo": False}, {"logprobs": None},
                                     {"best_of": None, "n": None}])  # fmt: skip
-def test_what_says_nothing_is_no_loss(fields: dict[str, Any]) -> None:
-    """The best of one, an empty suffix, and null."""
+def test_defaults_are_no_loss(fields: dict[str, Any]) -> None:
+    """`best_of` of one, an empty suffix and null are no losses."""
     request = _front("openai-chat", **fields).request
     assert dragoman.dialect("openai-chat").encode_request(request).losses == ()
 
@@ -123,14 +123,14 @@ def test_what_says_nothing_is_no_loss(fields: dict[str, Any]) -> None:
     ],
 )  # fmt: skip
 def test_completions_that_cannot_be_read_are_refused(fields: dict[str, Any]) -> None:
-    """Token ids among them: nobody but the model knows what they say."""
+    """Token ids are refused too, as only the model can decode them."""
     with pytest.raises(DragomanError) as caught:
         _front("openai-chat", **fields)
     assert dragoman.Front("openai-chat").error(caught.value).status == 400
 
 
-def test_a_prompt_of_generate_is_what_the_user_says() -> None:
-    """With pictures and a system prompt; what no chat has is reported wherever it is sent."""
+def test_a_generate_prompt_is_a_user_message() -> None:
+    """Images and a system prompt are read; unsupported fields are reported."""
     front = _front(
         "ollama", system="Be brief.", images=["aGk="], format="json", options={"num_predict": 5},
         think="low", keep_alive="5m", suffix="!", template="{{ .Prompt }}", raw=True,
@@ -142,7 +142,7 @@ def test_a_prompt_of_generate_is_what_the_user_says() -> None:
     assert request.sampling.max_tokens == 5
     assert (request.output and request.output.format) == "json"
     assert (request.thinking and request.thinking.effort) == "low"
-    assert request.stream is True  # who says nothing gets a stream (W101)
+    assert request.stream is True  # the default is a stream (W101)
     lost = {f"extras.{key}" for key in ("suffix", "template", "raw", "context")}
     for name in dragoman.dialects():
         losses = dragoman.dialect(name).encode_request(request).losses
@@ -153,7 +153,7 @@ def test_a_prompt_of_generate_is_what_the_user_says() -> None:
     "fields", [{"prompt": 5}, {"system": []}, {"images": "x"}, {"images": [1]}]
 )
 def test_generate_that_cannot_be_read_is_refused(fields: dict[str, Any]) -> None:
-    """With a status of its own form."""
+    """The error has the status and form of the front's dialect."""
     with pytest.raises(DragomanError) as caught:
         _front("ollama", **fields)
     assert dragoman.Front("ollama").error(caught.value).body.keys() == {"error"}
@@ -161,7 +161,7 @@ def test_generate_that_cannot_be_read_is_refused(fields: dict[str, Any]) -> None
 
 @pytest.mark.parametrize(("keep", "word"), [({}, "load"), ({"keep_alive": 0}, "unload")])
 def test_generate_without_a_prompt_loads_the_model(keep: dict[str, Any], word: str) -> None:
-    """Or unloads it: there is nothing to ask a model."""
+    """Without a prompt, the model is loaded or unloaded, and not asked anything."""
     front = prompt_front("ollama", {"model": "m", **keep})
     assert front.is_load  # type: ignore[attr-defined]  # Ollama's
     body = front.loaded().body  # type: ignore[attr-defined]
@@ -171,7 +171,7 @@ def test_generate_without_a_prompt_loads_the_model(keep: dict[str, Any], word: s
 
 
 def test_other_dialects_have_no_prompts() -> None:
-    """A 404 in the front's own form."""
+    """Other dialects answer with a 404 in the front's own form."""
     with pytest.raises(InvalidRequest) as caught:
         prompt_front("anthropic", {"prompt": "Hi"})
     assert dragoman.Front("anthropic").error(caught.value).status == 404
@@ -181,7 +181,7 @@ def test_other_dialects_have_no_prompts() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_a_text_cannot_show_is_reported(name: str) -> None:
+def test_unsupported_content_is_reported(name: str) -> None:
     """Calls and thinking have no place in a completion; a refusal is text."""
     call = ToolCall.create("c1", "t", {})
     told = _front(name).response(_said(Thinking("Hm."), Text("Hello"), call))
@@ -201,8 +201,8 @@ def test_what_a_text_cannot_show_is_reported(name: str) -> None:
         assert refused.body["choices"][0]["finish_reason"] == "content_filter"
 
 
-def test_probabilities_are_told_as_completions_have_them() -> None:
-    """Those of a chat, token by token, with their places in the text."""
+def test_logprobs_have_the_completions_form() -> None:
+    """A chat's log probabilities are converted, with their offsets in the text."""
     tokens = [
         {"token": "He", "logprob": -0.5, "bytes": None,
          "top_logprobs": [{"token": "He", "logprob": -0.5}, {"token": "Hi", "logprob": -1}]},
@@ -225,8 +225,8 @@ def test_probabilities_are_told_as_completions_have_them() -> None:
             assert told.losses
 
 
-def test_several_prompts_are_answered_as_one() -> None:
-    """Each with its own numbers, and what all of them cost."""
+def test_several_prompts_have_one_answer() -> None:
+    """Each prompt has its own index, and usage is the sum."""
     front = _front("openai-chat", prompt=["A", "B"], n=2, echo=True)
     each = [
         Response(
@@ -267,8 +267,8 @@ def _events(text: str, *, n: int = 1) -> Iterator[Event]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_stream_says_what_the_whole_says(name: str) -> None:
-    """Every frame complete, the same id and time in all."""
+def test_streamed_and_plain_answers_are_equal(name: str) -> None:
+    """Every frame is complete, with the same id and time."""
     front = _front(name, stream=True)
     encoder = front.stream()
     frames = _frames(name, b"".join([*map(encoder.feed, _events("Hello")), encoder.close()]))
@@ -287,8 +287,8 @@ def test_a_stream_says_what_the_whole_says(name: str) -> None:
         assert len(frames) <= len("Hello") + 2  # none for the thinking
 
 
-def test_several_prompts_are_streamed_side_by_side() -> None:
-    """In any order; the stream is over when the last of them is."""
+def test_several_prompts_are_streamed_in_parallel() -> None:
+    """They may interleave; the stream ends with the last of them."""
     options = {"include_usage": True}
     front = _front("openai-chat", prompt=["A", "B"], n=2, echo=True, stream_options=options)
     encoder = front.stream()
@@ -308,8 +308,8 @@ def test_several_prompts_are_streamed_side_by_side() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_stream_that_fails_says_so(name: str) -> None:
-    """As an error in the front's own form; and one that breaks off is no complete answer."""
+def test_a_failed_stream_ends_in_an_error(name: str) -> None:
+    """It has the front's own form; an interrupted stream is not a complete answer."""
     ended = _front(name, stream=True).stream()
     ended.feed(PartStart(0, Text("Hel")))
     assert b'"error"' in ended.close()
@@ -319,7 +319,7 @@ def test_a_stream_that_fails_says_so(name: str) -> None:
 
 @given(scripts())
 def test_any_stream_can_be_written(script: Script) -> None:
-    """Whatever a provider says: frames of the vendor's type, or an error."""
+    """For any events, frames have the vendor's type, or an error is sent."""
     for name in NAMES:
         encoder = _front(name, stream=True, echo=True).stream()
         data = b"".join([*map(encoder.feed, script.events), encoder.close()])
@@ -331,7 +331,7 @@ def test_any_stream_can_be_written(script: Script) -> None:
 
 @pytest.mark.parametrize("streams", [False, True])
 def test_a_context_holds_the_conversation(streams: bool) -> None:
-    """Which a client sends back to go on; a context of Ollama's own tokens is reported."""
+    """Clients send the context back to continue; Ollama's own token contexts are reported."""
     front = _front("ollama", system="Be brief.")
     if streams:
         encoder = front.stream()
@@ -353,8 +353,8 @@ def test_a_context_holds_the_conversation(streams: bool) -> None:
 
 
 @given(st.lists(st.integers(-5, 2**25), max_size=9), st.integers(0, 99), st.integers(0, 2**24))
-def test_a_context_that_was_changed_is_none(more: list[int], place: int, number: int) -> None:
-    """Or still one: whoever writes it, it is read or refused without harm."""
+def test_an_altered_context_is_harmless(more: list[int], place: int, number: int) -> None:
+    """Any context is either decoded or refused."""
     whole = encode_context([("user", "Hi"), ("assistant", "Hello")])
     whole[place % len(whole)] = number
     for context in (whole, [*whole, *more], whole[: place % len(whole)], [*whole[:2], *more]):
@@ -370,7 +370,7 @@ def test_a_context_that_was_changed_is_none(more: list[int], place: int, number:
 
 @pytest.mark.corpus
 def test_recorded_prompts(corpus: Corpus) -> None:
-    """Ollama's own requests are read; its answers, given as a chat's, come back as they were."""
+    """Ollama's own requests are decoded; its answers, given as a chat's, round-trip."""
     count = 0
     speaker = dragoman.dialect("ollama")
     for recording in corpus.select(
@@ -408,7 +408,7 @@ def test_recorded_prompts(corpus: Corpus) -> None:
 @pytest.mark.corpus
 @pytest.mark.parametrize("home", FRONTS)
 def test_recorded_answers_complete_prompts(corpus: Corpus, home: str) -> None:
-    """Whatever model answers, each frame is of the vendor's type, and the text is the answer's."""
+    """Every frame of any model's answer has the vendor's type, and the text is the same."""
     count = 0
     for recording in picked(corpus, home):
         answer = answered(recording, home)
@@ -456,7 +456,7 @@ FIELDS = st.sampled_from([
 
 @given(st.dictionaries(FIELDS, json_values, max_size=6) | json_values, st.sampled_from(NAMES))
 def test_whatever_is_sent_is_read_or_refused(body: Any, name: str) -> None:
-    """With our own errors only; what is read can be answered, whole and as a stream."""
+    """Only our own errors are raised; a decoded request can be answered, plain and streamed."""
     try:
         front = prompt_front(name, dumps(body))
     except DragomanError:

@@ -118,7 +118,7 @@ def _answer(home: str, *said: dict[str, Any]) -> Response:
 
 
 def _calls_in(front: str, body: dict[str, Any]) -> list[dict[str, Any]]:
-    """The objects in an answer that are calls or results of the provider's."""
+    """The provider's call and result objects in an answer."""
     if front == "anthropic":
         return [b for b in body["content"] if b["type"].endswith(("_tool_use", "_tool_result"))]
     if front == "gemini":
@@ -133,7 +133,7 @@ def _calls_in(front: str, body: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(("kind", "home"), _CASES)
 @pytest.mark.parametrize("target", [*FRONTS, "ollama"])
 def test_a_call_is_readable_for_another_model(kind: str, home: str, target: str) -> None:
-    """What was asked and what came of it is in the request, and nothing that is sealed."""
+    """The call and its result are in the request as text, without sealed content."""
     response = _answer(home, *_KINDS[kind][home])
     encoded = sent(target, direct(response))
     if target == home:
@@ -151,14 +151,14 @@ def test_a_call_is_readable_for_another_model(kind: str, home: str, target: str)
         assert len(encoded.losses) == (home == "openai-responses")
 
 
-def test_code_is_code_for_gemini() -> None:
-    """Its API takes code and output from anybody."""
+def test_gemini_gets_code_as_code() -> None:
+    """Gemini's API accepts code and output from any origin."""
     encoded = sent("gemini", direct(_answer("anthropic", *_CODE["anthropic"])))
     assert encoded.body["contents"][1]["parts"] == [*_CODE["gemini"], {"text": "Done."}]
 
 
-def test_texts_stay_apart_where_a_message_is_one_text() -> None:
-    """A call between two texts does not run into them."""
+def test_texts_around_a_call_are_separated() -> None:
+    """If a message is one text, blank lines separate a call from the texts around it."""
     home = Origin(dialect="anthropic")
     call = ServerToolCall("web_search", "srvtoolu_1", {"query": "sky"}, origin=home)
     message = Message(Role.ASSISTANT, (Text("I look."), call, Text("Blue.")))
@@ -166,8 +166,8 @@ def test_texts_stay_apart_where_a_message_is_one_text() -> None:
     assert encoded.body["messages"][1]["content"] == ("I look.\n\n[Searched the web: sky]\n\nBlue.")
 
 
-def test_a_call_that_nobody_knows_is_its_name_and_its_json() -> None:
-    """Nothing disappears."""
+def test_an_unknown_call_is_its_name_and_json() -> None:
+    """Calls of unknown tools are not dropped."""
     home = Origin(dialect="anthropic")
     call = ServerToolCall("teleport", "srvtoolu_1", {"to": "Mars"}, origin=home)
     result = ServerToolResult("teleport", "srvtoolu_1", {"ok": True}, origin=home)
@@ -180,8 +180,8 @@ def test_a_call_that_nobody_knows_is_its_name_and_its_json() -> None:
     assert not encoded.losses
 
 
-def test_another_provider_of_the_same_dialect_reads_it_too() -> None:
-    """Nobody but Groq has Groq's `executed_tools`."""
+def test_another_provider_of_the_same_dialect_gets_text() -> None:
+    """Only Groq supports Groq's `executed_tools`."""
     groq = Origin(dialect="openai-chat", provider="groq", model="compound")
     call = ServerToolCall("search", None, '{"query": "sky"}', origin=groq)
     request = Request(model="gpt", messages=(Message.user("Hi"), Message(Role.ASSISTANT, (call,))))
@@ -191,7 +191,7 @@ def test_another_provider_of_the_same_dialect_reads_it_too() -> None:
 
 
 def test_code_that_has_fences_stays_one_block() -> None:
-    """The fence around it is longer."""
+    """The fence around the block is longer than those in the code."""
     home = Origin(dialect="gemini")
     call = ServerToolCall("code_execution", None, {"code": "print('```')"}, origin=home)
     encoded = sent("openai-chat", [Message(Role.ASSISTANT, (call,))])
@@ -226,7 +226,7 @@ _NAMES = st.sampled_from([
     server=st.none() | st.just("s"),
     is_error=st.none() | st.booleans(),
 )
-def test_whatever_a_call_holds_it_can_be_told(
+def test_calls_with_any_content_can_be_encoded(
     home: str,
     name: str,
     said: Any,
@@ -235,7 +235,7 @@ def test_whatever_a_call_holds_it_can_be_told(
     server: str | None,
     is_error: bool | None,
 ) -> None:
-    """To any model and to any client, whole and streamed, and the original comes back."""
+    """For every model and client, plain and streamed, and the original is restored."""
     origin = Origin(dialect=home, model="m", response_id="r")
     call = ServerToolCall(name, call_id, said, server, origin=origin)
     result = ServerToolResult(name, call_id, told, is_error, origin=origin)
@@ -258,7 +258,7 @@ def test_whatever_a_call_holds_it_can_be_told(
 @pytest.mark.parametrize(("kind", "home"), _CASES)
 @pytest.mark.parametrize("front", FRONTS)
 def test_a_client_sees_the_call_in_its_own_form(kind: str, home: str, front: str) -> None:
-    """Whole and streamed; and what it sends back is the original, once."""
+    """Plain and streamed; the client's next request has the original, once."""
     forms = _KINDS[kind]
     if front == home or front not in forms:
         return
@@ -281,8 +281,8 @@ def _type(each: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize(("kind", "home"), _CASES)
 @pytest.mark.parametrize("front", FRONTS)
-def test_without_its_envelope_a_call_is_text(kind: str, home: str, front: str) -> None:
-    """A client may drop what it does not know; then no provider gets an id that it never gave."""
+def test_a_call_without_its_envelope_is_text(kind: str, home: str, front: str) -> None:
+    """If the client drops the envelope, no provider gets an id that it never issued."""
     forms = _KINDS[kind]
     if front == home or front not in forms or (front, kind) == ("gemini", "code"):
         return
@@ -312,8 +312,8 @@ def _without_envelopes(front: str, said: dict[str, Any]) -> dict[str, Any]:
     return said
 
 
-def test_responses_tells_how_a_call_goes_on() -> None:
-    """All events of OpenAI's own streams, in their order."""
+def test_responses_streams_all_events_of_a_call() -> None:
+    """All events of OpenAI's own streams are sent in order."""
     said = [*_SEARCH["anthropic"], *_CODE["anthropic"], *_REMOTE["anthropic"]]
     stream = streamed("openai-responses", events_of(_answer("anthropic", *said)))
     frames = frames_of(stream, "openai-responses")
@@ -345,8 +345,8 @@ _GROUNDED = {
 
 @pytest.mark.parametrize("front", ["anthropic", "openai-responses"])
 @pytest.mark.parametrize("is_stream", [False, True])
-def test_a_search_beside_the_answer_is_shown_too(front: str, is_stream: bool) -> None:
-    """Gemini's metadata are a call and citations; it gets nothing of that back."""
+def test_gemini_s_grounding_is_shown_as_a_search(front: str, is_stream: bool) -> None:
+    """Grounding metadata become a call and citations, and are not sent back to Gemini."""
     content = {"role": "model", "parts": [{"text": "Blue."}]}
     body = {"candidates": [{"content": content, "finishReason": "STOP", "index": 0,
                             "groundingMetadata": _GROUNDED}],
@@ -367,8 +367,8 @@ def test_a_search_beside_the_answer_is_shown_too(front: str, is_stream: bool) ->
     assert "sky" in json.dumps(sent("openai-chat", back).body)
 
 
-def test_a_citation_that_was_only_shown_is_no_seal() -> None:
-    """Claude's API would refuse one that it did not make."""
+def test_a_converted_citation_is_not_sent_back() -> None:
+    """Claude's API would refuse a citation that it did not make."""
     shown = dragoman.dialect("anthropic").encode_response(_answer("openai-responses")).body
     cited = {"type": "web_search_result_location", "url": "https://a.org", "title": "A",
              "cited_text": "", "encrypted_index": "dragoman"}  # fmt: skip
@@ -382,7 +382,7 @@ def test_a_citation_that_was_only_shown_is_no_seal() -> None:
 @pytest.mark.parametrize("middle", ["anthropic", "openai-responses"])
 @pytest.mark.parametrize("front", FRONTS)
 def test_a_gateway_behind_a_gateway(kind: str, home: str, middle: str, front: str) -> None:
-    """Each takes back what it has shown, and the original arrives once."""
+    """Each gateway restores what it converted, and the original arrives once."""
     if home == middle:
         return
     response = _answer(home, *_KINDS[kind][home])
@@ -409,8 +409,8 @@ _TYPES = {
 }
 
 
-def test_the_docs_say_what_a_client_sees() -> None:
-    """The table of the page has each kind that a dialect shows, by the type of its call."""
+def test_the_docs_list_what_clients_see() -> None:
+    """The page's table has every kind that a dialect shows, by the type of its call."""
     page = (Path(__file__).parents[2] / "docs" / "guides" / "provider-tools.md").read_text("utf-8")
     _, _, section = page.partition("## Server-side tool calls")
     for each in descriptions():
@@ -461,7 +461,7 @@ _LEAST = {"anthropic": 20, "gemini": 8, "openai-chat": 3, "openai-responses": 30
 @pytest.mark.corpus
 @pytest.mark.parametrize("home", FRONTS)
 def test_recorded_calls_through_every_front(corpus: Corpus, home: str) -> None:
-    """Each is valid for the client's SDK, whole and streamed, and comes back as it was."""
+    """Each is valid for the client's SDK, plain and streamed, and round-trips."""
     count = 0
     for file, response, events in _recorded(corpus, home):
         count += 1

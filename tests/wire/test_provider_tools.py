@@ -66,7 +66,7 @@ def _asking(*tools: Any, **extras: Any) -> Request:
 @pytest.mark.parametrize("to", dialects())
 @given(tool=_TOOLS)
 def test_every_option_arrives_or_is_reported(to: str, tool: ProviderTool) -> None:
-    """What is written reads as the same tool again, but for the options that were lost."""
+    """The encoded tool decodes to the same tool, apart from options reported as lost."""
     encoded = dialect(to).encode_request(_asking(tool))
     lost = {loss.path.removeprefix("tools[0]").removeprefix(".") for loss in encoded.losses}
     if "" in lost:
@@ -84,8 +84,8 @@ def test_every_option_arrives_or_is_reported(to: str, tool: ProviderTool) -> Non
 
 
 @pytest.mark.parametrize(("name", "form"), _FORMS, ids=lambda each: getattr(each, "name", each))
-def test_a_form_reads_what_it_writes(name: str, form: Form) -> None:
-    """A tool without options is written and read as itself."""
+def test_a_tool_form_round_trips(name: str, form: Form) -> None:
+    """A tool without options is encoded and decoded unchanged."""
     tool = form.kind(**_NEEDED.get(form.kind, {}))
     written = written_tool(tool, Place(name, (form,), "search"), "tools[0]", [])
     assert written is not None
@@ -102,8 +102,8 @@ _SEARCHES = {
 
 @pytest.mark.parametrize("to", ["anthropic", "gemini", "openai-chat", "openai-responses"])
 @pytest.mark.parametrize("source", _SEARCHES)
-def test_a_search_is_asked_for_everywhere(source: str, to: str) -> None:
-    """A web search goes from each dialect that has one to each, without a loss."""
+def test_a_web_search_is_translated_everywhere(source: str, to: str) -> None:
+    """A web search is translated between all dialects that have one, without a loss."""
     field, content = ("contents", {"parts": [{"text": "Hi"}]}) if source == "gemini" else (
         "input" if source == "openai-responses" else "messages", {"content": "Hi"})  # fmt: skip
     body: dict[str, Any] = {field: [{"role": "user", **content}], "tools": [_SEARCHES[source]]}
@@ -118,8 +118,8 @@ def test_a_search_is_asked_for_everywhere(source: str, to: str) -> None:
     assert isinstance(_known(tool, to, {}), WebSearch)
 
 
-def test_an_mcp_server_moves_between_the_tools_and_beside_them() -> None:
-    """Anthropic names the server in a field of its own, Responses in the tool."""
+def test_an_mcp_server_is_translated() -> None:
+    """Anthropic has servers in a field of their own, Responses in the tool."""
     server = {"type": "url", "name": "docs", "url": "https://x.org", "authorization_token": "t"}
     body: dict[str, Any] = {
         "model": "m",
@@ -140,8 +140,8 @@ def test_an_mcp_server_moves_between_the_tools_and_beside_them() -> None:
 
 
 @pytest.mark.parametrize("to", ["openai-chat", "openai-responses", "gemini", "ollama"])
-def test_a_tool_that_the_caller_runs_is_a_function_elsewhere(to: str) -> None:
-    """Claude's shell is offered to other models with the arguments that its calls have."""
+def test_a_client_run_tool_becomes_a_function(to: str) -> None:
+    """Claude's shell is declared to other models with its own arguments."""
     body = {
         "model": "m",
         "max_tokens": 100,
@@ -155,20 +155,20 @@ def test_a_tool_that_the_caller_runs_is_a_function_elsewhere(to: str) -> None:
     assert "command" in tool.parameters["properties"]  # type: ignore[union-attr, index]  # a function
 
 
-def test_what_a_dialect_lacks_is_lost_and_told() -> None:
-    """A tool without a form is left out, and the report says so."""
+def test_unsupported_tools_are_losses() -> None:
+    """A tool that the dialect lacks is left out with a loss."""
     encoded = dialect("ollama").encode_request(_asking(WebSearch(), Shell(), Memory()))
     assert [loss.path for loss in encoded.losses] == ["tools[0]", "tools[1]", "tools[2]"]
 
 
 def test_tools_print_no_secrets() -> None:
-    """A token for a server is never shown."""
+    """A server's token is never shown."""
     server = McpServer(label="docs", authorization="s3cret", headers={"a": "s3cret"})
     assert "s3cret" not in repr(server)
 
 
-def test_the_docs_say_which_dialect_has_what() -> None:
-    """The tables of the page are what the dialects say of themselves."""
+def test_the_docs_list_each_dialect_s_tools() -> None:
+    """The page's tables equal what the dialects declare."""
     page = (Path(__file__).parents[2] / "docs" / "guides" / "provider-tools.md").read_text("utf-8")
     for each in descriptions():
         for form in each.provider_tools:

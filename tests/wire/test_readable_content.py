@@ -27,7 +27,7 @@ def _asking(*messages: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("to", _OTHERS)
 @pytest.mark.parametrize("kind", _BLOCKS)
 def test_a_block_arrives_as_text(kind: str, to: str) -> None:
-    """Its text is in the other body, with its title and source, and nothing is lost."""
+    """The text, title and source of a block are in the other body, without losses."""
     block = _BLOCKS[kind]
     role = "assistant" if kind == "summary" else "user"
     after = [{"role": "user", "content": "And?"}] if kind == "summary" else []
@@ -43,7 +43,7 @@ def test_a_block_arrives_as_text(kind: str, to: str) -> None:
 
 @pytest.mark.parametrize("to", _OTHERS)
 def test_a_search_result_inside_a_tool_result_arrives_as_text(to: str) -> None:
-    """What a tool of one's own has found can be read by any model."""
+    """A client tool's search results are readable by any model."""
     call = {"type": "tool_use", "id": "t", "name": "find", "input": {}}
     request, _ = _asking(
         {"role": "user", "content": "Which river?"},
@@ -60,15 +60,15 @@ def test_a_search_result_inside_a_tool_result_arrives_as_text(to: str) -> None:
     {"type": "search_result", "content": 7}, {"type": "search_result", "content": [{"text": 7}]},
     {"type": "document", "source": {"type": "content", "content": [7]}}, {"type": "compaction"},
 ])  # fmt: skip
-def test_what_can_not_be_read_is_still_reported(odd: dict[str, Any]) -> None:
-    """A block of another shape is a loss elsewhere, as before."""
+def test_unreadable_blocks_are_losses(odd: dict[str, Any]) -> None:
+    """A block of another shape is a loss in other dialects."""
     request, _ = _asking({"role": "user", "content": [{"type": "text", "text": "Hi"}, odd]})
     assert dialect("openai-chat").encode_request(request).losses
 
 
 @pytest.mark.parametrize("to", [name for name in dialects() if name != "openai-chat"])
 def test_documents_of_groq_and_cohere_arrive_as_text(to: str) -> None:
-    """A document among the parts of a Chat message is text elsewhere."""
+    """A document among the parts of a Chat message is text in other dialects."""
     document = {
         "type": "document",
         "document": {"id": "1", "data": {"title": "Rivers", "text": "The Rhine."}},

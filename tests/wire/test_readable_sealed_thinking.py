@@ -38,7 +38,7 @@ def _thought(dialect: str, kind: tuple[str | None, str, str | None]) -> Thinking
 
 
 def _check_told(thought: Thinking, body: bytes, losses: list[Loss]) -> None:
-    """All of a thought is in the body, or its loss was reported."""
+    """All of a thinking part is in the body, or its loss is reported."""
     said = body.decode()
     missing = [value for value in (thought.text, thought.data, thought.signature)
                if value is not None and value not in said]  # fmt: skip
@@ -48,7 +48,7 @@ def _check_told(thought: Thinking, body: bytes, losses: list[Loss]) -> None:
 @pytest.mark.parametrize("kind", _KINDS)
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 def test_plain(dialect: str, kind: tuple[str | None, str, str | None]) -> None:
-    """Requests and responses carry the text, the seal and the signature, or report them."""
+    """Requests and responses have the text, the seal and the signature, or report them."""
     thought = _thought(dialect, kind)
     answer = Message(Role.ASSISTANT, (thought, Text("Basel.")))
     request = Request(model="m", messages=(Message.user("Where?"), answer, Message.user("Why?")))
@@ -65,7 +65,7 @@ def test_plain(dialect: str, kind: tuple[str | None, str, str | None]) -> None:
 def test_streamed(
     dialect: str, kind: tuple[str | None, str, str | None], is_in_pieces: bool
 ) -> None:
-    """So do streams, which keep to their grammar."""
+    """Streams do too, with a valid sequence of events."""
     thought = _thought(dialect, kind)
     pieces: list[Event] = [PartStart(0, thought)]
     if is_in_pieces:
@@ -84,7 +84,7 @@ def test_streamed(
 
 
 def test_a_detail_of_chat_is_readable_or_sealed() -> None:
-    """Chat has room for both, in two details."""
+    """Chat has both, in two details."""
     thought = Thinking(_TEXT, _DATA, "summary", origin=Origin(dialect="openai-chat"))
     response = Response(choices=(Choice(0, Message(Role.ASSISTANT, (thought,))),))
     encoded = dragoman.dialect("openai-chat").encode_response(response)
@@ -96,7 +96,7 @@ def test_a_detail_of_chat_is_readable_or_sealed() -> None:
 
 
 def test_each_seal_of_responses_has_its_item() -> None:
-    """An item has one sealed content: two sealed thoughts are two items."""
+    """An item has one encrypted content, so two sealed thinking parts are two items."""
     home = Origin(dialect="openai-responses")
     thoughts = (Thinking("a", "MQ==", origin=home), Thinking("b", "Mg==", origin=home))
     response = Response(choices=(Choice(0, Message(Role.ASSISTANT, thoughts)),))

@@ -43,8 +43,8 @@ def _failures(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_body_comes_back_as_it_was(corpus: Corpus, dialect: str, kind: str) -> None:
-    """Decoded and encoded again, every recorded body is equal to itself."""
+def test_a_body_round_trips(corpus: Corpus, dialect: str, kind: str) -> None:
+    """Decoded and encoded, every recorded body is unchanged."""
     failures, total = _failures(
         corpus, dialect, kind, lambda body: normal(body.encode(body.decode())) == normal(body.wire)
     )
@@ -54,10 +54,8 @@ def test_a_body_comes_back_as_it_was(corpus: Corpus, dialect: str, kind: str) ->
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_the_canonical_document_carries_the_whole_body(
-    corpus: Corpus, dialect: str, kind: str
-) -> None:
-    """A body that was stored as our own JSON in between still comes back as it was."""
+def test_a_stored_body_round_trips(corpus: Corpus, dialect: str, kind: str) -> None:
+    """A body that was stored in our canonical JSON is encoded unchanged."""
 
     def holds(body: Body) -> bool:
         value = body.decode()
@@ -70,8 +68,8 @@ def test_the_canonical_document_carries_the_whole_body(
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_changed_text_changes_that_text_only(corpus: Corpus, dialect: str, kind: str) -> None:
-    """Other words in one part come out in its place, and nothing else is different."""
+def test_editing_a_text_changes_only_that_text(corpus: Corpus, dialect: str, kind: str) -> None:
+    """The new text is in its place, and nothing else is different."""
 
     def holds(body: Body) -> bool:
         value = body.decode()
@@ -80,7 +78,7 @@ def test_a_changed_text_changes_that_text_only(corpus: Corpus, dialect: str, kin
             {part.text for part in _parts(value) if type(part) is Text and part.text}
         ):
             if _count(before, text) != 1:
-                continue  # said twice: which of them moved can't be told from outside
+                continue  # it occurs twice: which one was edited can't be seen from outside
             changed = rewritten(value, _say_instead(text))
             after = normal(body.encode(changed))
             if after != _replaced(before, text, _OTHER_WORDS):
@@ -93,8 +91,8 @@ def test_a_changed_text_changes_that_text_only(corpus: Corpus, dialect: str, kin
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_without_extras_the_content_is_still_there(corpus: Corpus, dialect: str, kind: str) -> None:
-    """Text, tool calls, results, media and instructions are in the model, not in its luggage."""
+def test_content_is_not_in_extras(corpus: Corpus, dialect: str, kind: str) -> None:
+    """Text, calls, results, media and instructions are in the model's own fields."""
 
     def holds(body: Body) -> bool:
         value = body.decode()
@@ -108,7 +106,7 @@ def test_without_extras_the_content_is_still_there(corpus: Corpus, dialect: str,
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_encoding_twice_gives_the_same_bytes(corpus: Corpus, dialect: str, kind: str) -> None:
-    """The same value has one wire form: prompt caches compare bytes (I12)."""
+    """The same value always has the same bytes, which prompt caches compare (I12)."""
 
     def holds(body: Body) -> bool:
         value = body.decode()
@@ -121,7 +119,7 @@ def test_encoding_twice_gives_the_same_bytes(corpus: Corpus, dialect: str, kind:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_decoding_twice_gives_equal_values(corpus: Corpus, dialect: str, kind: str) -> None:
-    """Ids of calls that the wire lacks are derived, the same each time, and unique in a request."""
+    """Derived call ids are deterministic, and unique within a request."""
 
     def holds(body: Body) -> bool:
         one, other = body.decode(), body.decode()
@@ -135,7 +133,7 @@ def test_decoding_twice_gives_equal_values(corpus: Corpus, dialect: str, kind: s
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_decoding_a_stream_twice_gives_equal_responses(corpus: Corpus, dialect: str) -> None:
-    """However it is cut; one that is broken is broken both times."""
+    """Chunk boundaries make no difference; a broken stream fails both times."""
     failures: list[str] = []
     total = 0
     for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
@@ -153,7 +151,7 @@ def test_decoding_a_stream_twice_gives_equal_responses(corpus: Corpus, dialect: 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_an_accepted_request_is_never_repaired(corpus: Corpus, dialect: str) -> None:
-    """What a provider took is what it wants: fitting leaves it alone."""
+    """Fitting does not change requests that a provider accepted."""
 
     def holds(body: Body) -> bool:
         request = body.decode()
@@ -200,7 +198,7 @@ def _parts(value: Any) -> Iterator[Part]:
 
 
 def _content(value: Any) -> list[Any]:
-    """What was said, part by part, without ids."""
+    """The content, part by part, without ids."""
     said: list[Any] = []
     for part in _parts(value):
         if isinstance(part, Text):

@@ -22,8 +22,8 @@ from tests.wire.refused import (
 pytestmark = pytest.mark.corpus
 
 
-def test_recorded_errors_land_in_their_class(corpus: Corpus) -> None:
-    """Every recorded error is of the class that its cause asks for."""
+def test_recorded_errors_are_classified(corpus: Corpus) -> None:
+    """Every recorded error has the class that its cause requires."""
     wrong = [
         f"{one.row.file}: {type(decoded(one)).__name__}, not {expected(one)}"
         for one in failures(corpus)
@@ -32,8 +32,8 @@ def test_recorded_errors_land_in_their_class(corpus: Corpus) -> None:
     assert wrong == []
 
 
-def test_recorded_errors_say_no_more_than_they_may(corpus: Corpus) -> None:
-    """No message of a provider is found in our error, in its text or in an attribute."""
+def test_recorded_errors_quote_nothing(corpus: Corpus) -> None:
+    """No provider's message is in our error's text or attributes."""
     for one in failures(corpus):
         error = decoded(one)
         body = one.response_body if isinstance(one.response_body, dict) else {}
@@ -45,7 +45,7 @@ def test_recorded_errors_say_no_more_than_they_may(corpus: Corpus) -> None:
 
 
 def test_accepted_requests_have_no_errors(corpus: Corpus) -> None:
-    """What any host accepted, in any dialect, `check` calls no error."""
+    """`check` finds no errors in requests that any host accepted."""
     wrong = {
         one.row.file: found
         for one in requests(corpus, accepted=True)
@@ -55,7 +55,7 @@ def test_accepted_requests_have_no_errors(corpus: Corpus) -> None:
 
 
 def test_refused_requests_are_explained(corpus: Corpus) -> None:
-    """A recorded 400 breaks a rule, or there is a reason why nobody could have known."""
+    """A recorded 400 breaks a rule, or there is a documented reason why not."""
     unexplained = [
         one.row.file
         for one in requests(corpus, accepted=False)
@@ -65,7 +65,7 @@ def test_refused_requests_are_explained(corpus: Corpus) -> None:
 
 
 @pytest.mark.extended
-def test_the_lists_hold_nothing_that_is_not_there(corpus: Corpus) -> None:
+def test_the_lists_have_no_stale_entries(corpus: Corpus) -> None:
     """Every exception, doubt and reason still has its recording."""
     accepted = {one.row.file for one in requests(corpus, accepted=True) if errors_in(one)}
     assert accepted >= FAULTY

@@ -1,7 +1,7 @@
-"""The repair principle for named targets: only what the host was seen to refuse is changed.
+"""The repair principle for named targets: only observed refusals are repaired.
 
-Two invariants, on the rows of the rules and on recordings: what no rule calls an error is sent as
-it came; and what is sent otherwise is reported.
+Two invariants, on the examples of the rules and on recordings: a body that breaks no rule is sent
+unchanged, and every change is reported.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def targets(dialect: str) -> Iterator[Target]:
 
 
 def sent(body: Any, dialect: str, target: Target | None) -> Encoded:
-    """A body, read and written in its own dialect."""
+    """A body, decoded and encoded in its own dialect."""
     speaker = dragoman.dialect(dialect)
     return speaker.encode_request(speaker.decode_request(body), target)
 
 
 def is_same(encoded: Encoded, body: Any) -> bool:
-    """Whether a body goes out as it came."""
+    """Whether a body is sent unchanged."""
     return bool(normal(json.loads(encoded.to_bytes())) == normal(json.loads(json.dumps(body))))
 
 
@@ -67,7 +67,7 @@ def cases() -> Iterator[tuple[Book, Rule[Any], Case]]:
 def test_nothing_is_changed_without_an_observed_refusal(
     book: Book, rule: Rule[Any], case: Case
 ) -> None:
-    """Wherever no rule with evidence against this host is broken, a body goes out as it came."""
+    """If a body breaks no rule with evidence for this host, it is sent unchanged."""
     for body in (case.wrong, case.right):
         for target in (None, *targets(book.dialect)):
             try:
@@ -88,7 +88,7 @@ def test_nothing_is_changed_without_an_observed_refusal(
 
 
 def repairable() -> list[Any]:
-    """The rules whose breach is repaired for somebody, with their bodies."""
+    """The rules whose violations are repaired for some target, with their bodies."""
     found: dict[tuple[str, str], Any] = {}
     for book, rule, case in cases():
         if rule.refused_by and rule.flags and rule.severity == "error":
@@ -98,12 +98,10 @@ def repairable() -> list[Any]:
 
 
 @pytest.mark.parametrize(("book", "rule", "rows"), repairable())
-def test_what_a_host_was_seen_to_refuse_is_repaired(
-    book: Book, rule: Rule[Any], rows: list[Case]
-) -> None:
-    """And reported: at the host, bodies that break the rule no longer do.
+def test_observed_refusals_are_repaired(book: Book, rule: Rule[Any], rows: list[Case]) -> None:
+    """For that host, violating bodies are repaired, and the repair is reported.
 
-    Odd ones that no message can hold (a limit that is a text) may stay as they came.
+    Odd values that the model can't represent (a limit that is a text) may stay unchanged.
     """
     mended = 0
     for case in rows:

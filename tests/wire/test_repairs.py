@@ -1,4 +1,4 @@
-"""What came in a dialect is sent back unchanged, and every change is reported."""
+"""Bodies round-trip unchanged in their own dialect, and every change is reported."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ASKED = {"role": "user", "parts": [{"text": "x"}]}
 CALLED = {"functionCall": {"name": "f", "args": {}}}
 ANSWERED = {"functionResponse": {"name": "f", "response": {"a": 1}}}
 
-# The breaks that were found on bodies nobody here had seen, one of each class.
+# Failures found with bodies that were not in the corpus, one of each class.
 UNSEEN: list[tuple[str, dict[str, Any]]] = [
     ("openai-responses", {"input": [{"type": "item_reference", "id": "fc_1"}, OUTPUT]}),
     ("openai-responses", {"input": [{"id": "fc_1"}, OUTPUT]}),
@@ -75,27 +75,27 @@ UNSEEN: list[tuple[str, dict[str, Any]]] = [
 
 
 def again(name: str, body: dict[str, Any]) -> Encoded:
-    """A body, read and written in its own dialect."""
+    """A body, decoded and encoded in its own dialect."""
     speaker = dragoman.dialect(name)
     return speaker.encode_request(speaker.decode_request(body))
 
 
 def sent(encoded: Encoded) -> Any:
-    """The body as whoever gets it reads it."""
+    """The body as its recipient reads it."""
     return json.loads(encoded.to_bytes())
 
 
 @pytest.mark.parametrize(("name", "body"), UNSEEN)
-def test_what_came_goes_back_as_it_came(name: str, body: dict[str, Any]) -> None:
-    """However odd, and whatever a rule says: nobody knows that its host refuses it."""
+def test_odd_bodies_round_trip(name: str, body: dict[str, Any]) -> None:
+    """For an unknown host, a body is unchanged, even if it breaks a rule."""
     encoded = again(name, body)
     assert sent(encoded) == body
     assert (encoded.losses, encoded.repairs) == ((), ())
 
 
 @pytest.mark.parametrize(("name", "body"), [row for row in UNSEEN if row[1].get("input") != []])
-def test_what_came_is_spared_among_what_was_added(name: str, body: dict[str, Any]) -> None:
-    """A message of somebody else's at the end is fitted; those before it stay as they came."""
+def test_original_messages_are_unchanged_beside_added_ones(name: str, body: dict[str, Any]) -> None:
+    """An added message is fitted, and those before it are sent unchanged."""
     speaker = dragoman.dialect(name)
     request = speaker.decode_request(body)
     longer = request.replace(messages=(*request.messages, Message.user("more")))
@@ -106,8 +106,8 @@ def test_what_came_is_spared_among_what_was_added(name: str, body: dict[str, Any
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("name", dragoman.dialects())
-def test_recorded_requests_go_back_as_they_came(corpus: Corpus, name: str) -> None:
-    """Accepted or refused: equal, alone and with a message added at the end."""
+def test_recorded_requests_round_trip(corpus: Corpus, name: str) -> None:
+    """Accepted or refused, they are unchanged, also with an added message."""
     speaker = dragoman.dialect(name)
     count = 0
     for recording in corpus.select(provider_api=SPOKEN_BY[name]):
@@ -131,8 +131,8 @@ def test_recorded_requests_go_back_as_they_came(corpus: Corpus, name: str) -> No
     assert count
 
 
-def test_a_named_target_is_known_and_fitted() -> None:
-    """Who would refuse it is known then; what was done is reported."""
+def test_requests_are_fitted_for_a_named_target() -> None:
+    """The target's refusals are known, and repairs are reported."""
     body = {"messages": [{"role": "user", "content": "x"},
                          {"role": "assistant", "tool_calls": [CALL]},
                          {"role": "user", "content": "Hello?"}]}  # fmt: skip
@@ -145,8 +145,8 @@ def test_a_named_target_is_known_and_fitted() -> None:
     ]
 
 
-def test_an_edit_is_fitted() -> None:
-    """What somebody wrote since is no longer what came."""
+def test_an_edited_message_is_fitted() -> None:
+    """An edited message no longer counts as an unchanged one of the dialect."""
     speaker = dragoman.dialect("gemini")
     body = {"contents": [{"role": "model", "parts": [CALLED]}, ASKED]}
     message, question = speaker.decode_request(body).messages
@@ -160,8 +160,8 @@ def test_an_edit_is_fitted() -> None:
 
 
 @pytest.mark.parametrize("name", dragoman.dialects())
-def test_nothing_is_repaired_unasked(name: str) -> None:
-    """`repair=False` sends what is given: no placeholder, nothing moved or renamed."""
+def test_repair_can_be_turned_off(name: str) -> None:
+    """`repair=False` adds no placeholder, and moves or renames nothing."""
     call = ToolCall("call_1", "f", {"a": 1})
     torn = (Message.assistant(tool_calls=[call]), Message.user("Hello?"), Message.assistant(" "))
     encoded = dragoman.dialect(name).encode_request(Request(messages=torn), repair=False)
@@ -171,8 +171,8 @@ def test_nothing_is_repaired_unasked(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", dragoman.dialects())
-def test_a_result_is_matched_before_one_is_made_up(name: str) -> None:
-    """By its id, else by its tool's name, else by its position: its text arrives as the result."""
+def test_results_are_matched_before_placeholders_are_added(name: str) -> None:
+    """Results are matched by id, else by tool name, else by position."""
     calls = [ToolCall("a", "f", {}), ToolCall("b", "g", {})]
     results = (ToolResult("x", "of g", tool_name="g"), ToolResult("y", "of f"))
     messages = (
@@ -188,7 +188,7 @@ def test_a_result_is_matched_before_one_is_made_up(name: str) -> None:
 
 
 def test_a_result_without_any_call_is_carried_as_text() -> None:
-    """Nothing that somebody wrote disappears, and no empty list of messages goes out."""
+    """The text is not lost, and the list of messages is never empty."""
     request = Request(messages=(Message.tool("call_9", "forty-two"),))
     for name in dragoman.dialects():
         speaker = dragoman.dialect(name)
@@ -197,8 +197,8 @@ def test_a_result_without_any_call_is_carried_as_text() -> None:
         assert encoded.body[speaker.messages_field]
 
 
-def test_what_is_spared_keeps_its_names_and_ids() -> None:
-    """An id that is too long and a name that is not allowed stay where they came so."""
+def test_original_messages_keep_their_names_and_ids() -> None:
+    """A too long id and an invalid name stay in the messages that came with them."""
     long = "c" * 90
     call = {"id": long, "type": "function", "function": {"name": "mcp.read", "arguments": "{}"}}
     body = {"messages": [{"role": "user", "content": "x"},

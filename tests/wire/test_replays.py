@@ -8,13 +8,13 @@ import dragoman
 from tests.corpus import Corpus
 from tests.wire.replays import replays
 
-_FEW = {"ollama": 10}  # conversations that were recorded at all
+_FEW = {"ollama": 10}  # conversations in the recordings
 
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 def test_faithfully_replayed_answers_are_equal(corpus: Corpus, dialect: str) -> None:
-    """Responses and histories are read into equal messages; few clients change what they got."""
+    """Responses and histories decode to equal messages; few clients change what they got."""
     found = list(replays(corpus, dialect))
     faithful = [replay for replay in found if replay.is_faithful]
     rewritten = [r.file for r in found if r.change == "rewritten or cut by the client"]

@@ -51,32 +51,32 @@ def _all(*causes: DragomanError) -> AllFailed:
         ((), ServerError, 500),
     ],
 )
-def test_the_most_telling_cause_is_told(
+def test_the_most_relevant_cause_is_reported(
     causes: tuple[DragomanError, ...], kind: type[ProviderError], status: int
 ) -> None:
-    """That waiting helps, first; then what the client can mend; of the same kind, the last."""
+    """Retryable causes first, then client errors; the last one of the same kind."""
     found = reported(_all(*causes))
     assert (type(found), found.status) == (kind, status)
 
 
-def test_the_wait_is_that_of_whoever_is_back_first() -> None:
-    """Whichever cause is told; what else is known of it stays."""
+def test_the_shortest_wait_is_reported() -> None:
+    """The earliest retry time is used with any cause; its other details are kept."""
     found = reported(_all(_LIMITED, RateLimited("slow", retry_after=30.0, request_id="other")))
     assert (found.retry_after, found.request_id, found.retryable) == (7.0, "other", True)
     assert reported(_all(_BUSY, _LIMITED)) is _LIMITED
     assert reported(_all(_LIMITED, _BUSY)).retry_after == 7.0
 
 
-def test_what_happened_inside_is_not_told() -> None:
-    """A missing key, or a store that is full, is the operator's business."""
+def test_internal_errors_are_not_disclosed() -> None:
+    """A missing key or a full store is not reported to the client."""
     found = reported(_all(ConfigError("hush"), StoreError("hush")))
     assert "hush" not in str(found)
     assert not found.retryable
 
 
 @pytest.mark.parametrize("name", dialects())
-def test_every_dialect_can_say_it(name: str) -> None:
-    """With the status of the cause that is told, and as an error of that class again."""
+def test_every_dialect_can_encode_it(name: str) -> None:
+    """The body has the status of the reported cause, and decodes to its class."""
     status, body = dialect(name).encode_error(_all(_KEY, _LIMITED))
     assert status == 429
     assert isinstance(dialect(name).decode_error(status, body), RateLimited)

@@ -53,13 +53,13 @@ FIELDS: dict[str, Any] = {"model": "m", "messages": (Message.user("Hi"),)}
 
 
 def context_of(name: str, *tools: ToolDefinition, output: Output | None = None) -> Context:
-    """What has to be undone in the answer to a request."""
+    """The context for decoding the answer to a request."""
     request = Request(tools=tools, output=output, **FIELDS)
     return dragoman.dialect(name).encode_request(request).context
 
 
 def answered(name: str, context: Context, *parts: Any) -> Response:
-    """An answer, through the wire and back."""
+    """An answer, encoded and decoded."""
     speaker = dragoman.dialect(name)
     finish = FinishReason.STOP
     response = Response(choices=(Choice(0, Message.assistant(*parts), finish),), id="r", model="m")
@@ -67,7 +67,7 @@ def answered(name: str, context: Context, *parts: Any) -> Response:
 
 
 def said(*parts: ToolCall | Text, size: int = 3, is_mixed: bool = False) -> list[Event]:
-    """The events of an answer, in small pieces; `is_mixed`: of all parts at once."""
+    """The events of an answer in small deltas; `is_mixed`: of all parts interleaved."""
     events: list[Event] = [ResponseStart(id="r", model="m")]
     grown: list[list[Event]] = []
     for index, part in enumerate(parts):
@@ -87,7 +87,7 @@ def said(*parts: ToolCall | Text, size: int = 3, is_mixed: bool = False) -> list
 
 
 def streamed(name: str, events: Iterable[Event]) -> bytes:
-    """Events in a dialect."""
+    """Events, encoded in a dialect."""
     encoder = dragoman.dialect(name).stream_encoder()
     return b"".join([*map(encoder.feed, events), encoder.close()])
 
@@ -102,14 +102,14 @@ def read(name: str, context: Context, data: bytes, size: int = 10**9) -> tuple[A
 
 
 def folded(events: Sequence[Event]) -> Response:
-    """What the events add up to."""
+    """The response that the events add up to."""
     accumulator = MessageAccumulator()
     accumulator.extend(events)
     return accumulator.response
 
 
 class Played:
-    """A decoder that gives events as they are, one with each byte."""
+    """A decoder that returns given events, one for each byte."""
 
     def __init__(self, *events: Event) -> None:
         self._events = list(events)
@@ -117,12 +117,12 @@ class Played:
 
     @property
     def response(self) -> Response:
-        """What was given so far."""
+        """The response so far."""
         return self._seen.response
 
     @property
     def is_complete(self) -> bool:
-        """Whether all was given."""
+        """Whether the response is complete."""
         return self._seen.is_complete
 
     def feed(self, data: bytes) -> list[Event]:
@@ -132,12 +132,12 @@ class Played:
         return events
 
     def close(self) -> list[Event]:
-        """No more of them."""
+        """No more events."""
         return []
 
 
 def played(context: Context, *events: Event) -> tuple[RestoringDecoder, list[list[Event]]]:
-    """What becomes of each event, and of the end."""
+    """The restored events for each event, and for the end."""
     decoder = RestoringDecoder(Played(*events), context)
     return decoder, [*(decoder.feed(b"x") for _ in events), decoder.close()]
 
@@ -146,8 +146,8 @@ def played(context: Context, *events: Event) -> tuple[RestoringDecoder, list[lis
 
 
 @pytest.mark.parametrize("name", STRICT)
-def test_a_call(name: str) -> None:
-    """Nulls that strict mode forced are absent again, and literals are what they were."""
+def test_a_call_is_restored(name: str) -> None:
+    """Nulls that strict mode forced are removed, and literals have their original values."""
     context = context_of(name, WEATHER)
     call = answered(name, context, ToolCall("c1", "weather", json.dumps(ASKED))).tool_calls[0]
     assert call.arguments == MEANT
@@ -157,8 +157,8 @@ def test_a_call(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_call_that_says_the_same_is_not_touched(name: str) -> None:
-    """Where nothing has to be undone, the model's own text stays, byte for byte."""
+def test_a_call_without_changes_keeps_its_text(name: str) -> None:
+    """If nothing has to be restored, the model's text is kept byte for byte."""
     raw = '{ "city":"Basel",  "days": 3 }'
     given = ToolCall("c1", "weather", raw)
     without = answered(name, NOTHING, given).tool_calls[0]
@@ -168,8 +168,8 @@ def test_a_call_that_says_the_same_is_not_touched(name: str) -> None:
 
 @pytest.mark.parametrize("raw", ['{"city": "Basel", "days": nul', "[1]", "", "null"])
 @pytest.mark.parametrize("name", STRICT)
-def test_a_call_that_is_cut_off(name: str, raw: str) -> None:
-    """Arguments that are no object are nobody's: they stay as they are, streamed or not."""
+def test_a_truncated_call_is_unchanged(name: str, raw: str) -> None:
+    """Arguments that are no object are unchanged, streamed or not."""
     context = context_of(name, WEATHER)
     given = make_call("c1", "weather", raw, origin=Origin(dialect=name))
     assert answered(name, context, given).tool_calls[0].raw == raw
@@ -178,8 +178,8 @@ def test_a_call_that_is_cut_off(name: str, raw: str) -> None:
     assert decoder.response == without.response == folded(events)
 
 
-def test_a_call_by_an_alias() -> None:
-    """A tool's own name and its own schema come back together."""
+def test_an_aliased_call_is_restored() -> None:
+    """A call by an alias gets the tool's own name and is restored by its schema."""
     mcp = make_definition(
         "mcp.server/weather", None, SCHEMA, strict=True, origin=Origin(dialect="x")
     )
@@ -194,8 +194,8 @@ def test_a_call_by_an_alias() -> None:
 
 @pytest.mark.parametrize("is_mixed", [False, True])
 @pytest.mark.parametrize("name", STRICT)
-def test_calls_in_a_stream(name: str, is_mixed: bool) -> None:
-    """A call that has to be undone comes in one piece, at its end; all else comes as it would."""
+def test_streamed_calls_are_restored(name: str, is_mixed: bool) -> None:
+    """A restored call's arguments are one delta at its end; other events are unchanged."""
     parts = (
         Text("Let me look."),
         ToolCall("c1", "weather", json.dumps(ASKED)),
@@ -203,7 +203,7 @@ def test_calls_in_a_stream(name: str, is_mixed: bool) -> None:
         ToolCall("c3", "weather", json.dumps({**ASKED, "days": 3})),
     )
     context = context_of(name, WEATHER, TIME)
-    assert set(context.undos) == {"weather", "time"}  # a literal has to be undone there
+    assert set(context.undos) == {"weather", "time"}  # a literal has to be restored there
     decoder, events = read(name, context, streamed(name, said(*parts, is_mixed=is_mixed)))
     assert decoder.is_complete
     response = decoder.response
@@ -216,8 +216,8 @@ def test_calls_in_a_stream(name: str, is_mixed: bool) -> None:
     assert folded(events).text == response.text == "Let me look."
 
 
-def test_other_calls_flow_on() -> None:
-    """Only what has to be undone waits."""
+def test_other_streamed_calls_are_not_delayed() -> None:
+    """Only calls that have to be restored are held back."""
     context = context_of("openai-chat", WEATHER)
     held, other = ToolCall("c1", "weather", ""), ToolCall("c2", "other", "")
     events: list[Event] = [
@@ -245,8 +245,8 @@ def test_other_calls_flow_on() -> None:
     assert folded([event for each in found for event in each]) == decoder.response
 
 
-def test_calls_without_parts() -> None:
-    """Chat's pieces have no end of their own: they wait for the choice's, head and all."""
+def test_calls_without_part_events() -> None:
+    """Chat's call deltas have no end, so they are held until the choice's finish."""
     context = context_of("openai-chat", WEATHER)
     text = json.dumps(ASKED)
     events: list[Event] = [
@@ -268,8 +268,8 @@ def test_calls_without_parts() -> None:
     assert folded([event for each in found for event in each]) == decoder.response
 
 
-def test_the_last_word_on_a_call() -> None:
-    """A wire that repeats a call at its end, or twice, is undone there as well (W26)."""
+def test_the_final_form_of_a_call_is_restored() -> None:
+    """A call that is repeated in a stop event is restored there as well (W26)."""
     context = context_of("openai-responses", WEATHER)
     whole = ToolCall("c1", "weather", json.dumps(ASKED))
     begun = whole.replace(raw="")
@@ -287,16 +287,16 @@ def test_the_last_word_on_a_call() -> None:
     assert decoder.response.tool_calls == (undone,)
 
 
-def test_whole_calls_need_not_wait() -> None:
-    """Where a call comes as an object, it is undone at once."""
+def test_complete_calls_are_restored_at_once() -> None:
+    """A call whose arguments come as an object is restored at its start."""
     context = context_of("openai-chat", WEATHER)
     _, found = played(context, PartStart(0, ToolCall("c1", "weather", input=ASKED)), PartStop(0))
     assert found[0] == [PartStart(0, ToolCall("c1", "weather", input=MEANT))]
 
 
 @pytest.mark.parametrize("name", STRICT)
-def test_a_stream_that_breaks_off(name: str) -> None:
-    """What was held back is given at the end, as far as it came."""
+def test_an_interrupted_stream(name: str) -> None:
+    """At the end, the arguments that were held back are emitted as they are."""
     context = context_of(name, WEATHER)
     whole = said(Text("Hm."), ToolCall("c1", "weather", json.dumps(ASKED)))
     encoder = dragoman.dialect(name).stream_encoder()
@@ -317,14 +317,14 @@ def test_a_stream_that_breaks_off(name: str) -> None:
     size=st.integers(1, 50),
     is_mixed=st.booleans(),
 )
-def test_any_call(
+def test_any_call_is_restored(
     name: str,
     schema: dict[str, Any],
     seed: int,
     size: int,
     is_mixed: bool,
 ) -> None:
-    """Streamed or not, cut anywhere, a call is what the schema's author meant."""
+    """Streamed or not, with any chunks, a call fits the original schema."""
     tool = make_definition("f", None, schema, strict=True, origin=Origin(dialect="x"))
     request = Request(tools=(tool, WEATHER), **FIELDS)
     encoded = dragoman.dialect(name).encode_request(request)
@@ -337,7 +337,7 @@ def test_any_call(
         decoder, events = read(name, encoded.context, data, size)
         assert decoder.response.tool_calls == plain.tool_calls == folded(events).tool_calls
         meant = encoded.context.undos.get("f", lambda same: same)(value)
-        if isinstance(meant, dict):  # else the schema is none of arguments
+        if isinstance(meant, dict):  # otherwise it is no schema of arguments
             assert plain.tool_calls[0].arguments == meant
             assert encoded.losses or spins(schema) or misfits(schema, meant) == []
 
@@ -359,8 +359,8 @@ FORM = Output(format="schema", schema=SCHEMA, strict=True)
     ],
 )
 @pytest.mark.parametrize("name", STRICT)
-def test_an_answer(name: str, output: Output, raw: str, meant: str) -> None:
-    """An answer is undone as arguments are, also in a stream; what is no JSON stays as it is."""
+def test_an_answer_is_restored(name: str, output: Output, raw: str, meant: str) -> None:
+    """Like arguments, streamed or not; an answer that is no JSON is unchanged."""
     context = context_of(name, output=output)
     assert answered(name, context, Text(raw)).text == meant
     decoder, events = read(name, context, streamed(name, said(Text(raw))), 5)
@@ -371,19 +371,19 @@ def test_an_answer(name: str, output: Output, raw: str, meant: str) -> None:
 
 
 def test_an_answer_from_anthropic() -> None:
-    """Its schemas are always strict, and have an object at the root."""
+    """Anthropic's schemas are always strict, and have an object at the root."""
     context = context_of("anthropic", output=LIST)
     assert answered("anthropic", context, Text('{"value": []}')).text == "[]"
 
 
 @pytest.mark.parametrize("name", ["gemini", "ollama"])
-def test_answers_of_any_type(name: str) -> None:
-    """Where the root may be anything, an answer is what it is."""
+def test_answers_of_other_dialects_are_unchanged(name: str) -> None:
+    """Where the root may have any type, nothing has to be restored."""
     assert context_of(name, output=LIST).is_idle
 
 
-def test_what_stands_beside_an_answer() -> None:
-    """A text's start may say some of it, and its pieces more than text."""
+def test_other_fields_of_a_streamed_answer_are_kept() -> None:
+    """Text in a start event is restored too, and extras of deltas are kept."""
     context = context_of("openai-chat", output=LIST)
     decoder, found = played(
         context,
@@ -407,8 +407,8 @@ def test_what_stands_beside_an_answer() -> None:
 # --- the context
 
 
-def test_nothing_to_undo_costs_nothing() -> None:
-    """Without a context, or with an idle one, nothing stands in between."""
+def test_an_idle_context_has_no_overhead() -> None:
+    """Without anything to restore, decoder and response are returned unchanged."""
     decoder = Played()
     assert restoring(decoder, NOTHING) is decoder
     response = Response(choices=(Choice(0, Message.assistant("Hi")),))
@@ -417,8 +417,8 @@ def test_nothing_to_undo_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize("value", [[1], "x", None, {"value": 3}])
-def test_what_can_not_be_arguments_stays(value: Any) -> None:
-    """A wrapped value that is no object would be no arguments: they stay as they came."""
+def test_values_that_are_no_arguments_stay_wrapped(value: Any) -> None:
+    """A wrapped value that is no object can't be arguments, so it stays wrapped."""
     union = {"anyOf": [{"type": "array"}, {"type": "object", "properties": {"a": {}}}]}
     made = projected(union, OPENAI_STRICT)
     context = Context(undos={"f": made.undo})
@@ -429,7 +429,7 @@ def test_what_can_not_be_arguments_stays(value: Any) -> None:
 
 
 def test_a_context_shows_sizes_only() -> None:
-    """Names of tools are not in its text."""
+    """Its repr has no names of tools."""
     assert repr(context_of("openai-chat", WEATHER, output=LIST)) == (
         "Context(0 names, 1 schemas, output)"
     )
@@ -450,13 +450,13 @@ def test_a_context_shows_sizes_only() -> None:
     ],
 )
 def test_a_call_is_checked_against_the_original(call: ToolCall, paths: list[str]) -> None:
-    """In one step, whatever its text is; problems quote nothing of it."""
+    """Arguments of any text are validated in one step; problems quote no values."""
     found = WEATHER.problems(call)
     assert [problem.path for problem in found] == paths
     assert "Basel" not in str(found)
 
 
-def test_a_custom_tool_takes_any_text() -> None:
-    """There is no schema that its text could break."""
+def test_custom_tools_have_no_schema() -> None:
+    """Custom tools have no schema, so any text is valid."""
     shell = ToolDefinition("sh", "Runs.", kind="custom")
     assert shell.problems(ToolCall("c", "sh", "ls", kind="custom")) == []

@@ -1,8 +1,8 @@
 """One conversation through all dialects, a turn in each, twice; every loss is reported.
 
-Every turn has a picture, thinking that its provider seals, text, two calls at once, a result and a
-failure. `Owner` keeps the conversation itself, as our users do; `Traveller` has nothing but the
-last body that was sent, as a chain of proxies would.
+Every turn has an image, sealed thinking, text, two parallel calls, a result and a failure. `Owner`
+keeps the conversation itself, as our users do; `Traveller` keeps only the last body that was sent,
+as a chain of proxies would.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ TURNS = tuple(enumerate(ORDER * 2))
 
 
 class Said:
-    """What is said in one turn."""
+    """The content of one turn."""
 
     def __init__(self, turn: int) -> None:
         self.question = f"Question {turn}, with a picture"
@@ -142,14 +142,14 @@ ANSWERS: dict[str, Callable[[int, Said | None], dict[str, Any]]] = {
 
 
 class Owner:
-    """Keeps the conversation, and asks a provider with all of it."""
+    """Keeps the conversation, and sends all of it to each provider."""
 
     def __init__(self) -> None:
         self.messages: tuple[Message, ...] = ()
         self.losses: list[Loss] = []
 
     def asked(self, dialect: str) -> Request:
-        """What was sent, as the provider reads it; its rules are kept."""
+        """The request as the provider decodes it; it breaks no rule."""
         speaker: Any = dragoman.dialect(dialect)
         encoded = speaker.encode_request(Request(model="m", messages=self.messages, tools=TOOLS))
         errors = [found for found in speaker.check(encoded.body) if found.severity == "error"]
@@ -159,13 +159,13 @@ class Owner:
         return read
 
     def hear(self, dialect: str, answer: dict[str, Any]) -> Message:
-        """The provider's answer is part of the conversation from now on."""
+        """Add the provider's answer to the conversation."""
         message = dragoman.dialect(dialect).decode_response(answer).message
         self.messages += (message,)
         return message
 
     def turn(self, number: int, dialect: str) -> None:
-        """A question, an answer with calls, their results, and the end of it."""
+        """A question, an answer with calls, their results, and the final answer."""
         said, answered = Said(number), ANSWERS[dialect]
         self.messages += (Message.user(said.question, Image.from_base64(PIXEL, "image/png")),)
         self.asked(dialect)
@@ -184,10 +184,10 @@ class Owner:
 
 
 class Traveller(Owner):
-    """Forgets everything but what the last provider was sent."""
+    """Keeps only what the last provider was sent."""
 
     def asked(self, dialect: str) -> Request:
-        """What was sent is all that is left."""
+        """Keep only what was sent."""
         read = super().asked(dialect)
         self.messages = read.messages
         return read
@@ -198,7 +198,7 @@ def _parts(messages: tuple[Message, ...]) -> list[AnyPart]:
 
 
 def _missing(messages: tuple[Message, ...]) -> list[str]:
-    """What was said in any turn and can't be found."""
+    """The content of any turn that is missing."""
     parts = _parts(messages)
     texts = "\n".join(part.text for part in parts if isinstance(part, Text))
     calls = [(part.name, part.arguments) for part in parts if isinstance(part, ToolCall)]
@@ -220,8 +220,8 @@ def _missing(messages: tuple[Message, ...]) -> list[str]:
 
 
 @pytest.mark.parametrize("keeper", [Owner, Traveller])
-def test_around_all_dialects_twice(keeper: type[Owner]) -> None:
-    """Every word, call, result and picture of ten turns is there at the end."""
+def test_a_conversation_through_all_dialects_twice(keeper: type[Owner]) -> None:
+    """Every text, call, result and image of ten turns is there at the end."""
     assert set(ANSWERS) == set(ORDER)
     conversation = keeper()
     for number, dialect in TURNS:
@@ -233,8 +233,8 @@ def test_around_all_dialects_twice(keeper: type[Owner]) -> None:
         assert _missing(again.asked(dialect).messages) == []
 
 
-def test_what_is_missing_was_told() -> None:
-    """Thinking reaches those who made it, and each thought that does not arrive is a loss."""
+def test_missing_thinking_is_reported() -> None:
+    """Thinking is sent to its own provider, and is a loss for every other."""
     owner = Owner()
     for number, dialect in TURNS:
         owner.turn(number, dialect)
@@ -258,8 +258,8 @@ def test_what_is_missing_was_told() -> None:
             assert sum(path.endswith("is_error") for path in told) == len(TURNS) - len(failed)
 
 
-def test_what_a_traveller_loses_was_told() -> None:
-    """Between dialects that can't say it, a thought is gone for good, but never in silence."""
+def test_losses_of_a_traveller_are_reported() -> None:
+    """Between dialects without support, thinking is lost for good, but reported."""
     traveller = Traveller()
     for number, dialect in TURNS:
         traveller.turn(number, dialect)

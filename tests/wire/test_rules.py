@@ -52,15 +52,15 @@ def _case_name(value: object) -> str | None:
     return value.dialect if isinstance(value, Book) else None
 
 
-def test_every_dialect_has_a_book() -> None:
-    """A dialect that is added has its rules tried, or this fails."""
+def test_every_dialect_has_a_rulebook() -> None:
+    """Every dialect, including a new one, has examples for its rules."""
     judged = {name for name in dragoman.dialects() if hasattr(dragoman.dialect(name), "check")}
     assert {book.dialect for book in BOOKS} == judged == set(dragoman.dialects())
 
 
 @pytest.mark.parametrize("book", BOOKS, ids=_name)
-def test_every_rule_has_its_rows(book: Book) -> None:
-    """No rule is without a body that breaks it and one that does not."""
+def test_every_rule_has_examples(book: Book) -> None:
+    """Every rule has a body that breaks it and one that does not."""
     names = [rule.find.__name__ for rule in book.rules]
     assert len(set(names)) == len(names)
     assert {name for name, rows in book.rows.items() if rows} == set(names)
@@ -69,14 +69,14 @@ def test_every_rule_has_its_rows(book: Book) -> None:
 
 @pytest.mark.parametrize(("book", "case"), CASES, ids=_case_name)
 def test_a_rule_finds_what_breaks_it(book: Book, case: Case) -> None:
-    """The wrong body is found out at that path; the right one passes."""
+    """The wrong body has a finding at the path; the right one has none."""
     assert case.path in book.found(case.name, case.wrong)
     assert book.found(case.name, case.right) == []
 
 
 @pytest.mark.parametrize(("book", "case"), CASES, ids=_case_name)
-def test_a_body_is_judged_alike_as_text(book: Book, case: Case) -> None:
-    """JSON text, its bytes and the values that it stands for are one to `check`."""
+def test_text_and_values_have_the_same_findings(book: Book, case: Case) -> None:
+    """JSON text, bytes and parsed values have the same findings."""
     target = book.target(case.name)
     found = book.check(case.wrong, target)
     text = json.dumps(case.wrong)
@@ -86,14 +86,14 @@ def test_a_body_is_judged_alike_as_text(book: Book, case: Case) -> None:
 
 @pytest.mark.parametrize("book", BOOKS, ids=_name)
 @pytest.mark.parametrize("body", [b"[]", "3", b"{", b"\xff", None, 7, [], "[" * 100_000])
-def test_what_is_no_object_is_told(book: Book, body: Any) -> None:
-    """Anything may be checked."""
+def test_a_body_that_is_no_object_is_a_finding(book: Book, body: Any) -> None:
+    """Any value can be checked."""
     (found,) = book.check(body)
     assert (found.rule, found.severity, found.path) == ("shape", "error", "$")
 
 
 def _bodies(book: Book) -> st.SearchStrategy[Any]:
-    """JSON that has some of the dialect's names in it, at any depth."""
+    """JSON with some of the dialect's field names, at any depth."""
     names = st.sampled_from(_NAMES[book.dialect])
     inner = st.recursive(
         json_values,
@@ -110,15 +110,15 @@ def _targets(book: Book) -> list[Any]:
 @pytest.mark.parametrize("book", BOOKS, ids=_name)
 @given(data=st.data())
 def test_any_json_gives_a_list(book: Book, data: st.DataObject) -> None:
-    """No body is too strange."""
+    """`check` returns a list for any body."""
     body = data.draw(_bodies(book))
     assert isinstance(book.check(body, data.draw(st.sampled_from(_targets(book)))), list)
 
 
 @pytest.mark.parametrize("book", BOOKS, ids=_name)
 @given(data=st.data())
-def test_a_body_with_one_thing_wrong_gives_a_list(book: Book, data: st.DataObject) -> None:
-    """A body in which any one value was replaced by any other does no harm."""
+def test_a_body_with_one_wrong_value_gives_a_list(book: Book, data: st.DataObject) -> None:
+    """A body with any one value replaced raises nothing."""
     case = data.draw(st.sampled_from(list(book.cases)))
     body = data.draw(st.sampled_from([case.wrong, case.right]))
     path = data.draw(st.sampled_from(_places(body)))
@@ -132,7 +132,7 @@ def _tell(found: list[Violation]) -> str:
 
 @pytest.mark.parametrize("book", BOOKS, ids=_name)
 def test_findings_quote_nothing(book: Book) -> None:
-    """Neither path nor message holds what stood in the body, as a value or as a name."""
+    """Neither path nor message has a value or name from the body."""
     for case in book.cases:
         if len(str(case.wrong)) > 10_000:
             continue  # it is about size
@@ -143,8 +143,8 @@ def test_findings_quote_nothing(book: Book) -> None:
 
 
 @pytest.mark.parametrize("book", BOOKS, ids=_name)
-def test_names_that_are_made_up_are_not_told(book: Book) -> None:
-    """Nor does a path name a field that the dialect does not have, wherever it stands."""
+def test_unknown_names_are_not_in_paths(book: Book) -> None:
+    """A path never has a field name that the dialect does not define."""
     for case in book.cases:
         if len(str(case.wrong)) > 10_000:
             continue
@@ -164,7 +164,7 @@ _DEEP = 20_000
 
 
 def _nested(levels: int) -> dict[str, Any]:
-    """A schema that many levels deep, in every way that schemas nest."""
+    """A schema of that many levels, nested in every possible way."""
     schema: dict[str, Any] = {"type": "object"}
     for level in range(levels):
         ways: tuple[dict[str, Any], ...] = (
@@ -176,7 +176,7 @@ def _nested(levels: int) -> dict[str, Any]:
 
 
 class Word(str):
-    """A text that counts how often it is compared."""
+    """A text that counts its comparisons."""
 
     __slots__ = ()
     compared = 0
@@ -286,7 +286,7 @@ _MADE: dict[str, Callable[[int], dict[str, Any]]] = {
 
 
 def _work(book: Book, size: int, target: Any) -> int:
-    """How many lines are run and how many texts compared, to judge a body of that size."""
+    """The number of executed lines and text comparisons for a body of that size."""
     body = _MADE[book.dialect](size)
     lines = 0
 
@@ -305,17 +305,17 @@ def _work(book: Book, size: int, target: Any) -> int:
 
 
 @pytest.mark.parametrize("book", BOOKS, ids=_name)
-def test_work_grows_with_the_body(book: Book) -> None:
-    """Four times the body is four times the work: messages, calls, tools and schemas alike."""
+def test_work_is_linear_in_the_size(book: Book) -> None:
+    """Four times the messages, calls, tools or schemas take four times the work."""
     for target in {None, book.usual, *book.targets.values()}:
-        _work(book, 4, target)  # so that all is imported
+        _work(book, 4, target)  # imports don't count
         few, many = _work(book, 60, target), _work(book, 240, target)
         assert many < 4.2 * few
 
 
 @pytest.mark.parametrize("book", _SAMPLED, ids=_name)
-def test_large_bodies_are_judged(book: Book) -> None:
-    """Twenty thousand messages, five thousand tools: a list, in the time of one pass."""
+def test_large_bodies_are_checked(book: Book) -> None:
+    """Twenty thousand messages and five thousand tools are checked in one pass."""
     assert isinstance(book.check(_MADE[book.dialect](5_000)), list)
     body = copy.deepcopy(_MADE[book.dialect](4))
     for key in ("messages", "contents", "input"):
@@ -325,8 +325,8 @@ def test_large_bodies_are_judged(book: Book) -> None:
 
 
 @pytest.mark.parametrize("book", BOOKS, ids=_name)
-def test_deep_bodies_are_judged(book: Book) -> None:
-    """However deep a schema nests, or anything else in a body."""
+def test_deep_bodies_are_checked(book: Book) -> None:
+    """Schemas and other values may be nested to any depth."""
     body = _MADE[book.dialect](4)
     schema = _nested(_DEEP)
     for tool in body["tools"]:
@@ -340,7 +340,7 @@ def test_deep_bodies_are_judged(book: Book) -> None:
 
 
 def _taken_apart(schema: Any) -> None:
-    """Free it level by level: Python would do so in one breath, and run out of it."""
+    """Free it level by level, as Python's recursive deallocation would overflow."""
     pending = [schema]
     while pending:
         node = pending.pop()
@@ -349,8 +349,8 @@ def _taken_apart(schema: Any) -> None:
             node.clear()
 
 
-def test_long_texts_are_judged() -> None:
-    """No pattern goes over a text more than once."""
+def test_long_texts_are_checked() -> None:
+    """No pattern scans a text more than once."""
     digits, lines = "1" * 200_000, "\n" * 200_000 + "!"
     assert OLLAMA.check({"model": "m", "keep_alive": digits}) != []
     image = {"role": "user", "content": "", "images": [lines, "A" * 200_000 + "!" * 4]}
@@ -364,10 +364,10 @@ def test_long_texts_are_judged() -> None:
 @pytest.mark.corpus
 @pytest.mark.parametrize("book", BOOKS, ids=_name)
 @given(data=st.data())
-def test_recordings_with_one_thing_wrong_give_a_list(
+def test_recordings_with_one_wrong_value_give_a_list(
     corpus: Corpus, book: Book, data: st.DataObject
 ) -> None:
-    """Real requests in which a value was replaced are judged, and nothing of it is told."""
+    """Real requests with a value replaced are checked, without quotes."""
     wires = [one.wire for one in bodies(corpus, book.dialect, "core") if one.kind == "request"]
     wire = dict(data.draw(st.sampled_from(wires)))
     path = data.draw(st.sampled_from(_places(wire)))

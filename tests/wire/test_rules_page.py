@@ -22,7 +22,7 @@ _ROW = re.compile(
     r"^\| (\w+) \| (.+) \| (`[^|]+`) \| (error|warning|-) \| ([SDERT]+)(?:: ([a-z., ]+))? \|$",
     re.MULTILINE,
 )
-# By the section's name: the folder of its rules, and the numbers of the catalogue that are its own.
+# By the name of the section: the folder of its rules, and its rule numbers.
 _HOSTS = (58, 100, 105, *range(109, 120))
 SECTIONS: dict[str, tuple[str | None, list[str]]] = {
     "openai-chat": ("openai_chat", [f"W{n}" for n in range(1, 20)]),
@@ -52,12 +52,12 @@ class Row(NamedTuple):
 
     @property
     def is_checked(self) -> bool:
-        """Whether `check` judges it."""
+        """Whether `check` has the rule."""
         return self.severity != "-"
 
     @property
     def place(self) -> tuple[int, int]:
-        """Where it stands among others."""
+        """The row's sort key."""
         found = re.fullmatch(r"([IWC])(\d+)", self.number)
         kind, number = (found[1], int(found[2])) if found else (self.number, 0)
         return _KINDS.index(kind), number
@@ -86,7 +86,7 @@ def _rules(folder: str) -> list[Any]:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_the_tables_have_every_rule(folder: str) -> None:
-    """Function, number, severity and evidence are as registered, in that order."""
+    """Function, number, severity and evidence equal the registered rules, in that order."""
     rows = [row for name, (own, _) in SECTIONS.items() if own == folder for row in _rows(name)]
     assert [
         (row.number, *row.enforced, row.severity, row.evidence, row.refused_by)
@@ -99,8 +99,8 @@ def test_the_tables_have_every_rule(folder: str) -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_repairs_rest_on_refusals(folder: str) -> None:
-    """Who refused is a provider that there is, was seen to, and the flags are a target's."""
+def test_repairs_require_observed_refusals(folder: str) -> None:
+    """`refused_by` names known providers, with evidence, and flags are known flags."""
     for rule in _rules(folder):
         assert set(rule.refused_by) <= set(provider_names())
         assert not rule.refused_by or set(rule.evidence) & set("ET")
@@ -109,11 +109,11 @@ def test_repairs_rest_on_refusals(folder: str) -> None:
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_the_tables_have_every_number(name: str) -> None:
-    """Each rule of the catalogue is judged, or there are modules that see to it."""
+    """Each numbered rule is checked, or the modules that enforce it are named."""
     rows = _rows(name)
     own = SECTIONS[name][1]
     assert {row.number for row in rows} >= set(own)
-    # Those from elsewhere are about the dialect, too, so they are judged here.
+    # Rules of other sections apply to the dialect, too, so they are checked here.
     assert all(row.is_checked for row in rows if row.number not in own)
     assert [row.place for row in rows] == sorted(row.place for row in rows)
     lines = [line for line in _section(name).splitlines() if line.startswith("| ")]
@@ -121,15 +121,15 @@ def test_the_tables_have_every_number(name: str) -> None:
 
 
 def test_the_catalogue_is_covered() -> None:
-    """All 120 wire rules, the four of other vendors and the invariants have a place."""
+    """All 120 wire rules, the four of other vendors and the invariants are in a section."""
     numbers = [number for _, own in SECTIONS.values() for number in own]
     wanted = [f"W{n}" for n in range(1, 121)] + [f"C{n}" for n in range(1, 5)]
     assert set(numbers) == {*wanted, *(f"I{n}" for n in range(1, 16))}
 
 
 @pytest.mark.parametrize("name", SECTIONS)
-def test_what_is_not_judged_is_seen_to(name: str) -> None:
-    """The modules that are named are there, and the row says what it is about, or why not."""
+def test_unchecked_rules_are_explained(name: str) -> None:
+    """The named modules exist, and the row says what the rule is about, or why not."""
     openings = ("about ", "can't be judged: ")
     for row in _rows(name):
         if not row.is_checked:
@@ -140,7 +140,7 @@ def test_what_is_not_judged_is_seen_to(name: str) -> None:
 
 @pytest.mark.parametrize("name", SECTIONS)
 def test_severity_follows_evidence(name: str) -> None:
-    """An error needs more than reports; a warning that has more says why it is none."""
+    """An error needs more than reports; a warning with more evidence gives a reason."""
     for row in _rows(name):
         if row.severity == "error":
             assert set(row.evidence) & set("SDET"), row
@@ -149,8 +149,8 @@ def test_severity_follows_evidence(name: str) -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_every_rule_says_what_it_is(folder: str) -> None:
-    """Names are numbers or kinds, docstrings are there, and none is registered twice."""
+def test_every_rule_is_documented(folder: str) -> None:
+    """Numbers are valid, docstrings exist, and no rule is registered twice."""
     rules = _rules(folder)
     assert all(rule.find.__doc__ for rule in rules)
     assert all(re.fullmatch(r"[IWC]\d+|shape|limit", rule.number) for rule in rules)
@@ -159,7 +159,7 @@ def test_every_rule_says_what_it_is(folder: str) -> None:
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_function_is_registered(folder: str) -> None:
-    """No rule is written and then forgotten."""
+    """Every rule function is registered."""
     defined = {
         node.name
         for file in (SOURCE / "wire" / folder).glob("*rules.py")
@@ -170,7 +170,7 @@ def test_every_function_is_registered(folder: str) -> None:
 
 
 def test_every_flag_is_documented() -> None:
-    """The flags that rules ask a target for are flags of targets, and in the table."""
+    """All target flags that rules use are in the table."""
     wire = SOURCE / "wire"
     files = [file for folder in FOLDERS for file in (wire / folder).glob("rules*.py")]
     asked = {
@@ -183,7 +183,7 @@ def test_every_flag_is_documented() -> None:
     assert all(f"`target.{name}`" in PAGE for name in asked)
 
 
-def test_every_flag_says_what_it_is() -> None:
+def test_every_flag_has_a_docstring() -> None:
     """Each flag has a docstring."""
     source = SOURCE / "wire" / "flags.py"
     bare = {
@@ -199,8 +199,8 @@ def test_every_flag_says_what_it_is() -> None:
 
 @pytest.mark.corpus
 @pytest.mark.extended
-def test_the_figures_are_those_of_the_recordings(corpus: Corpus) -> None:
-    """How many refusals are found, as the page has it."""
+def test_the_page_has_the_corpus_figures(corpus: Corpus) -> None:
+    """The page has the current number of explained refusals."""
     found = [bool(explaining(one)) for one in requests(corpus, accepted=False, tier="extended")]
     said = f"Of the {len(found)} recorded requests that were refused, {sum(found)} have an error"
     assert said in " ".join(PAGE.split())

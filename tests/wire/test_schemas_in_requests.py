@@ -84,7 +84,7 @@ SCHEMAS = HAND_MADE | {kind: json.loads(json.dumps(schema)) for kind, schema in 
 
 
 def encoded(name: str, **fields: Any) -> Encoded:
-    """A request for the vendor's own deployment, which would take it."""
+    """A request for the vendor's own deployment."""
     speaker = dragoman.dialect(name)
     target = fields.pop("target", None)
     made = speaker.encode_request(Request(model="m", messages=HI, **fields), target)
@@ -94,7 +94,7 @@ def encoded(name: str, **fields: Any) -> Encoded:
 
 
 def tool(schema: Any, name: str = "f", *, strict: bool | None = None) -> ToolDefinition:
-    """A tool from elsewhere: its schema may be anything."""
+    """A tool of another origin: its schema may be anything."""
     return make_definition(name, "F.", schema, strict, origin=ELSEWHERE)
 
 
@@ -113,8 +113,8 @@ def sent(name: str, body: Any) -> list[tuple[Any, bool]]:
 @pytest.mark.parametrize("strict", [True, False, None])
 @pytest.mark.parametrize("kind", sorted(SCHEMAS))
 @pytest.mark.parametrize("name", NAMES)
-def test_tools(name: str, kind: str, strict: bool | None) -> None:
-    """A tool from elsewhere is taken; the independent reading of the vendor's rules agrees."""
+def test_tools_are_acceptable(name: str, kind: str, strict: bool | None) -> None:
+    """A tool of another origin is acceptable to an independent check of the vendor's rules."""
     made = encoded(name, tools=(tool(SCHEMAS[kind], strict=strict),))
     ((schema, is_strict),) = sent(name, json.loads(made.to_bytes()))
     assert refusals(schema, PROFILES[name, is_strict]) == []
@@ -125,8 +125,8 @@ def test_tools(name: str, kind: str, strict: bool | None) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_recorded_tools(corpus: Corpus, name: str) -> None:
-    """All tools that anybody sent, MCP servers' among them, in requests of many."""
+def test_recorded_tools_are_acceptable(corpus: Corpus, name: str) -> None:
+    """All recorded tools, including those of MCP servers, in requests of many."""
     found = [one.schema for one in recorded(corpus)]
     assert len(found) > 50
     for strict in (True, None):
@@ -155,8 +155,8 @@ def answer_schema(name: str, body: Any) -> tuple[Any, bool]:
 @pytest.mark.parametrize("strict", [True, None])
 @pytest.mark.parametrize("kind", sorted(SCHEMAS))
 @pytest.mark.parametrize("name", NAMES)
-def test_outputs(name: str, kind: str, strict: bool | None) -> None:
-    """The form of an answer is taken, too, of whatever type it is."""
+def test_outputs_are_acceptable(name: str, kind: str, strict: bool | None) -> None:
+    """Response formats of any type are acceptable, too."""
     schema = SCHEMAS[kind]
     output = Output(format="schema", schema=schema, strict=strict)
     body = json.loads(encoded(name, output=output).to_bytes())
@@ -165,8 +165,8 @@ def test_outputs(name: str, kind: str, strict: bool | None) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(SCHEMAS))
-def test_older_geminis(kind: str) -> None:
-    """Where JSON Schema is not taken, OpenAPI's form is written (W90 to W94)."""
+def test_older_geminis_get_openapi_schemas(kind: str) -> None:
+    """Models without JSON Schema support get OpenAPI schemas (W90 to W94)."""
     output = Output(format="schema", schema=SCHEMAS[kind])
     made = encoded("gemini", tools=(tool(SCHEMAS[kind]),), output=output, target=OLD_GEMINI)
     body = json.loads(made.to_bytes())
@@ -179,7 +179,7 @@ def test_older_geminis(kind: str) -> None:
 
 
 def test_a_family_of_older_geminis() -> None:
-    """The models before the fields for JSON Schema are asked in the old form."""
+    """Models before the JSON Schema fields are detected by name."""
     made = dragoman.translate(
         {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "tools": [
             {"type": "function", "function": {"name": "f", "parameters": HAND_MADE["optional"]}}]},
@@ -191,16 +191,16 @@ def test_a_family_of_older_geminis() -> None:
 
 @pytest.mark.parametrize("name", ["openai-chat", "openai-responses", "anthropic", "gemini"])
 @given(schema=roots())
-def test_any_schema(name: str, schema: dict[str, Any]) -> None:
-    """Whatever the schema, the request is taken, as strict as it can be."""
+def test_any_schema_is_acceptable(name: str, schema: dict[str, Any]) -> None:
+    """For any schema, the request is acceptable, and as strict as possible."""
     output = Output(format="schema", schema=schema, strict=True)
     try:
         encoded(name, tools=(tool(schema, strict=True), tool(schema, "g")), output=output)
     except dragoman.errors.InvalidInputError:
-        assert schema  # it grows beyond all measure, or nests too deeply
+        assert schema  # it grows too large, or nests too deeply
 
 
-# --- what stays as it is
+# --- unchanged schemas
 
 ODD = {
     "type": ["object"],
@@ -239,8 +239,8 @@ OWN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_dialect_s_own_schemas_are_not_touched(name: str) -> None:
-    """What came in a dialect goes back as it came, odd or not, and nothing is undone."""
+def test_a_dialect_s_own_schemas_are_unchanged(name: str) -> None:
+    """Schemas round-trip in their dialect, and answers need no restoring."""
     speaker = dragoman.dialect(name)
     messages: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi"}]}
     if name == "gemini":
@@ -255,8 +255,8 @@ def test_a_dialect_s_own_schemas_are_not_touched(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["vllm", "llama.cpp", "lmstudio", "openrouter"])
-def test_hosts_that_make_a_grammar_of_any_schema(name: str) -> None:
-    """Who takes every schema gets it as it is, and nothing has to be undone."""
+def test_hosts_that_accept_any_schema(name: str) -> None:
+    """Their schemas are sent unchanged, and answers need no restoring."""
     schema = HAND_MADE["optional"]
     output = Output(format="schema", schema=ODD, strict=True)
     for dialect in ("openai-chat", "openai-responses"):
@@ -267,12 +267,12 @@ def test_hosts_that_make_a_grammar_of_any_schema(name: str) -> None:
         assert made.context.is_idle
 
 
-# --- single facts
+# --- details
 
 
 @pytest.mark.parametrize("name", ["openai-chat", "openai-responses"])
-def test_strict_is_said_where_it_holds(name: str) -> None:
-    """W14, W16: Responses takes silence for yes, so no is said there."""
+def test_strict_is_sent_if_possible(name: str) -> None:
+    """Responses defaults to strict, so `false` is sent explicitly (W14, W16)."""
     tools = (
         tool(HAND_MADE["optional"], "a", strict=True),
         tool(HAND_MADE["free names"], "b", strict=True),
@@ -289,8 +289,8 @@ def test_strict_is_said_where_it_holds(name: str) -> None:
     assert set(made.context.undos) == {"a"}
 
 
-def test_losses_say_where() -> None:
-    """A loss inside a schema has the path of the tool before it, and quotes nothing."""
+def test_losses_have_a_path() -> None:
+    """A loss in a schema starts with the path of its tool, and quotes nothing."""
     schema = {"type": "object", "properties": {"secret": {"type": "string", "minLength": 3}},
               "required": ["secret"], "additionalProperties": False}  # fmt: skip
     made = encoded("openai-chat", tools=(tool(schema, strict=True),))
@@ -324,10 +324,10 @@ def of(count: int, inner: Any, *, required: bool = False) -> dict[str, Any]:
         (of(5, {"anyOf": [{"type": "string"}, {"type": "integer"}]}, required=True), 5, 3),
     ],
 )
-def test_anthropic_counts_all_strict_schemas_together(
+def test_anthropic_s_limits_apply_to_all_strict_schemas(
     schema: dict[str, Any], count: int, strict: int
 ) -> None:
-    """Beyond 20 tools, 24 optional properties or 16 unions, tools are sent without being strict."""
+    """Beyond 20 tools, 24 optional properties or 16 unions, tools are sent non-strict."""
     made = encoded("anthropic", tools=numbered(count, schema))
     found = [is_strict for _, is_strict in sent("anthropic", made.body)]
     assert found == [True] * strict + [False] * (count - strict)
@@ -335,8 +335,8 @@ def test_anthropic_counts_all_strict_schemas_together(
     assert lost == [f"tools[{i}].strict" for i in range(strict, count)]
 
 
-def test_anthropic_s_own_tools_and_the_answer_have_their_share_first() -> None:
-    """What is sent in any case counts before tools from elsewhere do."""
+def test_anthropic_s_own_tools_and_outputs_count_first() -> None:
+    """Schemas that are sent in any case use up the limits before other tools."""
     own = ToolDefinition("own", "O.", of(10, {"type": "string"}), strict=True,
                          origin=Origin(dialect="anthropic"))  # fmt: skip
     output = Output(format="schema", schema=of(10, {"type": "string"}))
@@ -347,8 +347,8 @@ def test_anthropic_s_own_tools_and_the_answer_have_their_share_first() -> None:
     assert [is_strict for _, is_strict in sent("anthropic", alone.body)] == [True, True]
 
 
-def test_an_answer_that_is_too_much_for_anthropic_is_not_asked_for() -> None:
-    """There is no loose form: rather than be refused, the request is silent, the loss is not."""
+def test_an_output_beyond_anthropic_s_limits_is_a_loss() -> None:
+    """There is no non-strict form, so the schema is left out with a loss."""
     output = Output(format="schema", schema=of(25, {"type": "string"}))
     made = encoded("anthropic", output=output)
     assert "output_config" not in made.body
@@ -356,8 +356,8 @@ def test_an_answer_that_is_too_much_for_anthropic_is_not_asked_for() -> None:
     assert made.context.is_idle
 
 
-def test_earlier_calls_stay_in_the_original_s_terms() -> None:
-    """No provider checks the calls of a history against a schema: nothing is mapped forward."""
+def test_earlier_calls_are_unchanged() -> None:
+    """Providers don't validate earlier calls, so they keep their original arguments."""
     call = dragoman.ToolCall.create("c1", "f", {})
     history = (*HI, Message.assistant(call), Message.tool(dragoman.ToolResult("c1", "ok")))
     made = dragoman.dialect("openai-chat").encode_request(
@@ -368,8 +368,8 @@ def test_earlier_calls_stay_in_the_original_s_terms() -> None:
     assert made.losses == ()
 
 
-def test_numbered_types() -> None:
-    """A schema whose types are the numbers of Google's enum is read, and written as it came."""
+def test_numeric_types_are_decoded() -> None:
+    """Types given as numbers of Google's enum are decoded, and round-trip."""
     gemini = dragoman.dialect("gemini")
     schema = {"type": 6, "properties": {"a": {"type": 5, "items": {"type": 1, "nullable": True}},
                                         "b": {"anyOf": [{"type": 2}, {"type": 4}]}}}  # fmt: skip
@@ -391,8 +391,8 @@ def test_numbered_types() -> None:
 
 
 @pytest.mark.parametrize("kind", [True, 9, 0, 6.0])
-def test_numbers_that_are_no_types(kind: Any) -> None:
-    """What is no number of the enum stays as it came."""
+def test_invalid_numeric_types_round_trip(kind: Any) -> None:
+    """Numbers that are not in the enum are unchanged."""
     gemini = dragoman.dialect("gemini")
     body = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}], "tools": [
         {"functionDeclarations": [{"name": "f", "parameters": {"type": kind}}]}]}  # fmt: skip
@@ -401,7 +401,7 @@ def test_numbers_that_are_no_types(kind: Any) -> None:
 
 
 def test_the_same_tools_are_compiled_once() -> None:
-    """Tools come with every request: known by what they are, or by their text."""
+    """Compiled schemas are cached by identity and by content."""
     made = tool(SCHEMAS["Zoo"], strict=True).parameters
     assert made is not None
     assert projected(made, OPENAI_STRICT) is projected(made, OPENAI_STRICT)

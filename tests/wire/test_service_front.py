@@ -43,7 +43,7 @@ def _front(name: str) -> ServiceFront:
     return ServiceFront(name, path=PATHS.get(name))
 
 
-# --- what the vendors' own types require
+# --- required fields of the vendors' types
 
 LISTED = [ModelInfo("one", "One", 9, 1.5e9), ModelInfo("two")]
 EMBEDDED = Embedded([(0.5, 1.0)], Usage(4))
@@ -88,7 +88,7 @@ EMBEDDED = Embedded([(0.5, 1.0)], Usage(4))
 def test_answers_have_what_their_types_require(
     name: str, kind: str, make: Callable[[ServiceFront], Encoded]
 ) -> None:
-    """Every field without a default, each of its type."""
+    """Every field without a default is there, with its type."""
     module, _, word = kind.partition(":")
     adapter: TypeAdapter[Any] = TypeAdapter(getattr(pytest.importorskip(module), word))
     body = make(ServiceFront(name)).to_bytes()
@@ -101,7 +101,7 @@ def test_answers_have_what_their_types_require(
 @pytest.mark.parametrize("source", EMBEDDERS)
 @pytest.mark.parametrize("target", EMBEDDERS)
 def test_any_front_embeds_with_any_provider(source: str, target: str) -> None:
-    """A client's request goes through the model to the provider, and its answer back."""
+    """A client's request is sent to any provider, and its answer returned."""
     front, back = _front(source), _format(target)
     body = _format(source).encode(ToEmbed("e", ["one", "two"], 3)).body
     asked = front.decode_embeddings(dumps(body))
@@ -118,8 +118,8 @@ def test_any_front_embeds_with_any_provider(source: str, target: str) -> None:
     assert answer.headers["content-type"] == "application/json"
 
 
-def test_what_another_provider_cannot_be_told_is_reported() -> None:
-    """A task, titles, a user, fields that only one API knows: none is dropped silently."""
+def test_unsupported_embedding_fields_are_reported() -> None:
+    """Tasks, titles, users and fields of one API are never dropped silently."""
     gemini = _front("gemini").decode_embeddings(
         {"requests": [{**ONE, "taskType": "CLUSTERING", "title": "T", "autoTruncate": False}]}
     )
@@ -138,8 +138,8 @@ def test_what_another_provider_cannot_be_told_is_reported() -> None:
     assert paths(openai, "openai-responses") == set()
 
 
-def test_token_ids_go_where_they_are_known() -> None:
-    """To OpenAI's API as they are; elsewhere nobody could embed them."""
+def test_token_ids_are_sent_to_openai_only() -> None:
+    """OpenAI's API gets them unchanged; other providers can't embed them."""
     asked = _front("openai-chat").decode_embeddings({"model": "e", "input": [[1, 2], [3]]})
     assert _format("openai-chat").encode(asked).body["input"] == [[1, 2], [3]]
     for name in ("gemini", "ollama"):
@@ -149,7 +149,7 @@ def test_token_ids_go_where_they_are_known() -> None:
 
 
 def test_parts_are_kept_for_gemini_and_joined_for_others() -> None:
-    """A content of several texts is one text elsewhere, which is reported; media are refused."""
+    """Several texts become one elsewhere, which is reported; media are refused."""
     parts = [{"text": "a"}, {"text": "b"}]
     asked = _front("gemini").decode_embeddings({"content": {"parts": parts, "role": "user"}})
     assert asked.inputs == [(Text("a"), Text("b"))]
@@ -181,7 +181,7 @@ def test_parts_are_kept_for_gemini_and_joined_for_others() -> None:
     ],
 )
 def test_gemini_embeds_one_content(body: dict[str, Any], path: str | None) -> None:
-    """And answers with one embedding, not a list."""
+    """Its answer has one embedding, not a list."""
     front = ServiceFront("gemini", path=path and f"/v1beta/models/e{path}")
     asked = front.decode_embeddings(body)
     assert (asked.model, asked.inputs, asked.task) == ("e", ["a"], "CLUSTERING")
@@ -193,14 +193,14 @@ def test_gemini_embeds_one_content(body: dict[str, Any], path: str | None) -> No
 @pytest.mark.parametrize(
     "other", [{"taskType": "CLUSTERING"}, {"outputDimensionality": 2}, {"odd": 1}, {"model": "f"}]
 )
-def test_a_batch_has_one_model_and_one_setting(other: dict[str, Any]) -> None:
-    """What differs from content to content can't be asked of another provider at once."""
+def test_a_batch_must_have_one_model_and_one_setting(other: dict[str, Any]) -> None:
+    """Other providers can't embed contents with different settings at once."""
     with pytest.raises(InvalidRequest):
         _front("gemini").decode_embeddings({"requests": [ONE, {**ONE, **other}]})
 
 
-def test_ollama_loads_a_model_by_embedding_nothing() -> None:
-    """An empty input gets an empty answer, now and as older clients ask."""
+def test_ollama_loads_a_model_with_an_empty_input() -> None:
+    """An empty input gets an empty answer, in the current and in the legacy API."""
     front = ServiceFront("ollama")
     empties: list[dict[str, Any]] = [{}, {"input": ""}, {"input": []}]
     for empty in empties:
@@ -214,16 +214,16 @@ def test_ollama_loads_a_model_by_embedding_nothing() -> None:
     assert (told.body, told.losses[0].path) == ({"embedding": [1.0]}, "usage")
 
 
-def test_an_answer_with_too_few_vectors_is_none() -> None:
-    """Rather an error than vectors under the wrong texts."""
+def test_too_few_vectors_are_an_error() -> None:
+    """Otherwise vectors would be assigned to the wrong texts."""
     for name in EMBEDDERS:
         asked = ToEmbed("e", ["a", "b"])
         with pytest.raises(ServerError):
             _front(name).embeddings(Embedded([(1.0,)]), asked)
 
 
-def test_numbers_that_base64_cannot_hold_are_an_error() -> None:
-    """Its numbers have four bytes: a larger one would come out as infinite."""
+def test_float32_overflow_is_an_error() -> None:
+    """Base64 vectors are float32: a larger number would become infinite."""
     front = ServiceFront("openai-chat")
     asked = front.decode_embeddings({"model": "e", "input": "a", "encoding_format": "base64"})
     with pytest.raises(ServerError):
@@ -239,10 +239,10 @@ OPTIONAL = st.none() | st.text(min_size=1, max_size=5)
     OPTIONAL,
     st.data(),
 )
-def test_what_a_client_writes_a_server_reads(
+def test_embedding_requests_round_trip(
     texts: list[str], dimensions: int | None, word: str | None, data: st.DataObject
 ) -> None:
-    """The same request, and back to the same body."""
+    """A client's body decodes to the same request, and encodes to the same body."""
     for name in EMBEDDERS:
         asked = ToEmbed("e", texts, dimensions)
         if name == "gemini":
@@ -264,10 +264,10 @@ _FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
     st.none() | st.integers(0, 2**40),
     st.booleans(),
 )
-def test_what_a_server_writes_a_client_reads(
+def test_embedding_responses_round_trip(
     vectors: list[tuple[float, ...]], tokens: int | None, is_base64: bool
 ) -> None:
-    """The same vectors, as numbers and in base64, and what they cost."""
+    """Vectors, as numbers and in base64, and usage are the same for the client."""
     usage = None if tokens is None else Usage(tokens)
     for name in EMBEDDERS:
         form = "base64" if is_base64 and name.startswith("openai") else None
@@ -295,8 +295,8 @@ MODEL_INFOS = st.builds(
 
 
 @given(st.lists(MODEL_INFOS, max_size=6, unique_by=lambda model: model.id), st.integers(1, 4))
-def test_lists_of_models_are_read_as_they_were_written(models: list[ModelInfo], size: int) -> None:
-    """Page by page, as our own client asks for them; what a dialect can't say is reported."""
+def test_model_lists_round_trip(models: list[ModelInfo], size: int) -> None:
+    """Our client reads them page by page; unsupported fields are reported."""
     for name in LISTERS:
         found, query = list[ModelInfo](), {"limit": str(size), "pageSize": str(size)}
         losses = list[Loss]()
@@ -320,8 +320,8 @@ def test_lists_of_models_are_read_as_they_were_written(models: list[ModelInfo], 
 
 @pytest.mark.parametrize("name", [name for name in LISTERS if name in TYPES])
 @given(model=MODEL_INFOS)
-def test_a_model_alone_has_all_that_its_type_requires(name: str, model: ModelInfo) -> None:
-    """As the vendor's own SDK has it, and our client reads it back."""
+def test_a_single_model_is_complete(name: str, model: ModelInfo) -> None:
+    """It matches the vendor's type, and our client decodes it."""
     module, _, kind = TYPES[name].partition(":")
     sdk = pytest.importorskip(module)
     body = ServiceFront(name).model(model)
@@ -333,8 +333,8 @@ def test_a_model_alone_has_all_that_its_type_requires(name: str, model: ModelInf
     assert listing.decode_model(body.body).id == model.id
 
 
-def test_what_a_provider_says_of_a_model_stays_in_its_own_dialect() -> None:
-    """And is reported behind any other front."""
+def test_other_fields_of_a_model_stay_in_their_dialect() -> None:
+    """They are reported as lost behind any other front."""
     extras = {"anthropic": {"capabilities": {"batch": {"supported": True}}}}
     model = ModelInfo("one", extras=extras)
     at_home = ServiceFront("anthropic").model(model)
@@ -360,7 +360,7 @@ def test_what_a_provider_says_of_a_model_stays_in_its_own_dialect() -> None:
         ("gemini", {"pageToken": "eHg="}),
     ],
 )
-def test_pages_that_there_are_not_are_the_clients_mistake(name: str, query: dict[str, str]) -> None:
+def test_invalid_pages_are_client_errors(name: str, query: dict[str, str]) -> None:
     """A 400 in the front's own form."""
     front = ServiceFront(name)
     with pytest.raises(InvalidRequest) as caught:
@@ -379,18 +379,18 @@ def test_pages_that_there_are_not_are_the_clients_mistake(name: str, query: dict
         ("ollama", "/api/show", b'{"name": "m"}', "m"),
     ],
 )
-def test_the_model_asked_about(name: str, path: str, body: Any, expected: str) -> None:
-    """In the path, or in the body."""
+def test_the_requested_model(name: str, path: str, body: Any, expected: str) -> None:
+    """The name is in the path or in the body."""
     assert ServiceFront(name, path=path).decode_model_name(body) == expected
 
 
-# --- counts
+# --- token counts
 
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("name", COUNTERS)
 def test_recorded_counts(corpus: Corpus, name: str) -> None:
-    """Requests are read as those for answers are, and written as the client wrote them."""
+    """Requests decode like generation requests, and round-trip."""
     count = 0
     counting = services(name).counts
     assert counting is not None
@@ -413,8 +413,8 @@ def test_recorded_counts(corpus: Corpus, name: str) -> None:
     assert count >= 3
 
 
-def test_a_count_in_an_envelope_is_the_request_in_it() -> None:
-    """Google's own API takes tools and instructions there only."""
+def test_a_wrapped_count_request_is_unwrapped() -> None:
+    """Google's API takes tools and instructions only in that form."""
     front = ServiceFront("gemini", path="/v1beta/models/m:countTokens")
     whole = {"model": "models/m", "contents": [{"role": "user", "parts": [{"text": "Hi"}]}],
              "systemInstruction": {"parts": [{"text": "Be brief."}]}}  # fmt: skip
@@ -425,10 +425,10 @@ def test_a_count_in_an_envelope_is_the_request_in_it() -> None:
         front.decode_count({"generateContentRequest": whole, "contents": []})
 
 
-# --- what is not there, and hostile input
+# --- unsupported services, and hostile input
 
 
-def test_what_an_api_does_not_have_is_not_found() -> None:
+def test_unsupported_services_are_not_found() -> None:
     """A 404 in the front's own form."""
     front = ServiceFront("anthropic")
     with pytest.raises(InvalidRequest) as caught:
@@ -449,7 +449,7 @@ HOSTILE = st.dictionaries(FIELDS, json_values | st.dictionaries(FIELDS, json_val
 
 
 def _refusals(front: ServiceFront, sent: bytes) -> Iterator[DragomanError]:
-    """What comes of it, whichever service is asked."""
+    """The outcome for every service."""
     for read in (front.decode_embeddings, front.decode_count, front.decode_model_name):
         try:
             read(sent)
@@ -459,7 +459,7 @@ def _refusals(front: ServiceFront, sent: bytes) -> Iterator[DragomanError]:
 
 @given(HOSTILE | json_values, st.sampled_from(LISTERS), st.none() | st.text(max_size=20))
 def test_whatever_is_sent_is_read_or_refused(body: Any, name: str, path: str | None) -> None:
-    """With our own errors only, each of which has a form for the client."""
+    """Only our own errors are raised, and each has a form for the client."""
     front = ServiceFront(name, path=path)
     sent = dumps(body)
     for error in _refusals(front, sent):
@@ -468,7 +468,7 @@ def test_whatever_is_sent_is_read_or_refused(body: Any, name: str, path: str | N
 
 @pytest.mark.parametrize("name", LISTERS)
 def test_depth_and_size_are_harmless(name: str) -> None:
-    """A million numbers, and lists within lists."""
+    """A million numbers and deeply nested lists are handled."""
     front = ServiceFront(name, path=PATHS.get(name))
     deep = b'{"model":"m","input":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     long = dumps({"model": "m", "input": [0] * 1_000_000, "requests": [{}] * 100_000})
@@ -478,6 +478,6 @@ def test_depth_and_size_are_harmless(name: str) -> None:
 
 
 def test_reprs_show_no_content() -> None:
-    """Neither texts nor vectors."""
+    """Reprs have neither texts nor vectors."""
     assert repr(ToEmbed("m", ["secret"])) == "ToEmbed(1 inputs)"
     assert repr(Embedded([(0.5,)])) == "Embedded(1 vectors)"

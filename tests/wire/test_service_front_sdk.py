@@ -13,7 +13,7 @@ IDS = [model.id for model in MODELS]
 
 
 def _client(sdk: str, kind: str, gateway: Gateway, **options: Any) -> Any:
-    """A client of an SDK, with the HTTP library that it is built on."""
+    """A client of an SDK, with the HTTP library that it uses."""
     kinds = import_module(sdk).DefaultHttpxClient.__mro__
     names = [each.__module__.partition(".")[0] for each in kinds]
     httpx = import_module(next(name for name in names if name.startswith("httpx")))
@@ -55,7 +55,7 @@ def _anthropic() -> tuple[Gateway, Any]:
 @pytest.mark.parametrize("form", ["base64", "float", None])
 @pytest.mark.parametrize("given", ["one", ["one", "three"], [1, 2, 3], [[1, 2], [3]]])
 def test_openai_embeds(form: str | None, given: Any) -> None:
-    """Texts and token ids, numbers and base64: without a form the SDK asks for base64 itself."""
+    """Texts and token ids, as numbers and base64, which is the SDK's default."""
     gateway, client = _openai()
     options = {} if form is None else {"encoding_format": form}
     answer = client.embeddings.create(model="e", input=given, dimensions=3, user="u", **options)
@@ -70,8 +70,8 @@ def test_openai_embeds(form: str | None, given: Any) -> None:
     assert (answer.model, answer.usage.prompt_tokens, answer.usage.total_tokens) == ("e", 7, 7)
 
 
-def test_openai_is_told_what_is_wrong() -> None:
-    """As its own error, with its status."""
+def test_openai_gets_errors() -> None:
+    """The SDK raises its own error with the status."""
     sdk: Any = pytest.importorskip("openai")
     _, client = _openai()
     with pytest.raises(sdk.BadRequestError, match=r"\$\.input"):
@@ -79,7 +79,7 @@ def test_openai_is_told_what_is_wrong() -> None:
 
 
 def test_gemini_embeds() -> None:
-    """Several contents at once, with all that the SDK can say of them."""
+    """Several contents at once, with all options of the SDK."""
     gateway, client = _gemini()
     config = {"task_type": "RETRIEVAL_DOCUMENT", "title": "T", "output_dimensionality": 3}
     answer = client.models.embed_content(model="e", contents=["one", "three"], config=config)
@@ -90,7 +90,7 @@ def test_gemini_embeds() -> None:
 
 
 def test_ollama_embeds() -> None:
-    """Now, and as older clients did."""
+    """The current and the legacy method work."""
     gateway, client = _ollama()
     answer = client.embed("e", ["one", "three"], truncate=True, dimensions=3)
     assert [tuple(one) for one in answer.embeddings] == list(embedded(gateway.asked[0]).vectors)
@@ -105,7 +105,7 @@ def test_ollama_embeds() -> None:
 
 @pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses"])
 def test_openai_lists_models(dialect: str) -> None:
-    """All at once, and one alone, whose name may have a slash."""
+    """The list, and a single model, whose name may have a slash."""
     sdk: Any = pytest.importorskip("openai")
     _, client = _openai(dialect)
     assert [model.id for model in client.models.list()] == IDS
@@ -115,7 +115,7 @@ def test_openai_lists_models(dialect: str) -> None:
 
 
 def test_anthropic_lists_models_page_by_page() -> None:
-    """Forwards and backwards, as the SDK goes by itself."""
+    """Forwards and backwards, with the SDK's own pagination."""
     sdk: Any = pytest.importorskip("anthropic")
     _, client = _anthropic()
     assert [model.id for model in client.models.list(limit=1)] == IDS
@@ -136,7 +136,7 @@ def test_anthropic_lists_models_page_by_page() -> None:
 
 
 def test_gemini_lists_models_page_by_page() -> None:
-    """As the SDK goes by itself, and one alone."""
+    """The SDK's own pagination works, and so does a single model."""
     _, client = _gemini()
     found = list(client.models.list(config={"page_size": 1}))
     assert [model.name for model in found] == [f"models/{name}" for name in IDS]
@@ -146,7 +146,7 @@ def test_gemini_lists_models_page_by_page() -> None:
 
 
 def test_ollama_lists_models() -> None:
-    """Those that are there, one, those that are loaded, and the server's version."""
+    """Local models, a single one, loaded ones, and the server's version."""
     sdk: Any = pytest.importorskip("ollama")
     gateway, client = _ollama()
     assert [model.model for model in client.list().models] == IDS
@@ -158,11 +158,11 @@ def test_ollama_lists_models() -> None:
     assert gateway("/api/version", b"")[2] == b'{"version":"1.2.3"}'
 
 
-# --- counts
+# --- token counts
 
 
-def test_counts() -> None:
-    """Of a whole request each: its tools and instructions count."""
+def test_tokens_are_counted() -> None:
+    """Whole requests are counted, including tools and instructions."""
     gateway, client = _anthropic()
     turns: Any = [{"role": "user", "content": "Hi"}]
     tools: Any = [{"name": "t", "input_schema": {"type": "object"}}]
@@ -184,7 +184,7 @@ def test_counts() -> None:
 
 
 def test_openai_completes() -> None:
-    """Whole and as a stream, one prompt and several."""
+    """Plain and streamed, one prompt and several."""
     gateway, client = _openai()
     found = client.completions.create(model="m", prompt=["A", "B"], echo=True, max_tokens=9)
     assert [choice.text for choice in found.choices] == ["Are: A", "Bre: B"]
@@ -205,7 +205,7 @@ def test_openai_completes() -> None:
 
 
 def test_ollama_generates() -> None:
-    """Whole and as a stream, with a system prompt and a picture."""
+    """Plain and streamed, with a system prompt and an image."""
     gateway, client = _ollama()
     found = client.generate("m", "Hi", system="Be brief.", images=[b"png"], think=True)
     assert (found.response, found.done, found.done_reason) == ("re: Hi", True, "stop")

@@ -51,7 +51,7 @@ def _settings(request: Request) -> dict[str, Any]:
 @pytest.mark.parametrize("to", dialects())
 @given(request=_REQUESTS)
 def test_every_setting_arrives_or_is_reported(to: str, request: Request) -> None:
-    """What the body holds reads as what was asked for, less what the losses name."""
+    """The body decodes to the requested settings, apart from those reported as lost."""
     encoded = dialect(to).encode_request(request)
     lost = {loss.path for loss in encoded.losses}
     asked = {name: value for name, value in _settings(request).items() if name not in lost}
@@ -81,8 +81,8 @@ def _body(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", [name for name, paths in _PATHS.items() if paths])
 @given(data=st.data())
-def test_whatever_stood_in_their_place_comes_back(name: str, data: st.DataObject) -> None:
-    """A field of a setting holds anything at all: the same dialect gets it back as it was."""
+def test_odd_values_round_trip(name: str, data: st.DataObject) -> None:
+    """A setting's field with any value is unchanged in the same dialect."""
     body = _body(name)
     for path in data.draw(st.lists(st.sampled_from(_PATHS[name]), max_size=4)):
         *steps, last = path.split(".")
@@ -98,8 +98,8 @@ def test_whatever_stood_in_their_place_comes_back(name: str, data: st.DataObject
     assert Request.from_json(request.to_json()).identical(request)
 
 
-def test_an_edit_wins() -> None:
-    """A setting that was changed, or taken away, is written as it is now."""
+def test_edits_are_written() -> None:
+    """A setting that was changed or removed is written as it is now."""
     body = {**_body("openai-chat"), "user": "a", "service_tier": "flex"}
     request = dialect("openai-chat").decode_request(body)
     assert request.service == Service(user="a", tier="flex")
@@ -107,7 +107,7 @@ def test_an_edit_wins() -> None:
     assert edited.body == {**_body("openai-chat"), "user": "b"}
 
 
-def test_the_usual_request_of_a_coding_agent_loses_nothing() -> None:
+def test_a_coding_agent_s_request_has_no_losses() -> None:
     """Codex's settings mean the same in Chat."""
     body = {
         "model": "gpt-5",
@@ -132,8 +132,8 @@ _EARLIER = [file for file in _ALL if b'"version_1"' in file.read_bytes()]
 
 
 @pytest.mark.parametrize("file", _EARLIER, ids=lambda file: f"{file.parent.name}-{file.stem}")
-def test_requests_of_version_1_are_written_as_before(file: Path) -> None:
-    """What was stored with these settings in its extras gives the same body."""
+def test_stored_requests_of_version_1_are_unchanged(file: Path) -> None:
+    """Requests stored with these settings in their extras have the same body."""
     fixture = json.loads(file.read_text(encoding="utf-8"))
     request = Request.from_json(json.dumps(fixture["version_1"]))
     encoded = dialect(file.parent.name).encode_request(request)
@@ -142,7 +142,7 @@ def test_requests_of_version_1_are_written_as_before(file: Path) -> None:
 
 
 def test_tools_keep_their_settings_across_dialects() -> None:
-    """Deferred loading and the callers of a tool are known to both."""
+    """Deferred loading and allowed callers are translated, or reported as lost."""
     body = {
         **_body("anthropic"),
         "tools": [{"name": "f", "input_schema": {"type": "object", "properties": {}},

@@ -1,6 +1,6 @@
 """Everything a caller wrote is on the wire, or a loss or repair names it: no silent drops.
 
-Each leaf is a word of its own, so that it can be looked for.
+Each value is a unique word, so that it can be searched for.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TOOL = ToolDefinition("f", "Does it.", {"type": "object", "properties": {}})
 
 
 def _is_told(path: str, encoded: Encoded) -> bool:
-    """Whether a note stands at a path, above it, or below it."""
+    """Whether a loss or repair is at a path, above it, or below it."""
     notes = [*(loss.path for loss in encoded.losses), *(each.path for each in encoded.repairs)]
     return any(
         re.match(rf"{re.escape(short)}($|[.\[])", long) is not None
@@ -36,7 +36,7 @@ def _is_told(path: str, encoded: Encoded) -> bool:
 
 
 def _silent(words: dict[str, str], encoded: Encoded) -> list[str]:
-    """The words that are neither in the body nor told at their paths."""
+    """The words that are neither in the body nor reported at their paths."""
     body = json.dumps(encoded.body)
     return [
         word for word, path in words.items() if word not in body and not _is_told(path, encoded)
@@ -62,7 +62,7 @@ _PLACES = {
     "kind", ["char_location", "web_search_result_location", "url_citation", "odd"]
 )
 def test_citations_are_never_dropped_silently(kind: str, url: str | None, target: str) -> None:
-    """Whoever cites: instructions, a user, the model, a tool; and of whatever kind."""
+    """Citations of any kind, in instructions, user, model and tool messages."""
     extras: Any = {"elsewhere": {"seal": "sealed away"}}
     said = {
         place: _cited(place, kind=kind, url=url, extras=extras if place == "user" else {})
@@ -91,14 +91,14 @@ def test_citations_are_never_dropped_silently(kind: str, url: str | None, target
 @pytest.mark.parametrize("target", dragoman.dialects())
 @pytest.mark.parametrize("role", [Role.SYSTEM, Role.DEVELOPER, Role.USER, Role.ASSISTANT])
 def test_names_of_speakers_are_never_dropped_silently(role: Role, target: str) -> None:
-    """Nor where the message itself goes elsewhere, as instructions do."""
+    """Names are sent or reported, also where the message becomes instructions."""
     messages = (Message(role, (Text("Hi."),), name="Somebody"), Message.user("Go on."))
     encoded = dragoman.dialect(target).encode_request(Request(model="m", messages=messages))
     assert _silent({"Somebody": "messages[0].name"}, encoded) == []
 
 
-def test_names_of_joined_instructions_are_told() -> None:
-    """A host that takes instructions in one message only can't be told who gave them."""
+def test_names_of_joined_instructions_are_reported() -> None:
+    """If instructions are joined into one message, their names are reported."""
     speaker = dragoman.dialect("openai-chat")
     messages = tuple(Message(Role.SYSTEM, (Text("Hi."),), name=f"who{i}") for i in range(2))
     request = Request(model="m", messages=(*messages, Message.user("Go on.")))
@@ -125,7 +125,7 @@ _HELD: dict[str, Any] = {
 @pytest.mark.parametrize("target", dragoman.dialects())
 @pytest.mark.parametrize("kind", _HELD)
 def test_labels_of_the_answer_are_never_dropped_silently(kind: str, target: str) -> None:
-    """A name and a description are on the wire, be it in the schema, or told."""
+    """A name and a description are in the body, possibly in the schema, or reported."""
     output = Output(format="schema", schema=_HELD[kind], name="TheName", description="The purpose.")
     request = Request(model="m", messages=(Message.user("Hi."),), output=output)
     encoded = dragoman.dialect(target).encode_request(request)
@@ -134,8 +134,8 @@ def test_labels_of_the_answer_are_never_dropped_silently(kind: str, target: str)
 
 
 @pytest.mark.parametrize("target", dragoman.dialects())
-def test_a_named_schema_is_said_whole(target: str) -> None:
-    """What every client of OpenAI's sends is no loss anywhere, name and description included."""
+def test_a_named_schema_has_no_losses(target: str) -> None:
+    """OpenAI's usual response format, with name and description, is supported everywhere."""
     form = {"name": "TheName", "description": "The purpose.", "schema": _SCHEMA}
     body = {"model": "m", "messages": [{"role": "user", "content": "Hi."}],
             "response_format": {"type": "json_schema", "json_schema": form}}  # fmt: skip
@@ -154,8 +154,8 @@ _LABELS = ["title", "$comment", "$id", "x-order", "propertyOrdering", "deprecate
 def test_labels_in_schemas_are_never_dropped_silently(
     strict: bool | None, label: str, is_inside: bool, target: str
 ) -> None:
-    """Keywords that allow and forbid nothing are a repair where they are left out, and no loss."""
-    word = "a word" if label == "title" else ["a word"]  # another title is none
+    """Annotation keywords that are left out are a repair, not a loss."""
+    word = "a word" if label == "title" else ["a word"]  # other types are no titles
     inside: dict[str, Any] = {label: word} if is_inside else {}
     outside: dict[str, Any] = {} if is_inside else {label: word}
     speaker = dragoman.dialect(target)
@@ -180,8 +180,8 @@ def _with_output(schema: dict[str, Any], strict: bool | None) -> Request:
     return Request(model="m", messages=(Message.user("Hi."),), output=output)
 
 
-def test_repairs_name_the_tools_that_were_given() -> None:
-    """Also where a choice has left some of them out."""
+def test_repairs_have_the_tools_original_index() -> None:
+    """The index counts tools that were left out by a tool choice."""
     schema = {**_SCHEMA, "$comment": "a word"}
     tools = tuple(ToolDefinition(name, "Does it.", schema) for name in "ab")
     choice = ToolChoice("named", ("b",))
@@ -195,8 +195,8 @@ def test_repairs_name_the_tools_that_were_given() -> None:
 
 
 @pytest.mark.parametrize("target", dragoman.dialects())
-def test_what_stands_in_results_and_among_tools_is_told(target: str) -> None:
-    """Fields of one dialect in a tool's result, and beside declarations of functions."""
+def test_fields_in_results_and_among_tools_are_reported(target: str) -> None:
+    """Dialect-specific fields in tool results, and beside function declarations."""
     inner = Text("Said.", extras={"elsewhere": {"context": "a word"}})
     messages = (
         Message.user("Hi."),
@@ -216,8 +216,8 @@ def test_what_stands_in_results_and_among_tools_is_told(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", dragoman.dialects())
-def test_names_in_answers_are_told(target: str) -> None:
-    """Of media, and of the tool that a result is from, where no call says it."""
+def test_names_in_answers_are_reported(target: str) -> None:
+    """Names of media, and of a result's tool if there is no call."""
     parts = (
         Image(data="iVBORw0KGgo=", mime="image/png", name="a picture"),
         ToolResult("c1", "Done.", tool_name="a_tool"),
@@ -231,8 +231,8 @@ def test_names_in_answers_are_told(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", dragoman.dialects())
-def test_no_tools_are_no_empty_list(target: str) -> None:
-    """Where none of them can be sent, nothing is said of tools."""
+def test_no_empty_list_of_tools_is_sent(target: str) -> None:
+    """If no tool can be sent, `tools` is left out."""
     tool = ServerTool("odd", "elsewhere", {})
     request = Request(model="m", messages=(Message.user("Hi."),), tools=(tool,))
     encoded = dragoman.dialect(target).encode_request(request)

@@ -16,8 +16,8 @@ NAMELESS = [
 
 
 @pytest.mark.parametrize("name", dragoman.dialects())
-def test_a_call_without_a_name_does_not_brick_a_history(name: str) -> None:
-    """Seed 001's own test data: it is read, kept, and sent in a form that the target takes."""
+def test_a_call_without_a_name_can_be_sent(name: str) -> None:
+    """Seed 001's test data is decoded, kept, and encoded in a form that the target accepts."""
     messages = Messages.from_any(NAMELESS)
     assert [message.kind for message in messages] == ["user", "tool_call", "tool_result", "user"]
     assert Messages.from_json(messages.to_json()) == messages
@@ -30,8 +30,8 @@ def test_a_call_without_a_name_does_not_brick_a_history(name: str) -> None:
 
 @pytest.mark.parametrize("name", dragoman.dialects())
 @pytest.mark.parametrize("kind", ["custom", "hologram"])
-def test_a_part_of_ones_own_is_a_loss(name: str, kind: str) -> None:
-    """No dialect knows it, and each says so; the rest of the message is sent."""
+def test_a_custom_part_is_a_loss(name: str, kind: str) -> None:
+    """Unknown kinds of parts are losses in every dialect; the rest of the message is sent."""
     messages = Messages.from_any([["Look:", Opaque.custom(kind, {"secret": 1})]])
     again = Messages.from_any(messages.to_list())
     assert again == Messages.from_json(messages.to_json()) == messages

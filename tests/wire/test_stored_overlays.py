@@ -15,7 +15,7 @@ _USER = {"role": "user", "content": "hi"}
 _CALL = {"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]}
 _PATH = "/v1beta/models/m:generateContent"
 
-# The dialect, a body, and the extras that version 1 kept of it, by the place in the document.
+# The dialect, a body, and the extras that version 1 stored, by their place in the document.
 _STORED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "instead": ("openai-responses",
         {"model": "m", "input": "hi", "conversation": {"id": "c"}},
@@ -51,7 +51,7 @@ _STORED: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 
 def _stored(name: str) -> tuple[str, dict[str, Any], Request]:
-    """The request of a body, with all its extras as they were stored then."""
+    """The request of a body, with its extras as version 1 stored them."""
     dialect, body, extras = _STORED[name]
     path = _PATH if dialect == "gemini" else None
     document = json.loads(dragoman.dialect(dialect).decode_request(body, path=path).to_json())
@@ -73,27 +73,27 @@ def _forget(value: Any) -> None:
 
 
 @pytest.mark.parametrize("name", _STORED)
-def test_what_version_1_kept_leads_back(name: str) -> None:
-    """A stored request goes back as it came, whatever its extras are called."""
+def test_requests_stored_by_version_1_round_trip(name: str) -> None:
+    """A stored request is encoded as it came, with the old names of extras."""
     dialect, body, request = _stored(name)
     assert dragoman.dialect(dialect).encode_request(request, repair=False).body == body
-    assert b" spelling" not in request.to_json()  # what is stored stays as it is
+    assert b" spelling" not in request.to_json()  # stored extras are not rewritten
 
 
 @pytest.mark.parametrize("name", _STORED)
-def test_an_edit_wins_over_what_version_1_kept(name: str) -> None:
-    """Another first message, and other settings, are sent as they are now."""
+def test_edits_override_extras_of_version_1(name: str) -> None:
+    """A new first message and new settings are written as they are now."""
     dialect, _, request = _stored(name)
     messages = (Message.user("edited"), *request.messages[1:])
     edited = request.replace(messages=messages).with_settings(max_tokens=99)
     text = json.dumps(dragoman.dialect(dialect).encode_request(edited, repair=False).body)
     assert "edited" in text
     assert "99" in text
-    assert '": 7' not in text  # nor what stood beside the setting
+    assert '": 7' not in text  # nor the other spelling of the setting
 
 
-def test_a_digest_of_a_list_that_version_1_kept() -> None:
-    """A list of Gemini's is put back while ours is the same, and left out once it is another."""
+def test_digests_of_lists_of_version_1() -> None:
+    """A stored Gemini list is restored if ours is unchanged, and dropped otherwise."""
     digest = "b713f6d2a989e907"  # of [{"a":1}]
     extras = {"gemini": {"$wire": {"lists": [[["x", "y"], digest, [{"a": 1, "b": 2}]]]}}}
     came = with_overlay({"x": {"y": [{"a": 1}]}}, extras, "gemini")
@@ -101,8 +101,8 @@ def test_a_digest_of_a_list_that_version_1_kept() -> None:
     assert with_overlay({"x": {"y": [{"a": 2}]}}, extras, "gemini") == {"x": {"y": [{"a": 2}]}}
 
 
-def test_envelopes_of_version_1_are_sound() -> None:
-    """What is sealed anew is in the form of today, and says the same."""
+def test_envelopes_of_version_1_are_valid() -> None:
+    """They are re-sealed in the current form, with the same content."""
     extras = {"d": {"a": 1}, "d instead": [[["b"], 1, 2]], "d meant": {"p": "0"}}
     assert are_sound(extras, "d")
     assert not are_sound({"d instead": [[[], 1, 2]]}, "d")
@@ -112,8 +112,8 @@ def test_envelopes_of_version_1_are_sound() -> None:
     assert are_sound(own, "d")
 
 
-def test_notes_are_no_fields() -> None:
-    """Notes that stood among the fields are not taken for any."""
+def test_notes_of_version_1_are_no_fields() -> None:
+    """Notes that were stored among the fields are not written as fields."""
     extras = {"openai-chat": {":words": ["content"], "odd": 1}}
     assert fields_of(extras, "openai-chat") == {"odd": 1}
     assert words_of(extras, "openai-chat") == ["content"]

@@ -43,8 +43,8 @@ def _broken(name: str) -> bytes:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_came_before_a_broken_frame_counts(name: str) -> None:
-    """Its events are given out by the next call; nothing more is read."""
+def test_events_before_a_broken_frame_are_kept(name: str) -> None:
+    """The next call returns them, and nothing more is decoded."""
     whole = dragoman.dialect(name).stream_decoder()
     expected = whole.feed(_begun(name))
     decoder = dragoman.dialect(name).stream_decoder()
@@ -60,7 +60,7 @@ def test_what_came_before_a_broken_frame_counts(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_frame_that_holds_no_object_is_refused(name: str) -> None:
-    """Whatever it is instead."""
+    """A frame with JSON that is no object is refused."""
     decoder = dragoman.dialect(name).stream_decoder()
     with pytest.raises(WireError):
         decoder.feed(b"12\n" if name == "ollama" else b"data: 12\n\n")
@@ -69,7 +69,7 @@ def test_a_frame_that_holds_no_object_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("cut", [1, 9])
 def test_a_stream_may_end_in_the_middle_of_a_frame(name: str, cut: int) -> None:
-    """What is left is no frame; and it ends once."""
+    """The incomplete frame is dropped, and the stream ends once."""
     decoder = dragoman.dialect(name).stream_decoder()
     begun = _begun(name)
     decoder.feed(begun + begun[:-cut])
@@ -79,8 +79,8 @@ def test_a_stream_may_end_in_the_middle_of_a_frame(name: str, cut: int) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_end_is_complete(name: str) -> None:
-    """When it has been said, and the stream is closed."""
+def test_a_stream_with_its_end_is_complete(name: str) -> None:
+    """After its end event and `close`, a stream is complete."""
     encoder = dragoman.dialect(name).stream_encoder()
     stream = b"".join(map(encoder.feed, [*SAID, PartStop(0), ResponseEnd()]))
     decoder = dragoman.dialect(name).stream_decoder()
@@ -90,14 +90,14 @@ def test_an_end_is_complete(name: str) -> None:
 
 
 def test_parts_are_numbered_in_the_order_in_which_they_start() -> None:
-    """Those that are open stop together, in that order."""
+    """Open parts are stopped together, in that order."""
     emitted: list[Event] = []
     parts = PartEvents(emitted.append, 2)
     text: AnyPart = Text("")
     assert [parts.start(text), parts.whole(text), parts.start(text)] == [0, 1, 2]
     parts.grow(0, "a", signature="s")
     parts.stop_all()
-    parts.stop(2, Text("b"))  # said again
+    parts.stop(2, Text("b"))  # a second stop
     assert (parts.count, parts.open) == (3, [])
     assert emitted == [
         PartStart(0, text, 2),
@@ -111,15 +111,15 @@ def test_parts_are_numbered_in_the_order_in_which_they_start() -> None:
     ]
 
 
-def test_an_error_holds_what_is_of_the_right_type() -> None:
-    """The rest is nothing but extras."""
+def test_fields_of_a_stream_error_are_type_checked() -> None:
+    """Values of a wrong type are left to extras."""
     assert stream_error("m", "c", 500, {}) == StreamError("m", "c", 500)
     assert stream_error(["m"], 5, "500", {}) == StreamError("")
     assert stream_error("m", None, True, {}).status is None
 
 
 def _calls(work: Callable[[], object]) -> int:
-    """How many functions Python calls."""
+    """The number of function calls that Python makes."""
     number = 0
 
     def count(_frame: FrameType, event: str, _argument: object) -> None:
@@ -136,8 +136,8 @@ def _calls(work: Callable[[], object]) -> int:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("is_whole", [True, False])
-def test_what_repeats_is_not_read_anew(name: str, is_whole: bool) -> None:
-    """A text that grows word by word takes a fraction of the work, in one read or in many."""
+def test_repeated_frames_are_decoded_fast(name: str, is_whole: bool) -> None:
+    """A long run of text deltas takes a fraction of the work, in one read or in many."""
     encoder = dragoman.dialect(name).stream_encoder()
     begun = b"".join(map(encoder.feed, [*SAID, PartDelta(0, "!")]))
     words = [encoder.feed(PartDelta(0, f" {n}")) for n in range(100)]

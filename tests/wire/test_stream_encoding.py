@@ -24,8 +24,8 @@ NAMES = dragoman.dialects()
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_stream_that_breaks_off_ends_in_an_error(name: str) -> None:
-    """Once: silence would be taken for success, and an end is no error (G1)."""
+def test_an_interrupted_stream_ends_in_an_error(name: str) -> None:
+    """There is one error; a stream with an end event has none (G1)."""
     encoder = dragoman.dialect(name).stream_encoder()
     encoder.feed(PartStart(0, Text("Hi")))
     assert INTERRUPTED.message.encode() in encoder.close()
@@ -36,16 +36,16 @@ def test_a_stream_that_breaks_off_ends_in_an_error(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_error_is_the_last_thing_that_is_said(name: str) -> None:
-    """Whatever follows is not written."""
+def test_an_error_ends_the_stream(name: str) -> None:
+    """Events after an error are not written."""
     encoder = dragoman.dialect(name).stream_encoder()
     assert b"it broke" in encoder.feed(StreamError("it broke", "odd", 429))
     assert encoder.feed(PartStart(0, Text("Hi"))) == encoder.close() == b""
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_lost_is_reported_once(name: str) -> None:
-    """However often it comes."""
+def test_a_loss_is_reported_once(name: str) -> None:
+    """Repeated losses of the same kind are reported once."""
     encoder = dragoman.dialect(name).stream_encoder()
     for _ in range(3):
         assert encoder.feed(OpaqueEvent("elsewhere", {"type": "odd"})) == b""
@@ -62,8 +62,8 @@ def _handled(kind: type[EventHandler]) -> set[type]:
     return set(kind._handlers)
 
 
-def test_a_handler_has_methods_for_the_events_that_it_cares_about() -> None:
-    """An encoder has one for each."""
+def test_a_handler_has_methods_for_its_events() -> None:
+    """An encoder has a method for each kind of event."""
     assert _handled(_Handler) == {PartDelta}
     assert _handled(EventEncoder) == set(get_args(Event))
 
@@ -80,18 +80,18 @@ def test_a_handler_has_methods_for_the_events_that_it_cares_about() -> None:
         (Text("Hel"), ToolCall("c", "f", "{}"), None, [CORRECTED]),
     ],
 )
-def test_a_final_form_adds_and_takes_nothing_back(
+def test_only_additions_of_a_final_form_are_sent(
     begun: AnyPart, final: AnyPart, more: Any, reasons: list[str]
 ) -> None:
-    """What it would take back is lost (W26)."""
+    """A correction of text that was sent is a loss (W26)."""
     sent, lost = SentPart(0, begun), list[str]()
     sent.note(begun)
     assert sent.rest(final, lost.append) == more
     assert lost == reasons
 
 
-def test_arguments_may_be_the_same_in_other_words() -> None:
-    """Then nothing is missing, and nothing was corrected."""
+def test_equal_arguments_may_be_formatted_differently() -> None:
+    """Equal JSON with other whitespace is neither missing nor corrected."""
     assert unsent(["a", "b"], "abc") == "c"
     assert unsent(["a", "b"], "acb") is None
     assert unsent_arguments(['{"a": 1', "}"], '{"a":1}') == ""

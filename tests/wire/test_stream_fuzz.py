@@ -31,7 +31,7 @@ def _words(response: Response, choice: int, *kinds: type) -> str:
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 @given(script=scripts())
 def test_any_events_make_a_stream(dialect: str, script: Script) -> None:
-    """It keeps to the grammar, can be read, and is complete only if the answer was."""
+    """The stream is valid, readable, and complete only if the answer was."""
     stream, _ = written(dialect, script.events)
     _check_grammar(dialect, stream)
     decoder = read(dialect, stream)
@@ -39,14 +39,14 @@ def test_any_events_make_a_stream(dialect: str, script: Script) -> None:
     is_whole = bool(ends) and isinstance(script.events[ends[0]], ResponseEnd)
     if dialect == "openai-responses" and is_whole:
         ended = [c for c in folded(script.events).choices if c.index == 0]
-        is_whole = not ended or ended[0].finish is not FinishReason.ERROR  # that is a failure
+        is_whole = not ended or ended[0].finish is not FinishReason.ERROR  # a failure
     assert decoder.is_complete is is_whole
 
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 @given(script=scripts())
-def test_what_goes_in_comes_out(dialect: str, script: Script) -> None:
-    """Words and calls arrive once each, or their loss is reported."""
+def test_texts_and_calls_arrive_once(dialect: str, script: Script) -> None:
+    """Texts and calls arrive once each, or their loss is reported."""
     events = [e for e in script.events if not isinstance(e, StreamError)]
     if not isinstance(events[-1] if events else None, ResponseEnd):
         events.append(ResponseEnd())

@@ -38,7 +38,7 @@ from tests.wire.streamed import folded, read, written
 
 PAIRS = [(a, b) for a in dragoman.dialects() for b in dragoman.dialects()]
 _CORRECTED = frozenset({
-    # What was said at the end is not what was said in between (cut by hand), or has another id,
+    # The final event differs from the deltas (truncated by hand), or has another id,
     "openai_responses/ai____fixtures__-openai-shell-container.1.json",
     "openai_responses/ai____fixtures__-github-copilot-id-rotation.1.json",
     "openai_responses/rig__reasoning_roundtrip-streaming__00.json",
@@ -51,7 +51,7 @@ _LEAST = {"anthropic": 40, "gemini": 20, "ollama": 6, "openai-chat": 90, "openai
 
 
 def _streams(corpus: Corpus, dialect: str) -> Iterator[tuple[str, list[Event]]]:
-    """The recorded streams of a dialect that came to their end."""
+    """The recorded streams of a dialect that are complete."""
     for recording in corpus.select(provider_api=SPOKEN_BY[dialect], status=200):
         stream = recording.response_stream
         path = recording.request_path.partition("?")[0]
@@ -67,7 +67,7 @@ def _streams(corpus: Corpus, dialect: str) -> Iterator[tuple[str, list[Event]]]:
 
 
 def _said(response: Response, ids: set[str], cut_off: set[str]) -> dict[str, Any]:
-    """What a response says; how a stream cuts its texts and thoughts makes no difference."""
+    """The content of a response; how texts and thinking are split makes no difference."""
     usage = response.usage
     told: dict[str, Any] = {
         "model": response.model or None,
@@ -93,7 +93,7 @@ def _said(response: Response, ids: set[str], cut_off: set[str]) -> dict[str, Any
 
 def _call(call: ToolCall, ids: set[str], cut_off: set[str]) -> tuple[Any, ...]:
     arguments: Any = call.raw_arguments
-    if call.name in cut_off:  # what had been sent of it can't be taken back
+    if call.name in cut_off:  # deltas that were sent can't be corrected
         return (call.id if call.id in ids else None, call.name)
     if call.kind == "function" and call.has_valid_arguments:
         arguments = json.dumps(dict(call.arguments), sort_keys=True, default=str)
@@ -105,15 +105,15 @@ def _citation(citation: Any) -> tuple[Any, ...]:
 
 
 def _state(part: AnyPart) -> str:
-    """What only the provider behind can read: its own, or in an envelope."""
+    """The state that only the provider can read: its own, or in an envelope."""
     data = part.data if isinstance(part, Thinking) else None
     seal = unwrap(part.signature) or unwrap(data)
     if seal is None:
         return f"{type(part).__name__} {part.signature} {data}" if part.signature or data else ""
     if isinstance(seal.part, Thinking) and not seal.part.signature and not seal.part.data:
-        return ""  # a thought that was interrupted is sealed in pieces; there is nothing to verify
+        return ""  # interrupted thinking is sealed in pieces, which can't be verified
     if isinstance(seal.part, ToolCall):
-        return ""  # known at its start and once more at its end: `_call_state` has the last word
+        return ""  # in the start and in the stop event: `_call_state` has the final one
     state = seal.part.replace(origin=None)
     if isinstance(state, Thinking) and seal.origin.dialect == "openai-responses":
         state = state.replace(data="")
@@ -121,14 +121,14 @@ def _state(part: AnyPart) -> str:
 
 
 def _call_state(call: ToolCall) -> tuple[Any, ...]:
-    """What goes back to the provider behind with a call; nothing, where it is the front's own."""
+    """The state of a call for its provider; None if that is the front's own dialect."""
     if call.origin is None:
         return ()
     return (call.origin.dialect, call.signature, call.item_id, call.extras)
 
 
 def _document(part: AnyPart) -> str:
-    """A part, without what Responses seals anew at the end of a stream: each is as good."""
+    """A part, without what Responses re-encrypts in the last event of a stream."""
     document = json.dumps(msgspec.to_builtins(part), sort_keys=True, default=str)
     return _SEALED_ANEW.sub("", document)
 
@@ -138,15 +138,15 @@ _LATE = "citations received after the end of their text are left out"
 
 
 def _losses(losses: Any) -> set[tuple[str, str]]:
-    """Losses of the answer; a stream may have events besides, of which no plain form knows."""
+    """Losses of the answer; a stream may have others for events without a plain form."""
     return {(loss.path, loss.reason) for loss in losses if loss.path != "events"}
 
 
 @pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.parametrize(("source", "target"), PAIRS)
-def test_streamed_and_plain_say_the_same(corpus: Corpus, source: str, target: str) -> None:
-    """What a client reads, and what is reported as lost, does not depend on streaming."""
+def test_streamed_and_plain_answers_are_equal(corpus: Corpus, source: str, target: str) -> None:
+    """The content and the losses do not depend on streaming."""
     count = 0
     for file, events in _streams(corpus, source):
         count += 1
@@ -194,8 +194,8 @@ def _blocked_events() -> list[Event]:
 
 
 @pytest.mark.parametrize("target", dragoman.dialects())
-def test_a_blocked_prompt_is_no_empty_success(target: str) -> None:
-    """Plain or streamed, a client is told that the answer was filtered, or what was lost."""
+def test_a_blocked_prompt_is_reported(target: str) -> None:
+    """Plain or streamed, the finish reason is a content filter, or that is a loss."""
     speaker = dragoman.dialect(target)
     encoded = speaker.encode_response(dragoman.dialect("gemini").decode_response(_BLOCKED))
     stream, losses = written(target, _blocked_events())
@@ -203,13 +203,13 @@ def test_a_blocked_prompt_is_no_empty_success(target: str) -> None:
     assert decoder.is_complete
     assert _losses(losses) == _losses(encoded.losses)
     for response in (speaker.decode_response(encoded.to_bytes()), decoder.response):
-        if target == "ollama":  # which knows two reasons only
+        if target == "ollama":  # which has only two reasons
             assert any(loss.path == "choices[0].finish" for loss in losses)
         else:
             assert response.choices[0].finish in _FILTERED
 
 
-# --- cut off
+# --- truncated streams
 
 _ANSWER: list[Event] = [
     ResponseStart(id="r1", model="m"),
@@ -223,8 +223,8 @@ _ANSWER: list[Event] = [
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("dialect", dragoman.dialects())
-def test_a_stream_that_is_cut_anywhere_is_not_complete(dialect: str) -> None:
-    """Up to its last event: after that one, all that may be missing is an empty line."""
+def test_a_truncated_stream_is_not_complete(dialect: str) -> None:
+    """Cut anywhere before its last event, a stream is not complete."""
     stream, _ = written(dialect, _ANSWER)
     ends = [cut for cut in range(len(stream)) if read(dialect, stream[:cut]).is_complete]
     last = stream.rstrip().rfind(b"\n") + 1
@@ -233,27 +233,27 @@ def test_a_stream_that_is_cut_anywhere_is_not_complete(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
-def test_bytes_one_by_one_say_the_same(dialect: str) -> None:
-    """However a stream is cut, its reader makes the same of it."""
+def test_single_bytes_give_the_same_response(dialect: str) -> None:
+    """Decoding byte by byte gives the same response as decoding at once."""
     stream, _ = written(dialect, _ANSWER)
     one = read(dialect, *[bytes([byte]) for byte in stream])
     assert one.is_complete
     assert one.response == read(dialect, stream).response
 
 
-# --- the last word (W26)
+# --- final forms in stop events (W26)
 
 
 def _stopped(start: AnyPart, said: str, final: AnyPart) -> list[Event]:
-    """A part that was told piece by piece, and once more at its end."""
+    """A part that is sent in a delta, and once more in its stop event."""
     start_of_all = ResponseStart(id="r1", model="m", origin=Origin(dialect="elsewhere"))
     return [start_of_all, PartStart(0, start), PartDelta(0, said), PartStop(0, final),
             ChoiceFinish(FinishReason.STOP), ResponseEnd()]  # fmt: skip
 
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
-def test_the_last_word_adds_what_was_not_said(dialect: str) -> None:
-    """A text, a thought, a refusal and a call are whole, though their pieces were not."""
+def test_a_final_form_adds_missing_content(dialect: str) -> None:
+    """Text, thinking, refusals and calls are completed by the stop event."""
     for start in (Text(""), Thinking(""), Refusal("")):
         stream, losses = written(dialect, _stopped(start, "Hel", start.replace(text="Hello")))
         parts = read(dialect, stream).response.message.parts
@@ -265,8 +265,8 @@ def test_the_last_word_adds_what_was_not_said(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", [d for d in dragoman.dialects() if d != "openai-responses"])
-def test_what_is_taken_back_is_lost(dialect: str) -> None:
-    """What was sent can't be unsaid: Responses alone tells all of it once more."""
+def test_a_correction_is_a_loss(dialect: str) -> None:
+    """Text that was sent can't be corrected; only Responses repeats it at the end."""
     for start in (Text(""), Thinking("")):
         stream, losses = written(dialect, _stopped(start, "Yes.", start.replace(text="No.")))
         heard = read(dialect, stream).response.message.parts[0]
@@ -298,10 +298,10 @@ _GEMINIS, _CHATS, _CLAUDES, _RESPONSES = (
           PartStart(1, Text("")), PartStop(0, Text("<1>"))], ["<1>"]),
     ],
 )  # fmt: skip
-def test_a_late_last_word_is_heard_once_or_lost(
+def test_a_late_final_form_arrives_once_or_is_lost(
     dialect: str, events: list[Event], words: list[str]
 ) -> None:
-    """A part that ends again, or as something else, is never silent about it."""
+    """A second stop event, or one with another type, is never ignored silently."""
     stream, losses = written(dialect, [*events, ResponseEnd()])
     parts = read(dialect, stream).response.message.parts
     heard = "".join(part.text for part in parts if isinstance(part, (Text, Thinking)))
@@ -309,8 +309,8 @@ def test_a_late_last_word_is_heard_once_or_lost(
     assert is_lost or [heard.count(word) for word in words] == [1] * len(words)
 
 
-def test_a_thought_has_its_seal_before_what_follows() -> None:
-    """Chat's servers don't tell when a thought ends; its seal stands beside it all the same."""
+def test_a_seal_directly_follows_its_thinking() -> None:
+    """Chat servers don't mark the end of thinking; its seal still comes before the text."""
     home = Origin(dialect="openai-chat")
     events: list[Event] = [
         ResponseStart(id="r1", model="m", origin=home),
@@ -333,8 +333,8 @@ def _seal(part: AnyPart) -> Any:
     return unwrap(part.signature) or unwrap(part.data if isinstance(part, Thinking) else None)
 
 
-def test_sources_that_come_late_are_in_the_last_event() -> None:
-    """Responses tells its items once more, with what came after their end; no item is empty."""
+def test_late_citations_are_in_the_last_event() -> None:
+    """Responses repeats its items, with citations that came after their end."""
     cited = PartDelta(0, citations=(Citation(kind="url_citation", url="https://a.example"),))
     events: list[Event] = [
         ResponseStart(id="r1", model="m"), PartStart(0, Text("See.")), PartStop(0), cited,
@@ -347,8 +347,8 @@ def test_sources_that_come_late_are_in_the_last_event() -> None:
     assert [citation.url for citation in text.citations] == ["https://a.example"]
 
 
-def test_a_call_that_was_cut_off_gets_no_arguments() -> None:
-    """An empty object would be taken for a whole call (I7)."""
+def test_a_truncated_call_gets_no_arguments() -> None:
+    """An empty object would make it look like a complete call (I7)."""
     events: list[Event] = [
         ResponseStart(id="r1", model="m"), ToolCallDelta(0, "c1", "f", ""),
         ChoiceFinish(FinishReason.LENGTH), ResponseEnd(),

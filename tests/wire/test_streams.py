@@ -54,8 +54,8 @@ def _stream(dialect: str, alias: str) -> bytes:
 
 
 @pytest.mark.parametrize("dialect", ["anthropic", "gemini", "openai-chat"])
-def test_aliases_are_undone_in_streams(dialect: str) -> None:
-    """A tool that the target knows by an alias has its own name in every event and at the end."""
+def test_aliases_are_restored_in_streams(dialect: str) -> None:
+    """Every event and the response have the tool's own name instead of its alias."""
     tool = make_definition(NAME, parameters={"type": "object"}, origin=Origin(dialect="x"))
     speaker: Any = dragoman.dialect(dialect)
     encoded = speaker.encode_request(Request(model="m", tools=(tool,)))
@@ -71,8 +71,8 @@ def test_aliases_are_undone_in_streams(dialect: str) -> None:
 
 
 @pytest.mark.parametrize("name", dragoman.dialects())
-def test_every_dialect_has_all_of_the_contract(name: str) -> None:
-    """Errors are read, rules are checked, and the vendor's own target is of the dialect."""
+def test_every_dialect_implements_the_contract(name: str) -> None:
+    """Errors are decoded, rules are checked, and the default target has the dialect."""
     speaker = dragoman.dialect(name)
     assert speaker.decode_error(401, b"{}").status == 401
     assert speaker.check({"messages": 3})
@@ -80,8 +80,8 @@ def test_every_dialect_has_all_of_the_contract(name: str) -> None:
 
 
 @pytest.mark.parametrize("options", [{"include_usage": True}, {"include_usage": False}, 5, None])
-def test_usage_is_sent_to_those_who_asked_for_it(options: Any) -> None:
-    """The client's own request, in the context, says whether a Chat stream ends with usage (W9)."""
+def test_usage_is_sent_on_request(options: Any) -> None:
+    """The request in the context decides whether a Chat stream ends with usage (W9)."""
     chat = dragoman.dialect("openai-chat")
     body = {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
     asked = chat.decode_request({**body, "stream_options": options})
@@ -92,8 +92,8 @@ def test_usage_is_sent_to_those_who_asked_for_it(options: Any) -> None:
 
 
 @pytest.mark.parametrize("name", dragoman.dialects())
-def test_no_context_is_a_context(name: str) -> None:
-    """Whoever has none may say so."""
+def test_the_context_may_be_none(name: str) -> None:
+    """A context of None is the same as no context."""
     speaker = dragoman.dialect(name)
     assert speaker.stream_decoder(None).feed(b"") == []
     assert speaker.stream_encoder(None).losses == speaker.stream_encoder().losses

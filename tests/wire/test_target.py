@@ -24,8 +24,8 @@ def _demand(name: str) -> Any:
     return type(ANY.flag(group)).demands.get(flag)
 
 
-def test_one_flag_can_be_varied() -> None:
-    """And the others of its group stay as they are."""
+def test_one_flag_can_be_changed() -> None:
+    """The other flags of its group are unchanged."""
     target = Target(dialect="any", turns=TurnFlags(takes_developer=False))
     varied = target.with_flags({"turns.alternates_roles": True, "model": "m"})
     assert (varied.turns.alternates_roles, varied.turns.takes_developer) == (True, False)
@@ -36,8 +36,8 @@ def test_one_flag_can_be_varied() -> None:
 @pytest.mark.parametrize(
     "name", ["turns.pears_results", "turn.pairs_results", "pairs_results", "turns", "a.b.c", ""]
 )
-def test_a_flag_that_is_misspelled_raises(name: str) -> None:
-    """As ours, wherever flags are named."""
+def test_a_misspelled_flag_raises(name: str) -> None:
+    """Every function that takes flags raises our own error."""
     if name != "turns":
         with pytest.raises(InvalidInputError):
             ANY.with_flags({name: True})
@@ -49,8 +49,8 @@ def test_a_flag_that_is_misspelled_raises(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_relaxed_targets_make_no_demands(name: str) -> None:
-    """What a flag is then is what it says itself; facts stay."""
+def test_relaxed_targets_have_no_requirements(name: str) -> None:
+    """Each flag has its declared relaxed value; facts are unchanged."""
     for dialect in dragoman.dialects():
         target = dragoman.dialect(dialect).target
         demand = _demand(name)
@@ -60,8 +60,8 @@ def test_relaxed_targets_make_no_demands(name: str) -> None:
         assert not target.relaxed.is_strict
 
 
-def test_a_target_can_be_limited_to_some_of_its_demands() -> None:
-    """Everything else is as at its vendor's, but for who is spoken to."""
+def test_a_target_can_be_limited_to_some_requirements() -> None:
+    """Other flags are the vendor's, apart from provider, model and host."""
     vendor = Target(dialect="any", provider="vendor")
     target = Target(
         dialect="any",
@@ -77,8 +77,8 @@ def test_a_target_can_be_limited_to_some_of_its_demands() -> None:
 
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
-def test_rules_and_flags_know_each_other(dialect: str) -> None:
-    """A rule names flags that there are, and one of them names the rule."""
+def test_rules_and_flags_refer_to_each_other(dialect: str) -> None:
+    """The flags of a rule exist, and one of them names the rule."""
     rulebook = import_module(f"dragoman.wire.{dialect.replace('-', '_')}.rules").RULEBOOK
     for rule in rulebook.rules:
         assert all(map(is_flag, rule.flags)), rule.number

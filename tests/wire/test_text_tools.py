@@ -24,14 +24,14 @@ TOOL = {"type": "custom", "name": "apply_patch", "description": "Edits.", "forma
 
 
 def asked(*items: Any) -> Request:
-    """What Codex asks, with its tool for edits."""
+    """Codex's request, with its tool for edits."""
     body = {"model": "m", "store": False, "stream": True, "tools": [TOOL],
             "input": [{"role": "user", "content": "Edit."}, *items]}  # fmt: skip
     return dragoman.dialect("openai-responses").decode_request(body)
 
 
 def encoded_for(back: str, request: Request) -> Encoded:
-    """The request as a host of that dialect gets it."""
+    """The request encoded for a host of that dialect."""
     target = provider(BACKS[back]).target("m", back)
     return dragoman.dialect(back).encode_request(request, target)
 
@@ -43,7 +43,7 @@ def answered(arguments: str) -> Any:
 
 
 def streamed(back: str, arguments: str, size: int) -> list[Any]:
-    """What a client of Responses is sent, where the model's bytes come in pieces."""
+    """The stream that a Responses client gets, for the model's bytes in pieces."""
     request = asked()
     decoder = dragoman.dialect(back).stream_decoder(encoded_for(back, request).context)
     raw = b"".join(frames_of(back, answered(arguments)))
@@ -56,7 +56,7 @@ def streamed(back: str, arguments: str, size: int) -> list[Any]:
 
 
 def call_in(events: list[Any], state: str) -> Any:
-    """The one call that the client is shown; Ollama's has state that goes beside it."""
+    """The one call that the client gets; Ollama's has its state in an item beside it."""
     name = f"response.output_item.{state}"
     items = [event["item"] for event in events if event["type"] == name]
     [call] = [item for item in items if item["type"] != "reasoning"]
@@ -64,8 +64,8 @@ def call_in(events: list[Any], state: str) -> Any:
 
 
 @pytest.mark.parametrize("back", BACKS)
-def test_it_is_offered_as_a_function(back: str) -> None:
-    """With one argument, and the loss of its grammar is told."""
+def test_a_text_tool_becomes_a_function(back: str) -> None:
+    """It has one argument, and the loss of its grammar is reported."""
     encoded = encoded_for(back, asked())
     [tool] = dragoman.dialect(back).decode_request(encoded.to_bytes()).tools
     assert isinstance(tool, ToolDefinition)
@@ -76,8 +76,8 @@ def test_it_is_offered_as_a_function(back: str) -> None:
 
 @pytest.mark.parametrize("back", BACKS)
 @pytest.mark.parametrize("arguments", [{"input": PATCH}, {"input": ""}])
-def test_its_call_comes_back_as_text(back: str, arguments: dict[str, str]) -> None:
-    """Whole."""
+def test_its_call_is_restored_as_text(back: str, arguments: dict[str, str]) -> None:
+    """The call is a custom call with the text of the argument."""
     context = encoded_for(back, asked()).context
     body = body_of(back, answered(json.dumps(arguments)))
     [call] = dragoman.dialect(back).decode_response(body, context).message.tool_calls
@@ -86,8 +86,8 @@ def test_its_call_comes_back_as_text(back: str, arguments: dict[str, str]) -> No
 
 @pytest.mark.parametrize("back", BACKS)
 @given(text=st.one_of(st.just(PATCH), st.text()), size=st.integers(1, 400))
-def test_its_call_streams_back_as_text(back: str, text: str, size: int) -> None:
-    """However the bytes are cut: the item, its deltas and its end all say the same."""
+def test_its_streamed_call_is_restored_as_text(back: str, text: str, size: int) -> None:
+    """For any chunks, the item, its deltas and its end have the same text."""
     events = streamed(back, json.dumps({"input": text}), size)
     item = call_in(events, "done")
     assert (item["type"], item["input"]) == ("custom_tool_call", text)
@@ -99,8 +99,8 @@ def test_its_call_streams_back_as_text(back: str, text: str, size: int) -> None:
 
 @pytest.mark.parametrize("back", BACKS)
 @pytest.mark.parametrize("arguments", ['{"input": 5}', '{"patch": "x"}', '{"input": "a", "b": 1}'])
-def test_what_the_model_made_of_it_is_kept(back: str, arguments: str) -> None:
-    """A call that is not as it was told is the tool's to refuse."""
+def test_unexpected_arguments_are_kept(back: str, arguments: str) -> None:
+    """Arguments of another form are passed on as JSON text for the tool to refuse."""
     events = streamed(back, arguments, 7)
     item = call_in(events, "done")
     assert item["type"] == "custom_tool_call"
@@ -108,8 +108,8 @@ def test_what_the_model_made_of_it_is_kept(back: str, arguments: str) -> None:
 
 
 @pytest.mark.parametrize("back", BACKS)
-def test_earlier_calls_are_functions_too(back: str) -> None:
-    """The call of the turn before, and its result, go as the tool is declared."""
+def test_earlier_calls_become_functions(back: str) -> None:
+    """Calls and results of the history have the same form as the declared tool."""
     call = {"type": "custom_tool_call", "call_id": "call_1", "name": "apply_patch", "input": PATCH}
     result = {"type": "custom_tool_call_output", "call_id": "call_1", "output": "Done"}
     body = encoded_for(back, asked(call, result)).to_bytes()
@@ -119,8 +119,8 @@ def test_earlier_calls_are_functions_too(back: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["openai-chat", "openai-responses"])
-def test_it_stays_as_it_is_at_openai(name: str) -> None:
-    """Which has such tools."""
+def test_it_is_unchanged_at_openai(name: str) -> None:
+    """OpenAI has such tools."""
     target = provider("openai").target("gpt-5", name)
     encoded = dragoman.dialect(name).encode_request(asked(), target)
     assert not encoded.losses or name == "openai-chat"

@@ -1,7 +1,7 @@
 """Decoding is tolerant: a body of a known dialect is decoded, however unusual.
 
-What the model can't say is kept, so that it goes back as it came; another dialect is told of it
-by a `Loss`; and an edit counts more than what was kept.
+Values that the model can't represent are kept, so that the body round-trips; for another dialect
+they are a `Loss`; and an edit overrides them.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ SAID = "zqx-said"
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_odd_bodies_come_back_as_they_came(dialect: str, kind: Kind) -> None:
-    """Each odd value at each place of a rich body: it is read, and written again as it was."""
+def test_odd_bodies_round_trip(dialect: str, kind: Kind) -> None:
+    """Each odd value at each place of a rich body is decoded, and encoded unchanged."""
     count = 0
     for odd in odd_bodies(dialect, kind, tuple(RICH[dialect, kind])):
         assert normal(came_back(odd)) == normal(odd.body), str(odd)
@@ -83,8 +83,8 @@ def test_odd_bodies_come_back_as_they_came(dialect: str, kind: Kind) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_odd_fixtures_come_back_as_they_came(dialect: str, kind: Kind) -> None:
-    """The same for every body of our own fixtures."""
+def test_odd_fixtures_round_trip(dialect: str, kind: Kind) -> None:
+    """The same for all of our own fixtures."""
     for odd in odd_bodies(dialect, kind):
         assert normal(came_back(odd)) == normal(odd.body), str(odd)
 
@@ -93,9 +93,7 @@ def test_odd_fixtures_come_back_as_they_came(dialect: str, kind: Kind) -> None:
     ("count", "each"), [(20, 10), pytest.param(400, 50, marks=pytest.mark.slow)]
 )
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_odd_recordings_come_back_as_they_came(
-    corpus: Corpus, dialect: str, count: int, each: int
-) -> None:
+def test_odd_recordings_round_trip(corpus: Corpus, dialect: str, count: int, each: int) -> None:
     """Real bodies, each with odd values at some of its places."""
     chosen = Random(dialect)
     small = [body for body in bodies(corpus, dialect) if body.recording.row.size < 20_000]
@@ -110,9 +108,7 @@ def test_odd_recordings_come_back_as_they_came(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(data=st.data())
-def test_several_odd_things_come_back_as_they_came(
-    dialect: str, kind: Kind, data: st.DataObject
-) -> None:
+def test_several_odd_values_round_trip(dialect: str, kind: Kind, data: st.DataObject) -> None:
     """Any combination of odd values at any places."""
     body: Any = data.draw(st.sampled_from(valid_bodies(dialect, kind)))
     for _ in range(data.draw(st.integers(1, 4))):
@@ -124,8 +120,8 @@ def test_several_odd_things_come_back_as_they_came(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_odd_requests_come_back_out_of_a_document(dialect: str) -> None:
-    """What was kept survives being stored as a canonical document."""
+def test_odd_requests_survive_being_stored(dialect: str) -> None:
+    """Odd values survive being stored in a canonical document."""
     speaker = dragoman.dialect(dialect)
     for odd in islice(odd_bodies(dialect, "request", (RICH[dialect, "request"][0],)), 0, None, 5):
         request = speaker.decode_request(odd.body, path=GEMINI_PATH)
@@ -136,8 +132,8 @@ def test_odd_requests_come_back_out_of_a_document(dialect: str) -> None:
 
 @pytest.mark.parametrize("source", DIALECTS)
 @given(data=st.data())
-def test_several_odd_things_go_anywhere(source: str, data: st.DataObject) -> None:
-    """Any combination to any target, repaired or not: a body, or an error of ours."""
+def test_several_odd_values_can_be_translated(source: str, data: st.DataObject) -> None:
+    """For any target, repaired or not, there is a body, or one of our errors."""
     body: Any = data.draw(st.sampled_from(valid_bodies(source, "request")))
     for _ in range(data.draw(st.integers(1, 4))):
         if found := list(places(body)):
@@ -156,8 +152,8 @@ def test_several_odd_things_go_anywhere(source: str, data: st.DataObject) -> Non
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"text"', b"5", b"null"])
-def test_what_is_no_body_is_a_wire_error(dialect: str, kind: Kind, body: bytes) -> None:
-    """No JSON, or no object: there is nothing to read."""
+def test_other_input_is_a_wire_error(dialect: str, kind: Kind, body: bytes) -> None:
+    """Input that is no JSON, or no object, is a `WireError`."""
     speaker = dragoman.dialect(dialect)
     read: Callable[[bytes], object] = (
         speaker.decode_request if kind == "request" else speaker.decode_response
@@ -173,7 +169,7 @@ def test_messages_that_are_no_list_are_a_wire_error(dialect: str, value: Any) ->
     """The error names the field."""
     field = UNREADABLE[dialect, "request"]
     if (dialect, value) == ("gemini", {"odd": 1}):
-        value = "odd"  # a content without its list is one that the API takes
+        value = "odd"  # the API accepts a content without a list
     with pytest.raises(WireError) as caught:
         dragoman.dialect(dialect).decode_request({field: value})
     assert caught.value.path == f"$.{field}"
@@ -197,8 +193,10 @@ def _errors(target: str, encoded: Encoded) -> set[str]:
 @sampled
 @pytest.mark.parametrize("target", DIALECTS)
 @pytest.mark.parametrize("source", DIALECTS)
-def test_odd_bodies_are_valid_elsewhere_or_refused(source: str, target: str, step: int) -> None:
-    """A translation passes the target's `check`, or it is an error of ours: never another one."""
+def test_odd_bodies_are_valid_or_refused_in_other_dialects(
+    source: str, target: str, step: int
+) -> None:
+    """A translation passes the target's `check`, or raises one of our errors."""
     values: tuple[Any, ...] = (None, True, "", "odd", [], {}, ["odd", None], {"odd": 1})
     odd = [
         (path, put(body, path, value))
@@ -229,7 +227,7 @@ MESSAGES: dict[str, Callable[[Any], dict[str, Any]]] = {
 
 
 def _odd_messages(dialect: str) -> list[Any]:
-    """Messages with an odd role or content, all of which say the same."""
+    """Messages with an odd role or content, all with the same text."""
     if dialect == "gemini":
         parts = [{"text": SAID}]
         return [SAID, {"parts": SAID},
@@ -251,8 +249,8 @@ def _odd_messages(dialect: str) -> list[Any]:
 
 @pytest.mark.parametrize("target", DIALECTS)
 @pytest.mark.parametrize("source", DIALECTS)
-def test_an_odd_message_is_carried_or_told(source: str, target: str) -> None:
-    """What is odd about it is reported elsewhere, and its words arrive where they can be read."""
+def test_odd_messages_are_sent_or_reported(source: str, target: str) -> None:
+    """Odd fields are reported in other dialects, and readable text is sent."""
     for message in _odd_messages(source):
         body = MESSAGES[source](message)
         encoded = dragoman.translate(body, source=source, target=target)
@@ -265,8 +263,8 @@ def test_an_odd_message_is_carried_or_told(source: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_an_edit_counts_more_than_what_was_odd(dialect: str) -> None:
-    """The new text or role is sent; what was not edited stays as it came."""
+def test_edits_override_odd_values(dialect: str) -> None:
+    """The new text or role is sent; other values are unchanged."""
     speaker = dragoman.dialect(dialect)
     for odd in _odd_messages(dialect):
         request = speaker.decode_request(MESSAGES[dialect](odd))
@@ -299,8 +297,8 @@ SETTINGS: dict[str, tuple[str, ...]] = {
 
 @pytest.mark.parametrize("value", ["hot", 5, {"odd": 1}, [5], True, None], ids=repr)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_an_edit_counts_more_than_an_odd_setting(dialect: str, value: Any) -> None:
-    """What is set after reading is sent, whatever stood in its place."""
+def test_edits_override_odd_settings(dialect: str, value: Any) -> None:
+    """A setting that was set after decoding is sent instead of the odd value."""
     speaker = dragoman.dialect(dialect)
     user = _odd_messages(dialect)[-1] if dialect == "gemini" else {"role": "user", "content": "x"}
     for field in SETTINGS[dialect]:
@@ -319,8 +317,8 @@ TOOLS: tuple[Any, ...] = (5, "odd", None, [], {"odd": SAID}, {"type": 5, "name":
 
 @pytest.mark.parametrize("target", DIALECTS)
 @pytest.mark.parametrize("source", DIALECTS)
-def test_an_odd_tool_stays_at_home(source: str, target: str) -> None:
-    """It goes back as it came, among tools that are none the worse; others are told."""
+def test_an_odd_tool_is_kept_in_its_own_dialect(source: str, target: str) -> None:
+    """It round-trips beside valid tools, and is a loss in other dialects."""
     for tool in TOOLS:
         body = RICH[source, "request"][0]
         body = {**body, "tools": [*body["tools"], tool]}
@@ -332,8 +330,8 @@ def test_an_odd_tool_stays_at_home(source: str, target: str) -> None:
             assert any(path.startswith(f"tools[{number}]") for path, _ in _report(encoded)), tool
 
 
-def test_an_object_as_content_is_content() -> None:
-    """Cloudflare's JSON mode answers with one: its JSON is the text."""
+def test_an_object_as_content_becomes_text() -> None:
+    """Cloudflare's JSON mode answers with an object: its JSON is the text."""
     wire = {"choices": [{"index": 0, "finish_reason": "stop",
                          "message": {"role": "assistant", "content": {"a": [1]}}}]}  # fmt: skip
     speaker = dragoman.dialect("openai-chat")
@@ -343,7 +341,7 @@ def test_an_object_as_content_is_content() -> None:
 
 
 def test_extras_may_hold_any_json() -> None:
-    """What reading keeps in a message's extras can be set by hand as well."""
+    """Extras of a message that decoding makes can also be set by hand."""
     message = Message.user("x").replace(extras={"openai-chat shape": [[["content"], "x", 5]]})
     assert message.with_extra("a", [1]).extras["canonical"] == {"a": [1]}
     body = dragoman.dialect("openai-chat").encode_request(
@@ -357,8 +355,8 @@ def test_extras_may_hold_any_json() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_odd_streams_are_read(dialect: str) -> None:
-    """Each odd value at each place of a chunk: what can be read arrives, nothing raises."""
+def test_odd_streams_are_decoded(dialect: str) -> None:
+    """An odd value at any place of a chunk raises nothing, and readable content arrives."""
     whole = len(read(dialect, framed(dialect, STREAMS[dialect])).response.message.parts)
     kept = 0
     count = 0
@@ -368,15 +366,15 @@ def test_odd_streams_are_read(dialect: str) -> None:
         kept += len(parts) >= whole - 1
         count += 1
         assert dragoman.dialect(dialect).encode_response(response).body, path
-    assert kept / count > 0.9  # an odd value costs no more than the part that it is in
+    assert kept / count > 0.9  # an odd value affects only its own part
 
 
 @pytest.mark.thorough
 @sampled
 @pytest.mark.parametrize("target", DIALECTS)
 @pytest.mark.parametrize("source", DIALECTS)
-def test_odd_streams_are_written_elsewhere(source: str, target: str, step: int) -> None:
-    """The events of an odd stream are those of any other: they can be written and read again."""
+def test_odd_streams_can_be_translated(source: str, target: str, step: int) -> None:
+    """The events of an odd stream can be encoded and decoded again."""
     for path, chunks in islice(odd_streams(source), 0, None, step):
         decoder = dragoman.dialect(source).stream_decoder()
         events = [*decoder.feed(framed(source, chunks)), *decoder.close()]
@@ -384,8 +382,8 @@ def test_odd_streams_are_written_elsewhere(source: str, target: str, step: int) 
         assert read(target, stream).response is not None, path
 
 
-def test_an_object_as_streamed_content_is_content() -> None:
-    """As in a plain answer: its JSON is the text."""
+def test_an_object_as_streamed_content_becomes_text() -> None:
+    """As in a plain answer, its JSON is the text."""
     chunks = [{"choices": [{"index": 0, "delta": {"content": {"a": 1}}}]},
               {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}]  # fmt: skip
     assert read("openai-chat", framed("openai-chat", chunks)).response.message.text == '{"a":1}'
@@ -393,7 +391,7 @@ def test_an_object_as_streamed_content_is_content() -> None:
     assert read("ollama", framed("ollama", lines)).response.message.text == '{"a":1}'
 
 
-# --- errors under 200
+# --- errors with status 200
 
 ANSWERS: dict[str, dict[str, Any]] = {
     "openai-chat": {"choices": []},
@@ -419,10 +417,10 @@ ERRORS: list[tuple[Any, type[ProviderError]]] = [
 
 @pytest.mark.parametrize(("body", "kind"), ERRORS)
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_an_error_body_is_the_providers_error(
+def test_an_error_body_is_a_provider_error(
     dialect: str, body: Any, kind: type[ProviderError]
 ) -> None:
-    """Whatever its shape and its status: it is classified as `decode_error` does."""
+    """Whatever its shape and status, it is classified as by `decode_error`."""
     speaker = dragoman.dialect(dialect)
     with pytest.raises(ProviderError) as caught:
         speaker.decode_response(json.dumps(body))
@@ -447,7 +445,7 @@ def test_an_answer_with_an_error_field_is_an_answer(dialect: str) -> None:
 
 
 def test_a_failed_response_is_an_answer() -> None:
-    """Responses keeps those, with an id: what was written before it failed counts."""
+    """A failed response in Responses has an id, and the output before the failure."""
     wire = {"id": "resp_1", "status": "failed", "output": [],
             "error": {"code": "server_error", "message": "x"}}  # fmt: skip
     speaker = dragoman.dialect("openai-responses")

@@ -21,10 +21,10 @@ FRAMES = [b'data: {"choices":[{"index":0}]}', b": a comment", b"event: x\ndata: 
     st.lists(st.integers(0, 200)),
     st.sampled_from([WholeFrames, WithoutUsage]),
 )
-def test_bytes_cut_anywhere_pass_as_they_came(
+def test_frames_are_passed_whole(
     frames: list[bytes], end: bytes, cuts: list[int], kind: type[WholeFrames]
 ) -> None:
-    """Whatever the pieces are, the same bytes come out, and only at the ends of frames."""
+    """The same bytes come out, cut only at the ends of frames."""
     data = b"".join(frame + end for frame in frames)
     places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     passing, out = kind(), b""
@@ -35,7 +35,7 @@ def test_bytes_cut_anywhere_pass_as_they_came(
     assert out + passing.close() == data
 
 
-def test_half_a_line_waits_for_the_rest() -> None:
+def test_half_a_line_is_held_back() -> None:
     """Ollama's frames are lines."""
     passing = WholeFrames(LINES)
     assert passing.feed(b'{"a":1}\n{"b"') == b'{"a":1}\n'
@@ -45,8 +45,8 @@ def test_half_a_line_waits_for_the_rest() -> None:
 
 
 @pytest.mark.parametrize("kind", [EVENTS, LINES])
-def test_a_very_long_frame_passes_as_it_comes(kind: str) -> None:
-    """Nothing is held beyond a limit; then an error needs a gap before it."""
+def test_a_very_long_frame_is_passed_in_pieces(kind: str) -> None:
+    """Nothing is held beyond a limit; an error after that needs a separator."""
     passing = WholeFrames(kind)
     long = b"x" * 1_100_000
     assert passing.feed(long) == long
@@ -55,8 +55,8 @@ def test_a_very_long_frame_passes_as_it_comes(kind: str) -> None:
     assert passing.gap == b""
 
 
-def test_a_stream_without_frames_passes_as_it_comes() -> None:
-    """Gemini's arrays are read as a whole."""
+def test_a_stream_without_frames_is_passed_at_once() -> None:
+    """Gemini's arrays have no frames."""
     passing = WholeFrames("application/json")
     assert passing.feed(b'[{"a"') == b'[{"a"'
     assert passing.gap.isspace()

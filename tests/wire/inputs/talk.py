@@ -29,7 +29,7 @@ ROUND = (
 )
 
 TALK = (*ROUND, Message.user("Thanks."))
-DICTS = {  # that each of these messages is, in a dialect
+DICTS = {  # the number of wire messages for each of these messages, in a dialect
     "anthropic": (1, 1, 1, 1, 1),
     "gemini": (1, 1, 1, 1, 1),
     "ollama": (1, 1, 2, 1, 1),
@@ -39,14 +39,14 @@ DICTS = {  # that each of these messages is, in a dialect
 
 
 def body_of(name: str, **fields: Any) -> dict[str, Any]:
-    """A request in a dialect, as JSON has it."""
+    """A request in a dialect, as parsed JSON."""
     request = Request(model="m", messages=TALK, **fields)
     body: dict[str, Any] = json.loads(dialect(name).encode_request(request).to_bytes())
     return body
 
 
 def rounds(messages: Iterable[Message]) -> list[tuple[str, Any]]:
-    """What was said, called and found, with calls by number: not all dialects keep their ids."""
+    """Texts, calls and results, with calls by number: not all dialects keep their ids."""
     numbers: dict[str, int] = {}
     said: list[tuple[str, Any]] = []
     for message in messages:
@@ -62,7 +62,7 @@ def rounds(messages: Iterable[Message]) -> list[tuple[str, Any]]:
 
 
 def without_ids(wire: Any) -> Any:
-    """A dict as those write it who leave optional ids out."""
+    """A dict without optional ids."""
     if isinstance(wire, Mapping):
         return {k: without_ids(v) for k, v in wire.items() if k not in ("id", "tool_call_id")}
     return [without_ids(item) for item in wire] if isinstance(wire, list) else wire

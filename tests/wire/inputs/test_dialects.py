@@ -39,7 +39,7 @@ def wire_of(name: str) -> list[list[dict[str, Any]]]:
 
 @pytest.mark.parametrize("name", dialects())
 def test_a_list_of_messages_is_read(name: str) -> None:
-    """With calls and results, each with its own; mappings of any kind will do."""
+    """Calls and results are matched; any kind of mapping is accepted."""
     items = body_of(name)[dialect(name).messages_field]
     assert rounds(Messages.from_any(items)) == rounds(TALK)
     assert rounds(Messages.from_any(tuple(map(MappingProxyType, items)))) == rounds(TALK)
@@ -58,16 +58,16 @@ def test_a_whole_request_is_read(name: str) -> None:
 
 @pytest.mark.parametrize("name", dialects())
 @pytest.mark.parametrize("place", range(5))
-def test_messages_and_dicts_mix(name: str, place: int) -> None:
-    """A message of ours anywhere among dicts; results still find their calls."""
+def test_messages_and_dicts_can_be_mixed(name: str, place: int) -> None:
+    """A `Message` anywhere among dicts; results are still matched with their calls."""
     pieces: list[list[Any]] = list(wire_of(name))
     pieces[place] = [TALK[place]]
     assert rounds(Messages.from_any(chain.from_iterable(pieces))) == rounds(TALK)
 
 
 @given(st.lists(st.sampled_from([*dialects(), "ours"]), min_size=10, max_size=10))
-def test_dialects_mix(names: list[str]) -> None:
-    """Each message of two equal conversations in a dialect of its own; no two calls share an id."""
+def test_dialects_can_be_mixed(names: list[str]) -> None:
+    """Each message may have a dialect of its own; no two calls share an id."""
     items: list[Any] = []
     for place, name in enumerate(names):
         items += _spelled(name, place % len(TALK), place >= len(TALK))
@@ -80,7 +80,7 @@ def test_dialects_mix(names: list[str]) -> None:
 
 
 def _spelled(name: str, place: int, has_other_ids: bool) -> list[Any]:
-    """One message of the conversation in a dialect, or as it is."""
+    """One message of the conversation in a dialect, or as a `Message`."""
     raw = TALK[place].to_json() if name == "ours" else json.dumps(wire_of(name)[place]).encode()
     for number in (b"1", b"2") if has_other_ids else ():
         raw = raw.replace(b'"call_%s"' % number, b'"later_%s"' % number)
@@ -88,7 +88,7 @@ def _spelled(name: str, place: int, has_other_ids: bool) -> list[Any]:
 
 
 def said(messages: Iterable[Message]) -> list[str]:
-    """All texts and calls in order; an empty text is none in some dialects."""
+    """All texts and calls in order; some dialects have no empty texts."""
     spoken = (
         part.name if isinstance(part, ToolCall) else getattr(part, "text", "")
         for message in messages
@@ -99,15 +99,13 @@ def said(messages: Iterable[Message]) -> list[str]:
 
 @pytest.mark.parametrize("name", dialects())
 @given(request=histories())
-def test_what_a_dialect_writes_is_read_as_that_dialect_reads_it(
-    name: str, request: Request
-) -> None:
-    """Whatever was said: the dialect is told by the messages alone, or it makes no difference."""
+def test_encoded_messages_are_read_like_the_dialect_does(name: str, request: Request) -> None:
+    """The dialect is detected from the messages, or it makes no difference."""
     spoken = dialect(name)
     try:
         items = json.loads(spoken.encode_request(request).to_bytes())[spoken.messages_field]
     except DragomanError:
-        return  # nothing of it can be said there
+        return  # it can't be encoded there
     if isinstance(items, str):
         return
     read = Messages.from_any(items)
@@ -116,8 +114,8 @@ def test_what_a_dialect_writes_is_read_as_that_dialect_reads_it(
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("name", dialects())
-def test_recorded_requests_are_read_as_what_they_are(corpus: Corpus, name: str) -> None:
-    """The whole body and its list of messages, without being told the dialect."""
+def test_recorded_requests_are_read(corpus: Corpus, name: str) -> None:
+    """Bodies and lists of messages are read without naming the dialect."""
     spoken, count = dialect(name), 0
     for recording in corpus.select(provider_api=SPOKEN_BY[name], status=200):
         body = recording.request_body

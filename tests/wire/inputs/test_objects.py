@@ -35,10 +35,10 @@ SECRET = "s3cret"
 
 
 class TestKnown:
-    """What is read, and as what."""
+    """Objects that are read."""
 
-    def test_messages_of_sdks_are_dicts_of_their_wire(self) -> None:
-        """To be decoded with their neighbours."""
+    def test_messages_of_sdks_become_dicts(self) -> None:
+        """They are decoded together with their neighbours."""
         assert read_object(COMPLETION.choices[0].message) == {
             "role": "assistant",
             "content": None,
@@ -68,7 +68,7 @@ class TestKnown:
         assert read_object(part) == {"inlineData": {"data": "//77", "mimeType": "image/png"}}
 
     def test_whole_responses_are_messages(self) -> None:
-        """With what a response says about its message."""
+        """The message has the response's usage and calls."""
         for answer in (COMPLETION, CLAUDES, GEMINIS, ITEMS):
             message = read_object(answer)
             assert isinstance(message, Message)
@@ -76,7 +76,7 @@ class TestKnown:
             assert message.tool_calls
 
     def test_groq_and_ollama(self) -> None:
-        """Whose libraries have classes of their own."""
+        """Their libraries have classes of their own."""
         spoken = groq.ChatCompletionMessage(role="assistant", content="Hi", reasoning="hm")
         assert read_object(spoken) == {"role": "assistant", "content": "Hi", "reasoning": "hm"}
         said = ollama.Message(
@@ -98,20 +98,20 @@ class TestKnown:
         assert message.usage.total == 5
 
     def test_messages_of_other_libraries_are_messages(self) -> None:
-        """LangChain's one each; pydantic-ai's are several where they hold several."""
+        """LangChain's are one message each; pydantic-ai's may be several."""
         assert read_object(HumanMessage("Hi")) == Message.user("Hi")
         assert read_object(ModelResponse(parts=[TextPart("Hi")])) == Message.assistant("Hi")
         two = read_object(ModelRequest(parts=[UserPromptPart("a"), UserPromptPart("b")]))
         assert two == [Message.user("a"), Message.user("b")]
 
-    def test_runs_are_read_together(self) -> None:
-        """So that instructions which every request repeats are said once."""
+    def test_adjacent_objects_are_read_together(self) -> None:
+        """Instructions that every request repeats are read once."""
         request = ModelRequest(parts=[UserPromptPart("Hi")], instructions="Be brief.")
         read = Messages.from_any([request, request, HumanMessage("Bye")])
         assert [message.role.value for message in read] == ["system", "user", "user", "user"]
 
-    def test_the_users_own_type_is_left_out(self) -> None:
-        """What the parsing helpers add is the same once more."""
+    def test_parsed_fields_are_left_out(self) -> None:
+        """The fields that parsing helpers add are redundant."""
 
         class Mine(BaseModel):
             a: int
@@ -121,8 +121,8 @@ class TestKnown:
         )
         assert read_object(message) == {"role": "assistant", "content": '{"a": 1}'}
 
-    def test_pieces_of_a_stream_are_refused(self) -> None:
-        """They are not messages; the error says what to do."""
+    def test_stream_chunks_are_refused(self) -> None:
+        """They are not messages, and the error explains what to do."""
         chunk = ChatCompletionChunk.model_validate(
             {
                 "id": "1",
@@ -139,7 +139,7 @@ class TestKnown:
 
 
 class TestUnknown:
-    """What is nobody's message."""
+    """Objects that are no messages."""
 
     @pytest.mark.parametrize(
         "value",
@@ -147,12 +147,12 @@ class TestUnknown:
          HumanMessage, ModelRequest, TextPart("Hi"), types.Tool(), Message.user("Hi"), Messages()],
         ids=lambda value: type(value).__name__,
     )  # fmt: skip
-    def test_is_none(self, value: object) -> None:
-        """Mocks answer to everything, and classes have their instances' names."""
+    def test_other_values_are_not_read(self, value: object) -> None:
+        """Mocks have any attribute, and classes have their instances' names."""
         assert read_object(value) is None
 
-    def test_a_class_that_only_looks_like_one(self) -> None:
-        """What an object answers to does not count."""
+    def test_a_similar_class_is_not_read(self) -> None:
+        """The attributes of an object do not count."""
 
         class Message:  # of no library
             role = "user"
@@ -191,7 +191,7 @@ def _raise(_self: object) -> Any:
     raise RuntimeError(SECRET)
 
 
-_Odd: Any = type("_Odd", (), {"__class__": property(_raise)})  # `isinstance` asks for it
+_Odd: Any = type("_Odd", (), {"__class__": property(_raise)})  # `isinstance` uses it
 
 
 HOSTILE: dict[str, Any] = {
@@ -233,7 +233,7 @@ HOSTILE: dict[str, Any] = {
 
 @pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_objects_are_read_or_refused(value: Any) -> None:
-    """With nothing but our own error, which quotes nothing: neither in its text nor its causes."""
+    """Only our own error is raised, without quotes in its text or causes."""
     try:
         found = read_object(value)
     except InvalidInputError as error:
@@ -243,8 +243,8 @@ def test_hostile_objects_are_read_or_refused(value: Any) -> None:
         assert found is None or isinstance(found, (dict, list, Message))
 
 
-def test_names_of_the_helpers_fields_in_arguments_are_kept() -> None:
-    """They are the tool's, not the helper's."""
+def test_arguments_with_helper_field_names_are_kept() -> None:
+    """They belong to the tool, not to the helper."""
     from anthropic.types import ParsedMessage
 
     wire = {**CLAUDES.model_dump(exclude_unset=True)}

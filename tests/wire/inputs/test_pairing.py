@@ -35,8 +35,8 @@ def ids_of(messages: list[Message]) -> list[str]:
     ]
 
 
-def test_made_ids_of_two_runs_do_not_collide() -> None:
-    """Both begin to count anew; each result goes with its own call."""
+def test_derived_ids_of_two_runs_do_not_collide() -> None:
+    """Each run counts from one; each result gets the id of its own call."""
     run = Run([call("call_1", "call_2"), result("call_1", "call_2")], NOTHING)
     assert ids_of(paired([run, run, run])) == [
         *("call_1", "call_2", "call_1", "call_2"),
@@ -45,16 +45,16 @@ def test_made_ids_of_two_runs_do_not_collide() -> None:
     ]
 
 
-def test_made_ids_give_way_to_those_that_were_handed_in() -> None:
-    """Even to one that comes later; a message of ours is never changed for it."""
+def test_derived_ids_avoid_given_ids() -> None:
+    """Even one that comes later; a given `Message` is never changed."""
     ours = call("call_1")
     read = paired([Run([call("call_1")], NOTHING), Run([ours, result("call_1")], None)])
     assert ids_of(read) == ["call_1_2", "call_1", "call_1"]
     assert read[1] is ours
 
 
-def test_a_result_without_id_answers_the_call_of_the_round_before() -> None:
-    """By name and order; made ids that happen to be the same mean nothing."""
+def test_a_result_without_an_id_answers_the_previous_round() -> None:
+    """Matched by name and order; equal derived ids are ignored."""
     calls = Message(Role.ASSISTANT, (ToolCall("a", "f"), ToolCall("b", "g")))
     results = Message(
         Role.TOOL, (ToolResult("x", "1", tool_name="g"), ToolResult("y", "2", tool_name="f"))
@@ -63,14 +63,14 @@ def test_a_result_without_id_answers_the_call_of_the_round_before() -> None:
 
 
 def test_a_result_with_an_id_answers_only_that_call_or_one_without() -> None:
-    """An id that nobody has is kept where the calls have ids of their own."""
+    """An unknown id is kept if the calls have ids of their own."""
     stranger = Run([result("x")], frozenset({"x"}))
     assert ids_of(paired([Run([call("a")], None), stranger])) == ["a", "x"]
     assert ids_of(paired([Run([call("call_1")], NOTHING), stranger])) == ["call_1", "call_1"]
 
 
-def test_a_result_of_nothing_is_refused_without_an_id() -> None:
-    """There is nothing by which it could be sent."""
+def test_an_orphaned_result_without_an_id_is_refused() -> None:
+    """It has no id that could be sent."""
     with pytest.raises(InvalidInputError, match="the id of its call"):
         paired([Run([result("")], NOTHING)])
     assert ids_of(paired([Run([call("c")], NOTHING), Run([result("")], NOTHING)])) == ["c", "c"]

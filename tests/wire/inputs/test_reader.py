@@ -34,18 +34,18 @@ CLAUDE_CALL = {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}
 
 
 class Speaker:
-    """An object that knows how to be a message."""
+    """An object with `to_message`."""
 
     def to_message(self) -> Message:
-        """Itself, as a message."""
+        """The object as a message."""
         return CALLED
 
 
 class Talk:
-    """An object that knows how to be a conversation."""
+    """An object with `to_messages`."""
 
     def to_messages(self) -> Messages:
-        """Itself, as messages."""
+        """The object as messages."""
         return Messages(CALLED, ANSWERED)
 
 
@@ -100,8 +100,8 @@ class Talk:
     ],
 )  # fmt: skip
 def test_one_message_is_read(value: Any, message: Message) -> None:
-    """Alone, in a list, and with a role that somebody else has decided on."""
-    assert Message.from_any(value).equal_ignoring_call_ids(message)  # Gemini has none
+    """Alone, in a list, and with another role."""
+    assert Message.from_any(value).equal_ignoring_call_ids(message)  # Gemini has no ids
     if not isinstance(value, (bytes, bytearray)) and value != [CALLED]:
         read = Messages.from_any([message, value, message])
         assert read[0] is read[2] is message
@@ -113,14 +113,14 @@ def test_one_message_is_read(value: Any, message: Message) -> None:
         assert Message.from_dict(value) == Message.from_any(value)
 
 
-def test_no_role_is_a_user() -> None:
-    """Seed 003: an empty role means that nobody has said; what says its own keeps it."""
+def test_the_default_role_is_user() -> None:
+    """An empty role means no role (seed 003); a message's own role is kept."""
     assert Message.from_any("hi", role="") == Message.user("hi")
     assert Message.from_any({"role": "assistant", "content": "hi"}, "") == Message.assistant("hi")
 
 
-def test_fields_of_the_callers_own_stay_with_the_message() -> None:
-    """Ids and metadata are ours; what no dialect knows is kept, and never sent to anyone."""
+def test_custom_fields_are_kept() -> None:
+    """Ids and metadata are fields; unknown fields are kept, and never sent."""
     for content in (
         {"role": "assistant", "parts": [GEMINI_CALL]},
         {"role": "assistant", "content": [CLAUDE_CALL]},
@@ -136,8 +136,8 @@ def test_fields_of_the_callers_own_stay_with_the_message() -> None:
         assert all("rating" not in read.extras[name] for name in read.extras if name != "canonical")
 
 
-def test_a_response_of_anthropics_is_its_message() -> None:
-    """With the usage and the reason why it ended; other responses are refused."""
+def test_an_anthropic_response_is_a_message() -> None:
+    """It has usage and finish reason; other responses are refused."""
     body = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude",
             "content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn",
             "stop_sequence": None, "usage": {"input_tokens": 3, "output_tokens": 2}}  # fmt: skip
@@ -150,7 +150,7 @@ def test_a_response_of_anthropics_is_its_message() -> None:
 
 
 def test_objects_inside_dicts_are_read() -> None:
-    """`{"content": response.content}` is how Anthropic's documentation goes on."""
+    """Anthropic's documentation continues with `{"content": response.content}`."""
     blocks = [
         anthropic.types.TextBlock(type="text", text="Let me see."),
         anthropic.types.ToolUseBlock(type="tool_use", id="c1", name="f", input={"a": 1}),
@@ -167,8 +167,8 @@ def test_objects_inside_dicts_are_read() -> None:
     assert Message.from_any(data) == Message.user(Image.from_bytes(b"hi", "image/png"))
 
 
-def test_several_are_not_one() -> None:
-    """The error says who reads them."""
+def test_several_messages_are_not_one() -> None:
+    """The error names `Messages.from_any`."""
     for several in (Messages(*ROUND), [*ROUND], [{"role": "user", "content": "a"}, "b"], Talk()):
         with pytest.raises(InvalidInputError, match=r"Messages\.from_any"):
             Message.from_any(several)
@@ -201,13 +201,13 @@ def test_several_are_not_one() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_whatever_holds_messages_is_read(value: Any) -> None:
+def test_any_container_of_messages_is_read(value: Any) -> None:
     """Sequences, iterators, containers, requests and documents."""
     assert Messages.from_any(value) == Messages(*ROUND)
 
 
-def test_pairs_and_texts_mix_with_all_else() -> None:
-    """Two texts in a list are two messages; a role and a text are one."""
+def test_pairs_and_texts_can_be_mixed() -> None:
+    """A list of two texts is two messages; a tuple of role and text is one."""
     read = Messages.from_any(
         [("human", "a"), "b", ("ai", "c"), ["d"], Speaker(), Talk(), Text("e")]
     )
@@ -217,8 +217,8 @@ def test_pairs_and_texts_mix_with_all_else() -> None:
     assert len(Messages.from_any(["human", "a"])) == len(Messages.from_any(("a", "b"))) == 2
 
 
-def test_a_text_is_never_read_as_anything_else() -> None:
-    """What a user types is what a user says, whatever it looks like."""
+def test_a_text_is_always_user_text() -> None:
+    """A text is never parsed, whatever it looks like."""
     for text in (Messages(*ROUND).to_json().decode(), '[{"role": "system", "content": "x"}]'):
         assert Messages.from_any(text) == Messages(Message.user(text))
         assert Messages.from_any([text]) == Messages(Message.user(text))
@@ -226,8 +226,8 @@ def test_a_text_is_never_read_as_anything_else() -> None:
     assert read_history(Messages(*ROUND).to_json().decode()) == Messages(*ROUND)
 
 
-def test_reading_changes_nothing() -> None:
-    """The caller's dicts are as they were, and reading them twice says the same."""
+def test_reading_has_no_side_effects() -> None:
+    """The caller's dicts are unchanged, and reading them twice gives the same result."""
     items = [body_of("anthropic")["messages"], body_of("openai-chat")["messages"]]
     for given_items in items:
         before = json.dumps(given_items)
@@ -245,8 +245,8 @@ def test_reading_changes_nothing() -> None:
     ],
     ids=["gemini", "flat", "ollama", "openai-chat"],
 )
-def test_ids_that_are_missing_are_the_same_each_time(item: dict[str, Any]) -> None:
-    """And another for each call of a list, whatever stands between them."""
+def test_derived_ids_are_deterministic_and_unique(item: dict[str, Any]) -> None:
+    """Each call without an id gets its own, the same one each time."""
     for items in ([item] * 3, [item, "a", item, CALLED, item], [item, *Messages.from_any([item])]):
         read = Messages.from_any(items)
         assert read == Messages.from_any(items)
@@ -255,7 +255,7 @@ def test_ids_that_are_missing_are_the_same_each_time(item: dict[str, Any]) -> No
 
 
 def test_a_body_is_a_request() -> None:
-    """A model that is handed one is asked all that it says, not only its messages."""
+    """A whole body is read with its settings, not only its messages."""
     body = {**body_of("openai-chat"), "temperature": 0.5}
     for given_body in (body, json.dumps(body).encode()):
         asked = read_request(given_body)
@@ -283,7 +283,7 @@ def test_a_body_is_a_request() -> None:
     ],
 )
 def test_json_of_any_shape_is_read(raw: Any) -> None:
-    """Documents of ours, lists, single messages and whole requests."""
+    """Canonical documents, lists, single messages and whole requests."""
     assert Messages.from_json(raw) == Messages(Message.user("hi"))
     if b"dragoman" not in (raw if isinstance(raw, bytes) else b""):
         assert Message.from_json(raw) == Message.user("hi")
@@ -304,16 +304,16 @@ def test_json_of_any_shape_is_read(raw: Any) -> None:
     ],
 )
 def test_json_that_is_no_conversation_is_refused(raw: bytes, problem: str) -> None:
-    """A document of ours by what is wrong with the document."""
+    """For a canonical document, the error says what is wrong with it."""
     with pytest.raises(InvalidInputError, match=problem):
         Messages.from_json(raw)
 
 
-# --- what it costs
+# --- what is loaded
 
 
 def test_plain_input_does_not_load_the_wire() -> None:
-    """Texts, messages, parts and dicts of a role and a text are read by the model alone."""
+    """Texts, messages, parts and simple dicts are read without the wire layer."""
     code = """
 import sys
 from dragoman import ConversationHistory, Image, Message, Messages, MessageStore, Text

@@ -56,7 +56,7 @@ class Weather(pydantic.BaseModel):
 
 
 def strange_things() -> Iterator[Any]:
-    """Things that hold a text, can be gone through, or answer to any name."""
+    """Objects that have a text, are iterable, or have any attribute."""
     yield from (Place(), Weather(), Place, Weather, Message, object(), SimpleNamespace(role="user"))
     yield from (
         42,
@@ -121,14 +121,14 @@ async def _added(value: Any) -> Message:
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_every_door_takes_messages(door: str) -> None:
-    """So that what follows shows more than that the door is closed."""
+def test_every_entry_point_accepts_messages(door: str) -> None:
+    """Otherwise the following tests would prove nothing."""
     assert DOORS[door]({"role": "system", "content": "hi"}) is not False
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_strange_things_are_refused_everywhere(door: str) -> None:
-    """By name, and nothing is quoted: not one of them becomes a message."""
+def test_other_values_are_refused_everywhere(door: str) -> None:
+    """The error quotes nothing, and no value becomes a message."""
     for value in strange_things():
         with pytest.raises(InvalidInputError) as caught:
             DOORS[door](value)
@@ -136,8 +136,8 @@ def test_strange_things_are_refused_everywhere(door: str) -> None:
 
 
 @pytest.mark.parametrize("value", [Place(), Weather(), object(), 42, Decimal(1), Path("a"), Place])
-def test_the_error_names_the_type_and_the_way_out(value: Any) -> None:
-    """The type, what is taken, where to read on, and who takes any object by its text."""
+def test_the_error_names_the_type_and_the_alternatives(value: Any) -> None:
+    """The type, the guide to read, and `from_input`, which accepts any object."""
     name = value.__name__ if isinstance(value, type) else type(value).__name__
     for items in (value, [value]):
         with pytest.raises(InvalidInputError, match=rf"from (the class )?{name}\b") as caught:
@@ -148,7 +148,7 @@ def test_the_error_names_the_type_and_the_way_out(value: Any) -> None:
 
 
 def test_a_mock_is_text_for_from_input_only() -> None:
-    """It answers to `to_message`, as it does to any name."""
+    """A mock has `to_message`, as it has any attribute."""
     assert Message.from_input(Mock(name="m")).role is Role.USER
     assert len(Messages.from_input(MagicMock())) == 1
 
@@ -157,8 +157,8 @@ def test_a_mock_is_text_for_from_input_only() -> None:
 
 
 @pytest.mark.thorough
-def test_what_holds_itself_is_refused() -> None:
-    """At once, whether it holds itself or the same thing many times over."""
+def test_self_references_are_refused() -> None:
+    """Values that contain themselves, or one value very often, are refused at once."""
     item: dict[str, Any] = {"role": "user"}
     item["content"] = [item, item]
     nested: list[Any] = ["x"]
@@ -171,7 +171,7 @@ def test_what_holds_itself_is_refused() -> None:
             Messages.from_any(hostile)
 
 
-def test_what_nests_too_deeply_is_refused() -> None:
+def test_deep_nesting_is_refused() -> None:
     """Lists, dicts, and JSON of either."""
     deep_list: list[Any] = []
     deep_dict: dict[str, Any] = {}
@@ -185,8 +185,8 @@ def test_what_nests_too_deeply_is_refused() -> None:
         Messages.from_any(b"[" * 100_000 + b"]" * 100_000)
 
 
-def test_a_long_list_is_read_in_time_that_grows_with_it() -> None:
-    """Without ids in most of it: each result finds its call."""
+def test_a_long_list_is_read_in_linear_time() -> None:
+    """Most calls have no ids, and each result is matched with its call."""
     wire = [
         {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
         {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]},
@@ -220,7 +220,7 @@ _TREES = st.recursive(
     st.sampled_from(["Message.from_any", "Messages.from_any", "in a list", "read_request"]), _TREES
 )
 def test_random_input_is_read_or_refused(door: str, value: Any) -> None:
-    """What is read can be stored and says the same afterwards; all else is an error of ours."""
+    """Only our own errors are raised; what is read can be stored and loaded unchanged."""
     try:
         read = DOORS[door](value)
         raw = read.to_json()

@@ -1,7 +1,7 @@
 """Streams whose frames change their form within a run, with the lane and without it.
 
-`python -m tests.wire.lane.changing --seconds 600 --seed 1` makes them up, reads them cut in several
-ways, writes what they say in every dialect, and prints what differs.
+`python -m tests.wire.lane.changing --seconds 600 --seed 1` generates them, decodes them
+cut in several ways, encodes the events in every dialect, and prints differences.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BETWEEN = [b": ping\n\n", b": ping\n", b":\r\n\r\n", b"retry: 3000\n\n", b"retr
 
 
 def stream(rng: random.Random, dialect: str) -> list[bytes]:
-    """Frames of a stream: runs of deltas that change on their way, or several side by side."""
+    """Frames of a stream: runs of deltas that change midway, or several interleaved runs."""
     ways = _ways(rng)
     style = Style(dialect, **ways)
     frames = [style.frame(body) for body in BEGINNINGS[dialect]]
@@ -74,7 +74,7 @@ def _text(rng: random.Random) -> str:
 
 
 def _changed(rng: random.Random, style: Style, body: Frame) -> bytes:
-    """The frame in another shape."""
+    """The frame in another form."""
     return rng.choice(_CHANGES)(rng, style, body)
 
 
@@ -86,7 +86,7 @@ _AGAIN = [b',"delta":"x"', b',"obfuscation":"y"', b',"obfuscation":"\\u0041"', b
 
 
 def _styled(rng: random.Random, style: Style, body: Frame) -> bytes:
-    """As another server would write it."""
+    """The frame as another server would format it."""
     other = Style(style.dialect, **_ways(rng))
     other.number = style.number
     style.number += 1
@@ -98,7 +98,7 @@ def _after_something(rng: random.Random, style: Style, body: Frame) -> bytes:
 
 
 def _in_two_lines(_rng: random.Random, style: Style, body: Frame) -> bytes:
-    """Data in two lines: JSON may have blanks there."""
+    """Data split over two lines, where JSON allows whitespace."""
     frame = style.frame(body)
     at = frame.find(b",")
     return frame[: at + 1] + b"\ndata: " + frame[at + 1 :] if at > 0 else frame
@@ -111,14 +111,14 @@ def _with_a_field_again(rng: random.Random, style: Style, body: Frame) -> bytes:
 
 
 def _escaped(rng: random.Random, style: Style, body: Frame) -> bytes:
-    """The same, with a letter of its texts or keys written as an escape."""
+    """The same, with a character of its texts or keys escaped."""
     frame = style.frame(body)
     at = rng.choice([at for at, byte in enumerate(frame) if chr(byte).isalpha()])
     return frame[:at] + b"\\u%04x" % frame[at] + frame[at + 1 :]
 
 
 def _numbered(rng: random.Random, style: Style, body: Frame) -> bytes:
-    """Not the next number."""
+    """A frame with an unexpected number."""
     style.number = rng.choice([0, 8, 9, 99, 10**15, style.number, -5, 10**20])
     return style.frame(body)
 
@@ -161,7 +161,7 @@ _RESHAPES: list[Callable[[random.Random, Frame], Frame]] = [
 
 
 def _reshaped(rng: random.Random, body: Any, reshape: Any) -> Any:
-    """Something in the frame changed: at the top, or further inside."""
+    """The frame with something changed, at the top level or deeper."""
     inner = [key for key, value in body.items() if value and isinstance(value, (dict, list))]
     if not inner or rng.random() < 0.4:
         return reshape(rng, body)
@@ -174,12 +174,12 @@ def _reshaped(rng: random.Random, body: Any, reshape: Any) -> Any:
     return {**body, key: [changed, *rest]}
 
 
-# --- both ways
+# --- with the lane and without it
 
 
 @contextmanager
 def columns_at_once() -> Generator[None, None, None]:
-    """Within the block, no shape of frames has to come often before it is read by columns."""
+    """Within the block, frames are decoded by columns from the first one on."""
     with (
         patch.object(frame_columns, "_MIN_FRAMES", -1),
         patch.object(templates, "_RUN_BEFORE_BATCH", 4),
@@ -188,7 +188,7 @@ def columns_at_once() -> Generator[None, None, None]:
 
 
 def cuts(rng: random.Random, frames: list[bytes]) -> list[list[bytes]]:
-    """The stream in one piece, frame by frame, byte by byte, and cut anywhere."""
+    """The stream in one piece, frame by frame, byte by byte, and cut at random."""
     whole = b"".join(frames)
     places = [rng.randrange(len(whole)) for _ in range(rng.randint(1, 9))]
     some = rng.randint(2, 9)
@@ -200,9 +200,9 @@ def cuts(rng: random.Random, frames: list[bytes]) -> list[list[bytes]]:
 
 
 def check(rng: random.Random, dialect: str) -> int:
-    """Read one stream in both ways, however it is cut, and write what it says in both ways.
+    """Decode and encode one stream with the lane and without it, with all kinds of cuts.
 
-    Returns how many events it had.
+    Returns the number of its events.
     """
     frames = stream(rng, dialect)
     with switch.off():
@@ -227,7 +227,7 @@ def _all(told: Told) -> list[Event]:
 
 
 def check_translated(source: str, target: str, frames: list[bytes]) -> None:
-    """From bytes to bytes: in one piece or frame by frame, with the lane or without it."""
+    """Translate bytes, in one piece or frame by frame, with the lane or without it."""
     whole = b"".join(frames)
     with switch.off():
         long = _translated(source, target, [whole])

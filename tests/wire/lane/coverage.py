@@ -1,7 +1,7 @@
 """How many recorded requests take the lane, and whether results equal the general path.
 
-`python -m tests.wire.lane.coverage` compares all of them to all targets (`DRAGOMAN_TIER=extended`
-for the whole corpus); a dialect's name after it takes that source only.
+`python -m tests.wire.lane.coverage` compares all of them for all targets (`DRAGOMAN_TIER=extended`
+for the whole corpus); with a dialect's name as argument, only those of that source.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.wire.recorded import bodies
 
 
 def main(sources: list[str]) -> None:
-    """Print what was found, by source and target."""
+    """Print the figures by source and target."""
     lane.LONG = 0
     corpus = Corpus.open()
     all_in_all = Counter[str]()

@@ -253,7 +253,7 @@ _NUMBERED = {"openai-responses": "sequence_number"}
 
 
 class Style:
-    """How a server writes its frames."""
+    """How a server formats its frames."""
 
     def __init__(self, dialect: str, **ways: Any) -> None:
         self.dialect = dialect
@@ -275,7 +275,7 @@ class Style:
             body = {**body, "obfuscation": "abcdefghij"[: self.number % 10]}
         separators = (", ", ": ") if self.is_wide else (",", ":")
         text = json.dumps(body, ensure_ascii=self.is_ascii, separators=separators)
-        if self.is_spaced:  # as Anthropic pads its frames
+        if self.is_spaced:  # Anthropic pads its frames so
             text = text[:-1] + " " * (self.number * 7 % 15) + "}"
         raw = text.encode("utf-8", "surrogatepass")
         end = self.end.encode()
@@ -288,7 +288,7 @@ class Style:
 
 
 def styles(dialect: str) -> st.SearchStrategy[Style]:
-    """Ways to write frames."""
+    """Random ways to format frames."""
     flag = st.booleans()
     return st.builds(
         lambda **ways: Style(dialect, **ways), is_ascii=flag, is_wide=flag,
@@ -316,7 +316,7 @@ _AGAIN = [(b"delta", b'"x"'), (b"index", b"1"), (b"choices", b"[]"), (b"obfuscat
 
 @st.composite
 def streams(draw: Any, dialect: str) -> bytes:
-    """A stream of runs, whole or broken, in some style."""
+    """A stream of runs, complete or broken, in a random style."""
     style = draw(styles(dialect))
     forms = FORMS[dialect]
     names = st.one_of(st.sampled_from(PLAIN[dialect]), st.sampled_from(sorted(forms)))
@@ -337,7 +337,7 @@ def streams(draw: Any, dialect: str) -> bytes:
 
 
 def _twice(draw: Any, frames: list[bytes]) -> None:
-    """A frame that says a field twice; or one of its texts with another key."""
+    """A frame with a duplicate field, or with a text under another key."""
     if not frames:
         return
     place = draw(st.integers(0, len(frames) - 1))
@@ -349,7 +349,7 @@ def _twice(draw: Any, frames: list[bytes]) -> None:
 
 
 def cut(stream: bytes, places: list[int]) -> Iterator[bytes]:
-    """The stream in pieces, cut at these places."""
+    """The stream in pieces, cut at these positions."""
     edges = [0, *sorted(place % (len(stream) + 1) for place in places), len(stream)]
     for start, end in pairwise(edges):
         yield stream[start:end]

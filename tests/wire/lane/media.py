@@ -45,7 +45,7 @@ def _some(rng: random.Random, **fields: Any) -> Part:
 
 
 def attached(dialect: str, rng: random.Random) -> Part:
-    """One of them."""
+    """A random image, audio or file."""
     part: Part = _ATTACHED[dialect](rng)
     if rng.random() < 0.03:
         part[rng.choice(("odd", "cache_control", "thought"))] = rng.choice((None, 1, {}))

@@ -1,7 +1,7 @@
 """Requests through the lane and the general path, side by side.
 
 `python -m tests.wire.lane.requests --seconds 600 --seed 1` compares mutated recordings, fixtures
-and made-up conversations in all pairs of dialects, and prints what differs.
+and generated conversations in all pairs of dialects, and prints differences.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Outcome(NamedTuple):
-    """What became of a request."""
+    """The outcome of a translation."""
 
     body: Any
     reports: Any
@@ -71,7 +71,7 @@ def outcome(raw: bytes, source: str, target: str, *, repair: bool = True) -> Out
 
 
 def difference(raw: bytes, source: str, target: str, *, repair: bool = True) -> Outcome | str:
-    """What both make of a request; where they differ, in which respect."""
+    """The outcome, or the respect in which lane and general path differ."""
     with switch.off():
         general = outcome(raw, source, target, repair=repair)
     found = outcome(raw, source, target, repair=repair)
@@ -82,7 +82,7 @@ def difference(raw: bytes, source: str, target: str, *, repair: bool = True) -> 
         return found if is_unseen else "what the general path refuses"
     if found.reports != general.reports:
         return f"reports: {found.reports}\n     not: {general.reports}"
-    # What stays in its dialect is passed on as it came, not in the normal form.
+    # Within a dialect, bodies are passed on unchanged, not in the normal form.
     stays = _dialect_of(target, found.body) == source
     if found.body == general.body or (stays and _is_same(found.body, general.body)):
         return found
@@ -94,13 +94,13 @@ def _is_same(some: Any, other: Any) -> bool:
 
 
 def _dialect_of(target: str, body: bytes) -> str:
-    """The dialect that a target speaks, given what is sent to it."""
+    """The dialect of a target, given the body that is sent to it."""
     if target in DIALECTS:
         return target
     return target_of(target, json.loads(body).get("model")).dialect
 
 
-# --- conversations that are plain, or nearly so
+# --- plain and nearly plain conversations
 
 _TEXTS = ("Hi", "é✓😀", '"quoted"\\ \n', " leading", "trailing ", "x" * 300, "{}", "null", "0")
 _ARGUMENTS = (
@@ -128,7 +128,7 @@ _ODD_ARGUMENTS = (
 
 
 class _Maker:
-    """A conversation in Chat's form, of which the other forms are made by translation."""
+    """A conversation in Chat's form, from which other forms are translated."""
 
     def __init__(self, rng: random.Random, odds: float) -> None:
         self.rng, self.odds, self.count = rng, odds, 0
@@ -230,7 +230,7 @@ _SETTINGS: tuple[dict[str, Any], ...] = (
 
 
 def made_body(rng: random.Random, odds: float = 0.05) -> dict[str, Any]:
-    """The body of a Chat request that is plain, or nearly so."""
+    """The body of a plain, or nearly plain, Chat request."""
     schema = {"type": "object", "properties": {"x": {"type": "number"}}}
     body: dict[str, Any] = {
         "model": rng.choice(("gpt-5.1", "m")),
@@ -248,7 +248,7 @@ def made_body(rng: random.Random, odds: float = 0.05) -> dict[str, Any]:
 
 
 def in_dialect(body: dict[str, Any], dialect: str) -> dict[str, Any] | None:
-    """The same request as another dialect's clients would send it."""
+    """The same request in another dialect."""
     try:
         with switch.off():
             made = dragoman.translate(body, source="openai-chat", target=dialect)
@@ -259,7 +259,7 @@ def in_dialect(body: dict[str, Any], dialect: str) -> dict[str, Any] | None:
 
 
 def hostile_text(body: Any, rng: random.Random) -> bytes:
-    """The body as JSON text, with something that only text can hold."""
+    """The body as JSON text, with something that only text can contain."""
     text = json.dumps(body, ensure_ascii=rng.random() < 0.5, indent=rng.choice((None, None, 1)))
     if rng.random() < 0.8:
         return text.encode("utf-8", "surrogatepass")
@@ -285,7 +285,7 @@ def hostile_text(body: Any, rng: random.Random) -> bytes:
 
 
 def random_case(rng: random.Random, seeds: list[mutations.Seed]) -> tuple[bytes, str, str]:
-    """A request, its dialect, and a target."""
+    """A random request, its dialect, and a target."""
     if seeds and rng.random() < 0.3:
         seed = rng.choice(seeds)
         source, body = seed.dialect, seed.value
@@ -308,7 +308,7 @@ def random_case(rng: random.Random, seeds: list[mutations.Seed]) -> tuple[bytes,
 
 
 def spliced(bodies: list[bytes], source: str, rng: random.Random) -> Iterator[bytes]:
-    """The bodies, and then the first one with other bytes in place of its conversation."""
+    """The bodies, and the first one with other bytes in place of its conversation."""
     field = dragoman.dialect(source).messages_field
     try:
         found = [bytes(_split(raw)[field]) for raw in bodies]
@@ -325,7 +325,7 @@ def spliced(bodies: list[bytes], source: str, rng: random.Random) -> Iterator[by
 
 
 def request_seeds() -> list[mutations.Seed]:
-    """What there is to mutate."""
+    """The seeds for mutations."""
     return [
         seed for seed in mutations.seeds() if seed.kind == "request" and seed.dialect in DIALECTS
     ]

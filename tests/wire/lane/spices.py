@@ -13,13 +13,13 @@ Body = dict[str, Any]
 
 
 def spiced(body: Body, dialect: str, rng: random.Random) -> Body:
-    """The body with something more here and there."""
+    """The body with random additions."""
     _SPICES[dialect](body, rng)
     return body
 
 
 def with_odd_messages(body: Body, field: str, rng: random.Random) -> Body:
-    """The body with one message or two that are not plain, mostly near the beginning."""
+    """The body with one or two unusual messages, mostly near the beginning."""
     messages = body.get(field)
     if not isinstance(messages, list) or not messages:
         return body
@@ -59,7 +59,7 @@ def _anthropic(body: Body, rng: random.Random) -> None:
 
 
 def _split(message: Body) -> list[Body]:
-    """A message whose blocks are one each, if they are a user's."""
+    """A user message, split into one message for each block."""
     if message["role"] != "user" or isinstance(message["content"], str):
         return [message]
     return [{**message, "content": [block]} for block in message["content"]]
@@ -77,7 +77,7 @@ def _spice_block(block: Body, rng: random.Random) -> None:
 
 
 def _contents(dialect: str, rng: random.Random) -> list[Any]:
-    """What a result may be made of."""
+    """Possible contents of a result."""
     text = {"type": "text" if dialect == "anthropic" else "input_text", "text": "R"}
     made = [text, dict(text), attached(dialect, rng)]
     return rng.sample(made, rng.randint(1, 3))
@@ -115,7 +115,7 @@ def _gemini(body: Body, rng: random.Random) -> None:
 
 
 def _snake(value: Any) -> Any:
-    """The value with the names of fields as Python's clients may spell them."""
+    """The value with field names in snake case, as Python clients may send them."""
     if isinstance(value, list):
         return [_snake(each) for each in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Clients whose conversations always leave the lane pay next to nothing for it."""
+"""Clients whose conversations always leave the lane have almost no overhead."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _took_lane(raw: bytes) -> bool:
 
 
 def _looks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is looked at from now on."""
+    """The requests that the lane tries from now on."""
     looked: list[Any] = []
     of_conversation = lane._of_conversation
 
@@ -47,8 +47,8 @@ def _looks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return looked
 
 
-def test_what_is_always_odd_is_looked_at_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One request in eight in the end, and another client's requests as before."""
+def test_the_lane_backs_off_after_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lane tries only one in eight odd requests; another client is not affected."""
     looked = _looks(monkeypatch)
     for _ in range(200):
         assert not _took_lane(_raw(_ODD))
@@ -57,8 +57,8 @@ def test_what_is_always_odd_is_looked_at_seldom(monkeypatch: pytest.MonkeyPatch)
     assert took == [False] + [True] * 9
 
 
-def test_what_becomes_plain_takes_the_lane_again() -> None:
-    """After a few requests at most; then one odd one among many keeps none of them waiting."""
+def test_the_lane_is_used_again_for_plain_requests() -> None:
+    """After a few requests it is tried again, and single odd ones cause no backoff."""
     for _ in range(50):
         assert not _took_lane(_raw(_ODD))
     took = [_took_lane(_raw(_HI)) for _ in range(20)]
@@ -68,8 +68,8 @@ def test_what_becomes_plain_takes_the_lane_again() -> None:
     assert _took_lane(_raw(_HI))
 
 
-def test_those_who_wait_are_bounded() -> None:
-    """However many there are."""
+def test_the_backoff_table_is_bounded() -> None:
+    """The table is limited, however many clients there are."""
     backoff = Backoff()
     for number in range(5_000):
         backoff.record_failure(number)

@@ -21,7 +21,7 @@ _MISTRAL, _GEMINI_3 = "mistral:mistral-large-latest", "google:gemini-3-pro"
 
 @pytest.fixture(autouse=True)
 def _at_first_sight(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Everything takes the lane when it comes first, and nothing is left behind."""
+    """Use the lane from the first request on, and clean up afterwards."""
     monkeypatch.setattr(lane, "LONG", 0)
     lane.HEADS.clear()
     yield
@@ -59,8 +59,10 @@ def _took_lane(raw: bytes, target: str, source: str = "openai-chat") -> bool:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("source", ["openai-chat", "anthropic", "openai-responses", "ollama"])
-def test_ids_of_any_form_fare_alike(ids: tuple[str, ...], target: str, source: str) -> None:
-    """Short and long ones, odd ones, and several forms in one conversation."""
+def test_ids_of_any_form_are_translated_alike(
+    ids: tuple[str, ...], target: str, source: str
+) -> None:
+    """Short, long, odd and mixed ids give the same result as on the general path."""
     said = {"content": "T", "reasoning_content": "Hm."}
     rounds = [ids] if source != "anthropic" else [ids[:1], ids[1:2], ids[2:]]
     called = [message for each in rounds for message in _round(*each, **said)]
@@ -71,7 +73,7 @@ def test_ids_of_any_form_fare_alike(ids: tuple[str, ...], target: str, source: s
 
 
 def test_refused_ids_take_the_lane_and_are_renamed() -> None:
-    """All that a host refuses; what becomes of each call and result is reported in its place."""
+    """Each renamed call and result is reported with its path."""
     raw = _raw(_HI, *_round("call_1", "call_2", content="T"), *_round("call_3"), _ANSWER, _HI)
     assert _took_lane(raw, _MISTRAL)
     sent = dragoman.translate(raw, source="openai-chat", target=_MISTRAL)
@@ -97,8 +99,10 @@ _BESIDE = {"role": "user", "content": "And?"}
         ([_HI, *_round("a"), _ANSWER, _HI], []),
     ],
 )
-def test_calls_under_way_are_vouched_for(messages: list[Any], vouched: list[int]) -> None:
-    """Gemini 3 wants a signature on the calls since the user last spoke, and takes a word."""
+def test_calls_of_the_current_turn_get_placeholder_signatures(
+    messages: list[Any], vouched: list[int]
+) -> None:
+    """Gemini 3 requires signatures since the last user message, and accepts a placeholder."""
     raw = _raw({"role": "system", "content": "Brief."}, *messages)
     assert _took_lane(raw, _GEMINI_3)
     sent = dragoman.translate(raw, source="openai-chat", target=_GEMINI_3)
@@ -119,8 +123,8 @@ def test_calls_under_way_are_vouched_for(messages: list[Any], vouched: list[int]
     ],
 )
 @pytest.mark.parametrize("source", ["openai-chat", "anthropic", "openai-responses", "gemini"])
-def test_turns_that_are_not_plain_to_see_fare_alike(messages: list[Any], source: str) -> None:
-    """Who speaks after results, and twice in a row, decides where a turn begins."""
+def test_unusual_turns_are_translated_alike(messages: list[Any], source: str) -> None:
+    """Messages after results, and adjacent ones of a role, decide where a turn begins."""
     raw = _raw(*messages)
     if source != "openai-chat":
         raw = dragoman.translate(raw, source="openai-chat", target=source).to_bytes()
@@ -128,8 +132,8 @@ def test_turns_that_are_not_plain_to_see_fare_alike(messages: list[Any], source:
 
 
 @pytest.mark.parametrize("response", [{"output": "R"}, {"return_value": "R"}, {"x": 1}])
-def test_gemini_s_own_results_stay_as_they_came(response: Any) -> None:
-    """Within the dialect, beside calls that nobody has signed."""
+def test_gemini_s_own_results_are_unchanged(response: Any) -> None:
+    """Results stay the same within the dialect, beside unsigned calls."""
     call = {"functionCall": {"name": "f", "id": "a", "args": {}}}
     result = {"functionResponse": {"name": "f", "id": "a", "response": response}}
     contents = [
@@ -154,8 +158,8 @@ _DETAILS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("kinds", [("text",), ("signed",), ("sealed",), ("text", "sealed"),
                                    ("summary",), ("empty", "text"), ("unsaid",)])  # fmt: skip
 @pytest.mark.parametrize("target", lanes.TARGETS)
-def test_thoughts_in_detail_fare_alike(kinds: tuple[str, ...], target: str) -> None:
-    """OpenRouter's, with their words beside them or without, before calls and texts."""
+def test_reasoning_details_are_translated_alike(kinds: tuple[str, ...], target: str) -> None:
+    """OpenRouter's details, with or without text beside them, before calls and texts."""
     details = [_DETAILS[kind] for kind in kinds]
     words = "".join(str(detail.get("text", "")) for detail in details)
     for beside in ({}, {"reasoning": words}, {"reasoning": "x"}, {"reasoning_content": words}):
@@ -163,8 +167,8 @@ def test_thoughts_in_detail_fare_alike(kinds: tuple[str, ...], target: str) -> N
         _took_lane(_raw(_HI, *_round("a", **said), {**_ANSWER, **said}, _HI), target)
 
 
-def test_thoughts_in_detail_take_the_lane() -> None:
-    """Each is reported as one part; an envelope is another matter."""
+def test_reasoning_details_take_the_lane() -> None:
+    """Each is reported as one part; envelopes leave the lane."""
     said = {"reasoning_details": [_DETAILS["text"], _DETAILS["sealed"]], "reasoning": "Hm."}
     raw = _raw(_HI, *_round("a", **said), _ANSWER, _HI)
     assert _took_lane(raw, "anthropic")
@@ -176,7 +180,7 @@ def test_thoughts_in_detail_take_the_lane() -> None:
 
 
 def test_cache_hints_on_calls_take_the_lane() -> None:
-    """As some clients of routers have them, behind whatever stands before the call."""
+    """Some clients of routers send them, in various positions of a message."""
     for said in ({}, {"content": "T"}, {"content": "", "reasoning_content": "Hm."}):
         answer, *results = _round("a", "b", **said)
         answer["tool_calls"][1]["cache_control"] = {"type": "ephemeral"}

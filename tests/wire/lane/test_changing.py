@@ -15,6 +15,6 @@ from tests.wire.lane.frames import FORMS
 @pytest.mark.thorough
 @pytest.mark.parametrize("dialect", FORMS)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_frames_may_change_their_shape(dialect: str, seed: int) -> None:
-    """Fields, keys, escapes, line ends and places: read however cut, and written everywhere."""
+def test_frames_may_change_their_form(dialect: str, seed: int) -> None:
+    """Changed fields, keys, escapes, line ends and positions give the same result."""
     assert changing.check(random.Random(seed), dialect) >= 0

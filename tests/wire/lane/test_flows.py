@@ -40,12 +40,12 @@ def _written(make: Any, told: list[Event]) -> tuple[list[bytes], list[Any], list
     with same_ids():
         encoder = make()
         pieces = [*map(encoder.feed, told), encoder.close()]
-        pieces += map(encoder.feed, told[-2:])  # which come too late
+        pieces += map(encoder.feed, told[-2:])  # these come too late
         return pieces, list(encoder.losses), list(encoder.repairs)
 
 
 def _written_at_once(make: Any, told: list[Event], ends: list[int]) -> tuple[bytes, Any, Any]:
-    """The same, several events at once."""
+    """The same with several events at once."""
     with same_ids():
         encoder = make()
         pieces = [encoder.feed_all(told[start:end]) for start, end in pairwise([0, *ends])]
@@ -59,7 +59,7 @@ def _front(dialect: str) -> Any:
 
 
 def check_same(dialect: str, told: list[Event]) -> None:
-    """Write events in both ways, bare and behind a front."""
+    """Encode events in both ways, with a plain encoder and behind a front."""
     for make in (dragoman.dialect(dialect).stream_encoder, lambda: _front(dialect)):
         short = _written(make, told)
         with switch.off():
@@ -125,7 +125,7 @@ def _called(draw: Any) -> list[Event]:
 
 @st.composite
 def runs(draw: Any) -> list[Event]:
-    """Events with runs of deltas, and anything in between."""
+    """Events with runs of deltas, and other events between them."""
     home = draw(st.sampled_from([None, *dragoman.dialects()]))
     origin = None if home is None else Origin(dialect=home)
     start = ResponseStart(id="r1", model="m%d\u2028", created_at=1.0, origin=origin)
@@ -159,8 +159,8 @@ def runs(draw: Any) -> list[Event]:
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
 @given(told=runs())
-def test_any_events_are_written_the_same(dialect: str, told: list[Event]) -> None:
-    """Runs of texts, thinking and arguments among anything else: bytes, losses and repairs."""
+def test_any_events_are_encoded_alike(dialect: str, told: list[Event]) -> None:
+    """Runs among any other events give the same bytes, losses and repairs."""
     check_same(dialect, told)
 
 
@@ -169,8 +169,8 @@ def test_any_events_are_written_the_same(dialect: str, told: list[Event]) -> Non
     Audio(data="AAAA", mime="audio/wav"), Audio(url="https://a.example/b.wav"),
     Audio(file_id="f"),
 ])  # fmt: skip
-def test_sound_that_grows_is_written(dialect: str, audio: Audio) -> None:
-    """By data, by a signature alone, by words that it has no place for; wherever it began."""
+def test_audio_deltas_are_encoded(dialect: str, audio: Audio) -> None:
+    """Deltas of data, a signature or unsupported text, for any kind of audio part."""
     deltas = [PartDelta(0, data="QUJD"), PartDelta(0, signature="s"), PartDelta(0, "text")]
     for first in deltas:
         for second in deltas:
@@ -178,8 +178,8 @@ def test_sound_that_grows_is_written(dialect: str, audio: Audio) -> None:
 
 
 @pytest.mark.parametrize("dialect", dragoman.dialects())
-def test_nothing_flows_after_the_end(dialect: str) -> None:
-    """A stream that failed or was closed is over, whatever grew last."""
+def test_nothing_is_written_after_the_end(dialect: str) -> None:
+    """After `fail` or `close`, further deltas are not written."""
     deltas = [PartDelta(0, text) for text in "abcd"]
     for end in ("fail", "close"):
         encoder = _front(dialect)
@@ -191,20 +191,20 @@ def test_nothing_flows_after_the_end(dialect: str) -> None:
 
 
 def events_of(dialect: str, *pieces: bytes) -> list[Event]:
-    """What a stream says."""
+    """The events of a stream."""
     decoder = dragoman.dialect(dialect).stream_decoder()
     return [*(event for piece in pieces for event in decoder.feed(piece)), *decoder.close()]
 
 
 @pytest.mark.parametrize("target", dragoman.dialects())
 @pytest.mark.parametrize(("source", "name"), [(d, n) for d in PLAIN for n in PLAIN[d]])
-def test_a_run_flows(source: str, name: str, target: str) -> None:
-    """Text, thinking and arguments of any dialect are written so in any other, and the same."""
+def test_a_run_uses_the_fast_path(source: str, name: str, target: str) -> None:
+    """Runs of any dialect take the fast path in any other, with the same result."""
     style = Style(source)
     first, *parts = BEGINNINGS[source] or [{}]
     places = {"thinking": 1, "more thinking": 1, "reasoning": 1, "call": 2, "code": 3,
               "second call": 4}  # fmt: skip
-    if source == "openai-chat":  # which announces calls only
+    if source == "openai-chat":  # which starts only calls
         places = dict.fromkeys(FORMS[source], len(parts)) | {"call": 0, "second call": 1}
     place = places.get(name, 0)
     begun = parts[place : place + 1]
@@ -222,7 +222,7 @@ def test_a_run_flows(source: str, name: str, target: str) -> None:
         before = encoder.flow
         encoder.feed(event)
         flowing += before is not None and before is encoder.flow
-    # What a provider's tool runs has no place elsewhere; two fields are written one by one.
+    # Provider tools have no equivalent elsewhere; two fields are written one by one.
     is_twice = name in {"thinking twice", "thinking again"} and target == "openai-chat"
     assert flowing >= 15 or name == "code" or is_twice
 
@@ -230,8 +230,8 @@ def test_a_run_flows(source: str, name: str, target: str) -> None:
 @pytest.mark.thorough
 @pytest.mark.corpus
 @pytest.mark.parametrize("source", FORMS)
-def test_recorded_streams_are_written_the_same(source: str, corpus: Corpus) -> None:
-    """What they say, in every dialect."""
+def test_recorded_streams_are_encoded_alike(source: str, corpus: Corpus) -> None:
+    """Recorded streams give the same result in every dialect."""
     for stream in recorded_streams(corpus, source):
         try:
             told = events_of(source, stream)
@@ -257,6 +257,6 @@ def test_recorded_streams_are_written_the_same(source: str, corpus: Corpus) -> N
         (UsageUpdate(Usage(input=1)), False),
     ],
 )
-def test_only_what_adds_text_and_nothing_else_is_plain(event: Event, is_text: bool) -> None:
-    """Text of a part, or arguments of a function's call."""
+def test_only_pure_text_deltas_are_plain(event: Event, is_text: bool) -> None:
+    """Text of a part, or arguments of a function call."""
     assert is_plain(event) is is_text

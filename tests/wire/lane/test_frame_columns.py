@@ -1,4 +1,4 @@
-"""Frames decoded in batches give the same texts as one by one, or are left to that."""
+"""Frames decoded in batches give the same texts as one by one, or are left to the decoder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _frame(
 
 @pytest.fixture
 def columns() -> Columns:
-    """For frames that have all that can be in one."""
+    """Columns for frames with every kind of field."""
     return Columns(FIXED, VALUES)
 
 
@@ -43,8 +43,8 @@ def columns() -> Columns:
     ),
 )
 @example(texts=["a"] * 300, after=b"")
-def test_texts_are_those_of_the_frames(texts: list[str], after: bytes) -> None:
-    """Whatever is in the texts, and whatever follows them; and where they end."""
+def test_texts_equal_those_of_the_frames(texts: list[str], after: bytes) -> None:
+    """Texts and end position are right for any texts and any data after them."""
     frames = [_frame(n, text, None, '"%s"' % ("p" * (n % 5)), " " * (n % 3))
               for n, text in enumerate(texts)]  # fmt: skip
     data = b"".join(frames) + after
@@ -83,22 +83,22 @@ ODD: list[bytes] = [
 
 
 @pytest.mark.parametrize("odd", ODD)
-def test_other_frames_are_left(odd: bytes, columns: Columns) -> None:
-    """A frame that is not quite like the others is never taken for one of them."""
+def test_different_frames_are_not_decoded(odd: bytes, columns: Columns) -> None:
+    """A frame of a slightly different form is never decoded as one of the batch."""
     alike = [_frame(n, "word") for n in range(9)]
     texts, end = columns.texts(b"".join([*alike, odd, *alike]), 0)
     assert (texts, end) in (([], 0), (["word"] * 9, 9 * len(alike[0])))
     assert columns.texts(odd + b"".join(alike), 0) == ([], 0)
 
 
-def test_texts_that_join_are_no_texts(columns: Columns) -> None:
-    """Where one text lacks its end and the next one its beginning, they are not read as two."""
+def test_joined_texts_are_rejected(columns: Columns) -> None:
+    """Texts with unbalanced quotes that join into valid JSON are not decoded."""
     one, other = (_frame(2, "@").replace(b"@", text) for text in (b"a\\", b',"b'))
     assert columns.texts(one + other + _frame(3, "c"), 0) == ([], 0)
 
 
-def test_what_is_in_vain_is_little(columns: Columns) -> None:
-    """After frames of which many could be taken, a text that can't be read is looked at seldom."""
+def test_failed_batches_get_smaller(columns: Columns) -> None:
+    """After failures, batches get small, so that little work is wasted."""
     frames = [_frame(n, "word") for n in range(400)]
     position = 0
     for _ in range(4):

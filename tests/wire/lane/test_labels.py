@@ -37,8 +37,10 @@ def _raw(source: str, said: str, **fields: Any) -> bytes:
 
 @pytest.mark.parametrize("source", _SOURCES)
 @pytest.mark.parametrize("target", lanes.TARGETS)
-def test_labels_fare_alike(source: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain ones and odd ones, several at once, and words that look like our samples."""
+def test_labels_are_translated_alike(
+    source: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plain and odd labels, several at once, and texts like our placeholders."""
     monkeypatch.setattr(lane, "LONG", 0)
     rng = random.Random(target)
     for number in range(60):
@@ -55,7 +57,7 @@ def test_labels_fare_alike(source: str, target: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("source", _SOURCES)
 @pytest.mark.parametrize("label", _LABELS)
 def test_another_user_s_request_takes_the_lane(source: str, label: str) -> None:
-    """From the second one on, whoever asks, and each is sent as their own."""
+    """From the second request on; each body has its own label."""
     for target in ("anthropic", "openai-responses", "gemini", "openai:gpt-5.1"):
         took: list[bool] = []
         for number in range(5):
@@ -67,8 +69,8 @@ def test_another_user_s_request_takes_the_lane(source: str, label: str) -> None:
     assert len(lane.HEADS) == 4
 
 
-def test_nobody_is_taken_for_another() -> None:
-    """Many users at once, in threads."""
+def test_users_are_never_mixed_up() -> None:
+    """Many users at once, in threads, get their own label and text."""
 
     def sent(number: int) -> bool:
         raw = _raw("openai-chat", f"I am {number}.", user=f"user-{number}")

@@ -35,7 +35,7 @@ def _passed(dialect: str, pieces: list[bytes]) -> PassingStream:
 
 
 def check_same(dialect: str, pieces: list[bytes]) -> None:
-    """Whether a stream that passes says of itself what its decoder finds."""
+    """Compare the summary of a passed-through stream with that of its decoder."""
     whole = _decoded(dialect, b"".join(pieces))
     passing = _passed(dialect, pieces)
     if whole is not None:
@@ -54,14 +54,14 @@ def _stream(dialect: str, count: int, **ways: Any) -> list[bytes]:
 @pytest.mark.parametrize("dialect", FORMS)
 @given(places=st.lists(st.integers(0, 10_000), max_size=9))
 def test_the_usage_is_found(dialect: str, end: str, places: list[int]) -> None:
-    """However the bytes are cut, and whatever ends the lines."""
+    """With any chunks and line ends."""
     stream = b"".join(_stream(dialect, 5, end=end))
     check_same(dialect, list(cut(stream, places)))
 
 
 @pytest.mark.parametrize("dialect", FORMS)
 def test_the_rest_is_not_decoded(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a long text nothing is decoded but its first frame."""
+    """Only the first frame of a long text is decoded."""
     frames = _stream(dialect, 200)
     passing = PassingStream(dialect)
     fed: list[bytes] = []
@@ -81,8 +81,8 @@ def test_the_rest_is_not_decoded(dialect: str, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("dialect", FORMS)
 @given(data=st.data())
-def test_no_bytes_break_it(dialect: str, data: Any) -> None:
-    """What is no stream at all passes too."""
+def test_any_bytes_pass(dialect: str, data: Any) -> None:
+    """Bytes that are no valid stream pass too."""
     stream = data.draw(st.one_of(streams(dialect), st.binary(max_size=99)))
     passing = _passed(dialect, list(cut(stream, data.draw(st.lists(st.integers(0, 999))))))
     assert passing.finish is None or passing.finish
@@ -91,6 +91,6 @@ def test_no_bytes_break_it(dialect: str, data: Any) -> None:
 @pytest.mark.corpus
 @pytest.mark.parametrize("dialect", FORMS)
 def test_recorded_streams_pass(dialect: str, corpus: Corpus) -> None:
-    """What every recorded stream cost, who answered and why it ended."""
+    """Usage, model and finish reason of every recorded stream are found."""
     for stream in recorded_streams(corpus, dialect):
         check_same(dialect, [stream[at : at + 997] for at in range(0, len(stream), 997)])

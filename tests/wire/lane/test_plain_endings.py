@@ -20,7 +20,7 @@ _CALLED = {"id": "c", "type": "function", "function": {"name": "f", "arguments":
 
 @pytest.fixture(autouse=True)
 def _at_first_sight(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Everything takes the lane when it comes first, and nothing is left behind."""
+    """Use the lane from the first request on, and clean up afterwards."""
     monkeypatch.setattr(lane, "LONG", 0)
     lane.HEADS.clear()
     yield
@@ -65,16 +65,16 @@ def _round(call_id: str, **fields: Any) -> list[Any]:
         [{"role": "system", "content": "Brief."}, *_round("a"), _HI],
     ],
 )
-def test_what_follows_an_odd_message_takes_the_lane(messages: list[Any]) -> None:
-    """The beginning stays as it came, and fares as on the general path, like what follows it."""
+def test_messages_after_an_odd_one_take_the_lane(messages: list[Any]) -> None:
+    """The messages up to the odd one take the general path, with the same result."""
     raw = _raw(*messages, tools=[_TOOL])
     assert _took_lane(raw)
     for target in lanes.TARGETS:
         _took_lane(raw, target=target)
 
 
-def test_what_is_left_out_behind_an_odd_message_is_reported_in_its_place() -> None:
-    """The numbers of messages count from the first one, which the lane did not read."""
+def test_losses_after_an_odd_message_have_the_right_path() -> None:
+    """Indexes count from the first message, which the lane did not decode."""
     thought = {"role": "assistant", "content": "A", "reasoning_content": "Hm."}
     raw = _raw(_HI, _ODD, _HI, thought, _HI, thought, _HI)
     assert _took_lane(raw)
@@ -82,8 +82,8 @@ def test_what_is_left_out_behind_an_odd_message_is_reported_in_its_place() -> No
     assert {f"messages[{n}].parts[0]" for n in (3, 5)} <= {loss.path for loss in losses}
 
 
-def test_ids_that_stand_in_the_beginning_are_not_used_again() -> None:
-    """Neither those of its calls nor those of results without one: the general path repairs it."""
+def test_ids_of_the_beginning_are_not_reused() -> None:
+    """If ids of earlier calls or results recur, the general path repairs the request."""
     odd = _round("a", audio={"id": "x"})
     assert _took_lane(_raw(_HI, *odd, _HI, *_round("b"), tools=[_TOOL]))
     assert not _took_lane(_raw(_HI, *odd, _HI, *_round("a"), tools=[_TOOL]))
@@ -91,7 +91,7 @@ def test_ids_that_stand_in_the_beginning_are_not_used_again() -> None:
 
 
 def test_beginnings_are_found_by_their_exact_bytes() -> None:
-    """Two of one length that differ in one letter: nobody gets what another has said."""
+    """Beginnings of equal length that differ in one character are not mixed up."""
     for word in ("one", "two", "one"):
         raw = _raw({"role": "user", "content": word * 1_000, "odd": 1}, _ODD, _HI)
         made = dragoman.translate(raw, source="openai-chat", target="anthropic")
@@ -99,21 +99,21 @@ def test_beginnings_are_found_by_their_exact_bytes() -> None:
         assert word * 1_000 in json.dumps(made.body)
 
 
-def test_a_beginning_is_looked_for_only_where_it_comes_again(
+def test_a_beginning_is_cached_only_if_it_recurs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Else a long conversation with an odd message would be read twice for nothing."""
+    """Otherwise a long conversation with an odd message would be decoded twice."""
     monkeypatch.setattr(lane, "LONG", 1_000)
     raw = _raw(_HI, _ODD, *[_HI, {"role": "assistant", "content": "B" * 50}] * 20, _HI)
     took = [lanes.outcome(raw, "openai-chat", "anthropic").took_lane for _ in range(4)]
     assert took == [False, False, True, True]
 
 
-# --- what there may be in it
+# --- content of such conversations
 
 
-def test_functions_that_nobody_declared_take_the_lane() -> None:
-    """They are shown to the general path by name; a tool of another kind is not taken for one."""
+def test_undeclared_functions_take_the_lane() -> None:
+    """The general path gets their names; tools of another kind are no functions."""
     custom = {"type": "custom", "custom": {"name": "f"}}
     for target in lanes.TARGETS:
         _took_lane(_raw(_HI, *_round("a"), tools=[custom]), target=target)
@@ -122,8 +122,8 @@ def test_functions_that_nobody_declared_take_the_lane() -> None:
 
 
 @pytest.mark.parametrize("target", lanes.TARGETS)
-def test_calls_that_are_signed_beside_others_that_are_not_fare_alike(target: str) -> None:
-    """Gemini 3 wants a signature on the first call of each step: some hosts see what is missing."""
+def test_signed_and_unsigned_calls_are_translated_alike(target: str) -> None:
+    """Gemini 3 requires a signature on the first call of each step."""
     calls = [{"functionCall": {"name": "f", "args": {}, "id": call_id}} for call_id in "abc"]
     signed = [{**calls[0], "thoughtSignature": "c2ln"}, *calls[1:]]
     contents: list[Any] = [{"role": "user", "parts": [{"text": "Hi"}]}]
@@ -139,8 +139,8 @@ def test_calls_that_are_signed_beside_others_that_are_not_fare_alike(target: str
 
 
 @pytest.mark.parametrize("target", lanes.TARGETS)
-def test_fields_in_snake_case_fare_alike(target: str) -> None:
-    """As Python's clients of Gemini may send them: within the dialect they stay so."""
+def test_snake_case_fields_are_translated_alike(target: str) -> None:
+    """Gemini's Python clients may send snake case, which is kept within the dialect."""
     blob = {"mime_type": "image/png", "data": _PNG}
     called = {"function_call": {"name": "f", "args": {"odd_name": 1}, "id": "c"}}
     answered = {"function_response": {"name": "f", "response": {"output": "R"}, "id": "c"}}
@@ -155,15 +155,15 @@ def test_fields_in_snake_case_fare_alike(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", lanes.TARGETS)
-def test_texts_that_say_more_of_the_prompt_cache_fare_alike(target: str) -> None:
-    """How long a hint is good for, beside other texts and alone."""
+def test_cache_ttls_are_translated_alike(target: str) -> None:
+    """TTLs of cache hints, on a single text and beside other texts."""
     part = {"type": "text", "text": "Long.", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
     for parts in ([part], [part, {"type": "text", "text": "Short."}], [part, part]):
         _took_lane(_raw({"role": "user", "content": parts}), target=target)
 
 
-def test_a_signed_text_is_reported_alike_whether_it_is_alone() -> None:
-    """Responses writes a lone text in a shorter way, which is no reason to say something else."""
+def test_a_signed_text_has_the_same_loss_alone_or_not() -> None:
+    """Responses has a shorter form for a single text; the loss is the same."""
     signed = {"text": "A", "thoughtSignature": "c2ln"}
     reasons = set()
     for parts in ([signed], [signed, {"text": "B"}]):

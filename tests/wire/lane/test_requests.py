@@ -40,7 +40,7 @@ _HI = {"role": "user", "content": "Hi"}
 
 @pytest.fixture(autouse=True)
 def _at_first_sight(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Everything takes the lane when it comes first, and nothing is left behind."""
+    """Use the lane from the first request on, and clean up afterwards."""
     monkeypatch.setattr(lane, "LONG", 0)
     monkeypatch.setattr(registry, "_registered", {})
     lane.HEADS.clear()
@@ -58,7 +58,7 @@ def _took_lane(raw: bytes, source: str = "openai-chat", target: str = "anthropic
     return found.took_lane
 
 
-# --- one truth
+# --- equal results
 
 
 _SOME = (*lanes.DIALECTS, "openai:gpt-5.1", "anthropic:claude-sonnet-4-5", "google:gemini-3-pro")
@@ -73,10 +73,10 @@ _SOME = (*lanes.DIALECTS, "openai:gpt-5.1", "anthropic:claude-sonnet-4-5", "goog
         pytest.param(lanes.TARGETS, id="all", marks=pytest.mark.thorough),
     ],
 )
-def test_recorded_requests_fare_alike(
+def test_recorded_requests_are_translated_alike(
     corpus: Corpus, source: str, targets: tuple[str, ...]
 ) -> None:
-    """To every dialect and many hosts; and most of them do take the lane."""
+    """For every dialect and many hosts; and most of them take the lane."""
     count = took = 0
     for body in bodies(corpus, source):
         if body.kind != "request":
@@ -90,14 +90,14 @@ def test_recorded_requests_fare_alike(
 
 
 @pytest.mark.parametrize("part", range(_PARTS))
-def test_random_requests_fare_alike(part: int) -> None:
-    """Plain conversations, nearly plain ones, mutated recordings, and hostile text."""
+def test_random_requests_are_translated_alike(part: int) -> None:
+    """Plain and nearly plain conversations, mutated recordings, and hostile text."""
     _compare(range(part * _QUICK, (part + 1) * _QUICK))
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("part", range(_PARTS))
-def test_many_random_requests_fare_alike(part: int) -> None:
+def test_many_random_requests_are_translated_alike(part: int) -> None:
     """As above, more of them."""
     _compare(range(10**6 + part * _THOROUGH, 10**6 + (part + 1) * _THOROUGH))
 
@@ -129,15 +129,15 @@ def _compare(numbers: range) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("target", lanes.DIALECTS)
-def test_hostile_bodies_fare_alike(raw: bytes, target: str) -> None:
-    """Numbers that nobody can hold, half characters, depth, keys that come twice."""
+def test_hostile_bodies_are_translated_alike(raw: bytes, target: str) -> None:
+    """Huge numbers, lone surrogates, deep nesting and duplicate keys."""
     for repair in (True, False):
         found = lanes.difference(raw, "openai-chat", target, repair=repair)
         assert not isinstance(found, str), found
 
 
-def test_what_a_reader_takes_for_plain_must_be_all_of_it() -> None:
-    """A field that nobody knows is never left out: such a request leaves the lane."""
+def test_unknown_fields_leave_the_lane() -> None:
+    """An unknown field is never dropped: such a request takes the general path."""
     assert _took_lane(_raw(_HI))
     assert not _took_lane(_raw({**_HI, "unknown": 1}))
     answer = {"role": "assistant", "tool_calls": [_CALLED]}
@@ -145,8 +145,8 @@ def test_what_a_reader_takes_for_plain_must_be_all_of_it() -> None:
     assert not _took_lane(_raw(_HI, {**answer, "audio": {"id": "x"}}, result))
 
 
-def test_what_is_left_out_is_reported_as_often_as_it_occurs() -> None:
-    """Thinking of another provider, in three answers of a conversation of many."""
+def test_each_loss_is_reported() -> None:
+    """Thinking of another provider, in three of many answers, is three losses."""
     thought = {"role": "assistant", "content": "A", "reasoning_content": "Hm."}
     raw = _raw(
         _HI, thought, _HI, {"role": "assistant", "content": "B"}, _HI, thought, _HI, thought, _HI
@@ -156,8 +156,8 @@ def test_what_is_left_out_is_reported_as_often_as_it_occurs() -> None:
     assert [loss.path for loss in losses] == [f"messages[{n}].parts[0]" for n in (1, 5, 7)]
 
 
-def test_two_things_that_stand_in_one_place_are_told_apart() -> None:
-    """Results that have failed beside results that say they have not."""
+def test_failed_and_successful_results_are_distinguished() -> None:
+    """Results with `is_error` true and false in one conversation."""
 
     def round_of(call_id: str, is_error: bool) -> list[Any]:
         call = {"type": "tool_use", "id": call_id, "name": "f", "input": {}}
@@ -176,8 +176,8 @@ def test_two_things_that_stand_in_one_place_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("target", lanes.TARGETS)
-def test_results_of_one_round_in_two_messages_fare_alike(target: str) -> None:
-    """Claude takes them in one message only: nobody passes them on as they came."""
+def test_results_in_two_messages_are_translated_alike(target: str) -> None:
+    """Claude accepts the results of one round only in one message."""
     calls = [{"type": "tool_use", "id": each, "name": "f", "input": {}} for each in "ab"]
     results = [{"type": "tool_result", "tool_use_id": each, "content": "R"} for each in "ab"]
     raw = _raw(
@@ -201,7 +201,7 @@ def test_results_of_one_round_in_two_messages_fare_alike(target: str) -> None:
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_calls_without_ids_take_the_lane(count: int) -> None:
-    """They get the ids that the general path derives from their places."""
+    """They get the ids that the general path derives."""
     calls = [{"name": "f", "args": {"n": n}} for n in range(count)]
     answer = {"name": "f", "response": {"output": "R"}}
     contents = [
@@ -239,10 +239,10 @@ _CALLED = {"id": "c", "type": "function", "function": {"name": "f", "arguments":
     ],
 )
 @pytest.mark.parametrize("spaces", [(",", ":"), (", ", ": ")])
-def test_the_end_of_a_long_conversation_is_looked_at_first(
+def test_the_end_of_a_long_conversation_is_checked_first(
     monkeypatch: pytest.MonkeyPatch, last: list[Any], is_plain: bool, spaces: tuple[str, str]
 ) -> None:
-    """What can't be plain there leaves the lane before the rest is read; nothing else does."""
+    """An odd end leaves the lane before the rest is decoded; a plain end does not."""
     monkeypatch.setattr(lane, "LONG", 1_000)
     answers = [_HI, {"role": "assistant", "content": "A"}] * 100
     body = {**_HEAD, "messages": [*answers, *last]}
@@ -282,15 +282,15 @@ _PNG, _JPEG = "iVBORw0KGgo=", "/9j/4AAQSkZJRgAB"
         {"type": "image_url", "image_url": {"url": 'https://example.com/"é"'}},
     ],
 )  # fmt: skip
-def test_media_fare_alike_whatever_their_data(part: Any, target: str) -> None:
-    """Data of another type than is said, without padding, texts, what only some can be shown."""
+def test_media_with_any_data_are_translated_alike(part: Any, target: str) -> None:
+    """Wrong types, missing padding, texts and unsupported media."""
     for raw in (_showing(part), _showing(part, part), _raw({"role": "user", "content": [part]})):
         found = lanes.difference(raw, "openai-chat", target)
         assert not isinstance(found, str), found
 
 
-def test_media_take_the_lane_with_all_that_is_said_of_them() -> None:
-    """Each kind with data of its own, and what some can't be told is reported of each."""
+def test_media_with_options_take_the_lane() -> None:
+    """Each part has its own data, and unsupported options are reported for each."""
     parts = [_picture(_PNG, detail="high"), _picture(_JPEG, "image/jpeg"), _picture(_PNG)]
     raw = _showing(*parts, _picture("iVBORw0KGgoAAAA=", detail="low"))
     for target in ("anthropic", "gemini", "openai-responses", "ollama"):
@@ -299,15 +299,15 @@ def test_media_take_the_lane_with_all_that_is_said_of_them() -> None:
     assert [loss.path for loss in losses] == [f"messages[0].parts[{n}].detail" for n in (1, 4)]
 
 
-def test_samples_betray_the_type_that_they_stand_for() -> None:
-    """So that the general path does with them as it does with the data."""
+def test_samples_have_the_signature_of_their_type() -> None:
+    """So the general path treats them like the real data."""
     for mime, _, _ in media._MAGIC:
         assert [media.sniff_base64(sample) for sample in _samples(mime)] == [mime, mime]
     assert [media.sniff_base64(sample) for sample in _samples(None)] == [None, None]
 
 
-def test_cache_hints_that_a_host_counts_take_the_lane_while_all_are_taken() -> None:
-    """Claude takes four: with one more, the oldest is left out, and only the general path knows."""
+def test_cache_hints_within_the_limit_take_the_lane() -> None:
+    """Claude accepts four; with more, the general path leaves out the oldest."""
     text = {"type": "text", "text": "Long."}
     hinted = {**text, "cache_control": {"type": "ephemeral"}}
     answer = {"role": "assistant", "content": "A"}
@@ -322,8 +322,8 @@ def test_cache_hints_that_a_host_counts_take_the_lane_while_all_are_taken() -> N
                 assert found.took_lane or (is_host and (count > 2 or outside + 2 > 4))
 
 
-def test_what_is_said_of_instructions_goes_with_them() -> None:
-    """Hints and names in the messages before a conversation: they belong to the head."""
+def test_fields_of_instructions_belong_to_the_head() -> None:
+    """Cache hints and names in system messages before the conversation."""
     part = {"type": "text", "text": "Brief.", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
     said: list[dict[str, Any]] = [{"content": [part, part]}, {"content": "Brief.", "name": "n"}]
     for more in (*said, {"content": []}):
@@ -334,23 +334,23 @@ def test_what_is_said_of_instructions_goes_with_them() -> None:
     raw = _raw(
         {"role": "system", "content": "Brief.", **hint}, {**_HI, **hint}, {**_HI, "name": "n"}
     )
-    assert not _took_lane(raw)  # two things of which the whole message is said
+    assert not _took_lane(raw)  # two losses that concern the whole message
     assert _took_lane(_raw({"role": "system", "content": "Brief.", **hint}, {**_HI, **hint}))
 
 
 # --- the body
 
 
-def test_the_body_is_made_when_asked_for_and_may_be_changed() -> None:
-    """What is changed in it is sent."""
+def test_the_body_is_lazy_and_may_be_changed() -> None:
+    """Changes to the body are sent."""
     made = dragoman.translate(_raw(_HI), source="openai-chat", target="anthropic")
     assert made._raw is not None
     made.body["messages"][0]["content"] = "Changed."
     assert json.loads(made.to_bytes())["messages"][0]["content"] == "Changed."
 
 
-def test_what_is_not_to_be_repaired_passes_as_it_came() -> None:
-    """The very bytes of the conversation, in whatever order and spacing they are."""
+def test_unrepaired_conversations_are_passed_unchanged() -> None:
+    """The conversation's bytes are kept, with their order and whitespace."""
     messages = b'[ {"content" : "Hi", "odd": [1, 2.50], "role":"user"} ]'
     raw = b'{"model": "m", "messages": ' + messages + b"}"
     made = dragoman.translate(raw, source="openai-chat", target="openai-chat", repair=False)
@@ -361,7 +361,7 @@ def test_what_is_not_to_be_repaired_passes_as_it_came() -> None:
 
 
 def test_heads_are_found_by_their_exact_bytes() -> None:
-    """Two that look alike where samples are taken are told apart: nobody gets another's tools."""
+    """Heads with equal samples but different bytes are not mixed up."""
     texts = ["a" * 5_000, "a" * 2_000 + "b" + "a" * 2_999]
     bodies = [_raw(_HI, user=text, metadata={"x": "y" * 300}) for text in texts]
     heads = [json.dumps({**_HEAD, "user": text}).encode() for text in texts]
@@ -373,7 +373,7 @@ def test_heads_are_found_by_their_exact_bytes() -> None:
 
 
 def test_heads_are_bounded() -> None:
-    """In number and in bytes, whatever is sent."""
+    """The cache is limited in number and in bytes."""
     heads = Heads(max_heads=10, max_bytes=100_000, max_seen=20)
     for number in range(200):
         fields = b"x" * (number * 50)
@@ -388,16 +388,16 @@ def test_heads_are_bounded() -> None:
     assert (len(heads), heads.size) == (0, 0)
 
 
-def test_a_head_that_comes_once_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Short conversations take the lane from the second time on: most heads never come again."""
+def test_a_head_is_cached_the_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most heads never recur, so short conversations take the lane the second time."""
     monkeypatch.setattr(lane, "LONG", 10**9)
     raw = _raw(_HI, user="once")
     took = [lanes.outcome(raw, "openai-chat", "anthropic").took_lane for _ in range(3)]
     assert took == [False, True, True]
 
 
-def test_facts_and_providers_of_ones_own_are_heeded_at_once() -> None:
-    """Heads that were made before are not used any more."""
+def test_new_facts_and_providers_apply_at_once() -> None:
+    """Cached heads from before are no longer used."""
     raw = _raw(_HI, temperature=0.5)
 
     def sent() -> Any:
@@ -419,11 +419,11 @@ def test_facts_and_providers_of_ones_own_are_heeded_at_once() -> None:
         assert "Brief." in json.dumps(body[field])
 
 
-# --- the switch, and what it costs
+# --- the switch, and memory
 
 
 def test_the_lane_can_be_switched_off() -> None:
-    """For debugging: in the program, and by a variable."""
+    """For debugging, by a context manager or an environment variable."""
     with switch.off():
         assert not lanes.outcome(_raw(_HI), "openai-chat", "anthropic").took_lane
     code = "from dragoman.wire.lane.switch import is_on; print(is_on())"
@@ -442,7 +442,7 @@ def test_the_lane_can_be_switched_off() -> None:
 
 
 def test_memory_is_a_few_times_the_body() -> None:
-    """Of a request of several megabytes: its messages, and what is written, once each."""
+    """A request of several megabytes takes less than five times its size."""
     turns = [{"role": role, "content": "word " * 2_000} for role in ("user", "assistant") * 150]
     raw = _raw(*turns, _HI)
     dragoman.translate(raw, source="openai-chat", target="anthropic")
@@ -455,7 +455,7 @@ def test_memory_is_a_few_times_the_body() -> None:
     assert peak < 5 * len(raw)
 
 
-# --- conversations that grow
+# --- growing conversations
 
 
 @pytest.fixture
@@ -468,8 +468,8 @@ def _remembered() -> Iterator[None]:
 @pytest.mark.thorough
 @pytest.mark.usefixtures("_remembered")
 @pytest.mark.parametrize("source", lanes.DIALECTS)
-def test_conversations_that_grow_fare_alike(source: str) -> None:
-    """Message by message, two of them side by side, in any spacing, reported as a whole."""
+def test_growing_conversations_are_translated_alike(source: str) -> None:
+    """Message by message, two in parallel, with any whitespace."""
     field = dragoman.dialect(source).messages_field
     steps = grown = 0
     for number in range(12):
@@ -493,8 +493,8 @@ def test_conversations_that_grow_fare_alike(source: str) -> None:
 
 
 @pytest.mark.usefixtures("_remembered")
-def test_a_conversation_that_is_told_otherwise_is_not_taken_for_grown() -> None:
-    """Another beginning, another head, another target: each is translated on its own."""
+def test_changed_conversations_are_not_continued() -> None:
+    """With another beginning, head or target, a conversation is translated anew."""
     long = {"role": "user", "content": "word " * 100}
     answer = {"role": "assistant", "content": "A"}
     for messages in ([long], [long, answer, _HI], [long, answer, long], [long, _HI, answer, _HI]):
@@ -504,8 +504,8 @@ def test_a_conversation_that_is_told_otherwise_is_not_taken_for_grown() -> None:
                 assert not isinstance(found, str), found
 
 
-def test_remembered_conversations_are_bounded_and_forgotten() -> None:
-    """None are kept unless somebody asks; then no more bytes than were asked for."""
+def test_remembered_conversations_are_bounded() -> None:
+    """None are kept by default; otherwise the given number of bytes is the limit."""
     assert conversations() is None
     remember_conversations(50_000)
     try:

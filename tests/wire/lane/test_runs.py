@@ -39,7 +39,7 @@ def _written(target: str, write: Callable[[Any], bytes]) -> tuple[bytes, Any, An
 
 
 def _check(target: str, events: list[Event]) -> None:
-    """Written at once, the events give the same as one by one."""
+    """Events encoded at once give the same result as one by one."""
     singly = _written(target, lambda encoder: b"".join(map(encoder.feed, list(events))))
     assert _written(target, lambda encoder: encoder.feed_all(events)) == singly
 
@@ -51,8 +51,8 @@ TARGETS = ("openai-chat", "anthropic", "openai-responses", "gemini", "ollama")
 @pytest.mark.parametrize(
     ("source", "name"), [(source, name) for source in FORMS for name in PLAIN[source]]
 )
-def test_runs_are_written_as_their_events(source: str, name: str, target: str) -> None:
-    """Whatever the source, the form of its deltas and the target."""
+def test_runs_are_encoded_like_their_events(source: str, name: str, target: str) -> None:
+    """For every source, form of deltas and target."""
     _check(target, _events(source, name, [f"wörd {n} " for n in range(_LONG)]))
 
 
@@ -100,10 +100,10 @@ def _change(events: list[Event], kind: str, place: int) -> None:
     ),
     target=st.sampled_from(TARGETS),
 )
-def test_a_changed_list_is_written_as_it_is(
+def test_a_changed_list_is_encoded_as_it_is(
     texts: list[str], changes: list[tuple[str, int]], target: str
 ) -> None:
-    """A caller may change the list between reading and writing."""
+    """A caller may change the list between decoding and encoding."""
     events = _events("openai-chat", "text", texts * (_LONG // len(texts)))
     for kind, place in changes:
         if events:
@@ -111,8 +111,8 @@ def test_a_changed_list_is_written_as_it_is(
     _check(target, events)
 
 
-def test_texts_from_any_place() -> None:
-    """Of a run that is there unchanged; nothing before it, after it or if it was changed."""
+def test_texts_from_any_position() -> None:
+    """Texts of an unchanged run are returned; none before it, after it or if it changed."""
     run: list[Event] = [PartDelta(0, text) for text in "abcd"]
     others: list[Event] = [PartDelta(1, "x")]
     events = EventList([*others, *run, *others], [Run(1, run, list("abcd"))])

@@ -29,7 +29,7 @@ _HI = {"role": "user", "content": "Hi"}
 
 @pytest.fixture(autouse=True)
 def _at_first_sight(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Everything takes the lane when it comes first, and nothing is left behind."""
+    """Use the lane from the first request on, and clean up afterwards."""
     monkeypatch.setattr(lane, "LONG", 0)
     monkeypatch.setattr(registry, "_registered", {})
     lane.HEADS.clear()
@@ -41,7 +41,7 @@ def _raw(*messages: Any, **fields: Any) -> bytes:
     return json.dumps({"model": "m", "max_tokens": 100, "messages": messages, **fields}).encode()
 
 
-# --- what a front has written
+# --- envelopes and other content written by fronts
 
 
 def _forged() -> str:
@@ -81,8 +81,8 @@ def _with_state(source: str, state: str) -> bytes:
 
 @pytest.mark.parametrize("repair", [True, False])
 @pytest.mark.parametrize("source", ["anthropic", "openai-responses", "gemini"])
-def test_forged_state_is_refused_however_it_is_written(source: str, repair: bool) -> None:
-    """Where envelopes are signed: also in the dialect it came in, and behind escapes."""
+def test_forged_state_is_always_refused(source: str, repair: bool) -> None:
+    """If envelopes are signed, also within the same dialect and with escapes."""
     plain = _with_state(source, "c29tZXRoaW5n")
     forged = _with_state(source, _forged())
     hidden = forged.replace(_forged().encode(), b"\\u005a" + _forged()[1:].encode())
@@ -94,8 +94,8 @@ def test_forged_state_is_refused_however_it_is_written(source: str, repair: bool
             lanes.translated(plain, source, target, repair=repair)
 
 
-def test_what_a_front_has_shown_is_taken_back() -> None:
-    """Calls of other providers that stand in a conversation for show never pass as they came."""
+def test_calls_converted_for_clients_leave_the_lane() -> None:
+    """Calls of other providers that a front has converted never pass unchanged."""
     shown = {"type": "server_tool_use", "id": "srvtoolu_dragoman_1", "name": "web_search"}
     shown["input"] = {"query": "x"}  # type: ignore[assignment]  # a dict of anything
     found = {"type": "web_search_tool_result", "tool_use_id": shown["id"], "content": []}
@@ -106,12 +106,12 @@ def test_what_a_front_has_shown_is_taken_back() -> None:
         assert not result.took_lane
 
 
-# --- targets that are values
+# --- targets given as objects
 
 
 @pytest.mark.parametrize("make", [lambda: dialect("anthropic").target, lambda: _acme("anthropic")])
 def test_targets_and_providers_take_the_lane(make: Callable[[], Target | Provider]) -> None:
-    """Also when they are given as values, with the same outcome."""
+    """They may also be given as objects, with the same result."""
     raw = _raw({"role": "system", "content": "Brief."}, _HI)
     target = make()
     with switch.off():
@@ -127,8 +127,8 @@ def _acme(spoken: str, **flags: Any) -> Provider:
     return Provider("acme", (Target(dialect=spoken, **flags),), "https://acme.example")
 
 
-def test_a_target_is_never_taken_for_one_that_is_gone() -> None:
-    """Values that come and go may have the same address in memory."""
+def test_a_deleted_target_is_not_reused() -> None:
+    """Short-lived targets may have the same address in memory."""
     raw = _raw({"role": "system", "content": "Brief."}, _HI)
     for turn in range(200):
         spoken = ("anthropic", "openai-chat", "ollama")[turn % 3]
@@ -140,8 +140,8 @@ def test_a_target_is_never_taken_for_one_that_is_gone() -> None:
 
 
 @pytest.mark.thorough
-def test_a_registered_provider_is_never_taken_for_one_that_is_gone() -> None:
-    """A name that means another provider each time, whatever its address in memory is."""
+def test_a_replaced_provider_is_not_reused() -> None:
+    """A name may refer to another provider each time."""
     raw = _raw({"role": "system", "content": "Brief."}, _HI)
     for turn in range(4):
         spoken = ("anthropic", "openai-chat")[turn % 2]
@@ -155,8 +155,8 @@ def test_a_registered_provider_is_never_taken_for_one_that_is_gone() -> None:
         dragoman.translate(raw, source="openai-chat", target="acme:m")
 
 
-def test_what_was_asked_for_is_bounded() -> None:
-    """However many paths clients ask for."""
+def test_the_cache_of_targets_is_bounded() -> None:
+    """It is limited, however many paths clients use."""
     contents = [{"role": "user", "parts": [{"text": "Hi"}]}]
     raw = json.dumps({"contents": contents}).encode()
     for number in range(translation._CACHE_SIZE + 50):
@@ -166,18 +166,18 @@ def test_what_was_asked_for_is_bounded() -> None:
     assert len(translation._kept) <= translation._CACHE_SIZE
 
 
-def test_dialects_of_other_packages_have_no_lane(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is made out of ours may read otherwise: it takes the general path."""
+def test_external_dialects_have_no_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dialect derived from ours may decode differently, so it takes the general path."""
     assert lane_of("anthropic") is not None
     monkeypatch.setattr("dragoman.providers.translation.is_own_dialect", lambda _: False)
     assert lane_of("anthropic") is None
 
 
-# --- what requests have in common
+# --- state shared by requests
 
 
-def test_nobody_can_change_what_others_get() -> None:
-    """Headers, bodies and contexts of requests with the same head are their own."""
+def test_requests_share_no_mutable_state() -> None:
+    """Headers, bodies and contexts of requests with the same head are independent."""
     tool = {"type": "function", "function": {"name": "a.b", "parameters": {"type": "object"}}}
     raw = _raw(_HI, tools=[tool])
     for target in ("anthropic", "openai-chat", "gemini"):
@@ -194,8 +194,8 @@ def test_nobody_can_change_what_others_get() -> None:
         assert (dict(second.headers), second.to_bytes()) == ({}, before)
 
 
-def test_answers_are_restored_as_on_the_general_path() -> None:
-    """Names that were replaced, and an answer whose schema was wrapped, for every request alike."""
+def test_answers_are_restored_alike() -> None:
+    """Aliases and wrapped outputs are restored as on the general path."""
     schema = {"type": "array", "items": {"type": "integer"}}
     form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
     tool = {"type": "function", "function": {"name": "a.b", "parameters": {"type": "object"}}}
@@ -222,7 +222,7 @@ def test_answers_are_restored_as_on_the_general_path() -> None:
 
 
 def test_threads_share_heads() -> None:
-    """Many at once, with few places for heads: each gets what it asked for."""
+    """With many threads and a small cache, each request has its own result."""
     bodies = [_raw({"role": "user", "content": str(n)}, user=f"user {n % 40}") for n in range(400)]
 
     def sent(raw: bytes) -> bool:
@@ -241,8 +241,8 @@ def test_threads_share_heads() -> None:
     assert len(small) <= 10
 
 
-def test_heads_in_use_outlive_those_that_come_once() -> None:
-    """A client's head is still there after a thousand others that nobody asks for again."""
+def test_used_heads_are_not_evicted() -> None:
+    """A head in use stays cached while a thousand others come once."""
     heads = Heads(max_heads=10)
     heads.keep("used", b"used", None)
     for number in range(1000):
@@ -251,12 +251,12 @@ def test_heads_in_use_outlive_those_that_come_once() -> None:
     assert len(heads) == 10
 
 
-# --- what is given
+# --- input types
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, bytes.decode, json.loads])
-def test_bodies_of_any_type_fare_alike(kind: Callable[[bytes], Any]) -> None:
-    """Bytes take the lane; text, buffers and dicts are translated all the same."""
+def test_bodies_of_any_type_are_translated_alike(kind: Callable[[bytes], Any]) -> None:
+    """Bytes take the lane; text, buffers and dicts give the same result."""
     raw = _raw({"role": "system", "content": "Brief."}, _HI)
     expected = dragoman.translate(raw, source="openai-chat", target="anthropic").to_bytes()
     made = dragoman.translate(kind(raw), source="openai-chat", target="anthropic")
@@ -264,15 +264,15 @@ def test_bodies_of_any_type_fare_alike(kind: Callable[[bytes], Any]) -> None:
 
 
 def test_strict_raises_in_the_lane_as_well() -> None:
-    """What is lost is known there too."""
+    """Losses are known in the lane, too."""
     raw = _raw(_HI, seed=1)
     assert dragoman.translate(raw, source="openai-chat", target="anthropic")._raw is not None
     with pytest.raises(dragoman.errors.LossError):
         dragoman.translate(raw, source="openai-chat", target="anthropic", strict=True)
 
 
-def test_ids_are_looked_at_all_at_once() -> None:
-    """Many ids are taken if each of them is."""
+def test_ids_are_checked_all_at_once() -> None:
+    """Many ids are accepted if each of them is."""
     flags = IdFlags(pattern=WORDS, max_length=10)
     plain = [f"id_{n}-x" for n in range(20)]
     assert flags.accepts_all(plain)

@@ -1,4 +1,4 @@
-"""Bodies with known surroundings fare as on the general path, whatever is between them."""
+"""Bodies with known surroundings give the same result as on the general path."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _took_lane(body: str, source: str = "openai-chat", target: str = "anthropic"
 
 @pytest.mark.parametrize("source", lanes.DIALECTS)
 def test_a_known_body_is_not_split(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another conversation between the same bytes is found without parsing these."""
+    """Another conversation between known bytes is found without parsing these."""
     body = lanes.in_dialect({"model": "m", "messages": json.loads(_HI), "max_tokens": 9}, source)
     other = lanes.in_dialect({"model": "m", "messages": json.loads(_HO), "max_tokens": 9}, source)
     assert _took_lane(json.dumps(body), source, "openai-chat")
@@ -69,8 +69,8 @@ def test_a_known_body_is_not_split(source: str, monkeypatch: pytest.MonkeyPatch)
     ],
 )
 @pytest.mark.parametrize("target", ["anthropic", "openai-chat", "openai:gpt-5.1"])
-def test_what_only_looks_alike_fares_alike(known: str, other: str, target: str) -> None:
-    """Further fields, the name twice or further inside, white space, and what is no JSON."""
+def test_similar_bodies_are_translated_alike(known: str, other: str, target: str) -> None:
+    """More fields, duplicate or nested names, whitespace, and invalid JSON."""
     for _ in range(2):
         _took_lane(known.replace("X", _HI), target=target)
         for conversation in (_HO, _HI, '[{"role":"user","content":"Ho","odd":1}]'):
@@ -78,8 +78,8 @@ def test_what_only_looks_alike_fares_alike(known: str, other: str, target: str) 
             _took_lane(body, target=target)
 
 
-def test_any_bytes_between_known_ones_fare_alike() -> None:
-    """Conversations of other bodies, whole, cut, doubled or with something before and behind."""
+def test_any_bytes_between_known_ones_are_translated_alike() -> None:
+    """Conversations of other bodies, complete, truncated, doubled or with extra bytes."""
     rng = random.Random(7)
     for _ in range(150):
         source, target = rng.choice(lanes.DIALECTS), rng.choice(lanes.TARGETS)
@@ -90,7 +90,7 @@ def test_any_bytes_between_known_ones_fare_alike() -> None:
 
 
 def test_a_short_end_is_found_beside_a_longer_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if the last bytes of its conversation are those of the other's fields."""
+    """Also if the conversation ends in the bytes of the other's fields."""
     short = '{"model":"m","messages":X,"max_completion_tokens":1000}'
     long = '{"model":"m","messages":X,"stop":[{}],"max_completion_tokens":1000}'
     for body in (short, long, short, long):
@@ -100,8 +100,8 @@ def test_a_short_end_is_found_beside_a_longer_one(monkeypatch: pytest.MonkeyPatc
     assert _took_lane(short.replace("X", _HO))
 
 
-def test_a_first_request_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A head that comes once costs no more than being looked up; the second time it is made."""
+def test_a_first_request_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A head that comes once costs only a lookup; the second time it is cached."""
     monkeypatch.setattr(lane, "LONG", 8192)
     asked = _asked("openai-chat", "anthropic", None, repair=True)
     assert asked is not None
@@ -116,8 +116,8 @@ def test_a_first_request_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     ).to_bytes()  # fmt: skip
 
 
-def test_they_are_bounded() -> None:
-    """In number and in bytes; what is dropped is split again."""
+def test_the_cache_is_bounded() -> None:
+    """In number and in bytes; evicted entries are split again."""
     asked = _asked("openai-chat", "anthropic", None, repair=True)
     assert asked is not None
     kept = Surroundings(max_kept=20, max_bytes=8_000)

@@ -39,13 +39,13 @@ RUNS = [(dialect, name) for dialect in PLAIN for name in PLAIN[dialect]]
 
 @contextmanager
 def same_ids() -> Generator[None, None, None]:
-    """Within the block, ids are made from one on."""
+    """Within the block, generated ids start at one."""
     with patch.object(ids, "time_ns", return_value=1), patch.object(ids, "_last", 0):
         yield
 
 
 class Told:
-    """What a decoder said, piece by piece."""
+    """The output of a decoder, piece by piece."""
 
     def __init__(self, dialect: str, pieces: list[bytes]) -> None:
         self.events: list[list[Event]] = []
@@ -66,7 +66,7 @@ class Told:
 
 
 def check_same(dialect: str, pieces: list[bytes]) -> Told:
-    """Read a stream in both ways; returns what it says."""
+    """Decode a stream in both ways; returns the output."""
     short = Told(dialect, pieces)
     with switch.off():
         long = Told(dialect, pieces)
@@ -81,8 +81,8 @@ def check_same(dialect: str, pieces: list[bytes]) -> Told:
 
 @pytest.mark.parametrize("dialect", FORMS)
 @given(data=st.data())
-def test_any_bytes_say_the_same(dialect: str, data: Any) -> None:
-    """Runs of any form, near misses, broken bytes, cut anywhere: events, response and errors."""
+def test_any_bytes_are_decoded_alike(dialect: str, data: Any) -> None:
+    """Runs of any form, near misses and broken bytes give the same events and errors."""
     stream = data.draw(streams(dialect))
     places = data.draw(st.lists(st.integers(0, 10_000), max_size=6))
     check_same(dialect, list(cut(stream, places)))
@@ -90,7 +90,7 @@ def test_any_bytes_say_the_same(dialect: str, data: Any) -> None:
 
 @pytest.fixture
 def hits(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
-    """The events that were read as bytes."""
+    """The events that were decoded from bytes by a template."""
     found: list[Event] = []
     run = Template.run
 
@@ -118,10 +118,10 @@ def _run(dialect: str, name: str, count: int, **ways: Any) -> list[bytes]:
     [{}, {"is_wide": True}, {"end": "\r\n"}, {"is_padded": True}, {"is_spaced": True}],
 )
 @pytest.mark.parametrize(("dialect", "name"), RUNS)
-def test_a_run_is_read_as_bytes(
+def test_a_run_is_decoded_by_templates(
     dialect: str, name: str, way: dict[str, Any], hits: list[Event]
 ) -> None:
-    """But for its first frames, in whatever style its server writes, in one piece or in many."""
+    """All but its first frames, in any server's format, in one piece or in many."""
     if dialect in ("gemini", "ollama") and way.get("is_padded"):
         pytest.skip("nobody pads there")
     frames = _run(dialect, name, 30, **way)
@@ -132,8 +132,8 @@ def test_a_run_is_read_as_bytes(
 
 
 @pytest.mark.parametrize(("dialect", "name"), RUNS)
-def test_a_frame_that_is_cut_ends_no_run(dialect: str, name: str, hits: list[Event]) -> None:
-    """A frame in two pieces is read in the general way, the next ones as bytes again."""
+def test_a_split_frame_does_not_end_a_run(dialect: str, name: str, hits: list[Event]) -> None:
+    """A split frame is decoded in the general way, the next ones by templates again."""
     frames = _run(dialect, name, 40)
     stream = b"".join(frames)
     pieces = [stream[at : at + 1000] for at in range(0, len(stream), 1000)]
@@ -142,8 +142,8 @@ def test_a_frame_that_is_cut_ends_no_run(dialect: str, name: str, hits: list[Eve
 
 
 @pytest.mark.parametrize("dialect", FORMS)
-def test_what_repeats_nothing_is_not_tried_for_ever(dialect: str) -> None:
-    """After some hundred frames of which no two are alike, the rest is read in one go."""
+def test_templates_are_given_up_without_repetition(dialect: str) -> None:
+    """After some hundred different frames, the rest is decoded in the general way."""
     name, style = PLAIN[dialect][0], Style(dialect)
     make, other = FORMS[dialect][name], FORMS[dialect][PLAIN[dialect][1]]
     bodies = [(make, other)[n % 2]("a") for n in range(3000)]
@@ -157,10 +157,10 @@ def test_what_repeats_nothing_is_not_tried_for_ever(dialect: str) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("rest", ["", "\\ud83d", "\\x"])
 @pytest.mark.parametrize("dialect", FORMS)
-def test_runs_take_time_in_proportion(dialect: str, rest: str) -> None:
+def test_runs_take_linear_time(dialect: str, rest: str) -> None:
     """A stream of ten times the length takes about ten times as long, in pieces of any size.
 
-    Also where texts end in half a character, which only the general way reads.
+    Also if texts end in a lone surrogate, which only the general way decodes.
     """
     name = PLAIN[dialect][0]
     for size in (1 << 30, 7):
@@ -179,7 +179,7 @@ def test_runs_take_time_in_proportion(dialect: str, rest: str) -> None:
 
 @pytest.mark.parametrize("dialect", FORMS)
 def test_the_lane_can_be_turned_off(dialect: str, hits: list[Event]) -> None:
-    """Then everything is read in the general way."""
+    """Then everything is decoded in the general way."""
     with switch.off():
         assert not switch.is_on()
         Told(dialect, _run(dialect, PLAIN[dialect][0], 9))
@@ -197,8 +197,8 @@ def recorded_streams(corpus: Corpus, dialect: str) -> Iterator[bytes]:
 
 @pytest.mark.corpus
 @pytest.mark.parametrize("dialect", FORMS)
-def test_recorded_streams_say_the_same(dialect: str, corpus: Corpus) -> None:
-    """Every recorded stream, in one piece and in pieces of a size that fits no frame."""
+def test_recorded_streams_are_decoded_alike(dialect: str, corpus: Corpus) -> None:
+    """Every recorded stream, in one piece and in pieces that match no frames."""
     for stream in recorded_streams(corpus, dialect):
         for size in (len(stream), 997):
             check_same(dialect, [stream[at : at + size] for at in range(0, len(stream), size)])

@@ -1,4 +1,4 @@
-"""An independent definition of what each target accepts of JSON Schema.
+"""An independent definition of the JSON Schemas that each target accepts.
 
 Nothing here is shared with the compiler: the lists come from the vendors' documentation, SDKs and
 error texts (wire rules W14, W15, W62, W90 to W94).
@@ -113,12 +113,12 @@ _FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4"
 
 
 def refusals(schema: Any, profile: str) -> list[str]:
-    """Why the target would refuse the schema; empty where it takes it."""
+    """Why the target would refuse the schema; empty if it accepts it."""
     return list(_RULES[profile](schema))
 
 
 def nodes_of(schema: Any, depth: int = 0) -> Iterator[tuple[dict[str, Any], int]]:
-    """All schemas in a schema, and how many objects each is in."""
+    """All schemas in a schema, and how many objects each is nested in."""
     if not isinstance(schema, dict):
         return
     yield schema, depth

@@ -1,6 +1,6 @@
 """Schemas written to be expensive, each with a size `n`: see `FAMILIES`.
 
-None of them is long for what it asks: what a family costs is told by comparing `n` with `2 * n`.
+They are short for their cost, which is measured by comparing `n` with `2 * n`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _doubling(n: int, keyword: str) -> Schema:
 
 
 def doubling_unions(n: int) -> Schema:
-    """Each definition is one of two, and both are the next one."""
+    """Each definition is an `anyOf` of two references to the next one."""
     return _doubling(n, "anyOf")
 
 
@@ -56,7 +56,7 @@ def doubling_intersections(n: int) -> Schema:
 
 
 def doubling_objects(n: int) -> Schema:
-    """Each definition is one of two objects that hold the next one, here and in a list."""
+    """Each definition is one of two objects with the next one, directly and in a list."""
     definitions: Schema = {
         f"d{at}": {
             "anyOf": [
@@ -71,14 +71,14 @@ def doubling_objects(n: int) -> Schema:
 
 
 def chain(n: int) -> Schema:
-    """References that only lead on, one to the next; and to each of them one from outside."""
+    """A chain of references, each of which is also referenced from outside."""
     definitions: Schema = {f"d{at}": _ref(f"d{at + 1}") for at in range(n)}
     properties: Schema = {f"p{at}": _ref(f"d{at}") for at in range(n)}
     return _object(properties, **{"$defs": {**definitions, f"d{n}": _TEXT}})
 
 
 def crowd(n: int) -> Schema:
-    """As many definitions, each referred to."""
+    """`n` definitions, each with a reference."""
     return _object(
         {f"p{at}": _ref(f"d{at}") for at in range(n)},
         **{"$defs": {f"d{at}": _object({"x": {"minLength": at, **_TEXT}}) for at in range(n)}},
@@ -86,14 +86,14 @@ def crowd(n: int) -> Schema:
 
 
 def clique(n: int) -> Schema:
-    """Definitions that all refer to all others; as many references as `n` says, in all."""
+    """Definitions that all refer to all others; `n` references in total."""
     names = [f"d{at}" for at in range(isqrt(8 * n))]
     definitions: Schema = {name: _object({each: _ref(each) for each in names}) for name in names}
     return _object({"a": _ref("d0")}, **{"$defs": definitions})
 
 
 def anchors(n: int) -> Schema:
-    """As many anchors, each referred to."""
+    """`n` anchors, each with a reference."""
     return _object(
         {f"p{at}": {"$ref": f"#a{at}"} for at in range(n)},
         **{"$defs": {f"d{at}": {"$anchor": f"a{at}", **_TEXT} for at in range(n)}},
@@ -123,18 +123,18 @@ def namesakes(n: int) -> Schema:
 
 
 def branches(n: int) -> Schema:
-    """As many alternatives, no two alike."""
+    """`n` different alternatives."""
     return _object({"a": {"anyOf": [{"minLength": at, **_TEXT} for at in range(n)]}})
 
 
 def choices(n: int) -> Schema:
-    """As many alternatives, of which one alone may fit."""
+    """`n` alternatives, of which exactly one may match."""
     forms = [_object({f"p{at}": _TEXT}, required=[f"p{at}"]) for at in range(n)]
     return _object({"a": {"oneOf": forms}})
 
 
 def alike(n: int) -> Schema:
-    """Objects that begin alike, have much in common, and nothing that tells them apart."""
+    """Objects that start alike, share many properties and have no discriminator."""
     names = [f"p{at}" for at in range(20)]
     forms = [
         _object({name: {"maxLength": at, **_TEXT} for name in names}, required=names)
@@ -152,19 +152,19 @@ def forms(n: int) -> Schema:
 
 
 def properties(n: int) -> Schema:
-    """As many optional properties."""
+    """`n` optional properties."""
     return _object({f"p{at}": _TEXT for at in range(n)})
 
 
 def required(n: int) -> Schema:
-    """As many required properties, listed backwards."""
+    """`n` required properties, listed in reverse."""
     return _object(
         {f"p{at}": _TEXT for at in range(n)}, required=[f"p{at}" for at in range(n)][::-1]
     )
 
 
 def missing(n: int) -> Schema:
-    """As many required names that nobody describes, or that are not allowed."""
+    """`n` required names that are undefined or not allowed."""
     names = [f"p{at}" for at in range(n)]
     return _object(
         {"a": {"type": "object", "required": names}, "b": _object({}, required=names)},
@@ -180,25 +180,25 @@ def literals(n: int) -> Schema:
 
 
 def literal_sets(n: int) -> Schema:
-    """Enums that must all hold."""
+    """Enums that must all match."""
     sets = [{"enum": list(range(at, n + at))} for at in range(4)]
     return _object({"a": {"allOf": sets}})
 
 
 def places(n: int) -> Schema:
-    """A tuple of as many places."""
+    """A tuple of `n` items."""
     return _object({"a": {"type": "array", "prefixItems": [{"minLength": at} for at in range(n)]}})
 
 
 def patterns(n: int) -> Schema:
-    """As many patterns for the names of properties."""
+    """`n` patterns for property names."""
     return _object(
         {"a": {"type": "object", "patternProperties": {f"^{at}": _TEXT for at in range(n)}}}
     )
 
 
 def remarks(n: int) -> Schema:
-    """A long description, and as many things that have to be told in words beside it."""
+    """A long description, and `n` constraints that have to be added to it."""
     words = [{"not": {"const": at}} for at in range(n)]
     return _object({"a": {"type": "string", "description": "x" * n, "allOf": words}})
 
@@ -207,17 +207,17 @@ def remarks(n: int) -> Schema:
 
 
 def intersections(n: int) -> Schema:
-    """As many schemas that must all hold, each about the same property."""
+    """`n` schemas in `allOf`, each about the same property."""
     return _object({"a": {"allOf": [_object({"x": {"minLength": at}}) for at in range(n)]}})
 
 
 def wide_intersections(n: int) -> Schema:
-    """As many schemas that must all hold, each with a property of its own."""
+    """`n` schemas in `allOf`, each with a property of its own."""
     return _object({"a": {"allOf": [_object({f"x{at}": {"minLength": at}}) for at in range(n)]}})
 
 
 def square(n: int) -> Schema:
-    """`anyOf` beside `oneOf`: any of the one with any of the other."""
+    """`anyOf` beside `oneOf`: the product of both."""
     return _object(
         {
             "a": {
@@ -229,13 +229,13 @@ def square(n: int) -> Schema:
 
 
 def shared(n: int) -> Schema:
-    """Alternatives with as many properties beside them, which belong into each."""
+    """Alternatives beside `n` properties, which have to be added to each."""
     branches = [{"required": [f"p{at}"]} for at in range(n)]
     return _object({"a": _object({f"p{at}": _TEXT for at in range(n)}, anyOf=branches)})
 
 
 def powers(n: int) -> Schema:
-    """Unions that must all hold: each of the one with each of the other, again and again."""
+    """Unions in `allOf`: the product of all of them."""
     unions = [{"anyOf": [{"minLength": at}, {"maxLength": at}]} for at in range(n)]
     return _object({"a": {"allOf": unions}})
 
@@ -244,7 +244,7 @@ def powers(n: int) -> Schema:
 
 
 def deep(n: int) -> Schema:
-    """Lists in lists, each with something to tell in words."""
+    """Nested lists, each with a constraint for its description."""
     schema: Schema = {"type": "string", "minLength": 3}
     for _ in range(min(n, 45)):
         schema = {"type": "array", "items": schema, "not": {"maxItems": 2}, "description": "x" * n}
@@ -252,7 +252,7 @@ def deep(n: int) -> Schema:
 
 
 def deep_words(n: int) -> Schema:
-    """Conditions in conditions, which have to be told in words."""
+    """Nested conditions, which have to be described in words."""
     schema: Schema = {"type": "string", "description": "x" * n}
     for _ in range(min(n, 45)):
         schema = {"not": schema}

@@ -22,7 +22,7 @@ class ImpossibleError(Exception):
 
 
 def instance(schema: Any, root: Any, luck: random.Random, depth: int = 0) -> Any:
-    """A value that probably fits."""
+    """A value that probably matches."""
     if schema is True or schema == {}:
         return luck.choice([None, 1, "a", True, [], {}])
     if schema is False or depth > _DEEPEST:
@@ -106,7 +106,7 @@ def _target(reference: str, root: Any) -> Any:
 
 
 def instances(schema: Any, seed: int, count: int = 12) -> list[Any]:
-    """Values that fit."""
+    """Values that match."""
     luck = random.Random(seed)
     made: list[Any] = []
     for _ in range(count):
@@ -120,7 +120,7 @@ def instances(schema: Any, seed: int, count: int = 12) -> list[Any]:
 
 
 def misfits(schema: Any, value: Any) -> list[str]:
-    """What is wrong with a value: by our validator and, for proper schemas, by another's."""
+    """The problems of a value: by our validator and, for valid schemas, by another one."""
     found = [str(problem) for problem in problems(schema, value)]
     validator = _validator(json.dumps(schema))
     if validator is None:
@@ -143,7 +143,7 @@ def _validator(text: str) -> jsonschema.Draft202012Validator | None:
 
 
 def spins(root: Any) -> bool:
-    """Whether a schema says something of a value by saying the same of it: it may mean anything."""
+    """Whether a schema applies itself to the same value: its meaning is undefined."""
     return any(_spins(node, root, frozenset()) for node, _ in nodes_of(root))
 
 

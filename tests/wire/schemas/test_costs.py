@@ -1,7 +1,7 @@
 """The cost of schemas: work is counted in steps, and too much raises an error.
 
-Nothing here looks at a clock. That steps tell the work is shown by another count: how often Python
-calls a function.
+Nothing here measures time. That steps measure the work is verified by counting Python's function
+calls.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _INLINED = ("gemini-parameters", "ollama")
 """Profiles without references, for which definitions are written out."""
 
 
-projected({"type": "object"}, PROFILES["openai-strict"])  # imports the compiler, which is no work
+projected({"type": "object"}, PROFILES["openai-strict"])  # imports the compiler first
 ToolDefinition.create("f", "F.", {"type": "object"})
 
 
 @pytest.fixture
 def _few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less than a request may take: what is refused is refused sooner."""
+    """A smaller limit than the real one, so that schemas are refused sooner."""
     monkeypatch.setattr(projection, "MAX_STEPS", _FEW)
 
 
 def _calls(work: Callable[[], object]) -> int:
-    """How many calls of functions some work makes."""
+    """The number of function calls that some work makes."""
     count = 0
 
     def note(_frame: object, event: str, _argument: object) -> None:
@@ -73,7 +73,7 @@ def _is_refused(error: InvalidInputError) -> bool:
 
 
 def _work(schema: Schema, name: str) -> tuple[int, int]:
-    """The calls that a schema takes, and the steps; where it is refused, all the steps it has."""
+    """The calls and steps that a schema takes; if it is refused, all available steps."""
     steps: list[int] = []
     projection._known_texts.clear()  # pyright: ignore[reportPrivateUsage]  # what is known is no work
 
@@ -88,8 +88,8 @@ def _work(schema: Schema, name: str) -> tuple[int, int]:
     return _calls(project), steps[0]
 
 
-def test_memory_of_schemas_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many large schemas come, those that are remembered are small together."""
+def test_the_cache_of_schemas_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many large schemas come, the cached ones have a limited total size."""
     monkeypatch.setattr(projection, "_MAX_CACHED_BYTES", 40_000)
     known = projection._known, projection._known_texts  # pyright: ignore[reportPrivateUsage]
     for memory in known:
@@ -110,8 +110,8 @@ def test_memory_of_schemas_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_few_steps")
 @pytest.mark.parametrize("name", _NAMES)
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_steps_tell_the_work(family: str, name: str) -> None:
-    """Whatever is done is counted: no schema makes many calls in few steps."""
+def test_steps_measure_the_work(family: str, name: str) -> None:
+    """No schema makes many function calls in few steps."""
     for n in (_SMALL // 2, 2 * _SMALL):
         schema = FAMILIES[family](n)
         calls, steps = _work(schema, name)
@@ -121,8 +121,8 @@ def test_steps_tell_the_work(family: str, name: str) -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", _NAMES)
 @pytest.mark.parametrize("family", _LINEAR)
-def test_work_grows_with_the_schema_and_no_faster(family: str, name: str) -> None:
-    """Four times as many of something are four times the work."""
+def test_work_is_linear_in_the_schema(family: str, name: str) -> None:
+    """Four times the size takes four times the work."""
     if family == "doubling_objects" and name in _INLINED:
         pytest.skip("written out, it doubles at every step; it is refused")
     small, large = FAMILIES[family](_SMALL), FAMILIES[family](4 * _SMALL)
@@ -134,25 +134,25 @@ def test_work_grows_with_the_schema_and_no_faster(family: str, name: str) -> Non
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", _NAMES)
-def test_large_and_simple_is_not_refused(name: str) -> None:
-    """Eight thousand alternatives and sixteen thousand properties are sent, as they are linear."""
+def test_large_simple_schemas_are_accepted(name: str) -> None:
+    """Eight thousand alternatives and sixteen thousand properties take linear work."""
     for schema in (FAMILIES["branches"](8_000), FAMILIES["properties"](16_000)):
         assert projected(schema, PROFILES[name]).cost.excess < MAX_STEPS
 
 
-def test_schemas_of_people_are_free(corpus: Corpus) -> None:
-    """What tools and types ask for takes nothing of the request's account that is worth a word."""
+def test_usual_schemas_use_no_budget(corpus: Corpus) -> None:
+    """Recorded tools and usual types take less than 1% of a request's budget."""
     schemas = [one.schema for one in recorded(corpus)] + [schema for _, schema in of_types()]
     assert len(schemas) > 100
     for profile in PROFILES.values():
         assert sum(projected(schema, profile).cost.excess for schema in schemas) < MAX_STEPS / 100
 
 
-# --- one account for a request
+# --- one budget for a request
 
 
 def _heavy(least: int, most: int, name: str) -> Schema:
-    """A schema that takes a part of what a request may take."""
+    """A schema that takes a part of a request's budget."""
     for n in range(1, 200):
         schema = FAMILIES["shared"](n)
         if least < projected(schema, PROFILES[name]).cost.excess < most:
@@ -162,8 +162,8 @@ def _heavy(least: int, most: int, name: str) -> Schema:
 
 @pytest.mark.usefixtures("_few_steps")
 @pytest.mark.parametrize("dialect", ["openai-responses", "openai-chat"])
-def test_all_schemas_of_a_request_have_one_account(dialect: str) -> None:
-    """Four tools of which each could be sent can't be sent together, known or not."""
+def test_all_schemas_of_a_request_share_one_budget(dialect: str) -> None:
+    """Four tools that are fine alone are too much together, cached or not."""
     schema = _heavy(_FEW // 3, _FEW // 2, "openai-strict")
     tools = [tool({**schema, "title": f"Number {at}"}, f"f{at}", strict=True) for at in range(4)]
     speaker = dragoman.dialect(dialect)
@@ -178,8 +178,8 @@ def test_all_schemas_of_a_request_have_one_account(dialect: str) -> None:
 
 @pytest.mark.usefixtures("_few_steps")
 @pytest.mark.parametrize("dialect", ["openai-responses", "openai-chat", "anthropic"])
-def test_the_error_names_the_answers_schema(dialect: str) -> None:
-    """It says where, and never what stands there."""
+def test_the_error_names_the_output_schema(dialect: str) -> None:
+    """It has the path, and no content."""
     output = Output(format="schema", schema=FAMILIES["square"](100), strict=True)
     request = Request(model="m", messages=(Message.user("Hi"),), output=output)
     with pytest.raises(InvalidInputError, match=r"^output\.schema: the schema is too complex"):
@@ -187,7 +187,7 @@ def test_the_error_names_the_answers_schema(dialect: str) -> None:
 
 
 def _bodies(schema: Schema) -> Iterator[tuple[str, Schema]]:
-    """A request in every dialect, with the schema wherever one may stand."""
+    """A request in every dialect, with the schema in every possible place."""
     said = [{"role": "user", "content": "Hi"}]
     function = {"name": "f", "parameters": schema, "strict": True}
     form = {"name": "x", "schema": schema, "strict": True}
@@ -226,7 +226,7 @@ _TARGETS = (*dragoman.dialects(), "google:gemini-1.5-pro", "groq", "mistral")
 @pytest.mark.usefixtures("_few_steps")
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_requests_with_hostile_schemas(family: str) -> None:
-    """Read, checked and sent anywhere, each takes bounded work or ends in an error of ours."""
+    """Decoding, checking and encoding takes bounded work or raises our own error."""
     schema = FAMILIES[family](_SMALL // 2)
     size = len(json.dumps(schema))
 
@@ -255,8 +255,8 @@ _VALUES: dict[str, Callable[[int], Any]] = {
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_steps_tell_the_work_of_validation(family: str) -> None:
-    """A value held against a hostile schema takes as many calls as steps allow."""
+def test_steps_measure_the_work_of_validation(family: str) -> None:
+    """Validating against a hostile schema takes no more calls than steps allow."""
     for made in _VALUES.values():
         schema, value, budget = FAMILIES[family](_SMALL), made(4 * _SMALL), Budget(_FEW)
 
@@ -270,8 +270,8 @@ def test_steps_tell_the_work_of_validation(family: str) -> None:
 
 
 @pytest.mark.parametrize("keyword", ["anyOf", "allOf", "oneOf"])
-def test_what_is_referred_to_is_checked_once(keyword: str) -> None:
-    """Forty definitions that each hold the next one twice are no more work than forty."""
+def test_references_are_validated_once(keyword: str) -> None:
+    """Forty definitions that each refer to the next one twice take linear work."""
     definitions: Schema = {
         f"d{at}": {keyword: [{"$ref": f"#/$defs/d{at + 1}"}] * 2} for at in range(40)
     }
@@ -283,7 +283,7 @@ def test_what_is_referred_to_is_checked_once(keyword: str) -> None:
 
 
 def test_numbers_with_equal_hashes() -> None:
-    """A long enum of numbers that Python's hash can't tell apart is looked into at once."""
+    """A long enum of numbers with hash collisions is looked up fast."""
     values = [at * (2**61 - 1) for at in range(5_000)]
     assert problems({"enum": values}, values[-1]) == []
     assert problems({"enum": values}, 1)
@@ -299,7 +299,7 @@ _PATTERNS = ["(a+)+$", "(a|a)*b", "(a|aa)+$", "a{4000}", "(.*)*x", "([a-z]+)*1",
 
 @pytest.mark.parametrize("pattern", _PATTERNS)
 def test_catastrophic_patterns(pattern: str) -> None:
-    """No pattern can make a text expensive, alone or a thousand times."""
+    """No pattern makes matching expensive, alone or for many texts."""
     budget = Budget(_FEW)
     schema = {"items": {"pattern": pattern}, "propertyNames": {"pattern": pattern}}
     texts = ["a" * 2_000 + "!"] * 20
@@ -313,13 +313,13 @@ def test_catastrophic_patterns(pattern: str) -> None:
     assert _calls(check) < 60 * budget.spent + 10_000
 
 
-# --- the way back
+# --- restoring
 
 
 @pytest.mark.usefixtures("_few_steps")
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_the_way_back(family: str) -> None:
-    """What a model answers to a hostile schema is undone, or left alone, in bounded work."""
+def test_restoring_takes_bounded_work(family: str) -> None:
+    """An answer to a hostile schema is restored, or left unchanged, in bounded work."""
     try:
         made = projected(FAMILIES[family](_SMALL), PROFILES["openai-strict"])
     except InvalidInputError:
@@ -328,8 +328,8 @@ def test_the_way_back(family: str) -> None:
         assert _calls(partial(made.undo, value(4 * _SMALL))) < 1_000_000
 
 
-def test_values_that_take_too_long_to_undo_stay_as_they_are() -> None:
-    """Nothing is raised, and nothing is half done."""
+def test_values_that_take_too_long_to_restore_are_unchanged() -> None:
+    """Nothing is raised, and no value is partly restored."""
     names = [f"p{at}" for at in range(200)]
     forms = [
         {"type": "object", "properties": {**{name: {"type": "string"} for name in names},
@@ -346,8 +346,8 @@ def test_values_that_take_too_long_to_undo_stay_as_they_are() -> None:
 
 @pytest.mark.parametrize("strict", [True, False])
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-def test_tools_are_made_in_one_pass(family: str, strict: bool) -> None:
-    """Whether a tool's parameters are a JSON Schema is found out in work that grows with them."""
+def test_tools_are_validated_in_linear_work(family: str, strict: bool) -> None:
+    """Checking that a tool's parameters are a JSON Schema takes linear work."""
     small, large = FAMILIES[family](_SMALL), FAMILIES[family](4 * _SMALL)
 
     def made(schema: Schema) -> int:
@@ -358,8 +358,8 @@ def test_tools_are_made_in_one_pass(family: str, strict: bool) -> None:
 
 
 @pytest.mark.parametrize("key", ["properties", "items", "anyOf", "not", "x-own"])
-def test_deep_schemas_are_refused_by_us(key: str) -> None:
-    """Deeper than any stack: refused where a tool or an answer's form is made of it."""
+def test_deep_schemas_raise_our_error(key: str) -> None:
+    """Nesting deeper than any stack is refused for tools and outputs."""
     schema: Any = {"type": "string"}
     for _ in range(5_000):
         schema = {key: [schema] if key == "anyOf" else {"a": schema} if key[0] in "px" else schema}
@@ -377,7 +377,7 @@ def test_deep_schemas_are_refused_by_us(key: str) -> None:
 @pytest.mark.parametrize("name", _NAMES)
 @pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
 def test_long_chains_at_the_root(keyword: str, name: str) -> None:
-    """Forms within forms within forms, by way of references: no stack is deep enough for all."""
+    """Nested alternatives by references are handled or refused at any depth."""
     definitions: Schema = {
         f"d{at}": {"type": "object", keyword: [{"$ref": f"#/$defs/d{at + 1}"}]}
         for at in range(2000)
@@ -394,7 +394,7 @@ def test_long_chains_at_the_root(keyword: str, name: str) -> None:
 @pytest.mark.parametrize("name", _NAMES)
 @pytest.mark.parametrize("step", ["9" * 5_000, "-1", "٣", "01", "1.0", ""])
 def test_references_into_lists(step: str, name: str) -> None:
-    """An index that is none leads nowhere."""
+    """An invalid index resolves to nothing."""
     schema = {
         "type": "object",
         "properties": {"a": {"$ref": f"#/properties/b/anyOf/{step}"}, "b": {"anyOf": [True, {}]}},

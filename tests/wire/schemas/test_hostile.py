@@ -17,7 +17,7 @@ _NAMES = sorted(PROFILES)
 
 
 def _laughs(count: int) -> dict[str, Any]:
-    """Each definition holds the next one ten times."""
+    """Each definition refers to the next one ten times."""
     definitions: dict[str, Any] = {
         f"d{at}": {
             "type": "object",
@@ -29,8 +29,8 @@ def _laughs(count: int) -> dict[str, Any]:
     return {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions}
 
 
-def test_what_grows_beyond_measure_is_refused() -> None:
-    """References that double at every step end in an error where they must be followed."""
+def test_exponential_growth_is_refused() -> None:
+    """References that multiply raise an error if they have to be inlined."""
     with pytest.raises(InvalidInputError, match="is too complex"):
         projected(_laughs(12), PROFILES["gemini-parameters"])
     assert projected(_laughs(12), PROFILES["openai"]).schema == _laughs(12)
@@ -38,7 +38,7 @@ def test_what_grows_beyond_measure_is_refused() -> None:
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_deep_schemas(name: str) -> None:
-    """As deep as JSON may be here, and no deeper."""
+    """Schemas are accepted up to the maximum depth of JSON, and no deeper."""
     schema: dict[str, Any] = {"type": "string"}
     for _ in range(48):
         schema = {"type": "object", "properties": {"a": schema}}
@@ -52,7 +52,7 @@ def test_deep_schemas(name: str) -> None:
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_long_chains_of_definitions(name: str) -> None:
-    """A thousand definitions, each in the one before: followed as far as they may nest."""
+    """A thousand nested definitions are followed up to the maximum depth."""
     definitions: dict[str, Any] = {
         f"d{at}": {"type": "object", "properties": {"n": {"$ref": f"#/$defs/d{at + 1}"}}}
         for at in range(1000)
@@ -97,23 +97,23 @@ _ODD: list[Any] = [
 @pytest.mark.parametrize("name", _NAMES)
 @pytest.mark.parametrize("schema", _ODD)
 def test_odd_schemas(schema: Any, name: str) -> None:
-    """Whatever is wrong with a schema, something that can be sent comes out."""
+    """Any malformed schema is compiled to an acceptable one."""
     made = projected(schema, PROFILES[name])
     assert isinstance(made.schema, dict)
-    if name not in ("openai", "anthropic", "plain"):  # which take about anything
+    if name not in ("openai", "anthropic", "plain"):  # which accept almost anything
         assert refusals(made.schema, name) == []
     made.undo({"value": None, "a": [None]})
 
 
 @pytest.mark.parametrize("schema", [5, "x", [], {5: 1}, {"enum": [float("nan")]}, {"a": {1}}])
-def test_what_is_no_json_object_is_refused(schema: Any) -> None:
-    """With an error of ours, without a word of what it was."""
+def test_other_values_are_refused(schema: Any) -> None:
+    """A schema that is no JSON object is refused with our own error."""
     with pytest.raises(InvalidInputError):
         projected(schema, PROFILES["openai"])
 
 
-def test_deep_values_are_undone_as_far_as_they_go() -> None:
-    """A value deeper than any stack is given back."""
+def test_deep_values_are_restored() -> None:
+    """A value deeper than any stack is restored as far as possible."""
     tree = {"type": "object", "properties": {"n": {"$ref": "#"}, "v": {"type": "string"}}}
     value: dict[str, Any] = {"v": None}
     for _ in range(5000):
@@ -121,7 +121,7 @@ def test_deep_values_are_undone_as_far_as_they_go() -> None:
     assert "v" not in projected(tree, PROFILES["openai-strict"]).undo(value)
 
 
-def test_nothing_of_a_schema_is_in_a_loss() -> None:
+def test_losses_quote_nothing() -> None:
     """Paths are positions, and reasons name keywords only."""
     inner = {"type": "string", "pattern": "secret", "minLength": 3}
     schema = {
@@ -135,10 +135,8 @@ def test_nothing_of_a_schema_is_in_a_loss() -> None:
 
 @pytest.mark.parametrize("name", _NAMES)
 @pytest.mark.parametrize("last", [{"type": "string"}, {"$ref": "#/components/schemas/A"}])
-def test_definitions_where_schemas_only_stand_to_be_referred_to(
-    name: str, last: dict[str, Any]
-) -> None:
-    """Definitions as OpenAPI has them, each of which only the one before refers to."""
+def test_openapi_definitions(name: str, last: dict[str, Any]) -> None:
+    """Definitions in `components/schemas`, in a chain of references."""
     held: dict[str, Any] = {
         "A": {"type": "object", "properties": {"b": {"$ref": "#/components/schemas/B"}}},
         "B": {"type": "object", "properties": {"c": {"$ref": "#/components/schemas/C"}}},

@@ -31,7 +31,7 @@ def _of(inner: Any, profile: str, *, is_required: bool = True, **beside: Any) ->
     return projected(schema, PROFILES[profile])
 
 
-# What a property becomes. The last column: whether the loss of something has to be noted.
+# The compiled property. The last column: whether there is a loss.
 _ROWS: list[tuple[str, Any, Any, bool]] = [
     (
         STRICT,
@@ -184,7 +184,7 @@ _ROWS: list[tuple[str, Any, Any, bool]] = [
 
 @pytest.mark.parametrize(("profile", "inner", "expected", "is_loss"), _ROWS)
 def test_a_property(profile: str, inner: Any, expected: Any, is_loss: bool) -> None:
-    """Each keyword comes out as the target takes it, or in words."""
+    """Each keyword is compiled to what the target accepts, or to a description."""
     made = _of(inner, profile, additionalProperties=False)
     assert made.schema["properties"]["p"] == expected
     inside = [loss for loss in made.losses if loss.path.startswith("properties[0]")]
@@ -192,7 +192,7 @@ def test_a_property(profile: str, inner: Any, expected: Any, is_loss: bool) -> N
 
 
 def test_optional_properties_become_nullable() -> None:
-    """Strict mode forces nulls, which mean absence where the original had none (W14)."""
+    """Strict mode forces nulls, which mean absence if the original has none (W14)."""
     made = _of({"type": "string"}, STRICT, is_required=False)
     assert made.schema["properties"]["p"] == {"type": ["string", "null"]}
     assert made.schema["required"] == ["p"]
@@ -211,14 +211,14 @@ def test_optional_properties_become_nullable() -> None:
         {"$ref": "#/$defs/N"},
     ],
 )
-def test_nulls_that_were_allowed_stay(inner: Any) -> None:
-    """A null that the original allows is not taken for absence."""
+def test_allowed_nulls_are_kept(inner: Any) -> None:
+    """A null that the original allows is not removed."""
     made = _of(inner, STRICT, is_required=False, **{"$defs": {"N": {"type": ["string", "null"]}}})
     assert made.undo({"p": None}) == {"p": None}
 
 
-def test_nulls_are_undone_in_alternatives_items_and_definitions() -> None:
-    """Wherever an object stands, its forced nulls go."""
+def test_nulls_are_removed_in_alternatives_items_and_definitions() -> None:
+    """Forced nulls are removed from objects at any depth."""
     pair = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}}
     other = {"type": "object", "properties": {"c": {"type": "integer"}}, "required": ["c"]}
     schema = {
@@ -236,8 +236,8 @@ def test_nulls_are_undone_in_alternatives_items_and_definitions() -> None:
     assert made.undo(answer) == {"one": {"a": "x"}, "many": [{"a": "y"}, {"a": "z", "b": 1}]}
 
 
-def test_literals_come_back() -> None:
-    """Values that had to be written as texts are values again."""
+def test_literals_are_restored() -> None:
+    """Literals that were compiled to texts get their original values."""
     made = _of({"enum": [1, "1", "", {"a": [2]}]}, OPENAPI)
     texts = made.schema["properties"]["p"]["enum"]
     assert [made.undo({"p": text})["p"] for text in texts] == [1, "1", "", {"a": [2]}]
@@ -248,14 +248,14 @@ def test_literals_come_back() -> None:
     "root", [{"type": "string"}, {"type": "array", "items": {"type": "integer"}}]
 )
 def test_other_roots_are_wrapped(profile: str, root: Any) -> None:
-    """A root that is no object is put into one, and taken out of it again."""
+    """A root that is no object is wrapped in one, and values are unwrapped."""
     made = projected(root, PROFILES[profile])
     assert made.schema["properties"] == {"value": root}
     assert made.undo({"value": "x"}) == "x"
 
 
 def test_alternatives_at_the_root() -> None:
-    """They are wrapped where that keeps them strict, and merged into one object elsewhere (W62)."""
+    """They are wrapped if that keeps them strict, and otherwise merged into one object (W62)."""
     forms = [
         {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
         {"type": "object", "properties": {"b": {"type": "string"}}, "required": ["b"]},
@@ -280,16 +280,16 @@ def test_alternatives_at_the_root() -> None:
         {},
     ],
 )
-def test_what_strict_schemas_cannot_say(inner: Any) -> None:
-    """Free names, tuples and any value make a strict schema unfaithful, and nothing else."""
+def test_unsupported_in_strict_schemas(inner: Any) -> None:
+    """Only free property names, tuples and untyped values make a strict schema unfaithful."""
     assert not _of(inner, STRICT).is_faithful
     assert not _of(inner, CLAUDE).is_faithful
     assert _of(inner, "openai").is_faithful
     assert _of({"type": "string", "minLength": 1}, STRICT).is_faithful
 
 
-def test_circles_are_kept_or_cut() -> None:
-    """References in a circle stay where the target takes them, and end where it does not."""
+def test_recursive_references_are_kept_or_cut() -> None:
+    """Recursion is kept if the target supports it, and cut otherwise."""
     kept = projected(TREE, PROFILES[STRICT])
     assert kept.schema["properties"]["next"]["anyOf"][0] == {"$ref": "#/$defs/T"}
     assert kept.is_faithful
@@ -302,7 +302,7 @@ def test_circles_are_kept_or_cut() -> None:
 
 
 def test_references_with_siblings() -> None:
-    """What stands beside a reference is merged into what it refers to."""
+    """Keywords beside a reference are merged into the referenced schema."""
     definition = {"type": "string", "enum": ["a", "b"], "description": "Inner."}
     definitions: Any = {"$defs": {"C": definition}}
     inner = {"$ref": "#/$defs/C", "description": "Outer."}
@@ -312,8 +312,8 @@ def test_references_with_siblings() -> None:
     assert "$defs" not in made.schema
 
 
-def test_alternatives_are_told_apart_by_their_first_property() -> None:
-    """OpenAI wants alternatives to begin differently, or with a tag (W15)."""
+def test_alternatives_differ_in_their_first_property() -> None:
+    """OpenAI requires alternatives to start with different properties, or a tag (W15)."""
 
     def form(name: str, tag: str) -> dict[str, Any]:
         own: dict[str, Any] = {"id": {"type": "string"}, "kind": {"const": tag}}
@@ -324,14 +324,14 @@ def test_alternatives_are_told_apart_by_their_first_property() -> None:
     assert firsts == ["a", "b"]
 
 
-def test_undescribed_requirements_are_described() -> None:
-    """What is required must be defined, for those who look."""
+def test_required_properties_are_defined() -> None:
+    """Some targets require a definition of every required property."""
     made = projected({"type": "object", "required": ["x"]}, PROFILES[OPENAPI])
     assert list(made.schema["properties"]) == ["x"]
 
 
-def test_what_is_fine_stays_as_it_is() -> None:
-    """A schema that a target takes is not touched, not even in its order."""
+def test_acceptable_schemas_are_unchanged() -> None:
+    """A schema that a target accepts is unchanged, including its order."""
     fine = {
         "required": ["a"],
         "additionalProperties": False,
@@ -363,11 +363,11 @@ _TEXT = {"type": "string", "maxLength": 3}
     ("flag", "other", "both"),
     [(True, _TEXT, _TEXT), (False, _TEXT, False), (True, False, False), (True, True, True)],
 )
-def test_a_schema_and_a_yes_or_no_that_must_both_hold(
+def test_intersections_with_boolean_schemas(
     profile: str, is_first: bool, key: str, around: dict[str, Any], flag: bool, other: Any,
     both: Any,
 ) -> None:  # fmt: skip
-    """Wherever a schema may stand: `true` gives way to it and `false` does not, in any order."""
+    """In any order and position, `true` is neutral and `false` wins."""
     pair = [flag, other] if is_first else [other, flag]
     made = _of({"allOf": [{**around, key: each} for each in pair]}, profile)
     assert made.schema == _of({**around, key: both}, profile).schema
@@ -384,8 +384,6 @@ def test_a_schema_and_a_yes_or_no_that_must_both_hold(
     ],
 )
 @pytest.mark.parametrize("profile", [STRICT, CLAUDE, GEMINI])
-def test_pythons_names_of_types_are_spelled_as_json_has_them(
-    python: str, name: str, profile: str
-) -> None:
-    """Some clients send them."""
+def test_python_type_names_are_converted(python: str, name: str, profile: str) -> None:
+    """Some clients send Python's names of types."""
     assert _of({"type": python}, profile).schema["properties"]["p"]["type"] == name

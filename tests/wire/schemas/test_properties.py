@@ -21,7 +21,7 @@ _NAMES = sorted(PROFILES)
 
 
 def projected(schema: Any, profile: Profile) -> Projection:
-    """The projection; a schema that would grow without measure is refused, and another is tried."""
+    """The compiled schema; one that grows too large is skipped."""
     try:
         return compiled(schema, profile)
     except InvalidInputError as error:
@@ -32,8 +32,8 @@ def projected(schema: Any, profile: Profile) -> Projection:
 
 @pytest.mark.parametrize("name", _NAMES)
 @given(schema=roots())
-def test_the_target_takes_it(name: str, schema: dict[str, Any]) -> None:
-    """What comes out keeps to the target's rules, and the original is not touched."""
+def test_the_target_accepts_it(name: str, schema: dict[str, Any]) -> None:
+    """The result meets the target's rules, and the original is unchanged."""
     before = copy.deepcopy(schema)
     made = projected(schema, PROFILES[name])
     assert schema == before
@@ -42,8 +42,8 @@ def test_the_target_takes_it(name: str, schema: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", _NAMES)
 @given(schema=roots())
-def test_a_second_time_changes_nothing(name: str, schema: dict[str, Any]) -> None:
-    """A projected schema is its own projection, and is made the same each time."""
+def test_compilation_is_idempotent(name: str, schema: dict[str, Any]) -> None:
+    """Compiling a compiled schema changes nothing, and is deterministic."""
     profile = PROFILES[name]
     made = projected(schema, profile)
     again = projected(made.schema, profile)
@@ -57,8 +57,8 @@ def test_a_second_time_changes_nothing(name: str, schema: dict[str, Any]) -> Non
 @settings(max_examples=settings().max_examples * 4)  # most schemas are not exact
 @example(schema={"oneOf": [{"type": "null"}, {"enum": [None, {"a": 1}]}]}, seed=0)
 @given(schema=roots(), seed=st.integers(0, 1000))
-def test_what_fits_fits_the_original(name: str, schema: dict[str, Any], seed: int) -> None:
-    """Without a loss, whatever the target may answer fits the original once it is undone."""
+def test_restored_values_match_the_original(name: str, schema: dict[str, Any], seed: int) -> None:
+    """Without a loss, any valid answer matches the original after restoring."""
     made = projected(schema, PROFILES[name])
     if made.is_exact and not spins(schema):
         for value in instances(made.schema, seed):
@@ -67,8 +67,8 @@ def test_what_fits_fits_the_original(name: str, schema: dict[str, Any], seed: in
 
 @pytest.mark.parametrize("name", _NAMES)
 @given(schema=roots(), value=JSON)
-def test_anything_can_be_undone(name: str, schema: dict[str, Any], value: Any) -> None:
-    """Undoing takes any JSON, changes nothing in place, and gives JSON."""
+def test_anything_can_be_restored(name: str, schema: dict[str, Any], value: Any) -> None:
+    """Restoring accepts any JSON, changes nothing in place, and returns JSON."""
     before = copy.deepcopy(value)
     undone = projected(schema, PROFILES[name]).undo(value)
     assert value == before

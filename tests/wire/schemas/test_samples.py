@@ -39,13 +39,13 @@ def _check(schema: dict[str, Any], name: str) -> None:
 @pytest.mark.parametrize("name", sorted(PROFILES))
 @pytest.mark.parametrize("kind", sorted(_TYPES))
 def test_types(kind: str, name: str) -> None:
-    """What pydantic and msgspec make of types can be sent to every target."""
+    """Schemas of pydantic and msgspec types are acceptable to every target."""
     _check(json.loads(json.dumps(_TYPES[kind])), name)
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
 def test_recorded(corpus: Corpus, name: str) -> None:
-    """Tools that anybody sent to anybody can be sent to every target."""
+    """Recorded tools are acceptable to every target."""
     found = recorded(corpus)
     assert len(found) > 50
     for one in found:
@@ -59,7 +59,7 @@ def _accepted(corpus: Corpus, *kinds: str) -> list[Found]:
 
 
 def test_accepted_strict_by_openai(corpus: Corpus) -> None:
-    """A strict schema that OpenAI took is sent as it is."""
+    """A strict schema that OpenAI accepted is unchanged."""
     for one in _accepted(corpus, "parameters", "schema"):
         if one.is_strict and one.host == "api.openai.com":
             made = projected(one.schema, OPENAI_STRICT)
@@ -68,14 +68,14 @@ def test_accepted_strict_by_openai(corpus: Corpus) -> None:
 
 
 def test_accepted_by_openai(corpus: Corpus) -> None:
-    """Functions that OpenAI took are sent as they are."""
+    """Functions that OpenAI accepted are unchanged."""
     for one in _accepted(corpus, "parameters"):
         if one.host == "api.openai.com":
             assert projected(one.schema, OPENAI).schema == one.schema, one.file
 
 
 def test_accepted_by_anthropic(corpus: Corpus) -> None:
-    """Tools that Anthropic took are sent as they are, strict ones too."""
+    """Tools that Anthropic accepted are unchanged, strict ones too."""
     for one in _accepted(corpus, "input_schema"):
         assert projected(one.schema, ANTHROPIC).schema == one.schema, one.file
         if one.is_strict:
@@ -83,7 +83,7 @@ def test_accepted_by_anthropic(corpus: Corpus) -> None:
 
 
 def test_accepted_by_gemini(corpus: Corpus) -> None:
-    """OpenAPI's schemas that Gemini took are written again as they were."""
+    """OpenAPI schemas that Gemini accepted round-trip."""
     for one in _accepted(corpus, "parameters", "responseSchema"):
         if one.file.startswith("gemini/"):
             schema, form = decode_schema(one.schema)
@@ -94,7 +94,7 @@ def test_accepted_by_gemini(corpus: Corpus) -> None:
 
 
 def test_accepted_json_schemas(corpus: Corpus) -> None:
-    """JSON Schemas that Gemini took are sent as they are."""
+    """JSON Schemas that Gemini accepted are unchanged."""
     kinds = ("parametersJsonSchema", "parameters_json_schema", "responseJsonSchema")
     for one in _accepted(corpus, *kinds):
         assert projected(one.schema, GEMINI_JSON_SCHEMA).schema == one.schema, one.file
