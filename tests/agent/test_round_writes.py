@@ -70,7 +70,7 @@ async def test_a_round_that_is_saved_later_is_not_read_again(
     assert read <= 1
 
 
-@pytest.mark.parametrize("limit", [8, 1])
+@pytest.mark.parametrize("limit", [8, pytest.param(1, marks=pytest.mark.thorough)])
 async def test_a_thousand_results_are_written_once_each(
     backend: Backend,
     limit: int,

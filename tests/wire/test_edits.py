@@ -51,7 +51,7 @@ def params(kind: Kind) -> list[Any]:
     return rich + [
         pytest.param(
             dialect, wire, path, id=f"{dialect}-{label}",
-            marks=pytest.mark.thorough if number % 3 else (),
+            marks=pytest.mark.thorough if number % 6 else (),
         )
         for number, (dialect, (label, wire, path)) in enumerate(odd)
     ]  # fmt: skip

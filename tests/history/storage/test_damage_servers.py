@@ -18,7 +18,7 @@ from tests.history.storage.damaging import KINDS, Damager, Kind
 from tests.history.storage.making import ONE, TWO, entry
 from tests.history.torture import IN_FULL
 
-TIMES = 1_000 if IN_FULL else 12
+TIMES = 1_000 if IN_FULL else 5
 PLACES = {"postgres": damaging.postgres, "redis": damaging.redis}
 THREE = SessionIdentity(chat="cleared", user="Ana")
 PEOPLE = (ONE, TWO, THREE)

@@ -81,7 +81,7 @@ async def busy():
     asks = [asyncio.create_task(storage.count(ONE)) for _ in range(9)]
     await asyncio.sleep(0)
 asyncio.run(busy())""",
-    **{f"after {turns} turns": f"asyncio.run(opened({turns}))" for turns in range(6)},
+    **{f"after {turns} turns": f"asyncio.run(opened({turns}))" for turns in (0, 3)},
 }
 
 
